@@ -305,7 +305,7 @@ class Daemon:
         self.desk = PairingDesk(
             self.finder.radio,
             bonds=self.bonds,
-            link=self.link,
+            paused=self.link.paused,
             glasses=self.link.status,
             bus=self.bus,
             clock=self.clock,

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from edge.pairing_ports import Bond
+from edge.core.pairing_state import Bond
 from edge.runtime.files import write_atomic
 
 log = logging.getLogger(__name__)

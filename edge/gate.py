@@ -7,9 +7,8 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Final
+from typing import Final, Protocol
 
-from edge.choice_ports import GatePort
 from edge.clock import Clock
 from edge.core import confirmation, idempotency, permissions, policy, results
 from edge.core.rates import RateLimits
@@ -24,6 +23,7 @@ from tools_cache.tool import (
     ErrorCode,
     Json,
     RateLimit,
+    ToolCall,
     ToolDefinition,
     ToolError,
     ToolResponse,
@@ -58,6 +58,24 @@ class Limits:
         """Be as the other is: the owner changed the configuration."""
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
+
+
+class GatePort(Protocol):
+    """Implemented by `tool_choice.py`: what is asked of the choice of tools at each call."""
+
+    def why_not(self, user_id: str, tool: ToolDefinition) -> str:
+        """Why a tool is off for a user, or its gate is shut; empty when neither."""
+
+    def refusal(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
+        """Why this user may not call this tool now: it is off, or its gate is shut (asked again
+        at each call).
+        """
+
+    def rate(self, user_id: str, tool: str) -> RateLimit | None:
+        """How often this user may call it, beside what the tool and the owner say."""
+
+    def turn(self, turn_id: str) -> None:
+        """A call or an utterance of this turn is here; the first one crosses the turn boundary."""
 
 
 @dataclass(frozen=True, slots=True)

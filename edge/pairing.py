@@ -8,17 +8,30 @@ window at a time; it closes by itself, and with its client.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+)
 from types import MappingProxyType
 from typing import Any, Final
 
 from edge.bonds import Bonds
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.core.pairing_state import PairingState, check
+from edge.core.pairing_state import (
+    Bond,
+    DeskRefused,
+    Heard,
+    PairingState,
+    PairingTimes,
+    Step,
+    check,
+)
 from edge.events import GlassesPaired, GlassesUnpaired
 from edge.pairing_heard import Gathering, Glasses, heard_of
-from edge.pairing_ports import Bond, DeskRefused, Heard, Limits, Pausable, Step
 from edge.ports import GlassesStatus
 from firmware_bridge.bonding import How, PairingError
 from firmware_bridge.catalog import CATALOG, Catalog
@@ -43,7 +56,7 @@ _BUSY: Final = (
 
 class PairingDesk:
     """Implements `PairingPort`. `radio` gives the daemon's own radio, `glasses` how the link
-    stands.
+    stands; while `paused` is entered the link leaves the radio alone.
     """
 
     def __init__(
@@ -51,21 +64,21 @@ class PairingDesk:
         radio: Callable[[], Awaitable[ble.Radio]],
         *,
         bonds: Bonds,
-        link: Pausable,
+        paused: Callable[[str], AbstractAsyncContextManager[None]],
         glasses: Callable[[], GlassesStatus],
         bus: Bus,
         clock: Clock,
         catalog: Catalog = CATALOG,
-        limits: Limits | None = None,
+        limits: PairingTimes | None = None,
     ) -> None:
         self._radio = radio
         self._bonds = bonds
-        self._link = link
+        self._paused = paused
         self._glasses = glasses
         self._bus = bus
         self._clock = clock
         self._catalog = catalog
-        self._limits = limits or Limits()
+        self._limits = limits or PairingTimes()
         self._window: _Window | None = None
         self._scanning = False
 
@@ -307,7 +320,7 @@ class PairingDesk:
         """Have the radio to ourselves. Raises `RadioError` when the link does not give it up."""
         async with AsyncExitStack() as stack:
             try:
-                await stack.enter_async_context(self._link.paused(why))
+                await stack.enter_async_context(self._paused(why))
             except TimeoutError:
                 raise RadioError(
                     RadioReason.BUSY,

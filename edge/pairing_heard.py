@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from edge.pairing_ports import Heard
+from edge.core.pairing_state import Heard
 from firmware_bridge.catalog import Catalog
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.sides import Side

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from edge.choice_ports import HIDDEN, Choice, LoadingPort
 from edge.core import loader_rules, loader_search
+from edge.core.loader_rules import HIDDEN, Choice
 from edge.ports import RegistryPort
+from edge.tool_choice import ToolChoice
 from tools_cache.about import summary
 from tools_cache.tool import Json, ToolCall, ToolFailure
 
@@ -29,7 +30,7 @@ class ToolBox:
 
     call: ToolCall
     registry: RegistryPort
-    choice: LoadingPort
+    choice: ToolChoice
 
     async def search(self, query: str, limit: int) -> Sequence[Mapping[str, Json]]:
         entries = self.registry.snapshot().entries()

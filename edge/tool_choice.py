@@ -15,11 +15,20 @@ from pathlib import Path
 from typing import Final
 
 from edge.bus import Bus
-from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, SwitchStorePort, Used
 from edge.clock import Clock
 from edge.core import loader, loader_rules, permissions, policy, routing
 from edge.core.loader import Event, Kind, Limits, Loader
-from edge.core.loader_rules import HERE, Catalogue, Facts, Switched, UserRules
+from edge.core.loader_rules import (
+    AVAILABLE,
+    HERE,
+    HIDDEN,
+    OFFERED,
+    Catalogue,
+    Choice,
+    Facts,
+    Switched,
+    UserRules,
+)
 from edge.core.snapshot import Entry, Snapshot
 from edge.events import (
     GlassesLost,
@@ -32,6 +41,7 @@ from edge.events import (
     UplinkChanged,
 )
 from edge.ports import RegistryPort
+from edge.store.choice import ToolChoices, Used
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import WornChanged
 from tools_cache import about
@@ -62,8 +72,8 @@ async def _at_once() -> None:
 
 
 class ToolChoice:
-    """Implements `ChoicePort`. `load()` before anybody is served, `run()` as a service, `close()`
-    before the store closes.
+    """Which tools are on, and which of them a model is shown. `load()` before anybody is served,
+    `run()` as a service, `close()` before the store closes.
 
     `facts` are the world as it is now; `gates` more reasons why a tool may be unavailable; `listed`
     is called after the offered list changed, `boundary` returns when no turn is under way; `tools`
@@ -75,7 +85,7 @@ class ToolChoice:
         self,
         *,
         registry: RegistryPort,
-        store: SwitchStorePort,
+        store: ToolChoices,
         bus: Bus,
         clock: Clock,
         facts: Callable[[], Facts],
@@ -187,12 +197,17 @@ class ToolChoice:
         return may and self.choice(entry, self._user_id).state != HIDDEN
 
     def permitted(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
+        """Why the caller of `call` may not call this other tool: by where it comes from, and by
+        its scope.
+        """
         return permissions.refusal(call, tool, self._cloud_may)
 
     def listed_for(self, call: ToolCall, tool: ToolDefinition) -> bool:
+        """Is the caller of `call` shown this other tool? Only what it may call."""
         return permissions.callable_by(call, tool, self._cloud_may)
 
     def offered(self, user_id: str, mode: Mode | None = None) -> Sequence[Entry]:
+        """The tools a model is shown now, by name; it changes at turn boundaries only."""
         snapshot = self._registry.snapshot()
         found = (entry for name in self._offered if (entry := snapshot.find(name)) is not None)
         return [entry for entry in found if self.choice(entry, user_id, mode).state == OFFERED]
@@ -237,6 +252,9 @@ class ToolChoice:
         }
 
     def load_tools(self, names: Sequence[str], *, passing: bool = False) -> frozenset[str]:
+        """Offer these from the next turn boundary on; return those there is room for. `passing`:
+        for one call.
+        """
         self._refresh()
         self._move(loader.load(self._loader, names, passing=passing))
         self._unlisted.set()

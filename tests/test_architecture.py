@@ -18,8 +18,6 @@ MAX_FUNCTION = 60
 
 GROUND = {
     "edge.ports",
-    "edge.pairing_ports",
-    "edge.choice_ports",
     "edge.events",
     "edge.bus",
     "edge.clock",

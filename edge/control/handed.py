@@ -1,18 +1,78 @@
 """What the control API is handed: every port and value its paths need. No code runs here."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from edge.bus import Bus
-from edge.choice_ports import ChoicePort
 from edge.control.counted import Exposition
-from edge.pairing_ports import PairingPort
+from edge.core.loader_rules import Choice, Switched
+from edge.core.pairing_state import Bond, Heard, Step
+from edge.core.snapshot import Entry
 from edge.ports import CallsPort, RegistryPort, RenderPort
 from edge.store.calls import CallStore
+from edge.store.choice import Used
 from edge.store.confirmations import Confirmations
 from edge.store.sessions import Sessions
-from tools_cache.tool import Json, ToolResponse
+from tools_cache.tool import Json, Mode, ToolResponse
+
+
+class PairingPort(Protocol):
+    """Implemented by `pairing.py`."""
+
+    def scan(self, seconds: float, *, settle_s: float | None = None) -> AsyncGenerator[Heard, None]:
+        """Tell what is heard, each again when something about it changed. With `settle_s` it ends
+        when nothing new was heard for so long after the first. Raises `DeskRefused` while a window
+        is open, `RadioError`.
+        """
+
+    def window(
+        self, wanted: str | None, *, seconds: float | None = None
+    ) -> AsyncGenerator[Step, None]:
+        """Pair with the glasses of this address (or pair id), or with the only ones there are, and
+        tell each step; the last one is PAIRED or FAILED. Leaving the iterator closes the window.
+        Raises `DeskRefused` when another one is open.
+        """
+
+    def answer(self, *, passkey: int | None = None, same: bool | None = None) -> None:
+        """Answer what is asked now. Raises `DeskRefused`."""
+
+    async def close(self) -> bool:
+        """Close the window; False when none is open."""
+
+    async def unpair(self, wanted: str | None) -> Bond | None:
+        """Forget our side of a bond (None: of the only one). Raises `DeskRefused`, `RadioError`."""
+
+    def bonds(self) -> tuple[Bond, ...]: ...
+
+    def describe(self) -> Mapping[str, Json]:
+        """`GET /v1/pairing`: the state, how long the window stays open, and the bonds."""
+
+
+class ChoicePort(Protocol):
+    """Implemented by `tool_choice.py`: how each tool stands for a user, and its switches."""
+
+    def choice(self, entry: Entry, user_id: str, mode: Mode | None = None) -> Choice:
+        """How one tool of the registry stands for a user."""
+
+    async def described(
+        self, tool: str, user_id: str, mode: Mode | None = None
+    ) -> Mapping[str, Json] | None:
+        """Everything known of one tool, its documentation included; None when there is none of
+        that name.
+        """
+
+    def describe(self) -> Mapping[str, Json]:
+        """The loader's state."""
+
+    async def enable(self, user_id: str, tool: str, *, origin: str) -> Switched:
+        """Raises `CannotSwitch`, and what the store raises."""
+
+    async def disable(self, user_id: str, tool: str, *, origin: str) -> Switched:
+        """Raises `CannotSwitch`, and what the store raises."""
+
+    async def usage(self, user_id: str) -> Sequence[Used]:
+        """Counted until now, the most called first."""
 
 
 class ServersPort(Protocol):

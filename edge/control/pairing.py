@@ -11,15 +11,16 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from edge.control import reading
+from edge.control.handed import PairingPort
 from edge.control.http import Refused, Reply, Request
 from edge.control.stream import Stream
-from edge.pairing_ports import DeskRefused, Heard, Limits, PairingPort, Step
+from edge.core.pairing_state import DeskRefused, Heard, PairingTimes, Step
 from firmware_bridge.errors import RadioError, RadioReason
 from tools_cache.tool import Json
 
 MAX_SCAN_S: Final = 120.0
 SCAN_S: Final = 5.0
-MAX_WINDOW_S: Final = Limits().window_s
+MAX_WINDOW_S: Final = PairingTimes().window_s
 """Asked for more, it is said: a window that closes sooner than its client thinks is worse than
 none.
 """

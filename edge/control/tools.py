@@ -9,12 +9,11 @@ import asyncio
 from collections import Counter
 from typing import Final
 
-from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, ChoicePort
 from edge.control import reading
-from edge.control.handed import Ports
+from edge.control.handed import ChoicePort, Ports
 from edge.control.http import Refused, Reply, Request
 from edge.core import policy
-from edge.core.loader_rules import CannotSwitch
+from edge.core.loader_rules import AVAILABLE, HIDDEN, OFFERED, CannotSwitch, Choice
 from edge.core.snapshot import Entry
 from tools_cache import about
 from tools_cache.tool import CallOrigin, Json, Mode, Source, ToolDefinition

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from edge.core.loader import Loader, closure
-from edge.core.registry import DISABLED
+from edge.core.snapshot import DISABLED
 from tools_cache.nearest import did_you_mean
 from tools_cache.tool import ErrorCode, ExecutionType, RateLimit, Source, ToolDefinition, ToolError
 
+OFFERED: Final = "offered"
+AVAILABLE: Final = "available"
+HIDDEN: Final = "hidden"
 BY_OWNER: Final = DISABLED
 BY_USER: Final = "disabled: glassd tools enable {name}"
 UNLOADED: Final = "not loaded: registry:search and registry:load bring it"
@@ -39,6 +42,19 @@ class Facts:
     glasses: bool = False
     uplink: bool = False
     worn: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One tool as it stands for one user: `state` is offered, available (callable, but not shown to
+    models) or hidden; `reason` says in words for a person why it is not offered. `on`: not switched
+    off.
+    """
+
+    state: str
+    reason: str = ""
+    on: bool = True
+    loaded: bool = True
 
 
 @dataclass(frozen=True, slots=True)

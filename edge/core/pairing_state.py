@@ -1,7 +1,9 @@
-"""The life of one pairing window, as a table. Refuses to know radios, people and time; an
-unlisted step raises.
+"""The life of one pairing window, as a table, and the values that describe it; an unlisted step
+raises.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -52,3 +54,75 @@ def check(old: PairingState, new: PairingState) -> PairingState:
     if new not in STEPS[old]:
         raise IllegalStep(f"pairing cannot go from {old} to {new}")
     return new
+
+
+@dataclass(frozen=True, slots=True)
+class Bond:
+    """One pair of glasses of ours. `id` is the name of a pair of two sides, else the address;
+    `addresses` by side ("" for glasses of one radio); `how` as `firmware_bridge.bonding.How` says
+    it; `paired_at` is wall time.
+    """
+
+    id: str
+    model: str
+    name: str
+    addresses: Mapping[str, str]
+    how: str
+    paired_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Glasses heard by a scan. `ours`: there is a bond; `missing` names a side of the pair that
+    was not heard (yet).
+    """
+
+    id: str
+    model: str
+    title: str
+    name: str
+    address: str
+    rssi: int | None
+    ours: bool = False
+    connected: bool = False
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a pairing window. `ask` is passkey, compare or show; `number` the six digits of
+    it. A FAILED step has `code`, `text` and `fix`.
+    """
+
+    state: PairingState
+    glasses: Heard | None = None
+    text: str = ""
+    ask: str = ""
+    number: str = ""
+    how: str = ""
+    code: str = ""
+    fix: str = ""
+
+
+class DeskRefused(Exception):
+    """The desk does not do this now. `code` BUSY, AMBIGUOUS, NOT_FOUND, NOTHING_ASKED or
+    NOT_SAVED; `fix` is the next thing to do.
+    """
+
+    def __init__(self, code: str, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.fix = fix
+
+
+@dataclass(frozen=True, slots=True)
+class PairingTimes:
+    """Times of the desk, in seconds; tests shorten them."""
+
+    window_s: float = 120.0
+    scan_s: float = 15.0
+    """How long the wanted glasses are listened for; fast advertising shows itself in a second,
+    a sleeping one in ten.
+    """
+    settle_s: float = 2.0
+    """With nobody named: how long after the first glasses a second pair is waited for."""

@@ -9,13 +9,11 @@ from types import MappingProxyType
 
 from edge.core.compatibility import Verdict, judge
 from edge.core.merging import Offer, merged
-from edge.core.snapshot import Entry, Snapshot
+from edge.core.snapshot import DISABLED, Entry, Snapshot
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities
 from tools_cache.registry import App, Dropped
 from tools_cache.tool import Source, ToolDefinition
-
-DISABLED = "disabled in the configuration"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Final
 
 from tools_cache.tool import ToolDefinition
+
+DISABLED: Final = "disabled in the configuration"
+"""Why a tool is hidden that the owner does not want."""
 
 
 @dataclass(frozen=True, slots=True)

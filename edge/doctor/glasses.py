@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.bonds import MAX_FILE, Damaged, parsed
+from edge.core.pairing_state import Bond
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
 from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
-from edge.pairing_ports import Bond
 from firmware_bridge.bonding import How
 
 SMALLEST_MTU: Final = 23

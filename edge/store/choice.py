@@ -9,10 +9,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from edge.choice_ports import Used
 from edge.clock import Clock
 from edge.runtime.files import write_atomic
 from edge.store.db import Connection, Database, StoreFull
@@ -27,8 +27,18 @@ COPY: Final = "tools_off.json"
 _log: Final = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How often a user's calls of a tool ran, and how often they failed."""
+
+    tool: str
+    calls: int = 0
+    failed: int = 0
+    last_wall: float = 0.0
+
+
 class ToolChoices:
-    """`SwitchStorePort`."""
+    """The switches of all users, and how often each tool was called."""
 
     def __init__(
         self,
@@ -45,6 +55,7 @@ class ToolChoices:
         self._copying = asyncio.Lock()
 
     async def switches(self) -> Mapping[str, Mapping[str, bool]]:
+        """Return what users switched: user → tool → on."""
         rows = await self._db.read(
             lambda c: c.execute("SELECT user_id, tool, enabled FROM tool_switches").fetchall()
         )

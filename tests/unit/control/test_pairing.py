@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from edge.core.pairing_state import PairingState as S
-from edge.pairing_ports import Bond, DeskRefused, Heard, Step
+from edge.core.pairing_state import Bond, DeskRefused, Heard, PairingState as S, Step
 from firmware_bridge.errors import RadioError, RadioReason
 from tests.unit.control.house import DEADLINE_S, open_house
 

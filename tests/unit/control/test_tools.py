@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, Used
-from edge.core.loader_rules import CannotSwitch, Switched
+from edge.core.loader_rules import AVAILABLE, HIDDEN, OFFERED, CannotSwitch, Choice, Switched
+from edge.store.choice import Used
 from tests.unit.control.house import Full, open_house
 
 pytestmark = pytest.mark.enable_socket

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from edge.bonds import encoded
+from edge.core.pairing_state import Bond
 from edge.doctor.words import Kind, Mark
-from edge.pairing_ports import Bond
 from tests.unit.doctor.test_bluetooth import serves
 from tests.unit.doctor.test_service import STATUS, answers
 

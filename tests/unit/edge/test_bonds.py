@@ -9,8 +9,7 @@ import pytest
 
 from edge import bonds as edge_bonds
 from edge.bonds import MAX_BONDS, Bonds, Damaged, allowed, encoded, parsed
-from edge.core.pairing_state import STEPS, IllegalStep, PairingState as S, check
-from edge.pairing_ports import Bond
+from edge.core.pairing_state import STEPS, Bond, IllegalStep, PairingState as S, check
 
 
 def bond(number=1, **more):

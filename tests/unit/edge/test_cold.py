@@ -12,7 +12,8 @@ from edge.beginning import read as begin
 from edge.clock import Clock
 from edge.control.tools import listed, unchosen
 from edge.core.loader_rules import BY_USER
-from edge.core.registry import DISABLED, Union
+from edge.core.registry import Union
+from edge.core.snapshot import DISABLED
 from edge.enrol_store import Enrolled, EnrolmentFiles
 from edge.store.choice import ToolChoices
 from edge.store.db import Database

@@ -8,9 +8,8 @@ import pytest
 from edge.bonds import Bonds
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.core.pairing_state import PairingState as S
+from edge.core.pairing_state import DeskRefused, PairingState as S, PairingTimes
 from edge.pairing import PairingDesk
-from edge.pairing_ports import DeskRefused, Limits
 from edge.ports import GlassesStatus
 from firmware_bridge.errors import RadioError
 from firmware_bridge.messages import Gesture
@@ -23,11 +22,11 @@ from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 
 pytestmark = pytest.mark.enable_socket
 
-QUICK = Limits(window_s=40.0, scan_s=20.0, settle_s=0.15)
+QUICK = PairingTimes(window_s=40.0, scan_s=20.0, settle_s=0.15)
 """A scan ends when nothing new came for a while after whole glasses: of one pair at once,
 however long it may take.
 """
-TWO = Limits(window_s=40.0, scan_s=20.0, settle_s=0.8)
+TWO = PairingTimes(window_s=40.0, scan_s=20.0, settle_s=0.8)
 """Where two have to be heard, the second may take a moment."""
 
 
@@ -70,7 +69,7 @@ class Place:
         self.desk = PairingDesk(
             self._radio,
             bonds=self.bonds,
-            link=self.link,
+            paused=self.link.paused,
             glasses=lambda: self.link.glasses,
             bus=self.bus,
             clock=Clock.system(),
@@ -169,7 +168,7 @@ async def test_there_is_one_window_at_a_time(tmp_path):
 @pytest.mark.requirement("I4-pair-window")
 async def test_a_window_closes_by_itself(tmp_path):
     async with place_of(
-        tmp_path, "mock:display", limits=Limits(window_s=0.6, scan_s=1.0, settle_s=0.1)
+        tmp_path, "mock:display", limits=PairingTimes(window_s=0.6, scan_s=1.0, settle_s=0.1)
     ) as place:
         steps = await place.steps(typing=False)
         assert (steps[-1].state, steps[-1].code) == (S.FAILED, "TIMEOUT")
@@ -199,7 +198,9 @@ async def test_a_window_closes_with_its_client(tmp_path):
 
 @pytest.mark.requirement("I4-pair-window")
 async def test_a_window_closes_while_it_still_listens(tmp_path):
-    async with place_of(tmp_path, limits=Limits(window_s=0.3, scan_s=30.0, settle_s=0.1)) as place:
+    async with place_of(
+        tmp_path, limits=PairingTimes(window_s=0.3, scan_s=30.0, settle_s=0.1)
+    ) as place:
         async with asyncio.timeout(40):
             last = (await place.steps())[-1]
         assert (last.code, last.text) == ("TIMEOUT", "the pairing window closed after 0.3 s")
@@ -298,7 +299,9 @@ async def test_numbers_are_told_in_six_digits(tmp_path):
 
 
 async def test_nobody_and_too_many_are_told(tmp_path):
-    async with place_of(tmp_path, limits=Limits(window_s=5.0, scan_s=0.2, settle_s=0.1)) as place:
+    async with place_of(
+        tmp_path, limits=PairingTimes(window_s=5.0, scan_s=0.2, settle_s=0.1)
+    ) as place:
         assert [(s.state, s.code) for s in await place.steps()] == [
             (S.SCANNING, ""),
             (S.FAILED, "NOT_FOUND"),

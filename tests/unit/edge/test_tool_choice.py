@@ -9,12 +9,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from edge.bus import Bus
-from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED
 from edge.clock import Clock
 from edge.core.loader import Limits
-from edge.core.loader_rules import CannotSwitch, Facts, UserRules
-from edge.core.registry import DISABLED
-from edge.core.snapshot import Entry, Snapshot
+from edge.core.loader_rules import AVAILABLE, HIDDEN, OFFERED, CannotSwitch, Facts, UserRules
+from edge.core.snapshot import DISABLED, Entry, Snapshot
 from edge.events import GlassesReady, LoaderMoved, RegistrySynced, ToolSwitched, UplinkChanged
 from edge.store.choice import ToolChoices
 from edge.store.db import Database

@@ -8,9 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from edge.choice_ports import Used
 from edge.store import choice
-from edge.store.choice import ToolChoices
+from edge.store.choice import ToolChoices, Used
 from edge.store.db import Database, StoreFull
 from edge.store.migrations import MIGRATIONS
 from tests.unit.store.support import Hands, open_db
