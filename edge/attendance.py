@@ -5,7 +5,6 @@ Refuses to run anything and to end a call: whoever carries the call does, with w
 here.
 """
 
-import asyncio
 import logging
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +21,7 @@ from edge.events import CallProgressed
 from edge.gate import Limits, Refused
 from edge.ports import CallAccepted, CallProgress, CallResult, RenderPort, UplinkPort
 from edge.questions import patience_s
+from edge.race import Tasks
 from edge.ticket import Cancelled, Decided, Ticket, Turn, Unasked, Word
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import (
@@ -44,8 +44,6 @@ _SPENT_S: Final = 1.0
 
 
 class Attendance:
-    """`tasks` is the group its words to the wearer run in, while there is one."""
-
     def __init__(
         self,
         *,
@@ -56,6 +54,7 @@ class Attendance:
         ending: Ending,
         confirmer: Confirmer,
         limits: Limits,
+        tasks: Tasks,
     ) -> None:
         self._uplink = uplink
         self._stage = stage
@@ -64,7 +63,7 @@ class Attendance:
         self._ending = ending
         self._confirmer = confirmer
         self._limits = limits
-        self.tasks: asyncio.TaskGroup | None = None
+        self._tasks = tasks
 
     # -------------------------------------------------------------- for its turn
 
@@ -306,9 +305,9 @@ class Attendance:
         """Put a word on the lens beside the call, without waiting for it; of a call that is not
         shown there is none.
         """
-        if self.tasks is not None and visibility.shown(ticket.call, ticket.tool):
+        if self._tasks.open and visibility.shown(ticket.call, ticket.tool):
             scene = f"{ticket.call.call_id}/word"
-            self.tasks.create_task(self._tell(text, scene, brief=brief), name="call.word")
+            self._tasks.create_task(self._tell(text, scene, brief=brief), name="call.word")
 
     async def _tell(self, text: str, scene: str, *, brief: bool) -> None:
         try:

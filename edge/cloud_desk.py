@@ -23,6 +23,7 @@ from edge.ports import (
     UplinkMessage,
     UplinkPort,
 )
+from edge.race import Tasks
 from edge.ticket import Ticket
 from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ToolCall, ToolResponse
 
@@ -60,12 +61,12 @@ class CloudDesk:
         self._cancel = cancel
         self._on_registry = on_registry
 
-    async def run(self, tasks: asyncio.TaskGroup) -> None:
+    async def run(self, tasks: Tasks) -> None:
         """Take up what the cloud says until cancelled; invocations run in `tasks`."""
         async for message in self._uplink.messages():
             await self._hear(message, tasks)
 
-    async def _hear(self, message: UplinkMessage, tasks: asyncio.TaskGroup) -> None:
+    async def _hear(self, message: UplinkMessage, tasks: Tasks) -> None:
         match message:
             case Invoked():
                 tasks.create_task(self._invoked(message), name=f"invoke.{message.call.call_id}")

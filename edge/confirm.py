@@ -20,6 +20,7 @@ from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.events import ConfirmationAsked, ConfirmationDecided
 from edge.gate import Refused
 from edge.ports import AskPort, NobodyToAsk, Question, RegistryPort
+from edge.race import Tasks
 from edge.store.confirmations import Confirmations
 from edge.ticket import Decided, Ticket, Unasked
 from firmware_bridge.messages import Answer
@@ -39,7 +40,7 @@ class _Open:
 
 
 class Confirmer:
-    """One per daemon. `tasks` is the group its questions run in, while there is one."""
+    """One per daemon."""
 
     def __init__(
         self,
@@ -50,6 +51,7 @@ class Confirmer:
         clock: Clock,
         registry: RegistryPort,
         new_token: Callable[[], str],
+        tasks: Tasks,
     ) -> None:
         self._store = store
         self._ask = ask
@@ -58,7 +60,7 @@ class Confirmer:
         self._registry = registry
         self._new_token = new_token
         self._asking: dict[str, _Open] = {}
-        self.tasks: asyncio.TaskGroup | None = None
+        self._tasks = tasks
 
     async def standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
         """What is decided without asking; None: ask. A “never” holds for any tool, whatever its
@@ -139,7 +141,6 @@ class Confirmer:
 
     def ask_wearer(self, ticket: Ticket, tool: ToolDefinition, left_s: float) -> None:
         """Put the question on the glasses, without waiting for it."""
-        assert self.tasks is not None
         lines = particulars.lines(tool, ticket.call.args, ticket.call.input)
         self._bus.publish(
             ConfirmationAsked(
@@ -150,7 +151,7 @@ class Confirmer:
                 lines,
             )
         )
-        task = self.tasks.create_task(
+        task = self._tasks.create_task(
             self._wearer(ticket, tool, lines, left_s), name=f"ask.{ticket.call.call_id}"
         )
         self._asking[ticket.call.call_id] = _Open(ticket, tool, task, self._clock.boot() + left_s)

@@ -30,6 +30,7 @@ from edge.ports import (
     UplinkMessage,
     UplinkPort,
 )
+from edge.race import Tasks
 from edge.store.calls import CallStore
 from edge.store.pending import PendingCalls
 from edge.store.results import ResultCache
@@ -91,6 +92,7 @@ class Ending:
         audit: Audit | None,
         limits: Limits,
         voice: VoiceSession,
+        tasks: Tasks,
     ) -> None:
         self._registry = registry
         self._shelves = shelves
@@ -109,7 +111,7 @@ class Ending:
         self._insisting = 0
         self._began = clock.boot()
         self._unseen = False
-        self.tasks: asyncio.TaskGroup | None = None
+        self._tasks = tasks
         self.voice = voice
         self.session = voice.controller
 
@@ -184,9 +186,9 @@ class Ending:
         ticket.kept = False
         if _undecided(ticket, response):
             response = self.stamp(ticket, results.undecided())
-        if self.tasks is not None and self._insisting < _INSISTING:
+        if self._tasks.open and self._insisting < _INSISTING:
             self._insisting += 1
-            self.tasks.create_task(self._insist(ticket, response), name="call.keep")
+            self._tasks.create_task(self._insist(ticket, response), name="call.keep")
         return response
 
     async def _store_answer(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:

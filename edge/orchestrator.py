@@ -25,7 +25,14 @@ from edge.core.ids import new_call_id
 from edge.core.routing import Route, RouteKind
 from edge.core.session import SessionController
 from edge.ending import Audit, Ending, Shelves, interruption
-from edge.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid, PendingResolved
+from edge.events import (
+    CallOff,
+    CallReceived,
+    DeliveryChanged,
+    GlassesReady,
+    GlassesSaid,
+    PendingResolved,
+)
 from edge.gate import Gate, Limits, Policy, overrun
 from edge.pipeline import Pipeline
 from edge.ports import (
@@ -41,6 +48,7 @@ from edge.ports import (
     Wait,
 )
 from edge.questions import WearerQuestions
+from edge.race import Tasks
 from edge.run_queue import RunQueue
 from edge.store.confirmations import Confirmations
 from edge.store.notes import Notes
@@ -125,13 +133,17 @@ class Orchestrator:
             limits=self._limits,
             policy_=self._policy,
         )
-        self._ending = _ending(ports, self._limits)
-        self._confirmer = _confirmer(ports, new_token)
+        self._tasks = Tasks()
+        self._ending = _ending(ports, self._limits, self._tasks)
+        self._confirmer = _confirmer(ports, new_token, self._tasks)
         self.questions = self._confirmer.questions
-        self._attendance = _attendance(ports, self._ending, self._confirmer, self._limits)
+        self._attendance = _attendance(
+            ports, self._limits, self._tasks, ending=self._ending, confirmer=self._confirmer
+        )
         self._pipeline = _pipeline(
             ports,
             self._limits,
+            self._tasks,
             gate=self._gate,
             confirmer=self._confirmer,
             attendance=self._attendance,
@@ -141,7 +153,6 @@ class Orchestrator:
         self._tickets: dict[str, Ticket] = {}
         self._entering: dict[str, Ticket] = {}
         """Calls between their coming and their life, so that calling one off is heard then too."""
-        self._tasks: asyncio.TaskGroup | None = None
         self._open = asyncio.Event()
         self._cloud = CloudDesk(
             uplink=ports.uplink,
@@ -264,7 +275,7 @@ class Orchestrator:
         self, use: Callable[[], Awaitable[Consumed]], about: ToolCall, *, allow: bool
     ) -> ToolResponse:
         await self._opened()
-        if self._tasks is None:
+        if not self._tasks.open:
             return self._about(
                 about,
                 interruption("The daemon is not ready yet; the question stays open"),
@@ -362,7 +373,7 @@ class Orchestrator:
     def _queued(self, ticket: Ticket) -> ToolResponse | None:
         """Let a call into the queue of those that want to run; else why not."""
         if (
-            self._tasks is None or not self._open.is_set()
+            not self._tasks.open or not self._open.is_set()
         ):  # before that, what is taken on would be taken up once more
             return self._ending.refusal(
                 ticket, interruption("The daemon is not ready yet"), "not running"
@@ -375,6 +386,8 @@ class Orchestrator:
     async def _in_turn(self, ticket: Ticket) -> None:
         """Wait for a place, then run."""
         if (refused := await self._attendance.turn(ticket)) is None:
+            call = ticket.call
+            self._bus.publish(CallReceived(call.call_id, call.tool[:255], call.origin.value))
             await self._pipeline.live(ticket)
         else:
             self._queue.leave(ticket)
@@ -451,24 +464,16 @@ class Orchestrator:
     async def run(self) -> None:
         """Serve until cancelled; first take up what the last daemon left open."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
-                self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = (
-                    self._ending.tasks
-                ) = self._ending.voice.tasks = tasks
+            async with self._tasks.run():
                 with self._bus.listen(calls=False) as heard:
                     await self._ending.voice.load()
                     await self._resume()
                     self._open.set()
-                    tasks.create_task(self._cloud.run(tasks), name="calls.uplink")
+                    self._tasks.create_task(self._cloud.run(self._tasks), name="calls.uplink")
                     async for happening in heard:
                         self._follow(happening)
         finally:
             self._open.clear()
-            self._tasks = None
-            self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = (
-                self._ending.tasks
-            ) = self._ending.voice.tasks = None
             left = list(self._tickets.values())
             self._tickets.clear()
             for ticket in left:
@@ -488,7 +493,6 @@ class Orchestrator:
         return found
 
     def _begin(self, ticket: Ticket, life: Coroutine[None, None, None]) -> None:
-        assert self._tasks is not None
         self._tickets[ticket.call.call_id] = ticket
         if not ticket.early:
             self._turns.begin(ticket.answer)
@@ -513,7 +517,7 @@ class Orchestrator:
     # ------------------------------------------------------------------ the bus
 
     def _follow(self, happening: object) -> None:
-        if self._tasks is None:
+        if not self._tasks.open:
             return
         if isinstance(happening, DeliveryChanged):
             self._tasks.create_task(self._delivered(happening), name="call.delivery")
@@ -566,7 +570,10 @@ class Orchestrator:
             self._begin(ticket, self._pipeline.take_up(ticket, left))
 
 
-def _ending(ports: CallPorts, limits: Limits) -> Ending:
+def _ending(ports: CallPorts, limits: Limits, tasks: Tasks) -> Ending:
+    voice = VoiceSession(
+        notes=ports.notes, stage=ports.stage, bus=ports.bus, clock=ports.clock, tasks=tasks
+    )
     return Ending(
         registry=ports.registry,
         shelves=ports.shelves,
@@ -578,11 +585,12 @@ def _ending(ports: CallPorts, limits: Limits) -> Ending:
         clock=ports.clock,
         audit=ports.audit,
         limits=limits,
-        voice=VoiceSession(notes=ports.notes, stage=ports.stage, bus=ports.bus, clock=ports.clock),
+        voice=voice,
+        tasks=tasks,
     )
 
 
-def _confirmer(ports: CallPorts, new_token: Callable[[], str]) -> Confirmer:
+def _confirmer(ports: CallPorts, new_token: Callable[[], str], tasks: Tasks) -> Confirmer:
     return Confirmer(
         store=ports.confirmations,
         ask=ports.ask,
@@ -590,11 +598,12 @@ def _confirmer(ports: CallPorts, new_token: Callable[[], str]) -> Confirmer:
         clock=ports.clock,
         registry=ports.registry,
         new_token=new_token,
+        tasks=tasks,
     )
 
 
 def _attendance(
-    ports: CallPorts, ending: Ending, confirmer: Confirmer, limits: Limits
+    ports: CallPorts, limits: Limits, tasks: Tasks, *, ending: Ending, confirmer: Confirmer
 ) -> Attendance:
     return Attendance(
         uplink=ports.uplink,
@@ -604,12 +613,14 @@ def _attendance(
         ending=ending,
         confirmer=confirmer,
         limits=limits,
+        tasks=tasks,
     )
 
 
 def _pipeline(
     ports: CallPorts,
     limits: Limits,
+    tasks: Tasks,
     *,
     gate: Gate,
     confirmer: Confirmer,
@@ -626,10 +637,10 @@ def _pipeline(
         shelves=ports.shelves,
         uplink=ports.uplink,
         glasses=ports.glasses,
-        bus=ports.bus,
         clock=ports.clock,
         confirmer=confirmer,
         attendance=attendance,
         ending=ending,
         limits=limits,
+        tasks=tasks,
     )

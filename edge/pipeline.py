@@ -14,7 +14,6 @@ from functools import partial
 from typing import Final
 
 from edge.attendance import Attendance
-from edge.bus import Bus
 from edge.clock import Clock
 from edge.confirm import Confirmer
 from edge.core import confirmation, idempotency, results, routing
@@ -22,7 +21,6 @@ from edge.core.call_state import RECOVERY, CallState, Left, Recovery
 from edge.core.grants import Grant
 from edge.core.routing import ELSEWHERE, HERE, Circumstances, Route, RouteKind
 from edge.ending import Ending, Shelves
-from edge.events import CallReceived
 from edge.gate import Gate, Known, Limits, Refused, overrun
 from edge.ports import (
     CallProgress,
@@ -33,6 +31,7 @@ from edge.ports import (
     UplinkPort,
     UplinkTooLarge,
 )
+from edge.race import Tasks
 from edge.store.calls import Unfinished
 from edge.store.errors import StorageUnavailable, UplinkBusy
 from edge.ticket import Ticket
@@ -53,9 +52,7 @@ _UPLINK_FIRST_S: Final = 1.0
 
 
 class Pipeline:
-    """Carries tickets from question to answer. `tasks` is the group its tools run in, while
-    there is one.
-    """
+    """Carries tickets from question to answer."""
 
     def __init__(
         self,
@@ -66,12 +63,12 @@ class Pipeline:
         shelves: Shelves,
         uplink: UplinkPort,
         glasses: GlassesPort,
-        bus: Bus,
         clock: Clock,
         confirmer: Confirmer,
         attendance: Attendance,
         ending: Ending,
         limits: Limits,
+        tasks: Tasks,
     ) -> None:
         self._gate = gate
         self._registry = registry
@@ -79,18 +76,16 @@ class Pipeline:
         self._shelves = shelves
         self._uplink = uplink
         self._glasses = glasses
-        self._bus = bus
         self._clock = clock
         self._confirmer = confirmer
         self._attendance = attendance
         self._ending = ending
         self._limits = limits
-        self.tasks: asyncio.TaskGroup | None = None
+        self._tasks = tasks
 
     async def live(self, ticket: Ticket) -> None:
         """From question to answer; whatever goes wrong in here becomes an answer too."""
         call = ticket.call
-        self._bus.publish(CallReceived(call.call_id, call.tool[:255], call.origin.value))
         try:
             await self._gate.check(ticket)
             ticket.stages.append("configured")
@@ -270,8 +265,7 @@ class Pipeline:
 
     async def _run(self, ticket: Ticket, tool: ToolDefinition, *, end_s: float) -> ToolResponse:
         """Run the call in its backend, as a task that ends with the call, whatever ends it."""
-        assert self.tasks is not None
-        ticket.runner = self.tasks.create_task(
+        ticket.runner = self._tasks.create_task(
             self._answer(ticket, tool), name=f"tool.{ticket.call.call_id}"
         )
         try:

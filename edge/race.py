@@ -1,13 +1,14 @@
-"""Several things that live and die together: the first one that ends, ends them all. Refuses to
-know what they are.
+"""The tasks of one service; and several that live and die together: the first one that ends, ends
+them all.
 
-Why not a TaskGroup that fails: before Python 3.13 a group whose child fails while it is itself
-being cancelled raises only the failure, so the cancellation is lost and a stopping daemon would
-start again what it was told to stop.
+Why `race` is not a TaskGroup that fails: before Python 3.13 a group whose child fails while it is
+itself being cancelled raises only the failure, so the cancellation is lost and a stopping daemon
+would start again what it was told to stop.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -19,6 +20,30 @@ class Finished(Generic[T]):
     """The work came first, with this result."""
 
     value: T
+
+
+class Tasks:
+    """What a service runs beside itself, for objects that are built before it runs."""
+
+    def __init__(self) -> None:
+        self._group: asyncio.TaskGroup | None = None
+
+    @property
+    def open(self) -> bool:
+        return self._group is not None
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Be open inside of this; end as a TaskGroup does."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                yield
+        finally:
+            self._group = None
+
+    def create_task(self, work: Coroutine[Any, Any, T], *, name: str) -> asyncio.Task[T]:
+        assert self._group is not None, "only while it is open"
+        return self._group.create_task(work, name=name)
 
 
 async def race(*works: Coroutine[Any, Any, None]) -> None:

@@ -11,6 +11,7 @@ from edge.clock import Clock
 from edge.core.session import SessionController
 from edge.events import DeliveryChanged
 from edge.ports import RenderPort
+from edge.race import Tasks
 from edge.store.notes import Notes
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolResponse
@@ -24,8 +25,7 @@ _REACHED: Final = frozenset({Delivery.ACKNOWLEDGED, Delivery.SHOWN, Delivery.SPO
 
 
 class VoiceSession:
-    """One per daemon. `controller` holds the state; `tasks` is the group that messages are shown
-    in, while there is one.
+    """One per daemon. `controller` holds the state.
 
     A pending message is struck off the disk after the glasses have shown or spoken it, so it is
     never lost: what could not be shown waits for the next start of a session, over restarts too. A
@@ -33,13 +33,15 @@ class VoiceSession:
     which does less harm than never.
     """
 
-    def __init__(self, *, notes: Notes, stage: RenderPort, bus: Bus, clock: Clock) -> None:
+    def __init__(
+        self, *, notes: Notes, stage: RenderPort, bus: Bus, clock: Clock, tasks: Tasks
+    ) -> None:
         self._notes = notes
         self._stage = stage
         self._bus = bus
         self._clock = clock
         self.controller = SessionController()
-        self.tasks: asyncio.TaskGroup | None = None
+        self._tasks = tasks
         self._on_disk: dict[str, Json] = {}
         self._due = False
         self._showing: asyncio.Task[None] | None = None
@@ -72,8 +74,10 @@ class VoiceSession:
         """Show the message that is due, if there is one and it is not on its way already."""
         text = self.controller.snapshot().pending_message
         busy = self._showing is not None and not self._showing.done()
-        if self._due and text and self.tasks is not None and not busy:
-            self._showing = self.tasks.create_task(self._show(text), name="session.pending_message")
+        if self._due and text and self._tasks.open and not busy:
+            self._showing = self._tasks.create_task(
+                self._show(text), name="session.pending_message"
+            )
 
     async def _show(self, text: str) -> None:
         try:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge.race import Finished, race, run_unless
+from edge.race import Finished, Tasks, race, run_unless
 
 
 async def test_the_first_to_end_cancels_the_others_and_waits_for_their_cleanup():
@@ -106,3 +106,23 @@ async def test_work_that_fails_before_its_stop_raises_its_own_error():
 
     with pytest.raises(ValueError, match="first"):
         await run_unless(fails(), asyncio.Event().wait())
+
+
+async def test_a_services_tasks_are_open_while_it_runs_and_end_with_it():
+    tasks, ended = Tasks(), asyncio.Event()
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    assert not tasks.open
+    with pytest.raises(ExceptionGroup):
+        async with tasks.run():
+            assert tasks.open
+            tasks.create_task(work(), name="work")
+            await asyncio.sleep(0)
+            raise LookupError
+    assert ended.is_set()
+    assert not tasks.open
