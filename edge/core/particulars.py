@@ -44,6 +44,17 @@ letters.
 """
 _LOOKALIKES: Final = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
 """Scripts with letters that look like Latin ones."""
+_LATIN_LIKE: Final = frozenset(
+    "абгезікоорсухьѕјҝүһӏԁԛԝѵАВЕЗІКМНОРСТУХЬЅЈҮҺӀԌԚԜѴ"
+    "αβγικνορστυχωϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧϹͿ"
+    "գզհյնոսցքօԼՍՏՕ"
+    "ᎠᎡᎢᎥᎩᎪᎫᎬᎳᎷᎻᎽᏀᏂᏃᏎᏏᏒᏔᏕᏙᏚᏞᏟᏢᏦᏧᏴᏮ"
+    "ⲀⲂⲈⲌⲎⲒⲔⲘⲚⲞⲢⲤⲦⲨⲬⲟⲣⲥⲭ"
+    "ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ"
+)
+"""Letters of those scripts that look like a Latin letter or a digit. A text that has no others
+of a script may be read as Latin.
+"""
 _MOST_MARKS: Final = 3
 """Combining marks on one letter; more of them would run into the lines above and below."""
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
@@ -222,7 +233,8 @@ def visible(value: str) -> str:
     """
     if value.isascii() and value.isprintable():
         return _SPACES.sub(_count_spaces, value)
-    hidden = _misleading(value)
+    figures = _figures(value)
+    hidden = _misleading(value, figures)
     shown: list[str] = []
     marks, script = _MOST_MARKS, ""
     for at, ch in enumerate(value):
@@ -239,7 +251,9 @@ def visible(value: str) -> str:
             unicodedata.category(ch) in _UNSEEN or ch in _BLANK or _is_selector(ch)
         )
         shown.append(
-            escaped(ch)
+            _figure(value, at)
+            if at in figures
+            else escaped(ch)
             if unseen or foreign or at in hidden or (combining and marks > _MOST_MARKS)
             else ch
         )
@@ -270,18 +284,63 @@ def _is_selector(ch: str) -> bool:
     )
 
 
-def _misleading(value: str) -> set[int]:
-    """Where characters look like others, or change the order in which their neighbours are
-    drawn.
+def _figures(value: str) -> set[int]:
+    """Where digits stand that a reader of another script takes for others: Bengali ৪ is 4. Beside
+    letters of their own script, and no Latin ones, they are the reader's.
     """
-    if value.isascii():
-        return set()
+    scripts = {_script(ch) for ch in value if ch.isalpha()}
+    latin = any(ch.isascii() and ch.isalnum() for ch in value)
+    return {
+        at
+        for at, ch in enumerate(value)
+        if (kind := _digits(ch)) and (latin or not any(script in kind for script in scripts))
+    }
+
+
+def _digits(ch: str) -> str:
+    """`BENGALI` for a Bengali digit; "" for ours, and for all that is no digit."""
+    if ch.isascii() or not ch.isdecimal() or unicodedata.decomposition(ch).startswith(_STYLED):
+        return ""
+    return unicodedata.name(ch, "").partition(" DIGIT")[0]
+
+
+def _figure(value: str, at: int) -> str:
+    """One digit of a number in other digits, as ours; `{` and their name are around the number."""
+    kind = _digits(value[at])
+    begins = at == 0 or _digits(value[at - 1]) != kind
+    ends = _digits(value[at + 1 : at + 2]) != kind
+    return (
+        ("\\{" if begins else "")
+        + str(unicodedata.decimal(value[at]))
+        + (f" in {kind.lower()} digits}}" if ends else "")
+    )
+
+
+def _misleading(value: str, figures: set[int]) -> set[int]:
+    """Where characters look like others, or change the order in which their neighbours are
+    drawn. `figures` are shown as our digits.
+    """
     found = {at for at, ch in enumerate(value) if unicodedata.decomposition(ch).startswith(_STYLED)}
     for word in _WORD.finditer(value):
         scripts = {at: _script(value[at]) for at in range(*word.span()) if value[at].isalpha()}
         if len(_LOOKALIKES.union({"LATIN"}).intersection(scripts.values())) > 1:
             found |= {at for at, script in scripts.items() if script in _LOOKALIKES}
-    directions = [unicodedata.bidirectional(ch) for ch in value]
+    found |= _all_latin_like(value)
+    directions = [
+        "EN" if at in figures else unicodedata.bidirectional(ch) for at, ch in enumerate(value)
+    ]
     if not _LEFT_TO_RIGHT.isdisjoint(directions):
         found |= {at for at, direction in enumerate(directions) if direction in _RIGHT_TO_LEFT}
     return found
+
+
+def _all_latin_like(value: str) -> set[int]:
+    """Where letters of another script stand, all of which look like Latin ones."""
+    scripts: dict[str, set[int]] = {}
+    honest: set[str] = set()
+    for at, ch in enumerate(value):
+        if ch.isalpha() and (script := _script(ch)) in _LOOKALIKES:
+            scripts.setdefault(script, set()).add(at)
+            if unicodedata.normalize("NFD", ch)[0] not in _LATIN_LIKE:
+                honest.add(script)
+    return {at for script in scripts if script not in honest for at in scripts[script]}
