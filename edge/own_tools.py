@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from edge.core.own import Own, Secret, ready
 from edge.paths import Env, config_candidates
+from edge.runtime.stdio import claim_stdio
 from edge.settings import Settings, read_secret
 from edge.settings_rules import VARIABLE, BadSettings
 from tools_cache import child
@@ -149,7 +150,7 @@ def main() -> None:
     """Be the child: folders, "--" and packages in the arguments, what was found on stdout."""
     from edge import own_reading  # noqa: PLC0415 - pydantic and the validator, only in here
 
-    with os.fdopen(os.dup(1), "wb") as out:
+    with os.fdopen(claim_stdio()[1], "wb") as out:
         end = sys.argv.index(NO_MORE_FOLDERS)
         pickle.dump(
             own_reading.read([Path(word) for word in sys.argv[1:end]], sys.argv[end + 1 :]), out

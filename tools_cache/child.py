@@ -4,9 +4,13 @@ For work whose libraries, or whose faults, a daemon should not keep. Refuses to 
 """
 
 import asyncio
+import contextlib
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Mapping
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+CHUNK: Final = 64 * 1024
 
 
 async def ask(
@@ -16,34 +20,62 @@ async def ask(
     limit_s: float,
     env: Mapping[str, str] | None = None,
 ) -> tuple[bytes, int | None]:
-    """Run Python `code` with `words` as its arguments; give what it wrote, and its exit code.
-    Whatever ends this ends the child.
+    """Do as `run` with Python `code` and `words` as its arguments. `-P`: the working directory
+    puts no module in a library's place.
+    """
+    command = (sys.executable, "-P", "-c", code, *words)
+    return await run(command, question=question, limit_s=limit_s, env=env)
 
-    Raises TimeoutError, and OSError when no child can be started. `-P`: the working directory puts
-    no module in a library's place.
+
+async def run(
+    command: Sequence[str],
+    *,
+    question: bytes | None = None,
+    limit_s: float,
+    env: Mapping[str, str] | None = None,
+    max_bytes: int | None = None,
+) -> tuple[bytes, int | None]:
+    """Run a program that reads `question` to its end, then answers; return what it wrote, and its
+    exit code. Whatever ends this ends the child.
+
+    Raise TimeoutError, ValueError for an answer of more than `max_bytes`, and OSError when no child
+    can be started.
     """
     child = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-P",
-        "-c",
-        code,
-        *words,
+        *command,
         env=env,
         stdin=DEVNULL if question is None else PIPE,
         stdout=PIPE,
         stderr=DEVNULL,
+        limit=max_bytes or CHUNK,  # a pipe whose reader paused would stay open after a kill
     )
-    conversation = asyncio.ensure_future(child.communicate(question))
+    conversation = asyncio.ensure_future(_converse(child, question, max_bytes))
     try:
         # Not asyncio.timeout: on Python 3.11.2 it raises CancelledError in a task that was
         # cancelled before.
         await asyncio.wait([conversation], timeout=limit_s)
         if not conversation.done():
             raise TimeoutError
-        answer, _ = conversation.result()
+        answer = conversation.result()
     finally:
         conversation.cancel()
         if child.returncode is None:
             child.kill()
             await child.wait()
     return answer, child.returncode
+
+
+async def _converse(child: Process, question: bytes | None, max_bytes: int | None) -> bytes:
+    if child.stdin is not None:
+        child.stdin.write(question or b"")
+        with contextlib.suppress(ConnectionError):  # one that died says so by its answer
+            await child.stdin.drain()
+        child.stdin.close()
+    assert child.stdout is not None
+    answer = bytearray()
+    while piece := await child.stdout.read(CHUNK):
+        answer += piece
+        if max_bytes is not None and len(answer) > max_bytes:
+            raise ValueError("the answer is too long")
+    await child.wait()
+    return bytes(answer)

@@ -6,7 +6,6 @@ daemon: 12 MiB that it would keep, and rules that never end (edge/calendars/read
 """
 
 import asyncio
-import contextlib
 import hashlib
 import json
 import logging
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.deadlines import timeout
+from tools_cache import child
 from tools_cache.calendars import Agenda, Busy, CalendarTrouble, Made, Plan, Trouble
 
 DEADLINE_S: Final = 12.0
@@ -57,12 +57,12 @@ class CalendarRoom:
         *,
         now: Callable[[], float],
         deadline_s: float = DEADLINE_S,
-        child: Sequence[str] = CHILD,
+        command: Sequence[str] = CHILD,
     ) -> None:
         self._place = place
         self._now = now
         self._deadline_s = deadline_s
-        self._child = tuple(child)
+        self._child = tuple(command)
         self._turns = asyncio.Semaphore(2)
 
     async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
@@ -106,7 +106,12 @@ class CalendarRoom:
         place = {**asdict(self._place), "folder": str(self._place.folder)}
         try:
             async with timeout(self._deadline_s), self._turns:
-                raw = await self._exchange(json.dumps({**request, "place": place}).encode())
+                raw, _ = await child.run(
+                    self._child,
+                    question=json.dumps({**request, "place": place}).encode(),
+                    limit_s=self._deadline_s,
+                    max_bytes=MAX_ANSWER,
+                )
             told: dict[str, Any] = json.loads(raw)
         except TimeoutError:
             text = f"The calendar took longer than {self._deadline_s:.0f} s"
@@ -128,32 +133,6 @@ class CalendarRoom:
                 uncertain=told.get("uncertain") is True,
             )
         return told
-
-    async def _exchange(self, request: bytes) -> bytes:
-        child = await asyncio.create_subprocess_exec(
-            *self._child,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=MAX_ANSWER,
-        )
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            child.stdin.write(request)
-            with contextlib.suppress(ConnectionError):  # one that died says so by saying nothing
-                await child.stdin.drain()
-            child.stdin.close()
-            answer = bytearray()
-            while piece := await child.stdout.read(65536):
-                answer += piece
-                if len(answer) > MAX_ANSWER:
-                    raise ValueError("too long an answer")
-            return bytes(answer)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-            await asyncio.shield(child.wait())  # killed: this is at once, and leaves no zombie
 
 
 def _key(key: str) -> str:

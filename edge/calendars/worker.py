@@ -7,7 +7,6 @@ parent.
 
 import json
 import os
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from typing import Any, Final
 from edge.calendars import folder, reading, writing
 from edge.calendars.dav import Server
 from edge.folders import folder_problem
+from edge.runtime.stdio import claim_stdio
 from tools_cache.calendars import CalendarTrouble, Trouble
 
 MAX_REQUEST: Final = 256 * 1024
@@ -116,12 +116,9 @@ def _moment(text: str) -> datetime:
 
 
 def main() -> None:
-    """Keep stdout for the answer alone: whatever a library prints goes to stderr."""
-    sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    request = json.loads(sys.stdin.buffer.read(MAX_REQUEST))
-    sink.write(json.dumps(answer(request)).encode())
-    sink.close()
+    incoming, outgoing = claim_stdio()
+    with os.fdopen(incoming, "rb") as source, os.fdopen(outgoing, "wb") as sink:
+        sink.write(json.dumps(answer(json.loads(source.read(MAX_REQUEST)))).encode())
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import asyncio
 import json
 import logging
 import os
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from queue import Queue
@@ -21,6 +20,7 @@ from mcp.server.stdio import stdio_server
 from pydantic import ValidationError
 
 from edge.facades.mcp_server import Facade
+from edge.runtime.stdio import claim_stdio
 
 log: Final = logging.getLogger(__name__)
 MAX_LINE: Final = 4 * 1024 * 1024
@@ -33,8 +33,9 @@ TOO_LONG: Final = "{}\n"
 
 async def serve(facade: Facade) -> None:
     """Serve one client until it closes stdin."""
-    incoming, outgoing = _claimed()
-    lines, words = _Lines(incoming), _Words(outgoing)
+    incoming, outgoing = claim_stdio()
+    lines = _Lines(os.fdopen(incoming, "rb", closefd=False))
+    words = _Words(os.fdopen(outgoing, "wb", closefd=False))
     messages = _messages(lines, words)
     async with (
         facade.running(),
@@ -43,19 +44,6 @@ async def serve(facade: Facade) -> None:
         ) as (read, write),
     ):
         await facade.server.run(read, write, facade.server.create_initialization_options())
-
-
-def _claimed() -> tuple[BinaryIO, BinaryIO]:
-    """Take both pipes for ourselves: whatever else prints, prints to stderr, and whatever else
-    reads finds nothing.
-    """
-    incoming, outgoing = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    sys.stdout.flush()
-    os.dup2(2, 1)
-    return os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
 
 
 async def _messages(lines: "_Lines", words: "_Words") -> AsyncIterator[str]:

@@ -16,6 +16,8 @@ import struct
 import sys
 from typing import Any, BinaryIO, Final
 
+from edge.runtime.stdio import claim_stdio
+
 RATE: Final = 16000
 FRAME: Final = RATE // 50
 """Samples in 20 ms."""
@@ -82,11 +84,9 @@ def serve(source: BinaryIO, sink: BinaryIO, idle_s: float) -> None:
 
 
 def main() -> None:
-    """Keep stdout for frames alone: whatever a library prints goes to stderr."""
-    sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    source = os.fdopen(os.dup(0), "rb", buffering=0)
-    serve(source, sink, float(sys.argv[1]) if len(sys.argv) > 1 else 60.0)
+    source, sink = claim_stdio()
+    idle_s = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+    serve(os.fdopen(source, "rb", buffering=0), os.fdopen(sink, "wb"), idle_s)
 
 
 if __name__ == "__main__":

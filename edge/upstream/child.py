@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+from edge.runtime.stdio import claim_stdio
 from edge.upstream import frames
 from edge.upstream.server import Server
 from edge.upstream.words import Fault, McpServer, Outcome, Progress, ServerNews, fault
@@ -147,11 +148,7 @@ async def _run(inward: int, outward: int) -> None:
 
 def main() -> None:
     """Be the child: stdin and stdout are taken for frames, so that nothing else can write there."""
-    inward, outward = os.dup(0), os.dup(1)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(2, 1)
-    os.close(nothing)
+    inward, outward = claim_stdio()
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="%(name)s: %(message)s")
     logging.getLogger("edge").setLevel(logging.DEBUG)
     asyncio.run(_run(inward, outward))

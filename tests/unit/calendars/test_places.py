@@ -378,7 +378,7 @@ async def test_a_key_that_is_no_file_name_becomes_one(key, tmp_path):
 async def test_a_child_that_never_ends_is_ended_and_what_it_may_have_written_is_said(tmp_path):
     pid = tmp_path / "pid"
     script = f"echo $$ > {pid}.half; mv {pid}.half {pid}; exec sleep 600"
-    stuck = room(Place(folder=tmp_path), deadline_s=0.3, child=("sh", "-c", script))
+    stuck = room(Place(folder=tmp_path), deadline_s=0.3, command=("sh", "-c", script))
     for asking, uncertain in (
         (stuck.between(START, END, calendars=["primary"]), False),
         (stuck.make(PLAN), True),
@@ -402,7 +402,7 @@ async def test_a_child_that_never_ends_is_ended_and_what_it_may_have_written_is_
 )
 async def test_a_child_that_says_nothing_sensible_is_a_refusal(tmp_path, child):
     with pytest.raises(CalendarTrouble) as e:
-        await room(Place(folder=tmp_path), child=child).between(START, END, calendars=["primary"])
+        await room(Place(folder=tmp_path), command=child).between(START, END, calendars=["primary"])
     assert e.value.trouble is Trouble.REFUSED
 
 
@@ -410,7 +410,7 @@ async def test_cancelling_ends_the_child_at_once(tmp_path):
     started = tmp_path / "started"
     stuck = room(
         Place(folder=tmp_path),
-        child=(
+        command=(
             "sh",
             "-c",
             f"echo $$ > {started}.half; mv {started}.half {started}; exec sleep 600",

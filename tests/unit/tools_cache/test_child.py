@@ -56,3 +56,21 @@ async def test_a_question_that_takes_too_long_while_its_asker_is_cancelled():
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert ended == ["too late"]
+
+
+@pytest.mark.parametrize("size", [0, 1_000_000])
+async def test_a_large_question_and_its_answer_pass_whole(size):
+    code = "import sys; asked = sys.stdin.buffer.read(); sys.stdout.buffer.write(asked * 2)"
+    assert await child.ask(code, question=b"?" * size, limit_s=60) == (b"?" * size * 2, 0)
+
+
+async def test_an_answer_longer_than_its_bound_is_an_error():
+    command = ("head", "-c", "5000000", "/dev/zero")
+    with pytest.raises(ValueError, match="too long"):
+        await child.run(command, limit_s=60, max_bytes=4_999_999)
+    answer, code = await child.run(command, limit_s=60, max_bytes=5_000_000)
+    assert (len(answer), code) == (5_000_000, 0)
+
+
+async def test_a_child_that_dies_without_reading_its_question_says_nothing():
+    assert await child.ask("raise SystemExit(3)", question=b"?" * 1_000_000, limit_s=60) == (b"", 3)
