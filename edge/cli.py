@@ -1,7 +1,6 @@
-"""The door: `glassd VERB …`. Exit codes, and how an error is told.
+"""The command line `glassd VERB …`: parsing, exit codes and error output.
 
-Refuses to know what a verb does: each lives in `edge/verbs/` and is imported only when it is the
-one asked for.
+Each verb is a module of `edge/verbs/`, imported only when it is used.
 """
 
 import argparse
@@ -24,13 +23,13 @@ INTERRUPTED: Final = 130
 _EPILOG: Final = """\
 exit codes: 0 done · 1 failed · 2 wrong usage or configuration · 3 the daemon is not running · 4 nothing found · 5 timed out
             (a list with nothing in it is 0; 4 is for what was named and does not exist, and a scan that hears no glasses)
-first steps: glassd demo (nothing needed) · glassd run (the daemon) · glassd status (what is, and what to do next)
-something is wrong: glassd doctor (what, and the exact fix)"""  # noqa: E501
+first steps: glassd demo (nothing needed) · glassd run (the daemon) · glassd status (the state, and what to do next)
+something is wrong: glassd doctor (finds the cause, and shows the exact fix)"""  # noqa: E501
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that raises instead of exiting, names the nearest word, and takes options
-    anywhere behind their verb.
+    """An argparse parser that raises instead of exiting, suggests the nearest choice, and
+    accepts options anywhere after their verb.
     """
 
     def error(self, message: str) -> NoReturn:
@@ -39,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, with the options of a verb brought together first.
+        """Parse as argparse does, after moving the options of a verb together.
 
         argparse stops at an option between two words that go to one positional argument; its
         `parse_intermixed_args` cannot be used for verbs, and differs between the Python versions we
@@ -51,8 +50,8 @@ class _Parser(argparse.ArgumentParser):
         )
 
     def _options_last(self, words: list[str]) -> list[str]:
-        """Words, then options with their values; with `--` the options come first, so that they
-        stay on its left.
+        """Return the words, then the options with their values; with `--` the options come first,
+        so that they stay on its left.
         """
         end = words.index("--") if "--" in words else len(words)
         places, options, at = [], [], 0
@@ -78,8 +77,8 @@ class _Parser(argparse.ArgumentParser):
         )
 
     def format_help(self) -> str:
-        """Tell also the words that only a verb's own code knows; it is loaded for whoever asks
-        for that help alone.
+        """Add the part of the help that a verb's own code provides; it is imported only for that
+        verb's help.
         """
         words = self.get_default("words")
         if words is not None:
@@ -88,7 +87,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _nearest(message: str) -> str:
-    """Find the nearest choice in argparse's own words: invalid choice: 'statsu' (choose from
+    """Return a suggestion for a message of argparse: invalid choice: 'statsu' (choose from
     'status', …).
     """
     import re
@@ -101,8 +100,8 @@ def _nearest(message: str) -> str:
 
 
 def build_parser(only: str = "") -> argparse.ArgumentParser:
-    """Build the whole tree of verbs, or what one verb needs: the daemon keeps its parser for as
-    long as it runs.
+    """Build the parser of every verb, or of one verb only: the daemon keeps its parser in memory
+    for as long as it runs.
     """
     parser = _Parser(
         prog="glassd",
@@ -130,7 +129,9 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and give its exit code; nothing an operator can cause ends in a traceback."""
+    """Run one verb and return its exit code; no error that an operator can cause ends in a
+    traceback.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see edge/__main__.py
@@ -145,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: list[str], out: "_Output") -> int:
     screen = Screen(cast("TextIO", out), sys.stderr, os.environ, as_json="--json" in words)
     try:
-        code = _told(words, screen)
+        code = _run_reporting_errors(words, screen)
         out.flush()
     except (OSError, ExceptionGroup):
         if out.problem is None:
@@ -164,7 +165,7 @@ def _run(words: list[str], out: "_Output") -> int:
 
 
 class _Output:
-    """Standard output that remembers why it could not be written, whoever gets the error."""
+    """Standard output that remembers why it could not be written, even if the error is caught."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -173,7 +174,7 @@ class _Output:
     @classmethod
     @contextlib.contextmanager
     def watched(cls) -> "Iterator[_Output]":
-        """Put one in the place of `sys.stdout`."""
+        """Replace `sys.stdout` by one of these for a while."""
         before = sys.stdout
         sys.stdout = out = cls(before)
         try:
@@ -200,9 +201,9 @@ class _Output:
 
 
 def _open_missing_streams() -> None:
-    """Open what the caller closed (`>&-`): Python has None there, and the next file that is opened
-    would take its number. Reading finds nothing, errors go nowhere; writing to standard output
-    fails, so that a verb cannot lose its answer in silence.
+    """Open the standard streams that the caller closed (`>&-`): Python has None there, and the next
+    file that is opened would get the stream's number. Reading returns nothing, errors are
+    discarded; writing to standard output fails, so that a verb's answer is never lost silently.
     """
     for number, (name, mode, flags) in enumerate(
         (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
@@ -215,7 +216,7 @@ def _open_missing_streams() -> None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - open as long as we run
 
 
-def _told(words: list[str], screen: Screen) -> int:
+def _run_reporting_errors(words: list[str], screen: Screen) -> int:
     try:
         return _dispatch(words, screen)
     except CliError as e:

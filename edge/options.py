@@ -1,7 +1,7 @@
-"""Every verb of `glassd` and its options, as data for the door; completion and the manual are
-generated from it too.
+"""Every verb of `glassd` with its options; shell completion and the manual page are generated
+from them too.
 
-Refuses to know what a verb does. Imports nothing that costs: `glassd --help` loads all of this.
+Imports nothing heavy: `glassd --help` loads all of this.
 """
 
 import argparse
@@ -39,12 +39,14 @@ def _demo(verb: argparse.ArgumentParser) -> None:
         choices=MOCKS,
         help="mock:display, mock:audio, mock:full (default) or sim:even_g1",
     )
-    verb.add_argument("--script", metavar="FILE", help="what happens, instead of asking you")
+    verb.add_argument(
+        "--script", metavar="FILE", help="play the steps of this file instead of asking you"
+    )
     verb.add_argument("--seconds", metavar="N", type=_seconds, help="end after this long")
     verb.add_argument(
         "--keep",
         action="store_true",
-        help="leave its folder (logs, lens.png, sound) there at the end",
+        help="keep its folder (logs, lens.png, sound) at the end",
     )
 
 
@@ -56,13 +58,13 @@ def _tools(verb: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("show", "enable", "disable", "usage"),
         help=(
-            "show TOOL (all that is known of it), enable TOOL, disable TOOL, "
-            "usage (how often each was called); without it: list them"
+            "show TOOL (its details and documentation), enable TOOL, disable TOOL, "
+            "usage (how often each was called); without it: list the tools"
         ),
     )
     verb.add_argument("tool", metavar="TOOL", nargs="?", help="package:tool")
     verb.add_argument(
-        "--all", action="store_true", help="also the hidden ones, and why they are hidden"
+        "--all", action="store_true", help="also list hidden tools, and why they are hidden"
     )
     verb.add_argument("--category", metavar="C", help="only this category")
     verb.add_argument(
@@ -78,8 +80,8 @@ def _servers(verb: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=("refresh", "authorize"),
         help=(
-            "refresh ID (look at its tools anew), authorize ID (where to sign in), "
-            "authorize ID CODE (finish); without it: list them"
+            "refresh ID (list its tools again), authorize ID (show where to sign in), "
+            "authorize ID CODE (finish signing in); without it: list the servers"
         ),
     )
     verb.add_argument(
@@ -112,23 +114,23 @@ def _call(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--mode",
         choices=("text", "voice"),
-        help="how the caller talks with us (default: as the session does, else text)",
+        help="how the caller talks with glassd (default: the session's mode, else text)",
     )
     verb.add_argument(
         "--wait",
         choices=("answer", "delivery"),
         default="answer",
-        help="until the answer is there, or until it is also told in full",
+        help="wait for the answer (default), or until its delivery is complete",
     )
     verb.add_argument(
         "--no-wait",
         action="store_true",
-        help="print the call's id once it is on disk; see it later: glassd calls ID",
+        help="print the call's id once the call is stored; show it later: glassd calls ID",
     )
     verb.add_argument(
         "--confirm",
         metavar="TOKEN",
-        help="the token of a confirmation request, for the very call that got it",
+        help="the token of a confirmation request; only for the call that got it",
     )
     verb.add_argument("--key", metavar="KEY", help="idempotency key: the same key never runs twice")
     verb.add_argument(
@@ -158,32 +160,32 @@ def _confirm(verb: argparse.ArgumentParser) -> None:
         metavar="TOKEN",
         nargs="?",
         help=(
-            "the token of a confirmation request; without it, "
-            "all that waits is shown, and you type the answer"
+            "the token of a confirmation request; without it, every call that waits "
+            "is shown, and you type the answer"
         ),
     )
     verb.add_argument("--deny", action="store_true", help="say no")
     lasting = verb.add_mutually_exclusive_group()
     lasting.add_argument(
-        "--always", action="store_true", help="yes, and do not ask for this tool any more"
+        "--always", action="store_true", help="yes, and do not ask about this tool again"
     )
     lasting.add_argument(
-        "--never", action="store_true", help="no, and refuse this tool from now on"
+        "--never", action="store_true", help="no, and refuse this tool from now on without asking"
     )
 
 
 def _grants(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     change = verb.add_mutually_exclusive_group()
-    change.add_argument("--always", metavar="TOOL", help="this tool needs no yes any more")
-    change.add_argument("--never", metavar="TOOL", help="this tool is refused from now on")
+    change.add_argument("--always", metavar="TOOL", help="run this tool without asking")
+    change.add_argument("--never", metavar="TOOL", help="refuse this tool without asking")
     change.add_argument("--revoke", metavar="TOOL", help="ask about this tool every time again")
 
 
 def _cancel(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("id", metavar="ID", help="the call's id")
-    verb.add_argument("--reason", metavar="TEXT", help="why, for its story")
+    verb.add_argument("--reason", metavar="TEXT", help="reason, shown in glassd calls ID")
 
 
 def _answer(verb: argparse.ArgumentParser) -> None:
@@ -198,7 +200,7 @@ def _answer(verb: argparse.ArgumentParser) -> None:
         default=[],
         help=(
             "JSON, key=value pairs, one word of text, "
-            "or - for JSON on stdin; an object with ok is a whole envelope"
+            "or - for JSON on stdin; an object with `ok` is taken as a complete response"
         ),
     )
     verb.add_argument("--session", metavar="S", help="the session the call belongs to")
@@ -211,25 +213,27 @@ def _say(verb: argparse.ArgumentParser) -> None:
 
 def _calls(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument("id", metavar="ID", nargs="?", help="tell this call's whole story")
-    verb.add_argument("--pending", action="store_true", help="only those without a final answer")
+    verb.add_argument("id", metavar="ID", nargs="?", help="show this call in detail")
+    verb.add_argument("--pending", action="store_true", help="only calls without a final answer")
     verb.add_argument("--limit", metavar="N", type=_count, default=20, help="how many (default 20)")
 
 
 def _lens(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("--png", metavar="FILE", help="draw it into a PNG file")
-    verb.add_argument("--watch", action="store_true", help="again and again, as it changes")
+    verb.add_argument("--watch", action="store_true", help="show it again whenever it changes")
 
 
 def _events(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument(
-        "--kind", metavar="PREFIX", help="only events whose name begins so: call, link, lens …"
+        "--kind",
+        metavar="PREFIX",
+        help="only events whose name begins with this: call, link, lens …",
     )
     verb.add_argument("--count", metavar="N", type=_count, help="end after this many")
     verb.add_argument(
-        "--after", metavar="ID", help="begin after this event id, as far as it is remembered"
+        "--after", metavar="ID", help="start after this event id, if it is still kept"
     )
 
 
@@ -258,14 +262,14 @@ def _six_digits(text: str) -> str:
     digits = text.replace(" ", "")
     if len(digits) != 6 or not (digits.isascii() and digits.isdecimal()):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no code; it has six digits, for example 012345"
+            f"{text!r} is not a code; a code has six digits, for example 012345"
         )
     return digits
 
 
 def _code(verb: argparse.ArgumentParser) -> None:
-    told = "the code the glasses show, or the number they show too, instead of asking for it"
-    verb.add_argument("--code", metavar="DIGITS", type=_six_digits, help=told)
+    text = "the code or number that the glasses show, instead of being asked for it"
+    verb.add_argument("--code", metavar="DIGITS", type=_six_digits, help=text)
 
 
 def _pair(verb: argparse.ArgumentParser) -> None:
@@ -274,7 +278,7 @@ def _pair(verb: argparse.ArgumentParser) -> None:
         "address",
         metavar="ADDRESS",
         nargs="?",
-        help="these glasses (see: glassd scan); without it the only ones there are",
+        help="these glasses (see: glassd scan); not needed if only one pair is near",
     )
     _code(verb)
     verb.add_argument(
@@ -282,10 +286,10 @@ def _pair(verb: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_seconds,
         default=120.0,
-        help="how long the pairing window stays open (default 120, which is the most)",
+        help="how long the pairing window stays open (default and maximum 120)",
     )
     verb.add_argument(
-        "--cancel", action="store_true", help="close a window that somebody else has open"
+        "--cancel", action="store_true", help="close a pairing window that another client opened"
     )
 
 
@@ -295,7 +299,7 @@ def _unpair(verb: argparse.ArgumentParser) -> None:
         "address",
         metavar="ADDRESS",
         nargs="?",
-        help="these glasses; without it the only paired ones",
+        help="these glasses; not needed if only one pair is paired",
     )
 
 
@@ -305,7 +309,7 @@ def _up(verb: argparse.ArgumentParser) -> None:
         "enrol",
         metavar="CODE",
         nargs="?",
-        help="a cloud's enrolment code (GLASSD1-…), or - to read it from stdin, which nobody sees",
+        help="a cloud's enrolment code (GLASSD1-…), or - to read it from stdin, hidden from others",
     )
     verb.add_argument("--no-glasses", action="store_true", help="enrol only")
     verb.add_argument("--address", metavar="ADDRESS", help="these glasses, instead of asking which")
@@ -328,17 +332,17 @@ def _sim(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--control",
         metavar="PATH",
-        help="unix socket (or tcp:HOST:PORT) on which tests steer the wearer",
+        help="unix socket (or tcp:HOST:PORT) on which tests control the wearer",
     )
     verb.add_argument(
         "--out",
         metavar="DIR",
-        help="where PNGs of the lens and sound go (default: a temporary directory)",
+        help="where lens images and sound are written (default: a temporary directory)",
     )
     verb.add_argument(
         "--script",
         metavar="FILE",
-        help="what the wearer does, one step a line; faults are steps too",
+        help="what the wearer does, one step per line; faults are steps too",
     )
     verb.add_argument(
         "--mtu", metavar="BYTES", type=_count, help="the ATT MTU offered (default 247; a G1 251)"
@@ -348,22 +352,23 @@ def _sim(verb: argparse.ArgumentParser) -> None:
         metavar="FAULT",
         action="append",
         default=[],
-        help="something that goes wrong, at once or @SECONDS; repeatable",
+        help="a fault to inject, at once or @SECONDS; repeatable",
     )
     verb.add_argument(
         "--quirk",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="be the firmware that does it so; repeatable",
+        help="choose a firmware variant; repeatable",
     )
     verb.add_argument(
         "--pairing",
         metavar="HOW",
         choices=("none", "just_works", "passkey", "compare"),
         help=(
-            "none, just_works, passkey or compare: nobody may write before (default: "
-            "as the model is paired, strangers may write until somebody is)"
+            "pairing mode: none, just_works, passkey or compare; with a mode set, unpaired "
+            "centrals cannot write (default: the model's own mode, in which unpaired "
+            "centrals may write until one has paired)"
         ),
     )
     verb.set_defaults(words=_sim_words, offered=MOCKS)
@@ -371,17 +376,17 @@ def _sim(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim_words() -> str:
-    """Tell the words of --fault and --quirk, as the mock itself lists them."""
+    """Return the help for the values of --fault and --quirk, as the simulator lists them."""
     from firmware_bridge.sim.even_g1_quirks import QUIRKS
     from firmware_bridge.sim.faults import usage
 
     faults = "\n".join(f"  {form:<24} {does}" for form, does in usage())
     quirks = "\n".join(f"  {name}={'|'.join(values)}" for name, values in QUIRKS.items())
     return (
-        "faults (the same words in scripts and on the control channel; "
+        "faults (written the same way in scripts and on the control channel; "
         f"SIDE is left or right; @3s waits):\n{faults}\n"
-        "quirks of sim:even_g1 (what its known hosts disagree "
-        f"about; the first is stock):\n{quirks}"
+        "quirks of sim:even_g1 (where its known hosts disagree; "
+        f"the first value is the default):\n{quirks}"
     )
 
 
@@ -395,7 +400,7 @@ def _devcloud(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--broker",
         default="embedded",
-        help="embedded (default), mosquitto, or HOST:PORT of one that runs already",
+        help="embedded (default), mosquitto, or HOST:PORT of a running broker",
     )
     verb.add_argument(
         "--tenant", default="default", help="topic level of the tenant (default: default)"
@@ -404,17 +409,17 @@ def _devcloud(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--state",
         metavar="DIR",
-        help="where it keeps what it must not forget (default: a temporary directory)",
+        help="where its state is stored (default: a temporary directory)",
     )
     verb.add_argument(
         "--worker",
         action="store_true",
-        help="only one more worker, beside a cloud of the same --state and --broker HOST:PORT",
+        help="run one more worker for a cloud with the same --state and --broker HOST:PORT",
     )
     verb.add_argument(
         "--legacy",
         action="store_true",
-        help="also serve the endpoints that the tool redesign removed",
+        help="also serve the older endpoints that the current tool API replaced",
     )
     verb.add_argument(
         "--tls",
@@ -422,8 +427,8 @@ def _devcloud(verb: argparse.ArgumentParser) -> None:
         nargs="?",
         const="localhost",
         help=(
-            "with certificates of its own and enrolment codes, "
-            "for edges that reach this machine by NAME (default localhost); needs Mosquitto"
+            "serve with TLS, its own certificates and enrolment codes, for daemons that "
+            "reach this machine by NAME (default localhost); needs Mosquitto"
         ),
     )
 
@@ -433,8 +438,8 @@ def _llm(verb: argparse.ArgumentParser) -> None:
         dest="action", metavar="ACTION", required=True, parser_class=type(verb)
     )
     for name, text in (
-        ("tools", "the tools in force, as the `tools` of a request to this provider"),
-        ("answer", "run what a model asks for; print what is appended to the conversation"),
+        ("tools", "the active tools, in the form of the `tools` of a request to this provider"),
+        ("answer", "run the calls a model asks for; print what to append to the conversation"),
     ):
         act = acts.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
@@ -463,7 +468,7 @@ def _llm(verb: argparse.ArgumentParser) -> None:
             act.add_argument(
                 "--turn",
                 metavar="T",
-                help="the turn they belong to: repeated after a fault, nothing is done twice",
+                help="the turn they belong to: a turn sent again after an error repeats no action",
             )
             act.add_argument(
                 "--ttl",
@@ -479,18 +484,18 @@ def _mcp(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--demo",
         action="store_true",
-        help="with mock glasses and a daemon that wears them, for as long as it runs",
+        help="start mock glasses and a daemon connected to them, for as long as it runs",
     )
     verb.add_argument(
         "--http",
         metavar="HOST:PORT",
-        help="serve streamable HTTP there instead of stdio (or: systemd, the socket it hands over)",
+        help="serve streamable HTTP instead of stdio (or: systemd, to use the socket it passes)",
     )
     verb.add_argument(
         "--token-file",
         metavar="FILE",
         help=(
-            "clients must bring this bearer token (default: "
+            "clients must send this bearer token (default: "
             "the systemd credential glassd-mcp-token, if there is one)"
         ),
     )
@@ -499,14 +504,14 @@ def _mcp(verb: argparse.ArgumentParser) -> None:
         metavar="NAME",
         action="append",
         default=[],
-        help="a further name or address clients may use; repeatable",
+        help="another host name or address that clients may use; repeatable",
     )
     verb.add_argument(
         "--confirm-in-client",
         action="store_true",
         help=(
-            "let the client's user say yes to a call. Only for a program that shows "
-            "its user every question: the client itself answers it"
+            "let the client's user confirm calls. Only for a program that shows its user "
+            "every question, since it is the client that sends the answer"
         ),
     )
     verb.add_argument(
@@ -514,7 +519,7 @@ def _mcp(verb: argparse.ArgumentParser) -> None:
         metavar="N",
         type=_rate,
         default=600,
-        help="calls a minute, a fifth of them at once (default 600)",
+        help="calls per minute; up to a fifth of them at once (default 600)",
     )
 
 
@@ -524,7 +529,7 @@ def _registry(verb: argparse.ArgumentParser) -> None:
     )
     for name, text in (
         ("build", "compile the tools into tool_registry.json"),
-        ("check", "verify that it is as the tools are"),
+        ("check", "verify that tool_registry.json matches the tools"),
         ("show", "print the built tools"),
         ("sync", "have the daemon fetch the cloud's registry now"),
     ):
@@ -553,7 +558,7 @@ def _registry(verb: argparse.ArgumentParser) -> None:
             action.add_argument(
                 "--losses",
                 action="store_true",
-                help="tell everything that a provider's form leaves out",
+                help="list everything that a provider's form leaves out",
             )
         if name == "show":
             action.add_argument(
@@ -562,12 +567,12 @@ def _registry(verb: argparse.ArgumentParser) -> None:
             action.add_argument(
                 "--provider",
                 choices=FORMS,
-                help="the form in which models of this provider are told of the tool",
+                help="print the tool in the form of this provider",
             )
             action.add_argument(
                 "--prompt",
                 choices=("text", "voice"),
-                help="what models are told of all tools that may be called so",
+                help="print the prompt text for all tools that may be called in this mode",
             )
 
 
@@ -589,34 +594,34 @@ PROVIDERS: Final = (
 MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1")
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),
-    ("up", "find your glasses, pair, connect, save: one step after the other", _up),
+    ("up", "find your glasses, pair, connect and save them, step by step", _up),
     ("demo", "everything on this machine, with nothing to configure", _demo),
     ("status", "one state per layer, and the one thing to do next", _socket),
-    ("tools", "the tools in force", _tools),
-    ("servers", "the other MCP servers whose tools are yours", _servers),
-    ("call", "call a tool, and tell how the answer reached the wearer", _call),
-    ("confirm", "say yes or no to a call that waits for it", _confirm),
-    ("grants", "the tools allowed or forbidden for good", _grants),
-    ("cancel", "call a call off", _cancel),
-    ("answer", "hand in the result of a pending call", _answer),
-    ("say", "say something as if the wearer had said it", _say),
-    ("calls", "what was called, what is pending", _calls),
+    ("tools", "the active tools", _tools),
+    ("servers", "the other MCP servers whose tools can be called", _servers),
+    ("call", "call a tool, and show how the answer reached the wearer", _call),
+    ("confirm", "say yes or no to a call that waits for confirmation", _confirm),
+    ("grants", "the tools that are always allowed or never allowed", _grants),
+    ("cancel", "cancel a call", _cancel),
+    ("answer", "submit the result of a pending call", _answer),
+    ("say", "submit text as if the wearer had said it", _say),
+    ("calls", "recent and pending calls", _calls),
     ("lens", "what the lens shows now", _lens),
-    ("events", "follow what happens, one JSON object a line", _events),
+    ("events", "follow events, one JSON object per line", _events),
     ("scan", "the glasses that are near", _scan),
     ("pair", "pair with glasses; pair again when a bond was lost", _pair),
     ("unpair", "forget paired glasses", _unpair),
     ("metrics", "counters and latencies per tool, as OpenMetrics text", _socket),
-    ("doctor", "examine this machine: numbered checks, each with the exact fix", _doctor),
+    ("doctor", "check this machine: numbered checks, each with the exact fix", _doctor),
     ("sim", "mock glasses on a virtual radio", _sim),
     ("devcloud", "the reference cloud alone", _devcloud),
-    ("mcp", "our tools as an MCP server, for any agent", _mcp),
+    ("mcp", "the tools as an MCP server, for any agent", _mcp),
     (
         "registry",
-        "build, verify and print the tools of this installation; fetch the cloud's",
+        "build, verify and print the tools of this installation; fetch the cloud's tools",
         _registry,
     ),
-    ("llm", "models' own tool formats: their tools, and the answers to what they ask for", _llm),
+    ("llm", "tool formats of model providers: list tools, run the calls a model asks for", _llm),
     ("completion", "shell completion", _completion),
 )
 

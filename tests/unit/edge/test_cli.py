@@ -98,7 +98,7 @@ async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
         (("call", "a:b", "novalue"), "neither JSON nor key=value"),
         (("call", "a:b", "{"), "is not JSON"),
         (("run", "--config", "/nonexistent.toml"), "there is no such file"),
-        (("pair", "--code", "12345"), "'12345' is no code; it has six digits"),
+        (("pair", "--code", "12345"), "'12345' is not a code; a code has six digits"),
         (("up", "--code", "secret"), "six digits"),
         (("confirm", "--always"), "the answer is typed at the terminal"),
         (("confirm", "t", "--always", "--never"), "not allowed with"),
