@@ -114,7 +114,7 @@ def _one_call(orchestrator: Orchestrator) -> One:
     head = asked[:-1]
 
     async def one(n: int) -> None:
-        payload = f'{head},"turn_id":"turn{n}","id":"{new_call_id(clock)}"}}'.encode()
+        payload = f'{head},"turn_id":"turn{n}","id":"{new_call_id(clock.wall())}"}}'.encode()
         call = wire.body_to_call(wire.decode(payload, content_type=wire.JSON))
         response = await orchestrator.call(call)
         assert response.ok, response

@@ -93,12 +93,12 @@ async def _admissions(folder: Path, callers: int) -> tuple[float, float, int]:
 def _call(clock: Clock) -> ToolCall:
     text = "Buy two litres of milk and call the dentist about Thursday"
     return ToolCall(
-        call_id=new_call_id(clock),
+        call_id=new_call_id(clock.wall()),
         tool="notes:add",
         args={"text": text},
         origin=CallOrigin.CLI,
-        turn_id=new_call_id(clock),
-        idempotency_key=f"key-{new_call_id(clock)}",
+        turn_id=new_call_id(clock.wall()),
+        idempotency_key=f"key-{new_call_id(clock.wall())}",
     )
 
 
@@ -119,7 +119,7 @@ def _bare_inserts(path: Path, size: int, batch: int) -> float:
         "CREATE TABLE bare (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)"
     )
     clock = Clock.system()
-    rows = [(new_call_id(clock), "x" * max(1, size - 36)) for _ in range(ROUND)]
+    rows = [(new_call_id(clock.wall()), "x" * max(1, size - 36)) for _ in range(ROUND)]
     began = time.perf_counter()
     for start in range(0, ROUND, batch):
         connection.execute("BEGIN")

@@ -464,7 +464,7 @@ class Daemon:
             status=self.status,
             look=self.looks.look,
             heard=self.calls.heard,
-            new_id=lambda: new_call_id(self.clock),
+            new_id=lambda: new_call_id(self.clock.wall()),
             confirmations=self.confirmations,
             sessions=self.sessions,
             session_state=lambda: self.calls.session.described(self.clock.boot()),

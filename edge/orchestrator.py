@@ -400,7 +400,7 @@ class Orchestrator:
         """Take a final transcript: the tool whose activation phrase is in it is called, or
         NOT_FOUND is said.
         """
-        call_id = new_call_id(self._clock)
+        call_id = new_call_id(self._clock.wall())
         began = not self.session.voice_active(self._clock.boot())
         if not self.session.begin_voice(self._clock.boot()):
             unheard = ToolCall(

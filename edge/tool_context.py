@@ -253,7 +253,7 @@ class Context:
             await call(
                 replace(
                     mine,
-                    call_id=new_call_id(self._hands.clock),
+                    call_id=new_call_id(self._hands.clock.wall()),
                     tool=tool,
                     args=dict(args),
                     depth=mine.depth + 1,

@@ -289,6 +289,17 @@ def test_ports_and_rules_know_no_room():
     )
 
 
+def test_the_rules_import_nothing_else_of_the_daemon():
+    """Neither ports nor the clock: time is an argument."""
+    _told(
+        f"{m.where}:{line} imports {target}"
+        for m in MODULES.values()
+        if _under(m.name, ["edge.core"])
+        for target, line in m.imports
+        if _under(target, ["edge"]) and not _under(target, ["edge.core"])
+    )
+
+
 def test_the_rules_are_pure():
     """No await and no I/O in `edge/core`: neither the words nor the modules that make them
     possible.

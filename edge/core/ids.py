@@ -8,13 +8,11 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
-from edge.clock import Clock
-
 _MS_MASK: Final = (1 << 48) - 1
 
 
-def new_call_id(clock: Clock, *, random_bits: Callable[[int], int] = secrets.randbits) -> str:
-    """Give a fresh UUIDv7 (RFC 9562 §5.7) in text form, stamped with the wall clock."""
-    stamp = int(clock.wall() * 1000) & _MS_MASK
+def new_call_id(wall: float, *, random_bits: Callable[[int], int] = secrets.randbits) -> str:
+    """Return a fresh UUIDv7 (RFC 9562 §5.7) in text form, stamped with `wall` (seconds)."""
+    stamp = int(wall * 1000) & _MS_MASK
     value = stamp << 80 | 0x7 << 76 | random_bits(12) << 64 | 0b10 << 62 | random_bits(62)
     return str(uuid.UUID(int=value))

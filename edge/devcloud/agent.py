@@ -87,7 +87,11 @@ class Agent:
                 ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are under way"),
             )
         call = ToolCall(
-            call_id=new_call_id(Clock()), tool=tool, args=args, origin=CallOrigin.CLOUD, ttl_s=ttl_s
+            call_id=new_call_id(Clock().wall()),
+            tool=tool,
+            args=args,
+            origin=CallOrigin.CLOUD,
+            ttl_s=ttl_s,
         )
         topics = Topics(self._tenant, edge_id)
         pending = _Pending(asyncio.get_running_loop().create_future())

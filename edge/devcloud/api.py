@@ -70,7 +70,7 @@ class Api:
         if not isinstance(args, dict | None):
             raise _invalid("arguments: must be an object")
         call = ToolCall(
-            call_id=new_call_id(Clock()),
+            call_id=new_call_id(Clock().wall()),
             tool=name,
             args=args or {},
             origin=CallOrigin.CLOUD,

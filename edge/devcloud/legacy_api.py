@@ -74,7 +74,7 @@ class LegacyApi:
                 raise Refusal(400, {"error": f"Missing or invalid {field}"})
         self._door.present(str(user))
         call = ToolCall(
-            call_id=new_call_id(Clock()),
+            call_id=new_call_id(Clock().wall()),
             tool=f"{request.path_params['package']}:{tool}",
             args=args,
             origin=CallOrigin.CLOUD,

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from edge.clock import Clock
+from edge.store.db import Row
 
 INTERACTIVE_S: Final = 60.0
 """A call that may live this long or less is over when the machine was restarted: nobody waits
@@ -48,12 +49,6 @@ def _libc() -> Any:
     return libc if hasattr(libc, "adjtimex") else None
 
 
-class Fields(Protocol):
-    """A row whose columns are read by name."""
-
-    def __getitem__(self, key: str, /) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Stamp:
     """When a row was made: on which boot, at which second of it, and what the wall clock said."""
@@ -64,7 +59,7 @@ class Stamp:
     synced: bool
 
     @classmethod
-    def of_row(cls, row: Fields) -> "Stamp":
+    def of_row(cls, row: Row) -> "Stamp":
         return cls(row["boot_id"], row["boot_at"], row["wall_at"], bool(row["synced"]))
 
 

@@ -104,7 +104,7 @@ def _ways(
     return server.Daemon(sockets), server.Ways(
         cold=lambda: cold.read(env, now=time.time()).tools,
         chance=random.random,
-        new_id=lambda: new_call_id(clock),
+        new_id=lambda: new_call_id(clock.wall()),
         rate=RateLimit(max(1, args.rate // BURST_OF), 60.0 / BURST_OF),
         owner=server.Daemon(owners) if owners else None,
     )

@@ -66,7 +66,7 @@ async def main() -> None:
         cold=lambda: (),
         rate=RateLimit(10_000, 60.0),
         chance=random.random,
-        new_id=lambda: new_call_id(clock),
+        new_id=lambda: new_call_id(clock.wall()),
         alias=alias_of({FIXTURES}),
         shelf=FixtureShelf(),
     )

@@ -23,7 +23,7 @@ def change(place, old, new):
 
 async def begin(place, amount, turn_id):
     call = ToolCall(
-        call_id=new_call_id(place.daemon.clock),
+        call_id=new_call_id(place.daemon.clock.wall()),
         tool=PAY,
         args={"amount": amount},
         origin=CallOrigin.MCP,

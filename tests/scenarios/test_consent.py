@@ -59,7 +59,11 @@ async def alone(place, **more):
 
 async def asked(place, args, **more):
     call = ToolCall(
-        call_id=new_call_id(place.daemon.clock), tool=PAY, args=args, origin=CallOrigin.CLI, **more
+        call_id=new_call_id(place.daemon.clock.wall()),
+        tool=PAY,
+        args=args,
+        origin=CallOrigin.CLI,
+        **more,
     )
     answer = await place.daemon.calls.begin(call)
     assert answer.error.code == "CONFIRMATION_REQUIRED", answer.error

@@ -26,7 +26,11 @@ LUNCH = {
 
 def call_of(place, tool, args, **more):
     return ToolCall(
-        call_id=new_call_id(place.daemon.clock), tool=tool, args=args, origin=CallOrigin.CLI, **more
+        call_id=new_call_id(place.daemon.clock.wall()),
+        tool=tool,
+        args=args,
+        origin=CallOrigin.CLI,
+        **more,
     )
 
 

@@ -188,7 +188,7 @@ async def test_only_what_is_allowed_is_there_and_what_the_policy_asks_about_wait
     assert "die" in told(place, "careful")["not_allowed"]
     place.mark()
     call = ToolCall(
-        call_id=new_call_id(place.daemon.clock),
+        call_id=new_call_id(place.daemon.clock.wall()),
         tool="careful:echo",
         args={"a": "b"},
         origin=CallOrigin.MCP,
@@ -234,7 +234,7 @@ async def test_whatever_a_server_does_its_call_is_one_clear_envelope_and_the_oth
 
 
 async def test_a_call_that_is_called_off_is_called_off_at_the_server(place):
-    call_id = new_call_id(place.daemon.clock)
+    call_id = new_call_id(place.daemon.clock.wall())
     place.start_call("raw:hang", call_id=call_id)
     await until(
         lambda: "hang" in (place.folder / "notes").read_text().splitlines()[-1], "it has begun"

@@ -114,7 +114,7 @@ async def test_notes_are_kept_by_voice_and_found_by_the_next_daemon(tmp_path):
 async def test_the_third_retrieval_of_a_spoken_turn_is_refused_and_the_next_turn_is_free(tmp_path):
     async with world(tmp_path) as place:
         await alone(place)
-        turn = new_call_id(place.daemon.clock)
+        turn = new_call_id(place.daemon.clock.wall())
         voice = {"mode": Mode.VOICE, "origin": CallOrigin.VOICE, "wait": Wait.ANSWER}
         for tool in ("notes:list", "timer:list"):
             assert (await place.call(tool, turn_id=turn, **voice)).ok
@@ -127,7 +127,9 @@ async def test_the_third_retrieval_of_a_spoken_turn_is_refused_and_the_next_turn
         )
         fourth = await place.call("clock:now", turn_id=turn, **voice)
         assert fourth.error.message == "Voice mode tool call budget exceeded (max 3 per turn)"
-        assert (await place.call("notes:list", turn_id=new_call_id(place.daemon.clock), **voice)).ok
+        assert (
+            await place.call("notes:list", turn_id=new_call_id(place.daemon.clock.wall()), **voice)
+        ).ok
         assert (await place.call("notes:list", turn_id=turn)).ok, "text has no caps"
 
 

@@ -216,7 +216,7 @@ class World:
         self.mark()
         wait = more.pop("wait", Wait.DELIVERY)
         call = ToolCall(
-            call_id=more.pop("call_id", None) or new_call_id(self.daemon.clock),
+            call_id=more.pop("call_id", None) or new_call_id(self.daemon.clock.wall()),
             tool=tool,
             args=args or {},
             origin=more.pop("origin", CallOrigin.CLI),

@@ -348,7 +348,7 @@ class House:
 
 
 def make(name: Any, args: dict[str, Any] | None = None, **more: Any) -> ToolCall:
-    more.setdefault("call_id", new_call_id(CLOCK))
+    more.setdefault("call_id", new_call_id(CLOCK.wall()))
     more.setdefault("origin", CallOrigin.CLI)
     return ToolCall(tool=name, args=args or {}, **more)
 

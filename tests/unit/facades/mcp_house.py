@@ -61,7 +61,7 @@ def ways(**more):
             "cold": lambda: COLD,
             "rate": RateLimit(10_000, 1.0),
             "chance": lambda: 0.0,
-            "new_id": lambda: new_call_id(clock),
+            "new_id": lambda: new_call_id(clock.wall()),
             **more,
         }
     )
