@@ -3,6 +3,7 @@
 The only place that knows everybody. No rule lives here; what looks like one belongs into `core/`.
 """
 
+import asyncio
 import logging
 import os
 import secrets
@@ -47,6 +48,7 @@ from edge.pairing import PairingDesk
 from edge.ports import EnrolRefused
 from edge.pulse import Pulse
 from edge.registry_cache import RegistryCache
+from edge.registry_news import ListNews
 from edge.reload import Reload, on_hangup
 from edge.render.stage import Stage
 from edge.render.voice import Voice
@@ -115,6 +117,7 @@ class Daemon:
         self.edge_id = self.identity.edge_id
         self.notifier = Notifier(env)
         self.turns = OpenTurns()
+        self._tools_changed = asyncio.Event()
         self._air = air
         self._hide = hide
         self._shelf = shelf
@@ -210,7 +213,7 @@ class Daemon:
             disabled=rewire.disabled(s),
             off=s.tool.off,
             within=self.vigil.within,
-            boundary=self.turns.boundary,
+            swapped=self._tools_changed.set,
             locked=s.registry.locked,
             per_tool_hardware=s.registry.per_tool_hardware,
         )
@@ -348,12 +351,18 @@ class Daemon:
             user_id=self.settings.edge.user_id,
             **rewire.choice(self.settings),
             audit=self.audit,
-            listed=self.registry.news.swapped,
+            listed=self._tools_changed.set,
             boundary=self.turns.boundary,
             tools=_built() / "tools",
             forget=self.tools.forget,
         )
-        self.registry.news.follow(lambda: self.choice.offered(self.settings.edge.user_id))
+        self.list_news = ListNews(
+            self.registry.snapshot,
+            offered=partial(self.choice.offered, self.settings.edge.user_id),
+            changed=self._tools_changed,
+            bus=self.bus,
+            boundary=self.turns.boundary,
+        )
         await self.choice.load()
         stack.push_async_callback(self.choice.close)
 
@@ -519,7 +528,7 @@ class Daemon:
             Service("herald", self.herald.run),
             Service("uplink", self.uplink.run),
             Service("registry", self.registry.run),
-            Service("tools list", self.registry.news.run),
+            Service("tools list", self.list_news.run),
             Service("tool choice", self.choice.run),
             Service("enrolment", self.enrolment.run),
             Service("reload", self.reload.run),

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -26,7 +26,6 @@ from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced, ToolsFiltered
 from edge.ports import RegistryNotice
 from edge.registry_lock import EMPTY, Installed
-from edge.registry_news import Boundary, ListNews, no_turns
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.deadlines import timeout
@@ -58,7 +57,9 @@ class _Left(SyncFailed):
 
 
 class RegistryCache:
-    """One per daemon. `load()` before anybody is served, then `run()` as a service."""
+    """One per daemon. `load()` before anybody is served, then `run()` as a service. `swapped` is
+    called when another snapshot is in force.
+    """
 
     def __init__(
         self,
@@ -73,7 +74,7 @@ class RegistryCache:
         disabled: Collection[str] = (),
         per_tool_hardware: bool = False,
         within: Within = unwatched,
-        boundary: Boundary = no_turns,
+        swapped: Callable[[], None] = lambda: None,
         locked: bool = True,
         off: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
@@ -109,7 +110,7 @@ class RegistryCache:
         self._wake = asyncio.Event()
         self._caught_up = asyncio.Event()
         self._caught_up.set()
-        self.news = ListNews(self.snapshot, bus=bus, boundary=boundary)
+        self._swapped = swapped
         self._syncing = asyncio.Lock()
 
     # -------------------------------------------------------------- what others ask
@@ -438,7 +439,7 @@ class RegistryCache:
         if fresh == self._snapshot:
             return
         self._snapshot = fresh
-        self.news.swapped()
+        self._swapped()
         self._tell_filtered(fresh.filtered)
         self._bus.publish(
             RegistrySynced(

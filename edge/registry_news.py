@@ -30,46 +30,41 @@ Boundary = Callable[[], Awaitable[None]]
 """Returns at a moment without any turn."""
 
 
-async def no_turns() -> None:
-    """There is nobody whose turn it could be."""
-
-
 class ListNews:
-    """`run()` is the service; `swapped()` says that another snapshot is in force."""
+    """`run()` is the service. `changed` is set by whoever changes what may be offered: another
+    snapshot, or another choice; `offered` lists the tools that are offered now.
+    """
 
     def __init__(
-        self, snapshot: Callable[[], Snapshot], *, bus: Bus, boundary: Boundary = no_turns
+        self,
+        snapshot: Callable[[], Snapshot],
+        *,
+        offered: Callable[[], Iterable[Entry]],
+        changed: asyncio.Event,
+        bus: Bus,
+        boundary: Boundary,
     ) -> None:
         self._snapshot = snapshot
+        self._listing = offered
+        self._changed = changed
         self._bus = bus
         self._boundary = boundary
-        self._listing: Callable[[], Iterable[Entry]] | None = None
         self._told: Offered | None = None
-        self._swapped = asyncio.Event()
-
-    def follow(self, listing: Callable[[], Iterable[Entry]]) -> None:
-        """What is offered is this from now on, and not all that is in force."""
-        self._listing = listing
 
     def _offered(self) -> Offered:
-        if self._listing is None:
-            return offered(self._snapshot())
         return {entry.definition.name: entry.definition for entry in self._listing()}
-
-    def swapped(self) -> None:
-        self._swapped.set()
 
     async def run(self) -> None:
         """Tell until cancelled. What was offered when it began is known to whoever listed since."""
         if self._told is None:
             self._told = self._offered()
         while True:
-            await self._swapped.wait()
+            await self._changed.wait()
             await asyncio.sleep(SETTLE_S)
             with suppress(TimeoutError):
                 async with timeout(PATIENCE_S):
                     await self._boundary()
-            self._swapped.clear()
+            self._changed.clear()
             self._tell(self._told)
 
     def _tell(self, before: Offered) -> None:
@@ -83,13 +78,6 @@ class ListNews:
                     snapshot.version, len(now), _named(added), _named(removed), _named(changed)
                 )
             )
-
-
-def offered(snapshot: Snapshot) -> Offered:
-    """Give the tools that are not hidden, by name."""
-    return {
-        entry.definition.name: entry.definition for entry in snapshot.entries() if not entry.hidden
-    }
 
 
 def _named(names: Iterable[str]) -> tuple[str, ...]:

@@ -40,16 +40,18 @@ class Turns(OpenTurns):
 class Rig:
     def __init__(self):
         self.bus, self.turns = Bus(), Turns()
-        self.entries = {}
+        self.entries, self.changed = {}, asyncio.Event()
         self.news = ListNews(
             lambda: Snapshot.of(f"v{len(self.entries)}", self.entries.values()),
+            offered=lambda: [entry for entry in self.entries.values() if not entry.hidden],
+            changed=self.changed,
             bus=self.bus,
             boundary=self.turns.boundary,
         )
 
     def offer(self, name, *, hidden="", **more):
         self.entries[name] = Entry(tool(name, **more), "app", hidden=hidden)
-        self.news.swapped()
+        self.changed.set()
 
     def turn(self):
         answer = asyncio.get_running_loop().create_future()
@@ -115,7 +117,7 @@ async def test_a_list_that_is_as_it_was_is_not_told():
         rig.offer("b:new")
         assert (await anext(told)).tools == 1
         rig.entries["b:new"] = replace(rig.entries["b:new"], hidden="switched off")
-        rig.news.swapped()
+        rig.changed.set()
         assert as_json(await anext(told)) == {
             "event": "tools_list_changed",
             "version": "v2",
