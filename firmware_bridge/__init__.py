@@ -1,1 +1,1 @@
-"""Bytes ↔ glasses. Knows radios and glasses; has never heard of tools, MQTT or the cloud."""
+"""Talks to the glasses: radios, protocols of the glasses families, and simulated glasses."""

@@ -1,8 +1,6 @@
-"""Commands for what finished glasses have besides a lens: their settings, their notifications,
-their own dashboard.
+"""Commands for device settings: brightness, silent mode, notifications, clock, dashboard.
 
-Knows no bytes and no family; one that has no word for a command refuses it as `unsupported`. Part
-of messages.py.
+Part of messages.py. A codec whose glasses lack a setting refuses its command as `unsupported`.
 """
 
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from typing import Final
 MAX_APPS: Final = 100
 """Apps whose notifications are let through; a phone has about as many installed."""
 _MAX_TEXT_BYTES: Final = 8192
-"""As a page's."""
+"""UTF-8 bytes of text in one notification, as for a page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +30,21 @@ class SetBrightness:
 
 @dataclass(frozen=True, slots=True)
 class SetSilentMode:
-    """Silent: the glasses show nothing and react to nothing until they are told otherwise."""
+    """Silent mode: the glasses show nothing and react to nothing until it is switched off."""
 
     on: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SetWearDetection:
-    """Whether the glasses notice being put on and taken off."""
+    """Switch wear detection: whether the glasses notice being put on and taken off."""
 
     on: bool
 
 
 @dataclass(frozen=True, slots=True)
 class SetHeadUpAngle:
-    """How far the wearer has to look up, in degrees, for it to count."""
+    """Set how far the wearer must look up to trigger the head-up gesture, in degrees (0 to 60)."""
 
     degrees: int
 
@@ -66,7 +64,7 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class AllowApps:
-    """From now on the glasses show notifications of these apps and of no others."""
+    """Show notifications of these apps only."""
 
     apps: tuple[App, ...]
 
@@ -76,8 +74,8 @@ class AllowApps:
 
 @dataclass(frozen=True, slots=True)
 class ShowNotification:
-    """Show a notification in the glasses' own way. `at` is wall-clock seconds, 0 when it does
-    not matter.
+    """Show a notification in the glasses' own style. `at` is wall-clock seconds since 1970; 0 means
+    unknown.
     """
 
     app: App
@@ -94,9 +92,7 @@ class ShowNotification:
 
 @dataclass(frozen=True, slots=True)
 class SetClock:
-    """Set the glasses' own clock: seconds since 1970 as a clock on the wall here would count
-    them.
-    """
+    """Set the glasses' own clock. `local_s`: seconds since 1970 in local wall-clock time."""
 
     local_s: int
     twelve_hour: bool = False
@@ -124,14 +120,14 @@ class SetDoubleTap:
 
 @dataclass(frozen=True, slots=True)
 class SetDebugLog:
-    """Whether the glasses tell their log lines."""
+    """Whether the glasses send their debug log."""
 
     on: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ExitToDashboard:
-    """Leave whatever is shown; the glasses go back to what they show by themselves."""
+    """Leave the current page; the glasses return to their own dashboard."""
 
 
 def _need(condition: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a sentence at every call

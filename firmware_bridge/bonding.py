@@ -1,7 +1,6 @@
-"""What pairing is: who is asked, what was proved, why it failed. Shared by every radio.
+"""Pairing, independent of the radio: the questions to the user, the proof obtained, the errors.
 
-Knows no radio. That somebody was asked is remembered here, because no host stack can be trusted to
-say it.
+Remembers itself which questions were asked, because no host stack reports that reliably.
 """
 
 from collections.abc import Awaitable
@@ -16,8 +15,7 @@ from firmware_bridge.errors import BridgeError
 T = TypeVar("T")
 
 ANSWER_S: Final = 30.0
-"""A person has as long as the Security Manager itself waits for the next step (Core 5.4, Vol 3,
-Part H, 3.4).
+"""Seconds to answer a question; the Security Manager's own timeout (Core 5.4, Vol 3, Part H, 3.4).
 """
 LAST_PASSKEY: Final = 999_999
 
@@ -26,13 +24,13 @@ class How(StrEnum):
     """How a bond came to be."""
 
     NONE = "none"
-    """these glasses know no pairing"""
+    """these glasses do not support pairing"""
     JUST_WORKS = "just_works"
-    """encrypted, but nobody compared or typed anything"""
+    """encrypted, but no code was compared or typed"""
     PASSKEY = "passkey"
-    """a code shown by one side was typed on the other"""
+    """a code shown on one side was typed on the other"""
     COMPARED = "compared"
-    """a person saw the same number on both sides"""
+    """a person confirmed that both sides show the same number"""
 
 
 PROVED: Final = frozenset({How.PASSKEY, How.COMPARED})
@@ -40,8 +38,8 @@ PROVED: Final = frozenset({How.PASSKEY, How.COMPARED})
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A pairing that was done. `address` is the glasses' own, which may be another than the one
-    they advertised.
+    """A completed pairing. `address` is the glasses' identity address, which may differ from the
+    advertised one.
     """
 
     how: How
@@ -53,36 +51,36 @@ class Proof:
 
 
 class Asker(Protocol):
-    """The person at our end. Called in any order, one question at a time; cancelled when it is
-    too late.
+    """The user on our side. Called in any order, one question at a time; cancelled when the time is
+    over.
     """
 
     async def passkey(self) -> int | None:
-        """Give the code that the glasses show; None to refuse."""
+        """Return the code the glasses show; None to refuse."""
 
     async def same(self, number: int) -> bool:
-        """Say whether the glasses show this very number."""
+        """Return whether the glasses show this number."""
 
     async def show(self, number: int) -> None:
-        """Tell the code that must be typed on the glasses; returns at once."""
+        """Show the code to type on the glasses; returns at once."""
 
 
 class PairingReason(StrEnum):
-    """Why there is no bond."""
+    """Why pairing failed."""
 
     WRONG_CODE = "wrong_code"
     NOT_ANSWERED = "not_answered"
     REFUSED = "refused"
-    """by the glasses"""
+    """refused by the glasses"""
     UNPROVEN = "unproven"
-    """it went through without the code that these glasses can show"""
+    """paired without the code that these glasses can show"""
     LOST = "lost"
     TIMEOUT = "timeout"
     OTHER = "other"
 
 
 class PairingError(BridgeError):
-    """Pairing failed and left nothing behind. `hint` is the next thing a person can do."""
+    """Pairing failed and left nothing behind. `hint` tells the user what to do next."""
 
     def __init__(self, reason: PairingReason, detail: str, hint: str = "") -> None:
         super().__init__(detail)
@@ -91,8 +89,8 @@ class PairingError(BridgeError):
 
 
 class Witness:
-    """Carries the questions of one pairing to a person, each with its deadline, and remembers
-    the answers. Used once.
+    """Passes the questions of one pairing to the user, each with a deadline, and records the
+    answers. Used once.
     """
 
     def __init__(self, asker: Asker, *, answer_s: float = ANSWER_S) -> None:
@@ -100,7 +98,7 @@ class Witness:
         self._answer_s = answer_s
         self.how = How.JUST_WORKS
         self.declined = False
-        """Somebody was asked and said no, or nothing in time."""
+        """True if the user declined, or did not answer in time."""
 
     async def passkey(self) -> int | None:
         number = await self._answered(self._asker.passkey())
@@ -131,11 +129,11 @@ class Witness:
 
 
 class Bonding(Protocol):
-    """What one radio's host stack does about bonds."""
+    """Bond management of one radio's host stack."""
 
     def asking(self, address: str, witness: Witness) -> AbstractAsyncContextManager[None]:
-        """For as long as this is entered, pairing with this address may ask `witness`; nothing
-        else may pair at all.
+        """While entered, pairing with this address may ask `witness`; every other pairing is
+        refused.
         """
 
     async def forget(self, address: str) -> bool:

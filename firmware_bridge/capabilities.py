@@ -1,8 +1,7 @@
-"""What a pair of glasses can do: one shape, every value with its origin and age.
+"""What a pair of glasses can do: each value with its origin and age.
 
-Refuses to know who needs an ability. Absence of a key is "unknown", never "no".
-Names follow the MentraOS capability record (`hasCamera`, `display.maxTextLines` …) spelled as
-dotted keys.
+A missing key means "unknown", never "no". Names follow the MentraOS capability record (`hasCamera`,
+`display.maxTextLines` …) as dotted keys.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,7 @@ from typing import Any, Final
 
 
 class Origin(StrEnum):
-    """Who said so. Later members overrule earlier ones when records are merged."""
+    """Where a value comes from. When records are merged, later members override earlier ones."""
 
     CATALOGUE = "catalogue"
     FIRMWARE = "firmware"
@@ -46,9 +45,7 @@ FLAG: Final[Mapping[Hardware, str]] = MappingProxyType(
         Hardware.WIFI: "wifi",
     }
 )
-"""The boolean key that answers each hardware type; EXIST is answered by the record being there
-at all.
-"""
+"""The boolean key for each hardware type; EXIST is true for any record."""
 
 MENTRA_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -73,12 +70,12 @@ MENTRA_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "imu.hasGyroscope": "imu.gyroscope",
     }
 )
-"""MentraOS's names of what lies below a flag → our keys; names not here are the same in both
+"""MentraOS's detail names that differ from ours → our keys; names not listed are the same
 (`display.color`).
 """
 
 MAX_KEYS: Final = 128
-"""Bound on what a firmware may announce."""
+"""Maximum number of keys a firmware may announce."""
 
 _PRECEDENCE: Final = tuple(Origin)
 Scalar = bool | int | float | str
@@ -86,7 +83,7 @@ Scalar = bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One fact: what, who said it, and when we learned it (seconds on CLOCK_BOOTTIME)."""
+    """One value, its origin, and when it was learned (seconds, CLOCK_BOOTTIME)."""
 
     value: Scalar
     origin: Origin
@@ -114,21 +111,22 @@ class Capabilities:
         return default if found is None else found.value
 
     def has(self, hardware: Hardware) -> bool:
-        """True only when it is known to be there; unknown counts as absent (fail closed)."""
+        """True only if known to be present; unknown counts as absent (fail closed)."""
         return True if hardware is Hardware.EXIST else self.get(FLAG[hardware]) is True
 
     def detail(self, hardware: Hardware, field: str) -> Scalar | None:
-        """What is known of `field` of this hardware, by MentraOS's name or ours; None when nothing
-        is, and for hardware that is not there: MentraOS's record of no glasses has a display's
-        details.
+        """Return the value of `field` of this hardware, by MentraOS's name or ours.
+
+        None if unknown or if the hardware is absent (MentraOS's record of no glasses still has
+        display details).
         """
         key = f"{FLAG.get(hardware, '')}.{field}"
         found: Scalar | None = self.get(MENTRA_FIELDS.get(key, key)) if self.has(hardware) else None
         return found
 
     def merged(self, other: "Capabilities") -> "Capabilities":
-        """Combine two records of the same glasses, key by key: the higher origin wins, then the
-        later word.
+        """Combine two records of the same glasses key by key: the higher origin wins, then the
+        newer value.
         """
         values = dict(self.values)
         for key, new in other.values.items():
@@ -152,8 +150,8 @@ class Capabilities:
     def from_report(
         cls, model: str, report: Mapping[str, Mapping[str, Any]], *, now: float
     ) -> "Capabilities":
-        """Inverse of `report`, for the last-known record kept on disk. Raises KeyError or
-        ValueError when damaged.
+        """Inverse of `report`, for the record kept on disk. Raises KeyError or ValueError if
+        damaged.
         """
         return cls(
             model,
@@ -171,5 +169,5 @@ def _rank(value: Value) -> tuple[int, float]:
 
 
 def missing(required: Iterable[Hardware], record: Capabilities | None) -> tuple[Hardware, ...]:
-    """Say which of `required` these glasses lack; with no record, all of them (fail closed)."""
+    """Return which of `required` these glasses lack; with no record, all of them (fail closed)."""
     return tuple(h for h in required if record is None or not record.has(h))

@@ -1,8 +1,7 @@
-"""The models we know: how to recognise one, which codec it speaks, what it can do, what is odd
-about it and why.
+"""Supported models: how each is recognised, its codec, its capabilities, and its quirks with
+reasons.
 
-Model names live here and nowhere else; everything above asks what glasses can do, never which they
-are.
+The only place with model names; other code asks what glasses can do, not which model they are.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,8 +28,8 @@ from firmware_bridge.sides import Side
 
 
 class CodecFactory(Protocol):
-    """Makes the codec of one connection: of all sides for a central, of one `side` for glasses
-    that have two.
+    """Creates the codec of one connection: for all sides as central, or for one `side` as two-sided
+    glasses.
     """
 
     def __call__(
@@ -40,9 +39,7 @@ class CodecFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Gatt:
-    """Where a family's packets travel: UUIDs, lower case, 128 bit. `info` is None for families
-    that have none.
-    """
+    """GATT UUIDs of a family: lower case, 128 bit. `info` is None for families without it."""
 
     service: str
     rx: str
@@ -54,18 +51,18 @@ class Pairing(StrEnum):
     """What pairing with these glasses must prove."""
 
     NONE = "none"
-    """they know no pairing; who connects may write"""
+    """no pairing; any central may write"""
     JUST_WORKS = "just_works"
-    """they can neither show nor type a code: an eavesdropper who is there at the time of
-    pairing is not noticed
+    """the glasses can neither show nor enter a code: an eavesdropper present during pairing goes
+    unnoticed
     """
     CODE = "code"
-    """they can show or type a code, so a pairing without one is refused"""
+    """the glasses can show or enter a code, so pairing without one is refused"""
 
 
 @dataclass(frozen=True, slots=True)
 class Quirk:
-    """One oddity that code must mind, with the reason why it is believed."""
+    """One peculiarity that code must handle, with the evidence for it."""
 
     name: str
     reason: str
@@ -73,7 +70,7 @@ class Quirk:
 
 @dataclass(frozen=True, slots=True)
 class Advertisement:
-    """What a scan heard: the advertised name, and service UUIDs in lower case."""
+    """A received advertisement: name, and service UUIDs in lower case."""
 
     name: str | None
     service_uuids: frozenset[str]
@@ -81,12 +78,13 @@ class Advertisement:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model. With `names` it is recognised by service and name; without, it takes whatever of
-    its service no named model claims. `capabilities` is what we believe before its firmware has
-    spoken.
+    """One model.
 
-    `arms` is there for glasses that are two radios: advertised name → (pair id, side), None for
-    other names. Their codec speaks `Sided` packets.
+    With `names` it is recognised by service and name; without, it takes all glasses of its service
+    that no named model claims. `capabilities` is assumed until the firmware reports its own.
+
+    `arms` is set for glasses with two radios: advertised name → (pair id, side), None for other
+    names. Their codec exchanges `Sided` packets.
     """
 
     key: str
@@ -102,8 +100,8 @@ class Model:
     quirks: tuple[Quirk, ...] = ()
 
     def side_of(self, name: str) -> tuple[str, Side] | None:
-        """Say which pair, and which side of it, advertises under this name; None for glasses of
-        one radio.
+        """Return the pair id and side that advertise under this name; None for glasses with one
+        radio.
         """
         return None if self.arms is None else self.arms(name)
 
@@ -117,7 +115,7 @@ class Model:
 
 
 class AmbiguousModel(LookupError):
-    """More than one entry claims the same glasses: the catalogue itself is wrong."""
+    """More than one entry claims the same glasses: an error in the catalogue."""
 
 
 class UnknownModel(ValueError):
@@ -157,8 +155,7 @@ _LENS_22: Final[Mapping[str, Scalar]] = MappingProxyType(
         "display.tiles": True,
     }
 )
-"""5 lines × 27 px = 135 of 136; 5 lines of 576 px hold about 400 bytes of English, 800 of
-Cyrillic.
+"""5 lines × 27 px = 135 of 136; 5 lines of 576 px hold about 400 bytes of English, 800 of Cyrillic.
 """
 _SPEAKER: Final[Mapping[str, Scalar]] = MappingProxyType(
     {
@@ -246,11 +243,11 @@ _EVEN_G1: Final = Model(
     quirks=(
         Quirk(
             "name-alone",
-            "both arms are known by their name; no source says that they advertise their service",
+            "both arms are recognised by name; no source says that they advertise their service",
         ),
         Quirk(
             "lens-font",
-            "its font is not published: text is measured in ours at 21 px, "
+            "its font is not published: text is measured with our font at 21 px, "
             "the size and the 488 px its demo uses",
         ),
         Quirk(
@@ -269,13 +266,13 @@ _EVEN_G1: Final = Model(
         ),
         Quirk(
             "hangs-up",
-            "an arm hangs up 32 s after its last packet; "
+            "an arm disconnects 32 s after its last packet; "
             "each gets a heartbeat after 8 s without any",
         ),
-        *(Quirk(conflict.name, f"{conflict.reason} ({conflict.row})") for conflict in CONFLICTS),
+        *(Quirk(conflict.name, conflict.reason) for conflict in CONFLICTS),
     ),
 )
-"""390 bytes a page are the smallest payload every known host stays under."""
+"""390 bytes a page are the smallest payload that every known host stays under."""
 
 # Names have 8 bytes: a legacy advertisement has 31, of which flags take 3, a 128-bit service 18 and
 # the name's head 2.
@@ -320,7 +317,7 @@ MODELS: Final = (
         codec=_reference_codec,
     ),
 )
-"""Every model. Registration is this tuple; nothing registers itself."""
+"""All models. Registration is this tuple; nothing registers itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +327,7 @@ class Catalog:
     models: tuple[Model, ...] = MODELS
 
     def find(self, key: str) -> Model:
-        """Give the model of a key. Raises `UnknownModel`, which names the known ones."""
+        """Return the model with this key. Raises `UnknownModel`, which lists the known keys."""
         for model in self.models:
             if model.key == key:
                 return model
@@ -338,20 +335,20 @@ class Catalog:
         raise UnknownModel(f"there is no model {key!r}; known: {known}")
 
     def recognise(self, heard: Advertisement) -> Model | None:
-        """Give the one model that an advertisement belongs to, or None. Raises `AmbiguousModel`."""
+        """Return the model an advertisement belongs to, or None. Raises `AmbiguousModel`."""
         claims = [m for m in self.models if m.claims(heard)] or [
             m for m in self.models if m.adopts(heard)
         ]
         return _only(claims, f"{heard.name!r}")
 
     def title(self, key: str) -> str:
-        """Give what people call the glasses of a key; "" when that says nothing: of no model,
-        or one that only has our profile.
+        """Return the product name of a model; "" for unknown models and for those known only by our
+        profile.
         """
         return next((m.title for m in self.models if m.key == key and (m.names or m.arms)), "")
 
     def by_firmware_model(self, model_id: str) -> Model | None:
-        """Give the model whose firmware calls itself so; None for an unknown one. Raises
+        """Return the model whose firmware reports this model id; None if unknown. Raises
         `AmbiguousModel`.
         """
         return _only(

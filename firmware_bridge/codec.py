@@ -1,8 +1,7 @@
-"""The Codec contract: packets in, messages out, and the other way round; no I/O, no clock of its
-own.
+"""The codec interface: packets in, messages out, and back; no I/O and no clock.
 
-Time is an argument (seconds, any monotonic origin). After h11 (three verbs, NEED_DATA) and aioquic
-(`get_timer`).
+Time is an argument (seconds, any monotonic origin). The shape follows h11 (three verbs, NEED_DATA)
+and aioquic (`get_timer`).
 """
 
 from collections.abc import Sized
@@ -14,13 +13,11 @@ from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import Command, Event, Reply
 
 P = TypeVar("P", bound=Sized)
-"""What one write or notification is: bytes where the glasses are one radio, `Sided` where they
-are two.
-"""
+"""One write or notification: bytes for glasses with one radio, `Sided` for glasses with two."""
 
 
 class Role(StrEnum):
-    """Which end of the connection a codec speaks for."""
+    """Which end of the connection a codec implements."""
 
     CENTRAL = "central"
     PERIPHERAL = "peripheral"
@@ -31,15 +28,15 @@ class _NeedData(Enum):
 
 
 NEED_DATA: Final = _NeedData.NEED_DATA
-"""`next_event` has nothing more until more packets arrive."""
+"""Returned by `next_event` when more packets are needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
     """A message from the peer.
 
-    `re` is the number of our command that it answers, `number` the peer's own number when it
-    expects an answer.
+    `re`: number of our command that it answers. `number`: the peer's own number, if it expects an
+    answer.
     """
 
     message: Command | Event | Reply
@@ -48,39 +45,37 @@ class Incoming:
 
 
 class Codec(Protocol[P]):
-    """One connection's protocol state, used once."""
+    """Protocol state of one connection, used once."""
 
     def set_max_packet(self, size: int) -> None:
         """Bytes one write or notification can carry (ATT MTU − 3); may grow during a connection."""
 
     def receive_packet(self, packet: P, now: float) -> None:
-        """Take one packet. Raises `RemoteViolation` for bytes no correct peer sends; the codec
+        """Process one packet. Raises `RemoteViolation` for bytes no correct peer sends; the codec
         stays usable.
         """
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
-        """Give the next whole message."""
+        """Return the next complete message."""
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:
-        """Queue a message; returns its number, by which its answer will be known; 0 when none will
-        come.
+        """Queue a message; returns its number, which identifies the answer, or 0 if none is
+        expected.
 
-        Raises `CommandRefused("unsupported")` for a command that this family has no words for.
+        Raises `CommandRefused("unsupported")` for a command that this family does not have.
         """
 
     def packets_to_send(self, now: float) -> list[P]:
-        """Packets the peer has room for now, in order; each at most the max packet."""
+        """Packets the peer has room for now, in order; each at most the maximum packet size."""
 
     def backlog(self) -> int:
         """Bytes queued or sent and not yet acknowledged by the peer."""
 
     def next_timer(self) -> float | None:
-        """When `handle_timer` wants to be called, or None."""
+        """The time when `handle_timer` must be called, or None."""
 
     def handle_timer(self, now: float) -> None:
-        """Retransmit what is due. Raises `LinkLost(SILENT)` when the peer has stopped
-        acknowledging.
-        """
+        """Retransmit what is due. Raises `LinkLost(SILENT)` if the peer stopped acknowledging."""
 
 
 __all__ = ["NEED_DATA", "Codec", "Incoming", "P", "RemoteViolation", "Role"]

@@ -1,9 +1,8 @@
-"""`asyncio.timeout` that is right on Python 3.11.2 too, which is Debian 12's own.
+"""Timeouts that also work on Python 3.11.2 (Debian 12).
 
-Before Python 3.11.4 a timeout ends in CancelledError, where TimeoutError is due, in a task that was
-cancelled before: one that cleans up after its cancellation, or one whose TaskGroup has failed. What
-should follow the timeout is then skipped. So every timeout of the project comes from here;
-`tests/test_architecture.py` looks after that.
+Before Python 3.11.4, `asyncio.timeout` raises CancelledError instead of TimeoutError in a task that
+was cancelled before (one that is cleaning up, or whose TaskGroup failed), so code after the timeout
+is skipped. All timeouts of the project come from here; `tests/test_architecture.py` checks it.
 """
 
 import asyncio
@@ -13,8 +12,8 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 @asynccontextmanager
 async def timeout_at(when: float | None) -> AsyncIterator[asyncio.Timeout]:
-    """Do as `asyncio.timeout_at`: cancel what is inside at `when`, a time of the event loop,
-    and raise TimeoutError.
+    """Like `asyncio.timeout_at`: cancel the body at `when` (event loop time) and raise
+    TimeoutError.
     """
     task = asyncio.current_task()
     assert task is not None, "a timeout works inside a task"
@@ -32,5 +31,5 @@ async def timeout_at(when: float | None) -> AsyncIterator[asyncio.Timeout]:
 
 
 def timeout(seconds: float | None) -> AbstractAsyncContextManager[asyncio.Timeout]:
-    """Do as `asyncio.timeout`: cancel what is inside after `seconds`, and raise TimeoutError."""
+    """Like `asyncio.timeout`: cancel the body after `seconds` and raise TimeoutError."""
     return timeout_at(None if seconds is None else asyncio.get_running_loop().time() + seconds)

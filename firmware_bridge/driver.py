@@ -1,8 +1,7 @@
-"""The driver: where one codec and one transport meet. Pumps packets, matches answers to requests,
-notices silence.
+"""Connects one codec with one transport: pumps packets, matches answers to requests, detects
+silence.
 
-Refuses to know what a command is for, which glasses these are, and how to connect again: a driver
-is used once.
+A driver is used once; reconnecting is up to the caller.
 """
 
 import asyncio
@@ -39,28 +38,24 @@ from firmware_bridge.transport import Transport
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S: Final = 5.0
-"""Silence after which we ask whether the glasses are there, and how long they may take to say
-so.
-"""
+"""Seconds of silence after which a ping is sent, and seconds allowed for its answer."""
 BACKLOG_BYTES: Final = 16 * 1024
-"""What may wait for the radio: half a second at the 29 kB/s measured on BlueZ. More only makes
-late what is urgent.
+"""Bytes that may wait for the radio: half a second at the 29 kB/s measured on BlueZ. More would
+only delay urgent messages.
 """
 MAX_EVENTS: Final = 256
-"""Events nobody has taken yet: 5 s of microphone chunks at 20 ms."""
+"""Events not yet consumed: 5 s of microphone chunks at 20 ms."""
 MAX_VIOLATIONS: Final = 16
-"""Bad packets in a row, without a good message between, before we stop believing that these are
-glasses.
-"""
+"""Consecutive bad packets, without a good message between, before the peer is rejected."""
 WRITE_S: Final = 10.0
-"""One write without response; BlueZ answers in milliseconds or never."""
+"""Seconds for one write without response; BlueZ answers in milliseconds or never."""
 CLOSE_S: Final = 5.0
 POST_S: Final = 10.0
 
 
 @dataclass(slots=True)
 class DriverCounters:
-    """What `status` tells about one connection."""
+    """Counters of one connection, shown by `glassd status`."""
 
     packets_in: int = 0
     packets_out: int = 0
@@ -73,11 +68,11 @@ class DriverCounters:
 
 
 class Driver(Generic[P]):
-    """One connection, used once. `run()` is the service; everything else may be called while it
+    """One connection, used once. `run()` is the service; the other methods may be called while it
     runs.
 
-    After the end every call raises the `LinkLost` that ended it: the first error, not those that
-    followed from it.
+    After the end every call raises the `LinkLost` that ended it: the first error, not its
+    consequences.
     """
 
     def __init__(
@@ -125,7 +120,7 @@ class Driver(Generic[P]):
         raise self._over()
 
     def _end(self, lost: LinkLost) -> None:
-        """Remember why, once, and tell everyone who waits; idempotent."""
+        """Record the reason once and wake everything that waits; idempotent."""
         if self._lost is None:
             self._lost = lost
         for answer in self._pending.values():
@@ -135,7 +130,7 @@ class Driver(Generic[P]):
             waiting.set()
 
     def _over(self) -> LinkLost:
-        """A fresh error for each caller: one object raised in many tasks would collect all
+        """Return a new error for each caller: one object raised in many tasks would collect all
         their tracebacks.
         """
         lost = self._lost or LinkLost(LostReason.CLOSED)
@@ -155,10 +150,10 @@ class Driver(Generic[P]):
                 CLOSE_S,
             )
 
-    # -------------------------------------------------------------- asking and telling
+    # -------------------------------------------------------------- requests and events
 
     async def request(self, command: Command, *, timeout_s: float) -> Reply:
-        """Send a command and give its answer. Raises `CommandRefused`, `CommandTimeout` or
+        """Send a command and return its answer. Raises `CommandRefused`, `CommandTimeout` or
         `LinkLost`.
         """
         try:
@@ -175,7 +170,7 @@ class Driver(Generic[P]):
         return reply
 
     async def post(self, command: Command, *, timeout_s: float = POST_S) -> None:
-        """Send a command that has no answer, when there is room. Raises `CommandRefused`,
+        """Send a command without answer, as soon as there is room. Raises `CommandRefused`,
         `CommandTimeout` or `LinkLost`.
         """
         try:
@@ -188,8 +183,8 @@ class Driver(Generic[P]):
 
     @contextmanager
     def _awaiting(self, command: Command) -> Iterator[asyncio.Future[Reply]]:
-        """Queue the command and register for its answer with no await between: an answer can
-        never come too early.
+        """Queue the command and register for its answer with no await between, so the answer cannot
+        arrive too early.
         """
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         number = self._codec.send(command, self._clock())
@@ -205,7 +200,7 @@ class Driver(Generic[P]):
                 answer.exception()  # seen, also when the asker was cancelled in the same moment
 
     async def _room(self) -> None:
-        """Wait until little enough waits for the radio. Raises `LinkLost`."""
+        """Wait until the backlog is small enough. Raises `LinkLost`."""
         while self._lost is None and self._codec.backlog() > BACKLOG_BYTES:
             self._progress.clear()
             await self._progress.wait()
@@ -213,7 +208,9 @@ class Driver(Generic[P]):
             raise self._over()
 
     async def events(self) -> AsyncIterator[Event]:
-        """Events in order, each given once, until the connection ends; `run()` says why it did."""
+        """Yield events in order, each once, until the connection ends; `run()` raises the
+        reason.
+        """
         while self._events or self._lost is None:
             if self._events:
                 yield self._events.popleft()
@@ -239,15 +236,15 @@ class Driver(Generic[P]):
         raise LinkLost(LostReason.DISCONNECTED)
 
     def _take(self) -> None:
-        """Hand on what the codec has: what came in, and what it concludes itself when time is
-        over.
+        """Process the codec's new messages, both received ones and those it creates itself on
+        timeout.
         """
         while (incoming := self._codec.next_event()) is not NEED_DATA:
             self._bad_in_a_row = 0
             self._dispatch(incoming)
 
     async def _pump_out(self) -> None:
-        """The only writer, and the only one who runs the codec's timer."""
+        """The only writer, and the only caller of the codec's timer."""
         while True:
             self._wake.clear()
             now = self._clock()
@@ -261,8 +258,8 @@ class Driver(Generic[P]):
             await self._sleep(None if due is None else due - self._clock())
 
     def _fit(self) -> None:
-        """Follow what a packet can carry, before the codec cuts any: also what it says at once
-        to a side that returned.
+        """Update the packet size before the codec cuts packets, including those sent at once to a
+        returning side.
         """
         if self._max_packet != self._transport.max_packet:
             self._max_packet = self._transport.max_packet
@@ -290,7 +287,7 @@ class Driver(Generic[P]):
             return
 
     async def _heartbeat(self) -> None:
-        """Ask after a silence; any answer, even a refusal, is a sign of life."""
+        """Ping after a silence; any answer, even a refusal, shows that the glasses are there."""
         while True:
             quiet_s = self._clock() - self._heard_at
             if quiet_s < self._heartbeat_s:
@@ -326,17 +323,17 @@ class Driver(Generic[P]):
         answer = None if number is None else self._pending.get(number)
         if answer is None:
             self.counters.late_answers += 1
-            log.debug("an answer nobody waits for: %s to %s", type(reply).__name__, number)
+            log.debug("unexpected answer: %s to %s", type(reply).__name__, number)
         elif not answer.done():
             answer.set_result(reply)
 
     def _enqueue(self, event: Event) -> None:
-        """Keep the newest `MAX_EVENTS`; sound goes before what the wearer did on purpose."""
+        """Keep the newest `MAX_EVENTS`; sound is dropped before the wearer's actions."""
         if len(self._events) >= MAX_EVENTS:
             self.counters.events_dropped += 1
             log.log(
                 _once(self.counters.events_dropped),
-                "events wait untaken; the oldest sound is dropped",
+                "event queue full; oldest sound dropped",
             )
             sound = next((old for old in self._events if isinstance(old, MicrophoneChunk)), None)
             self._events.remove(self._events[0] if sound is None else sound)
@@ -360,6 +357,6 @@ def _once(count: int) -> int:
 
 
 def _first(group: ExceptionGroup[LinkLost]) -> LinkLost:
-    """The pump that failed first; TaskGroup keeps the order."""
+    """Return the error of the pump that failed first; TaskGroup keeps the order."""
     error = group.exceptions[0]
     return _first(error) if isinstance(error, ExceptionGroup) else error

@@ -1,7 +1,6 @@
-"""What can go wrong between us and the glasses: our misuse, their misuse, the radio's fault, their
-refusal.
+"""Errors between us and the glasses: our misuse, protocol violations, radio faults, refusals.
 
-Refuses to know what a caller does about it; retryable is decided above, from these types.
+Whether an error is retryable is decided by the caller, from these types.
 """
 
 from enum import StrEnum
@@ -12,11 +11,11 @@ class BridgeError(Exception):
 
 
 class LocalMisuse(BridgeError):
-    """We tried to say something the protocol does not allow (a bug of ours)."""
+    """We tried to send something the protocol does not allow (a bug in glassd)."""
 
 
 class Violation(StrEnum):
-    """Why the peer's bytes were refused."""
+    """Why received bytes were rejected."""
 
     TRUNCATED = "truncated"
     OVERSIZED = "oversized"
@@ -27,8 +26,8 @@ class Violation(StrEnum):
 
 
 class RemoteViolation(BridgeError):
-    """The peer sent bytes that no correct peer sends. The message they belonged to is gone, the
-    link may live on.
+    """The peer sent bytes that no correct peer sends. Their message is lost; the link may
+    continue.
     """
 
     def __init__(self, reason: Violation, detail: str) -> None:
@@ -45,7 +44,7 @@ class LostReason(StrEnum):
     WRITE_FAILED = "write_failed"
     PROTOCOL = "protocol"
     ADAPTER_LOST = "adapter_lost"
-    """our radio went, not the glasses: removed, powered off, its service gone"""
+    """the radio itself is gone: adapter removed, powered off, or its service stopped"""
     CLOSED = "closed"
 
 
@@ -58,7 +57,7 @@ class LinkLost(BridgeError):
 
 
 class RadioReason(StrEnum):
-    """Why the radio itself could not serve."""
+    """Why the radio could not do what was asked."""
 
     NO_ADAPTER = "no_adapter"
     POWERED_OFF = "powered_off"
@@ -67,31 +66,29 @@ class RadioReason(StrEnum):
     """this user may not use the radio"""
     NOT_FOUND = "not_found"
     DEAF = "deaf"
-    """not one advertisement of anybody in a long time: more likely the radio's fault than an
-    empty world
+    """no advertisement from any device for a long time: the radio is more likely at fault than the
+    surroundings
     """
     BUSY = "busy"
     TIMEOUT = "timeout"
     LINK_FAILED = "link_failed"
-    """the connection did not come about, or ended while it was being made"""
+    """the connection could not be made, or ended while it was being made"""
     STALE_CACHE = "stale_cache"
-    """services that should be there are not, or handles lead nowhere: what is remembered of
-    them is old
-    """
+    """expected services are missing or handles are invalid: cached data is stale"""
     CONNECTED_ELSEWHERE = "connected_elsewhere"
     BOND_DOUBT = "bond_doubt"
-    """a bonded link failed the way one does whose keys differ; BlueZ does not say so itself"""
+    """a bonded link failed the way mismatched keys do; BlueZ does not report it itself"""
     BOND_LOST = "bond_lost"
     NOT_PAIRED = "not_paired"
-    """the glasses want a pairing that there never was"""
+    """the glasses require pairing and are not paired"""
     NO_AGENT = "no_agent"
     REFUSED = "refused"
-    """the glasses refused a pairing"""
+    """the glasses refused to pair"""
     OTHER = "other"
 
 
 class RadioError(BridgeError):
-    """Scanning or connecting failed. `hint` is the next thing a person can do, or empty."""
+    """Scanning or connecting failed. `hint` tells the user what to do next, or is empty."""
 
     def __init__(self, reason: RadioReason, detail: str, hint: str = "") -> None:
         super().__init__(detail)
@@ -100,8 +97,8 @@ class RadioError(BridgeError):
 
 
 class CommandRefused(BridgeError):
-    """The glasses understood a command and said no. `code` is theirs, of the profile's closed
-    list.
+    """The glasses understood a command and refused it. `code` is one of the profile's error
+    codes.
     """
 
     def __init__(self, code: str, detail: str = "") -> None:
@@ -110,4 +107,4 @@ class CommandRefused(BridgeError):
 
 
 class CommandTimeout(BridgeError):
-    """The glasses did not answer a command in time; whether they carried it out is unknown."""
+    """The glasses did not answer a command in time; whether they executed it is unknown."""

@@ -1,7 +1,6 @@
-"""Every command the glasses can be told and every event they can say: frozen, slotted,
-self-validating.
+"""All commands to the glasses and events from them, as frozen dataclasses that validate themselves.
 
-Knows no bytes (that is a codec's), no clock and no glasses family. A message that exists is valid.
+Independent of any glasses family; codecs translate them to bytes. A message that exists is valid.
 """
 
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from firmware_bridge.amenities import (
 from firmware_bridge.sides import Side
 
 MAX_LINES: Final = 32
-"""More lines than any lens has."""
+"""Lines per page; more than any lens has."""
 MAX_TEXT_BYTES: Final = 8192
 """UTF-8 bytes of text in one message; a page is a few hundred."""
 MAX_BITMAP_BYTES: Final = 640 * 480 // 2
@@ -44,7 +43,7 @@ class AudioFormat(StrEnum):
 
 
 class Gesture(StrEnum):
-    """What a wearer does on purpose."""
+    """Deliberate actions of the wearer."""
 
     TAP = "tap"
     DOUBLE_TAP = "double_tap"
@@ -57,7 +56,9 @@ class Gesture(StrEnum):
 
 
 class Hiding(StrEnum):
-    """What of the glasses' own keeps a page from being seen; the value says it to a person."""
+    """What hides the page: something the glasses show or do by themselves. The value is a text for
+    people.
+    """
 
     SILENT = "the glasses are in silent mode"
     DARK = "the brightness of the display is 0"
@@ -78,7 +79,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line, already fitted: the glasses draw it as it is. `x` in pixels from the left; row
+    """One line that already fits; the glasses draw it as it is. `x`: pixels from the left; `row`
     counts from 0.
     """
 
@@ -123,7 +124,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First message of a connection: who we are. Answered by `GlassesInfo`."""
+    """First message of a connection: identifies us. Answered by `GlassesInfo`."""
 
     name: str
     version: str
@@ -131,7 +132,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class ShowPage:
-    """Replace the lens by this page. `scene` names the content over reconnects, `page` of
+    """Replace the lens by this page. `scene` identifies the content across reconnects; `page` of
     `pages` counts from 1.
     """
 
@@ -150,8 +151,8 @@ class ShowPage:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePage:
-    """Change some rows or tiles of the scene that is on the lens; refused (`no_scene`) when it
-    is not there.
+    """Change some rows or tiles of the scene on the lens; refused with `no_scene` if it is not
+    there.
     """
 
     scene: str
@@ -162,7 +163,7 @@ class UpdatePage:
 
 @dataclass(frozen=True, slots=True)
 class ClearPage:
-    """Make the lens dark."""
+    """Clear the lens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +178,8 @@ class StartAudio:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """A piece of an open stream: whole coded frames (or PCM samples). Not answered; lost
-    streams show at the end.
+    """A piece of an open stream: whole coded frames (or PCM samples). Not answered; losses show at
+    the end of the stream.
     """
 
     stream: int
@@ -217,7 +218,7 @@ class StopMicrophone:
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """Ask the wearer to allow or deny. Answered by `Done` when drawn, then by one
-    `PromptAnswered` event.
+    `PromptAnswered`.
     """
 
     prompt: int
@@ -230,8 +231,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class EndPrompt:
-    """Take a question off the lens; nobody answers it any more. None: whichever is open. Answered
-    by `Done`, also when it is not there (any more).
+    """Remove a prompt; it can no longer be answered. None: whichever prompt is open. Answered by
+    `Done`, even if it is already gone.
     """
 
     prompt: int | None = None
@@ -239,7 +240,7 @@ class EndPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Ping:
-    """Are you there? Answered by `Done`."""
+    """Check whether the glasses answer. Answered by `Done`."""
 
 
 Command = (
@@ -275,8 +276,8 @@ Command = (
 class GlassesInfo:
     """Answer to `Hello`, and the content of the profile's `info` characteristic.
 
-    `capabilities`: flat, dotted keys → bool, int, float or str. `limits`: the bounds the glasses
-    ask us to keep (`window` frames, `message` bytes).
+    `capabilities`: flat, dotted keys → bool, int, float or str. `limits`: the limits the sender
+    must keep (`window` in frames, `message` in bytes).
     """
 
     model: str
@@ -288,9 +289,10 @@ class GlassesInfo:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command was carried out. `drawn` pixels were lit or `samples` were played, where that
-    applies; `clipped` counts what did not fit; `skew_s` is how far apart both sides of two-sided
-    glasses took it.
+    """A command was carried out.
+
+    `drawn`: pixels lit. `samples`: samples played. `clipped`: lines or tiles that did not fit.
+    `skew_s`: seconds between both sides of two-sided glasses. None where it does not apply.
     """
 
     drawn: int | None = None
@@ -301,8 +303,8 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A command was refused. `code` ∈ unsupported, no_scene, no_stream, busy, too_big,
-    bad_message, interrupted.
+    """A command was refused. `code`: unsupported, no_scene, no_stream, busy, too_big, bad_message
+    or interrupted.
     """
 
     code: str
@@ -316,7 +318,7 @@ class Gestured:
 
 @dataclass(frozen=True, slots=True)
 class BatteryChanged:
-    """Charge in percent, 0 to 100; of one side where each has its own battery."""
+    """Battery charge in percent, 0 to 100; `side` where each side has its own battery."""
 
     level: int
     charging: bool = False
@@ -333,7 +335,7 @@ class WornChanged:
 
 @dataclass(frozen=True, slots=True)
 class HidingChanged:
-    """What is on the lens cannot be seen from now on, or can be again, as far as `by` goes."""
+    """The page became hidden or visible; `by` is the reason."""
 
     by: Hiding
     hidden: bool
@@ -341,9 +343,7 @@ class HidingChanged:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What the glasses heard the wearer say (glasses with speech recognition, or a simulated
-    wearer).
-    """
+    """Speech of the wearer recognised by the glasses (or from a simulated wearer)."""
 
     text: str
     final: bool = True
@@ -364,7 +364,7 @@ class PromptAnswered:
 
 @dataclass(frozen=True, slots=True)
 class SideChanged:
-    """One side of two-sided glasses was lost, or is back; the other carries on."""
+    """One side of two-sided glasses was lost or came back; the other continues."""
 
     side: Side
     up: bool
@@ -373,9 +373,7 @@ class SideChanged:
 
 @dataclass(frozen=True, slots=True)
 class CapabilitiesChanged:
-    """The glasses can do something else from now on; a full set that replaces what
-    `GlassesInfo` said.
-    """
+    """The capabilities changed; a full set that replaces the one of `GlassesInfo`."""
 
     capabilities: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,8 +1,7 @@
-"""How wide text is on a lens: per-glyph boxes of the fonts that glasses draw with, from committed
-tables.
+"""Text width on a lens, from committed tables of glyph boxes.
 
-Needs no font library and no font file: the tables are generated (sim/make_metrics.py) and checked
-by the tests.
+No font library is needed at run time: sim/make_metrics.py generates the tables and the tests check
+them.
 """
 
 import json
@@ -17,12 +16,12 @@ _TABLES: Final = MappingProxyType({"lens-22": "metrics_lens22.json", "g1-21": "m
 
 
 class UnknownFont(LookupError):
-    """No table for a font that glasses announced."""
+    """No table for the font the glasses announced."""
 
 
 class Box(NamedTuple):
-    """One glyph, in whole pixels from the pen: how far the pen moves, where ink begins (≤ 0)
-    and ends (≥ advance).
+    """One glyph, in whole pixels from the pen position: advance, leftmost ink (≤ 0), end of ink (≥
+    advance).
     """
 
     advance: int
@@ -32,8 +31,8 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TextMetrics:
-    """One font at one size. Widths include every overhang, so that what is measured to fit is
-    never clipped.
+    """One font at one size. Widths include every overhang: text measured to fit is never
+    clipped.
     """
 
     font: str
@@ -43,14 +42,14 @@ class TextMetrics:
     glyphs: Mapping[str, Box]
 
     def width(self, text: str) -> float:
-        """Pixels from the first lit column to behind the last; a character without glyph counts
-        as the missing box.
+        """Return the pixels from the first lit column to after the last; a missing glyph counts as
+        its box.
         """
         left, right = self.extent(text)
         return float(right - left)
 
     def extent(self, text: str) -> tuple[int, int]:
-        """Columns a text covers around a pen that starts at 0: (first ≤ 0, behind the last)."""
+        """Return the columns covered by text at pen position 0: (first ≤ 0, after the last)."""
         pen = left = right = 0
         for ch in text:
             box = self.glyphs.get(ch, self.missing)
@@ -65,9 +64,7 @@ class TextMetrics:
 
 @lru_cache(maxsize=8)
 def metrics_for(font: str) -> TextMetrics:
-    """Give the table of a font by the name glasses announce (`display.font`). Raises
-    `UnknownFont`.
-    """
+    """Return the table of a font by its announced name (`display.font`). Raises `UnknownFont`."""
     name = _TABLES.get(font)
     if name is None:
         raise UnknownFont(f"no text metrics for font {font!r}; known: {', '.join(sorted(_TABLES))}")

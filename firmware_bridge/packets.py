@@ -1,9 +1,4 @@
-"""Packets: cutting a message to what the radio carries, and putting it together again under a
-bound.
-
-Refuses to know what a message means, which family speaks, and what time it is: pure bytes, shared
-by the codecs.
-"""
+"""Splits messages into packets and reassembles them within a size limit. Shared by the codecs."""
 
 import struct
 from typing import Final, NoReturn
@@ -13,7 +8,7 @@ from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 MIN_PACKET: Final = 20
 """Bytes of one write at the smallest ATT MTU (23 − 3 of ATT header)."""
 MAX_PACKET: Final = 512
-"""Bytes of one write at any MTU: an attribute value never holds more (Core spec, vol 3, part F,
+"""Bytes of one write at any MTU: the maximum size of an attribute value (Core spec, vol 3, part F,
 3.2.9).
 """
 
@@ -22,22 +17,20 @@ _HALF: Final = 1 << 15
 
 
 def clamp_packet(size: int) -> int:
-    """Bytes we put into one packet when the radio says it carries `size`."""
+    """Return the packet size to use when the radio reports `size` bytes. Raises `LocalMisuse`."""
     if size < MIN_PACKET:
         raise LocalMisuse(f"a packet of {size} bytes; ATT carries at least {MIN_PACKET}")
     return min(size, MAX_PACKET)
 
 
 def serial_distance(wire: int, here: int) -> int:
-    """How far the 16-bit `wire` lies ahead of `here` (negative: behind), by the shorter way
-    round.
-    """
+    """How far the 16-bit number `wire` is ahead of `here` (negative: behind), modulo 2^16."""
     return ((wire - here + _HALF) & 0xFFFF) - _HALF
 
 
 class Cutter:
-    """One message on its way out. The total length goes first, so that the peer can refuse
-    before it spends memory.
+    """One outgoing message. The total length goes first, so the peer can refuse before it allocates
+    memory.
     """
 
     def __init__(self, message: bytes) -> None:
@@ -50,8 +43,8 @@ class Cutter:
         return len(self._data) - self._at
 
     def cut(self, room: int) -> tuple[bytes, bool, bool]:
-        """Give the next piece of at most `room` bytes, whether it is the first and whether it
-        is the last.
+        """Return the next piece of at most `room` bytes, whether it is the first, and whether it is
+        the last.
         """
         first = self._at == 0
         piece = self._data[self._at : self._at + room]
@@ -60,8 +53,8 @@ class Cutter:
 
 
 class Reassembler:
-    """One message on its way in, never larger than `limit`. After a violation it waits for the
-    next first piece.
+    """One incoming message of at most `limit` bytes. After a violation it waits for the next first
+    piece.
     """
 
     def __init__(self, limit: int) -> None:
@@ -71,7 +64,9 @@ class Reassembler:
         self._skipping = False
 
     def add(self, piece: bytes, *, first: bool, last: bool) -> bytes | None:
-        """Take the next piece; gives the message when it is whole. Raises `RemoteViolation`."""
+        """Add the next piece; return the message when complete, else None. Raises
+        `RemoteViolation`.
+        """
         if first:
             piece = self._begin(piece)
         elif self._data is None:
@@ -103,9 +98,7 @@ class Reassembler:
         return piece[_TOTAL.size :]
 
     def _stray(self) -> None:
-        """Drop a piece of no message; said once, not for every piece of a message that was
-        refused already.
-        """
+        """Reject a piece that belongs to no message; reported once per message."""
         if not self._skipping:
             self._refuse(Violation.BAD_ORDER, "a piece of a message that never began")
 

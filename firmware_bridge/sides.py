@@ -1,8 +1,6 @@
-"""Glasses that are two radios: which side a packet belongs to, and the news that a side was lost or
-is back.
+"""Types for glasses with two radios: packets with a side, and the loss or return of a side.
 
-Knows no family; a codec of two-sided glasses and a transport of two connections meet in these
-words.
+Used by the codecs of two-sided glasses and by the transport that joins two connections.
 """
 
 from dataclasses import dataclass
@@ -10,7 +8,7 @@ from enum import StrEnum
 
 
 class Side(StrEnum):
-    """One radio of a pair, as the wearer sees it."""
+    """One radio of a pair, from the wearer's point of view."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -29,8 +27,8 @@ class SidePacket:
 
 @dataclass(frozen=True, slots=True)
 class SideNews:
-    """A side was lost, or is there (again). It travels in the stream of packets, so that a codec
-    can never take a packet for one of another connection.
+    """A side was lost or came back. Part of the packet stream, so a codec cannot attribute a packet
+    to the wrong connection.
     """
 
     side: Side

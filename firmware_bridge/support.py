@@ -1,8 +1,6 @@
-"""The table of supported glasses, written from the catalogue: `python -m firmware_bridge.support
-[--check] [README.md]`.
+"""Generates the table of supported glasses from the catalogue.
 
-Knows what a catalogue entry says and how Markdown writes a table; what is not in the catalogue is
-not in the table.
+Usage: `python -m firmware_bridge.support [--check] [README.md]`.
 """
 
 import argparse
@@ -85,7 +83,7 @@ def _flag(known: Mapping[str, Scalar], what: str) -> str:
 
 
 def placed(page: str) -> str:
-    """Put the table between its marks. Raises ValueError where they are missing."""
+    """Insert the table between its markers. Raises ValueError if they are missing."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

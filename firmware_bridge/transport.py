@@ -1,4 +1,4 @@
-"""The Transport contract: moves packets of one connection and knows nothing of what is in them."""
+"""The transport interface: moves the packets of one connection."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -13,7 +13,7 @@ class Transport(Protocol[P]):
 
     @property
     def name(self) -> str:
-        """What `status` calls it: `bluez`, `tcp`, `inproc`, `usb`, `loopback`."""
+        """Name shown by `glassd status`: `bluez`, `tcp`, `inproc`, `usb`, `loopback`."""
 
     @property
     def address(self) -> str:

@@ -1,1 +1,1 @@
-"""One codec file per glasses family, both roles, no I/O, no clock."""
+"""Codecs, one per glasses family, in both roles; no I/O and no clock."""

@@ -1,8 +1,7 @@
-"""Even Realities G1, as its central: two arms, two radios, one pair of glasses. Messages ↔ packets
-of both sides.
+"""Even Realities G1, central role: translates messages to the packets of both arms and back.
 
-Refuses to know asyncio, clocks and radios. A side that is lost is left alone; one that returns gets
-the page again.
+The two arms are two radios. When one is lost the other continues; when it returns it gets the
+current page again.
 """
 
 from collections import deque
@@ -44,13 +43,11 @@ from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side, Sided, SideNews
 
 BEAT_AFTER_S: Final = 8.0
-"""Nothing sent to a side for so long: it gets a heartbeat. An arm hangs up after 30 to 32 s
-(§13).
+"""Seconds without a packet to an arm before it gets a heartbeat; arms disconnect after 30 to 32 s.
 """
 BATTERY_EVERY_S: Final = 60.0
 SOUND_PAUSE_S: Final = 2.0
-"""An open microphone that falls silent is switched on again: recordings end by themselves after
-30 s (§14).
+"""Seconds without sound before an open microphone is switched on again; recordings end after 30 s.
 """
 _SETTINGS: Final = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
 _UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
@@ -59,9 +56,9 @@ _UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
 class EvenG1Codec:
     """One connection to a pair; implements `Codec[Sided]` in the central role. Used once.
 
-    Says `SideNews(side, up=False)` for a side that does not answer any more: the transport is to
-    connect it anew. `skew_s` and `worst_skew_s`: how far apart both sides took the last page, and
-    any.
+    Emits `SideNews(side, up=False)` for an arm that stopped answering, which asks the transport to
+    reconnect it. `skew_s`, `worst_skew_s`: seconds between both arms taking the last page, and the
+    worst so far.
     """
 
     def __init__(
@@ -90,14 +87,14 @@ class EvenG1Codec:
         self._battery_at: float | None = None
 
     def set_max_packet(self, size: int) -> None:
-        """Bytes one packet carries from now on, on the side that carries less."""
+        """Set the packet size: that of the arm with the smaller packets."""
         self._errands.max_packet = clamp_packet(size)
 
     # -------------------------------------------------------------- in
 
     def receive_packet(self, packet: Sided, now: float) -> None:
-        """Take a packet, or the news of a side. Raises `RemoteViolation`, and nothing else,
-        whatever the bytes are.
+        """Process a packet, or the loss or return of a side. Raises `RemoteViolation`, and nothing
+        else, for any bytes.
         """
         if isinstance(packet, SideNews):
             self._side(packet, now)
@@ -126,8 +123,8 @@ class EvenG1Codec:
                     self._tell(*self._news.brightness(data))
 
     def _event(self, side: Side, data: bytes, now: float) -> None:
-        """Tell it; where the wearer switched silent mode himself, a side that returns is not
-        told ours.
+        """Report the event. A silent mode set by the wearer replaces ours, so it is not restored on
+        a returning arm.
         """
         events = self._news.event(side, data, now)
         if any(isinstance(event, HidingChanged) and event.by is Hiding.SILENT for event in events):
@@ -135,7 +132,7 @@ class EvenG1Codec:
         self._tell(*events)
 
     def _sound(self, data: bytes, now: float) -> None:
-        """Sound nobody asked for is switched off, as a careful host does (§14)."""
+        """Switch off a microphone that was not asked for."""
         if self._stream is not None:
             self._tell(sound(data, self._stream, self._sounds))
             self._sounds += 1
@@ -145,7 +142,7 @@ class EvenG1Codec:
             self._flow.begin(self._hush, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
-        """Give the next answer or event."""
+        """Return the next answer or event."""
         return self._inbox.popleft() if self._inbox else NEED_DATA
 
     def _tell(self, *events: Event) -> None:
@@ -166,8 +163,8 @@ class EvenG1Codec:
         self._restore(news.side, now)
 
     def _restore(self, side: Side, now: float) -> None:
-        """Bring a side to where the other is: settings, the page, the microphone. The other
-        notices nothing.
+        """Restore settings, page and microphone on a returning arm; the other arm is not
+        involved.
         """
         wanted: list[Command] = list(self._settings.values())
         if self._drawn:
@@ -178,7 +175,7 @@ class EvenG1Codec:
             try:
                 errand = self._errands.of(command)
             except CommandRefused:
-                continue  # a picture, and the side came back with packets too small for it
+                continue  # the packets of the returned arm are too small for the picture
             errand.legs = {each: asks for each, asks in errand.legs.items() if each is side}
             if errand.legs:
                 self._flow.begin(errand, now)
@@ -186,7 +183,7 @@ class EvenG1Codec:
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Begin a command. Raises `CommandRefused` for what these glasses cannot do (now),
+        """Start a command. Raises `CommandRefused` for what these glasses cannot do (now),
         `LocalMisuse` for too much.
         """
         if not isinstance(message, Command):
@@ -204,7 +201,7 @@ class EvenG1Codec:
         return errand.number
 
     def _whole(self, update: UpdatePage) -> ShowPage:
-        """These glasses take whole pages only: the one on the lens with what changes in it."""
+        """Return the current page with the update applied: these glasses only take whole pages."""
         page = self._page
         if page is None or (page.scene, page.page) != (update.scene, update.page):
             raise CommandRefused(
@@ -221,7 +218,7 @@ class EvenG1Codec:
             raise CommandRefused("no_stream", f"microphone stream {command.stream} is not open")
 
     def _remember(self, command: Command) -> None:
-        """Keep what a returning side has to be told."""
+        """Remember what must be restored on a returning arm."""
         match command:
             case ShowPage():
                 self._page, self._drawn = command, True
@@ -235,28 +232,28 @@ class EvenG1Codec:
                 self._settings[type(command)] = command
 
     def packets_to_send(self, now: float) -> list[Sided]:
-        """What may go out now: sides given up, then packets, left before right."""
+        """Return the packets to send now: sides given up first, then packets, left before right."""
         out: list[Sided] = [*self._given_up, *self._flow.emit(now)]
         self._given_up.clear()
         self._settle(now)
         return out
 
     def backlog(self) -> int:
-        """Bytes that are not on their way yet, or not answered."""
+        """Bytes not yet sent, or sent and not yet answered."""
         return self._flow.backlog()
 
     # -------------------------------------------------------------- time
 
     def next_timer(self) -> float | None:
-        """When `handle_timer` wants to be called, or None."""
+        """The time when `handle_timer` must be called, or None."""
         due = [self._flow.due(), self._battery_at]
         due += [self._flow.sent_at[side] + BEAT_AFTER_S for side in self._flow.up]
         due.append(None if self._sound_at is None else self._sound_at + SOUND_PAUSE_S)
         return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """Ask again, keep both sides awake. Raises `LinkLost(SILENT)` when neither side answers
-        any more.
+        """Retry, and send heartbeats to both arms. Raises `LinkLost(SILENT)` when neither
+        answers.
         """
         self._flow.timer(now)
         for side in sorted(self._flow.up):
@@ -274,7 +271,7 @@ class EvenG1Codec:
         self._settle(now)
 
     def _settle(self, now: float) -> None:
-        """Turn what ended into answers, and give up the sides that do not speak any more."""
+        """Turn finished errands into answers, and give up arms that no longer respond."""
         if self._battery_at is None and self._flow.up:
             self._battery_at = now + BATTERY_EVERY_S
         while self._flow.silent:
@@ -309,9 +306,7 @@ class EvenG1Codec:
         return []
 
     def _reply(self, errand: Errand) -> Reply | None:
-        """None where nobody answered: whether it was done is unknown, and the asker's time runs
-        out.
-        """
+        """Return None where no arm answered: the outcome is unknown and the request times out."""
         ends = errand.ends
         if isinstance(errand.about, Hello) and not {
             End.TAKEN,
@@ -323,7 +318,7 @@ class EvenG1Codec:
         if refusing and (errand.kind is Kind.LENS or End.TAKEN not in ends.values()):
             return Failed("busy", f"the {refusing[0]} side refused")
         if End.DROPPED in ends.values():
-            return Failed("interrupted", "something newer is shown")
+            return Failed("interrupted", "a newer page replaced it")
         if End.TAKEN in ends.values():
             return Done(skew_s=errand.skew_s())
         if set(ends.values()) == {End.GONE}:

@@ -1,7 +1,6 @@
-"""What an arm of an Even G1 answers by itself: heartbeats, states, versions. A table from opcode to
-answer.
+"""Answers of an Even G1 arm to queries without effect: heartbeats, states, versions.
 
-Refuses to know effects: what shows, sounds or changes a setting is a command (even_g1_arm.py).
+A table from opcode to answer. Commands with an effect are in even_g1_arm.py.
 """
 
 from collections.abc import Callable
@@ -23,12 +22,14 @@ SUB_WORN: Final = 0x06
 SUB_NOT_WORN: Final = 0x07
 _SERIAL_BYTES: Final = 14
 _SERIAL_PADDED: Final = 18
-"""One host reads bytes 2 to 17 of the answer to 34 (§11)."""
+"""Characters of the serial number; the vendor's demo reads bytes 2 to 17 of the answer to opcode
+34.
+"""
 
 
 @dataclass(slots=True)
 class ArmFacts:
-    """What an arm knows of itself. `other_battery` is what it heard from its other half."""
+    """State an arm reports. `other_battery`: percent, as received from the other arm."""
 
     side: Side = Side.LEFT
     battery: int = 87
@@ -49,8 +50,8 @@ class ArmFacts:
 
 
 def answer(packet: bytes, facts: ArmFacts, dialect: Dialect = STOCK) -> bytes:
-    """Answer a packet without effect; what nobody knows is refused. Raises IndexError for one
-    cut short.
+    """Answer a packet without effect; unknown opcodes are refused. Raises IndexError if it is too
+    short.
     """
     known = _ANSWERS.get(packet[0])
     if known is not None:
@@ -70,7 +71,7 @@ def _battery(_packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
 def _system(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
     match packet[1]:
         case 0x72:
-            return b""  # restarts without a word
+            return b""  # restarts without an answer
         case 0x74:
             return facts.firmware.encode()
         case _:
@@ -78,13 +79,13 @@ def _system(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
 
 
 def _dashboard(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
-    """Length and number come back; so do count and index of a message in pieces."""
+    """Echoes length and sequence number, and count and index of a chunked message."""
     pieces = packet[5:9] if packet[4] in (3, 4, 5, 7) else bytes((1, 0, 1, 0))
     return packet[:5] + pieces.ljust(4, b"\0") + b"\0"
 
 
 def _note(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
-    """Length and number come back, although the answer is shorter than that length (§10)."""
+    """Echoes length and sequence number, although the answer is shorter than that length."""
     return bytes((Op.NOTE, packet[1], 0, packet[3], 3, 1, 0, 1, 0, 0))
 
 
@@ -160,4 +161,4 @@ _TAKEN: Final = frozenset(
         Op.EVENT,
     }
 )
-"""Asked for things we do not play: accepted and without effect (§5)."""
+"""Functions that are not simulated: accepted and ignored."""

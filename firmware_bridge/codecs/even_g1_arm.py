@@ -1,8 +1,7 @@
-"""One arm of an Even G1, as its firmware would speak: the peripheral role, for the simulator and
-the tests.
+"""One arm of an Even G1, peripheral role, for the simulator and the tests.
 
-Refuses to know its other half, a radio and a lens: it takes packets, gives messages, and answers
-what only asks.
+Turns packets into messages and answers queries itself; the other arm, the radio and the lens are
+the simulator's.
 """
 
 from collections import deque
@@ -57,7 +56,8 @@ from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side
 
 MAX_WAITING: Final = 512
-"""Packets that may wait for the central; who asks on and reads nothing gets no more answers."""
+"""Packets that may wait for the central; a central that asks without reading gets no more answers.
+"""
 STREAM: Final = 0
 """The glasses know one microphone and give it no number."""
 
@@ -80,10 +80,10 @@ _HIDING: Final = {
 class EvenG1Arm:
     """One connection to one arm; implements `Codec[bytes]` in the peripheral role.
 
-    What has an effect comes out as a command with a number: show it, then `send(Done() or
-    Failed(…), re=number)`, which becomes C9 or CA. Heartbeats and everything that only asks are
-    answered here, from `facts`, which the events that are sent keep up to date. `handle_timer`
-    raises `LinkLost(SILENT)` 32 s after the last packet, as the arms do.
+    Packets with an effect become commands with a number: execute them, then `send(Done() or
+    Failed(…), re=number)`, which becomes C9 or CA. Heartbeats and queries are answered here from
+    `facts`, which sent events keep up to date. `handle_timer` raises `LinkLost(SILENT)` 32 s after
+    the last packet, as the real arms do.
     """
 
     def __init__(
@@ -125,15 +125,13 @@ class EvenG1Arm:
         }
 
     def set_max_packet(self, size: int) -> None:
-        """Bytes one notification carries from now on."""
+        """Set the size of one notification in bytes."""
         self._max_packet = clamp_packet(size)
 
     # -------------------------------------------------------------- in
 
     def receive_packet(self, packet: bytes, now: float) -> None:
-        """Take one packet. Raises `RemoteViolation`; what is damaged has then been refused with
-        CA.
-        """
+        """Process one packet. Raises `RemoteViolation` after refusing a damaged one with CA."""
         self._heard_at = now
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
@@ -155,7 +153,7 @@ class EvenG1Arm:
             ) from None
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
-        """Give the next command."""
+        """Return the next command."""
         return self._inbox.popleft() if self._inbox else NEED_DATA
 
     def _command(self, command: Command, done: bytes, failed: bytes) -> None:
@@ -237,7 +235,7 @@ class EvenG1Arm:
 
     def _listen(self, packet: bytes) -> None:
         on = bool(packet[1])
-        self._sound = 0  # counted anew whenever the microphone is switched (§14)
+        self._sound = 0  # the sequence restarts whenever the microphone is switched
         command = StartMicrophone(STREAM, AudioFormat.LC3, RATE) if on else StopMicrophone(STREAM)
         done, failed = (bytes((Op.MICROPHONE, verdict, on)) for verdict in (ACCEPTED, REFUSED))
         self._command(command, done, failed)
@@ -245,7 +243,9 @@ class EvenG1Arm:
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Queue an answer or an event. Raises `LocalMisuse` for what these glasses never say."""
+        """Queue an answer or an event. Raises `LocalMisuse` for messages these glasses do not
+        have.
+        """
         if re is not None:
             done, failed = self._answers.pop(re, (b"", b""))
             self._say(
@@ -288,19 +288,19 @@ class EvenG1Arm:
             self._out.append(packet[: self._max_packet])
 
     def packets_to_send(self, now: float) -> list[bytes]:  # noqa: ARG002 - the contract's
-        """Everything that waits: these glasses have no flow control."""
+        """Return all waiting packets: these glasses have no flow control."""
         packets, self._out = list(self._out), deque()
         return packets
 
     def backlog(self) -> int:
-        """Bytes that wait."""
+        """Bytes that wait to be sent."""
         return sum(map(len, self._out))
 
     def next_timer(self) -> float | None:
-        """When the arm hangs up."""
+        """The time when the arm disconnects."""
         return None if self._heard_at is None else self._heard_at + SHUT_DOWN_S
 
     def handle_timer(self, now: float) -> None:
-        """Hang up on a central that says nothing. Raises `LinkLost(SILENT)`."""
+        """Disconnect from a silent central. Raises `LinkLost(SILENT)`."""
         if self._heard_at is not None and now >= self._heard_at + SHUT_DOWN_S:
             raise LinkLost(LostReason.SILENT, f"no packet for {SHUT_DOWN_S:g} s")

@@ -1,8 +1,6 @@
-"""What each command means on an Even G1: packets for its sides, in the order its sources ask for.
-Pure.
+"""Translates commands for an Even G1 into packets for its arms, in the required order.
 
-Refuses to send, to wait and to remember what is shown; of numbers it keeps those that run on the
-wire.
+The only state is the sequence numbers of the protocol.
 """
 
 from collections.abc import Callable
@@ -53,7 +51,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 
 PICTURE_GAP_S: Final = 0.008
-"""Between the packets of a picture, which nobody answers (§3)."""
+"""Seconds between the packets of a picture, which are not answered."""
 PICTURE_END_S: Final = 3.0
 PICTURE_END_TRIES: Final = 10
 PICTURE_REST_S: Final = 1.0
@@ -63,7 +61,7 @@ EXIT_S: Final = 1.5
 MICROPHONE_REST_S: Final = 1.0
 NOTE_S: Final = 1.0
 REFUSAL_REST_S: Final = 0.1
-"""A side that refused is asked again, but not at once."""
+"""Seconds before a command that an arm refused is sent again."""
 INFO_S: Final = 0.6
 INFO_TRIES: Final = 2
 _ACTIONS: Final = {
@@ -76,7 +74,7 @@ _ACTIONS: Final = {
 
 
 class Errands:
-    """Makes errands. `width` measures text in the lens's own font, for columns."""
+    """Creates errands. `width` measures text in the lens's own font, for columns."""
 
     def __init__(
         self, *, max_packet: int, width: Callable[[str], float], dialect: Dialect = STOCK
@@ -90,7 +88,7 @@ class Errands:
         self._settings = 0
 
     def of(self, command: Command) -> Errand:
-        """Translate a command. Raises `CommandRefused` for what these glasses have no words for."""
+        """Translate a command. Raises `CommandRefused` for one these glasses do not have."""
         dialect = self._dialect
         match command:
             case Hello():
@@ -135,11 +133,11 @@ class Errands:
             case StopMicrophone():
                 return self.microphone(on=False)
         raise CommandRefused(
-            "unsupported", f"an Even G1 has no word for {type(command).__name__} like this"
+            "unsupported", f"an Even G1 does not support {type(command).__name__} in this form"
         )
 
     def page(self, page: ShowPage) -> Errand:
-        """Text where there is any, else a picture: the lens takes one or the other."""
+        """Show text if the page has any, otherwise its picture: the lens takes one or the other."""
         if page.tiles and not page.lines:
             return self._picture(page)
         words, asks = text.lay_out(page.lines, self._width), []
@@ -158,7 +156,7 @@ class Errands:
         return _both(*asks, kind=Kind.LENS)
 
     def _picture(self, page: ShowPage) -> Errand:
-        """Both arms by themselves: the one exception to left before right (§3)."""
+        """Send to both arms independently; everything else goes left, then right."""
         file = picture.bmp(page.tiles, self._dialect)
         crc = picture.checksum(file)
         asks = (
@@ -187,8 +185,8 @@ class Errands:
         return Errand(dict.fromkeys(self._dialect.notification_sides, asks))
 
     def _hello(self) -> Errand:
-        """Who they are: either arm knows. Both questions are optional, for firmware that does
-        not know them.
+        """Query firmware and serial number from either arm. Both are optional, as not all firmware
+        answers.
         """
         asks = (
             Ask(
@@ -204,14 +202,14 @@ class Errands:
         return Errand(dict.fromkeys(Side, asks), Order.EITHER)
 
     def microphone(self, *, on: bool) -> Errand:
-        """One arm only (§5). A refusal is asked again after a second, as the vendor's demo does
-        (§14).
+        """Switch the microphone of one arm. A refusal is retried after a second, as the vendor's
+        demo does.
         """
         ask = Ask(bytes((Op.MICROPHONE, on)), Op.MICROPHONE, rest_s=MICROPHONE_REST_S)
         return Errand({self._dialect.microphone: (ask,)})
 
     def beat(self, *sides: Side) -> Errand:
-        """Both sides, or these, are asked whether they are there."""
+        """Send a heartbeat to these sides, or to both."""
         ask = Ask(
             heartbeat(self._beats, self._dialect),
             Op.HEARTBEAT,
@@ -223,8 +221,8 @@ class Errands:
         return Errand(dict.fromkeys(sides or Side, (ask,)), Order.TOGETHER)
 
     def greeting(self, side: Side) -> Errand:
-        """First words to a side that is there (again): ours, which nobody need answer, then how
-        it is (§2).
+        """First packets to an arm that (re)connected: our greeting, which needs no answer, then
+        queries of its state.
         """
         asks = (
             Ask(self._dialect.first, rest_s=PICTURE_GAP_S),
@@ -255,8 +253,8 @@ def _both(*asks: Ask, kind: Kind = Kind.TALK) -> Errand:
 
 
 def crc_verdict(answer: bytes, crc: bytes) -> Verdict:
-    """`16 crc C9`, or the short `16 C9`; one of at most 4 bytes passes, as the vendor's demo
-    lets it (§7).
+    """Accept `16 crc C9`, the short `16 C9`, and any answer of at most 4 bytes, as the vendor's
+    demo does.
     """
     if answer[1:5] == crc and len(answer) > 5:
         return Verdict.TAKEN if answer[5] == ACCEPTED else Verdict.REFUSED
@@ -271,19 +269,19 @@ def _set(packet: bytes, judge: Callable[[bytes], Verdict]) -> Ask:
 
 
 def _clock_verdict(answer: bytes) -> Verdict:
-    """`06 len 00 seq sub cnt 00 idx 00 result`; 00 was logged as success (§9). A short answer
-    says nothing against.
+    """`06 len 00 seq sub cnt 00 idx 00 result`; result 00 is success. A shorter answer counts as
+    success.
     """
     return Verdict.REFUSED if len(answer) > 9 and answer[9] else Verdict.TAKEN
 
 
 def _setting_verdict(answer: bytes) -> Verdict:
-    """`26 06 00 seq sub C9/CA` (§5)."""
+    """`26 06 00 seq sub C9/CA`."""
     return Verdict.REFUSED if answer[5:6] == bytes((REFUSED,)) else Verdict.TAKEN
 
 
 def _beat_verdict(answer: bytes) -> Verdict:
-    """Any beat is a sign of life, whatever the order of its fields and whichever number it
+    """Accept any heartbeat answer, whatever the order of its fields and whichever number it
     repeats.
     """
     return Verdict.TAKEN if len(answer) > 1 else Verdict.OTHER

@@ -1,9 +1,8 @@
-"""Who of an Even G1 pair is asked what, and when: one open question a lane, right after left, again
-when unanswered.
+"""Orders and retries the requests to both arms of an Even G1: one open request per lane, right
+after left.
 
-Refuses to know what a packet means beyond yes and no. Each side has two lanes, one for the lens and
-one for the rest; their opcodes differ, so that never two questions of one opcode are open on one
-arm: an answer names nothing else (§3).
+Each side has two lanes, one for the lens and one for the rest, with different opcodes: an answer
+names only its opcode, so no two requests with the same opcode may be open on one arm.
 """
 
 from collections import deque
@@ -17,10 +16,10 @@ from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.sides import Side, SidePacket
 
 MAX_ERRANDS: Final = 64
-"""Errands that may be under way; who begins more does not wait for answers."""
+"""Maximum number of unfinished errands; beyond it the caller is not waiting for answers."""
 ANSWER_S: Final = 0.8
-"""One answer. 26 to 40 ms were captured; 3 tries on each arm stay under the 5 s a page is
-waited for (§3).
+"""Seconds for one answer. 26 to 40 ms were captured; 3 tries on each arm stay under the 5 s allowed
+for a page.
 """
 TRIES: Final = 3
 
@@ -32,7 +31,7 @@ class Verdict(Enum):
 
 
 class End(Enum):
-    """How one side's part of an errand ended. SILENT: unanswered, and nothing else was heard of
+    """How one side's part of an errand ended. SILENT: no answer, and nothing else was received from
     that side either.
     """
 
@@ -45,8 +44,8 @@ class End(Enum):
 
 
 class Order(Enum):
-    """LEFT_FIRST: right once left is done; TOGETHER: each by itself; EITHER: left, or right if
-    left does not answer.
+    """LEFT_FIRST: right once left is done; TOGETHER: independently; EITHER: left, or right if left
+    does not answer.
     """
 
     LEFT_FIRST = auto()
@@ -60,7 +59,7 @@ class Kind(Enum):
 
 
 def verdict(answer: bytes) -> Verdict:
-    """Read byte 1 of a generic answer."""
+    """Judge a generic answer by its byte 1."""
     match answer[1:2]:
         case b"\xc9" | b"\xcb":
             return Verdict.TAKEN
@@ -71,16 +70,16 @@ def verdict(answer: bytes) -> Verdict:
 
 
 def anything(_answer: bytes) -> Verdict:
-    """Judge of questions that every answer answers."""
+    """Accept any answer."""
     return Verdict.TAKEN
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A packet and the answer it waits for: an opcode, or None for packets nobody answers.
+    """A packet and the opcode of its answer, or None for packets without answer.
 
-    `rest_s` is waited before the next packet or the next try. `restart`: a refusal means all
-    packets again; `optional`: without an answer the errand goes on.
+    `rest_s`: seconds before the next packet or retry. `restart`: a refusal sends all packets again.
+    `optional`: the errand continues without an answer.
     """
 
     packet: bytes
@@ -95,7 +94,7 @@ class Ask:
 
 @dataclass(slots=True, eq=False)
 class Errand:
-    """Packets for one or both sides, of one command (`number`, 0: of our own). Used once."""
+    """Packets of one command for one or both sides; `number` 0 for our own requests. Used once."""
 
     legs: dict[Side, tuple[Ask, ...]]
     order: Order = Order.LEFT_FIRST
@@ -109,7 +108,7 @@ class Errand:
     stale: bool = False
 
     def skew_s(self) -> float | None:
-        """How long after one side the other took it; None unless both did."""
+        """Seconds between both sides taking it; None unless both did."""
         if [self.ends.get(side) for side in Side] != [End.TAKEN, End.TAKEN]:
             return None
         return abs(self.ended_at[Side.RIGHT] - self.ended_at[Side.LEFT])
@@ -117,7 +116,7 @@ class Errand:
 
 @dataclass(slots=True, eq=False)
 class _Leg:
-    """One side's part of an errand, and how far it is."""
+    """One side's part of an errand, and its progress."""
 
     errand: Errand
     asks: tuple[Ask, ...]
@@ -131,7 +130,7 @@ class _Leg:
 
 
 class Lane:
-    """Asks one side one thing at a time. `ended` is told of every leg that is over."""
+    """Sends one request at a time to one side; calls `ended` forevery finished leg."""
 
     def __init__(self, side: Side, ended: Callable[["_Leg", Side, End, float], None]) -> None:
         self._side = side
@@ -150,11 +149,11 @@ class Lane:
         return sum(len(ask.packet) for leg in self._legs for ask in leg.asks[leg.at :])
 
     def due(self) -> float | None:
-        """When there is something to do here, if anything."""
+        """The time of the next action, or None."""
         return self._due if self._legs else None
 
     def emit(self, now: float) -> list[bytes]:
-        """Packets that may go out now."""
+        """Return the packets to send now."""
         out: list[bytes] = []
         while self._legs and not self._waiting and now >= self._due:
             leg = self._legs[0]
@@ -173,7 +172,7 @@ class Lane:
         return out
 
     def heard(self, packet: bytes, now: float) -> bool:
-        """Take an answer, if it is the one we wait for."""
+        """Process an answer; return whether it was the expected one."""
         if not self._waiting or packet[0] != self._legs[0].ask.answer:
             return False
         leg = self._legs[0]
@@ -194,7 +193,7 @@ class Lane:
             self._again(self._legs[0], End.UNANSWERED, now)
 
     def clear(self, now: float) -> None:
-        """The side is gone."""
+        """Drop everything: the side is gone."""
         self._waiting = False
         while self._legs:
             self._end(self._legs[0], End.GONE, now)
@@ -223,7 +222,7 @@ class Lane:
 
 
 def _less(ask: Ask) -> Ask:
-    """The same question with one try fewer: whole messages are not sent again for ever."""
+    """Return the request with one try fewer: whole messages are not repeated indefinitely."""
     return Ask(
         ask.packet,
         ask.answer,
@@ -237,9 +236,7 @@ def _less(ask: Ask) -> Ask:
 
 
 class Flow:
-    """All lanes of a pair. `finished` holds errands that are over; `silent` sides that must be
-    given up.
-    """
+    """All lanes of a pair. `finished`: completed errands; `silent`: sides to give up."""
 
     def __init__(self) -> None:
         self.up: set[Side] = set()
@@ -251,8 +248,8 @@ class Flow:
         self._lanes = {(side, kind): Lane(side, self._ended) for side in Side for kind in Kind}
 
     def begin(self, errand: Errand, now: float) -> None:
-        """Raises `LocalMisuse` when too much is under way; errands of our own are few and
-        always taken.
+        """Start an errand. Raises `LocalMisuse` when too many are unfinished; our own are few and
+        always accepted.
         """
         if (
             errand.number
@@ -266,8 +263,8 @@ class Flow:
             self._go_on(errand, now)
 
     def supersede(self) -> None:
-        """What is on its way to the lens ends with the answer it waits for: something newer
-        comes.
+        """End the errands on their way to the lens after their current answer: a newer page
+        follows.
         """
         for (_, kind), lane in self._lanes.items():
             for errand in lane.errands() if kind is Kind.LENS else ():
@@ -285,15 +282,15 @@ class Flow:
             self._lanes[side, kind].clear(now)
 
     def noticed(self, side: Side, now: float) -> None:
-        """Anything was heard of a side: it is alive."""
+        """Record that something was received from a side: it is alive."""
         self._heard_at[side] = now
 
     def heard(self, side: Side, packet: bytes, now: float) -> bool:
-        """Give a packet to whoever waits for it."""
+        """Pass a packet to the lane that waits for it."""
         return any(self._lanes[side, kind].heard(packet, now) for kind in Kind)
 
     def emit(self, now: float) -> list[SidePacket]:
-        """Packets that may go out now, left before right."""
+        """Return the packets to send now, left before right."""
         out: list[SidePacket] = []
         for (side, _), lane in self._lanes.items():
             for packet in lane.emit(now) if side in self.up else ():
@@ -324,7 +321,7 @@ class Flow:
         self._go_on(errand, now)
 
     def _go_on(self, errand: Errand, now: float) -> None:
-        """Begin with the sides whose turn it is; an errand without any left is finished."""
+        """Start the sides that are due; an errand without any left is finished."""
         for side in self._turn(errand):
             errand.begun.append(side)
             if side in self.up:

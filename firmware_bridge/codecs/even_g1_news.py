@@ -1,8 +1,6 @@
-"""What an Even G1 says by itself: events F5, batteries, worn or not, sound F1 → events. Knows time
-only as an argument.
+"""Translates unsolicited packets of an Even G1 into events: gestures, battery, wear state, sound.
 
-Refuses to know questions and answers; it remembers what was said last, so that nothing is told
-twice.
+Remembers the last reported state, so nothing is reported twice.
 """
 
 import re
@@ -25,15 +23,13 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 
 REPEAT_S: Final = 0.5
-"""A long press is reported again and again: within this it is one (§15)."""
+"""Seconds within which repeated reports of a long press count as one."""
 ECHO_S: Final = SUPERVISION_S
-"""Both arms may report one gesture. Each has a link of its own, so the second report may come
-as late as a link lives without answer.
+"""Seconds within which the other arm may report the same gesture: each arm has its own link, and a
+report can arrive as late as a link survives without answer.
 """
 MOST_ALONE: Final = 64
-"""Gestures that may wait for the other arm's report; more in `ECHO_S` is nothing that a wearer
-does.
-"""
+"""Gestures that may wait for the other arm's report; no wearer makes more within `ECHO_S`."""
 _SOUND_BYTES: Final = 2 + LC3_FRAMES * LC3_FRAME_BYTES
 _ONE_SIDE: Final = 0x66
 _GESTURES: Final = {
@@ -59,8 +55,8 @@ _VERSION: Final = re.compile(r"\bver ([\w.]{1,20})", re.ASCII)
 
 
 class News:
-    """Packets of both sides → events. Every method raises `RemoteViolation` for a packet cut
-    short or out of range.
+    """Packets of both sides → events. Every method raises `RemoteViolation` for a packet that is
+    too short or out of range.
     """
 
     def __init__(self) -> None:
@@ -71,7 +67,7 @@ class News:
         self._hiding: dict[Hiding, bool] = {}
 
     def event(self, side: Side, packet: bytes, now: float) -> list[Event]:
-        """F5. What we have no use for gives nothing, and so does what a later firmware may say."""
+        """Process an F5 packet. Unused and unknown events return no event."""
         sub = _byte(packet, 1)
         try:
             known = Sub(sub)
@@ -89,9 +85,10 @@ class News:
         return hiding
 
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
-        """Two taps on one arm are two. The other arm's report of a gesture that only one has
-        reported is the same gesture: a lost tap costs the wearer a tap, but a tap too many may be a
-        yes.
+        """Two taps on one arm are two gestures; the other arm's report of a gesture is the same
+        gesture.
+
+        A lost tap is a nuisance, but an extra tap could confirm something.
         """
         if gesture is Gesture.BUTTON_LONG:
             before, self._pressed_at = self._pressed_at, now
@@ -112,8 +109,8 @@ class News:
         return [WornChanged(worn)]
 
     def hides(self, by: Hiding, hidden: bool) -> list[Event]:  # noqa: FBT001 - a pair of one table
-        """What hides the page, told where it is new. Both arms mean the same glasses: the last
-        word counts.
+        """Report what hides the page if it changed. Both arms share the state: the latest report
+        counts.
         """
         if self._hiding.get(by) is hidden:
             return []
@@ -121,7 +118,7 @@ class News:
         return [HidingChanged(by, hidden)]
 
     def state(self, packet: bytes) -> list[Event]:
-        """`2B 69 0C/0A state`: silent mode, and among others whether they are worn (§5)."""
+        """`2B 69 0C/0A state`: silent mode, and among others the wear state."""
         silent, worn = _SILENCE.get(_byte(packet, 2)), _STATES.get(_byte(packet, 3))
         return [
             *self._first_word(Hiding.SILENT, silent),
@@ -129,17 +126,19 @@ class News:
         ]
 
     def brightness(self, packet: bytes) -> list[Event]:
-        """`29 65 level auto` (§5)."""
+        """`29 65 level auto`."""
         return self._first_word(Hiding.DARK, _byte(packet, 2) == 0 and not _byte(packet, 3))
 
     def _first_word(self, by: Hiding, hidden: bool | None) -> list[Event]:  # noqa: FBT001 - as above
-        """An arm's answer to our greeting. One that comes back later may have forgotten what
+        """Process an arm's answer to our greeting. An arm that reconnects may have forgotten what
         the other knows.
         """
         return [] if hidden is None or by in self._hiding else self.hides(by, hidden)
 
     def battery(self, side: Side, packet: bytes) -> list[Event]:
-        """2C in both forms: 66 and one arm's charge, or the frame's letter and both arms' (§11)."""
+        """Battery answer 2C in both forms: 66 and one arm's charge, or the frame letter and both
+        arms' charges.
+        """
         if _byte(packet, 1) == _ONE_SIDE:
             return self._charge(side, level=_byte(packet, 2))
         if packet[1:2] not in (b"A", b"B"):
@@ -152,7 +151,7 @@ class News:
     ) -> list[Event]:
         was = self._battery.get(side)
         if level is None and was is None:
-            return []  # charging, but nobody knows how far
+            return []  # charging, at an unknown level
         if level is not None and level > 100:
             raise RemoteViolation(Violation.BAD_MESSAGE, f"a battery of {level} %")
         before, was_charging = was or (0, False)
@@ -162,7 +161,7 @@ class News:
 
 
 def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
-    """F1: ten frames of LC3, 100 ms (§14). Raises `RemoteViolation` for any other length."""
+    """F1: ten LC3 frames, 100 ms in all. Raises `RemoteViolation` for any other length."""
     if len(packet) != _SOUND_BYTES:
         raise RemoteViolation(Violation.TRUNCATED, f"sound packet of {len(packet)} bytes")
     starts = range(2, _SOUND_BYTES, LC3_FRAME_BYTES)
@@ -170,8 +169,8 @@ def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
 
 
 def firmware(answers: list[bytes]) -> str:
-    """The version in the firmware's text, empty when there is none; the text comes without
-    opcode (§11).
+    """Return the version from the firmware text, "" if there is none; the text comes without
+    opcode.
     """
     words = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"").decode(
         "ascii", "replace"
@@ -181,7 +180,7 @@ def firmware(answers: list[bytes]) -> str:
 
 
 def serial(answers: list[bytes]) -> str:
-    """`34 34` + 14 letters and digits; anything else in it is left out."""
+    """Return the serial number: `34 34` + 14 letters and digits; other characters are left out."""
     packet = next((packet for packet in answers if packet[0] == Op.SERIAL), b"")
     return "".join(
         ch for ch in packet[2:16].decode("ascii", "replace") if ch.isascii() and ch.isalnum()

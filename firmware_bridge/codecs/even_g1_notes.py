@@ -1,6 +1,4 @@
-"""Notifications and the whitelist of the Even G1: messages ↔ JSON in packets 4B and 04. Pure;
-knows no time.
-"""
+"""Notifications and the app whitelist of the Even G1: messages ↔ JSON in packets 4B and 04."""
 
 import json
 from collections.abc import Sequence
@@ -12,9 +10,9 @@ from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import AllowApps, App, ShowNotification
 
 NOTIFICATION_CHUNK: Final = 176
-"""Bytes of JSON in one packet (§8)."""
+"""Bytes of JSON in one packet."""
 _LONGEST_ID: Final = 31
-"""Characters of an app's identifier one host tested on hardware keeps to (§8)."""
+"""Characters of an app identifier; the limit Gadgetbridge keeps, tested on hardware."""
 _MOST_PACKETS: Final = 255
 _SWITCHES: Final = ("calendar_enable", "call_enable", "msg_enable", "ios_mail_enable")
 _OUTER: Final = "ncs_notification"
@@ -23,7 +21,9 @@ _OUTER: Final = "ncs_notification"
 def whitelist(
     message: AllowApps, *, max_packet: int, dialect: Dialect = STOCK
 ) -> tuple[bytes, ...]:
-    """`04 total index` + JSON; the switches of phone services are off, as in the vendor's demo."""
+    """Return `04 total index` + JSON packets; phone service switches are off, as in the vendor's
+    demo.
+    """
     spell = dialect.whitelist_case.spell
     apps = [{spell("id"): app.id, spell("name"): app.name} for app in message.apps]
     body = {spell(key): False for key in _SWITCHES}
@@ -36,7 +36,7 @@ def whitelist(
 def notification(
     message: ShowNotification, number: int, *, max_packet: int, dialect: Dialect = STOCK
 ) -> tuple[bytes, ...]:
-    """`4B id total index` + JSON; `number` counts notifications from 1."""
+    """Return `4B id total index` + JSON packets; `number` counts notifications from 1."""
     inner: dict[str, Any] = {"msg_id": number}
     if dialect.notification_type:
         inner["type"] = 1
@@ -82,7 +82,7 @@ class JsonIn:
         self._pieces: dict[int, bytes] = {}
 
     def add(self, packet: bytes) -> dict[str, Any] | None:
-        """Take a packet; gives the whole with its last. Raises `RemoteViolation`."""
+        """Add a packet; return the object when complete, else None. Raises `RemoteViolation`."""
         if len(packet) < self._head + 2:
             raise RemoteViolation(Violation.TRUNCATED, f"JSON packet of {len(packet)} bytes")
         about, index = packet[: self._head + 1], packet[self._head + 1]
@@ -108,7 +108,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def read_whitelist(body: dict[str, Any]) -> AllowApps:
-    """Either spelling of the keys is taken. Raises `RemoteViolation`."""
+    """Accepts either spelling of the keys. Raises `RemoteViolation`."""
     app = _lower(body).get("app")
     apps: Sequence[Any] = _lower(app).get("list", []) if isinstance(app, dict) else []
     try:
@@ -122,7 +122,7 @@ def _app(entry: dict[str, Any]) -> App:
 
 
 def read_notification(body: dict[str, Any]) -> ShowNotification:
-    """Every host's set of keys is taken; a time of over 32 bits is in milliseconds. Raises
+    """Accepts the keys of every known host; a time over 32 bits is in milliseconds. Raises
     `RemoteViolation`.
     """
     inner = body.get(_OUTER)

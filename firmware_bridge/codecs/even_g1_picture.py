@@ -1,6 +1,4 @@
-"""Pictures of the Even G1: tiles ↔ a BMP file ↔ packets 15, 20, 16. Pure; knows neither sides
-nor time.
-"""
+"""Pictures of the Even G1: tiles ↔ BMP file ↔ packets 15, 20, 16."""
 
 import struct
 import zlib
@@ -12,10 +10,10 @@ from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import Tile
 
 PIECE: Final = 194
-"""Bytes of the file in one packet (§7)."""
+"""Bytes of the file in one packet."""
 END: Final = bytes((Op.PICTURE_END, 0x0D, 0x0E))
 _PLACE: Final = b"\x00\x1c\x00\x00"
-"""Where the file goes in the glasses' memory; stands in packet 0 and counts in the checksum."""
+"""Address of the file in the glasses' memory; sent in packet 0 and included in the checksum."""
 _STRIDE: Final = WIDTH // 8
 _HEADER: Final = struct.Struct("<2sIII IiiHHIIiiII 8s")
 _PALETTE: Final = b"\0\0\0\0\xff\xff\xff\0"
@@ -27,13 +25,13 @@ _HALVES: Final = {
     ]
     for bpp in (2, 4)
 }
-"""Byte → for each pixel in it, whether it is at least half bright: its highest bit."""
+"""Byte → for each pixel in it, whether it is at least half bright (its highest bit)."""
 _INVERT: Final = bytes(255 - value for value in range(256))
 
 
 def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
-    """Draw tiles on a dark lens and give it as the file the glasses take: 1 bit, 62 bytes of
-    header, rows bottom up.
+    """Draw tiles on a dark lens and return the BMP file: 1 bit, 62 bytes of header, rows bottom
+    up.
     """
     rows = [0] * HEIGHT
     for tile in tiles:
@@ -66,7 +64,7 @@ def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
 
 
 def _draw(tile: Tile, rows: list[int]) -> None:
-    """Light what is at least half bright, a row at a time; what is outside the lens is cut off."""
+    """Light all pixels that are at least half bright, row by row; clip at the lens's edges."""
     stride = (tile.width * tile.bpp + 7) // 8
     left = (
         WIDTH - tile.x - tile.width
@@ -78,7 +76,7 @@ def _draw(tile: Tile, rows: list[int]) -> None:
 
 
 def _lit(line: bytes, tile: Tile) -> int:
-    """One row as a number, a bit a pixel, the leftmost highest."""
+    """Return one row as a number, one bit per pixel, the leftmost highest."""
     if tile.bpp > 1:
         bits = "".join(_HALVES[tile.bpp][value] for value in line)
         return int(bits[: tile.width], 2)
@@ -90,8 +88,8 @@ def _shifted(bits: int, left: int) -> int:
 
 
 def cut(file: bytes, *, max_packet: int) -> tuple[bytes, ...]:
-    """Data packets. Their number is one byte: under an MTU of about 48 a whole lens cannot be
-    sent.
+    """Return the data packets. Their number is one byte: with an MTU under about 48 a whole lens
+    cannot be sent.
     """
     room = min(PIECE, max_packet - 2 - len(_PLACE))
     pieces = [file[at : at + room] for at in range(0, len(file), room)]
@@ -104,12 +102,12 @@ def cut(file: bytes, *, max_packet: int) -> tuple[bytes, ...]:
 
 
 def checksum(file: bytes) -> bytes:
-    """CRC-32 (the one of zip) over place and file, most significant byte first."""
+    """CRC-32 (as in zip) over address and file, most significant byte first."""
     return zlib.crc32(_PLACE + file).to_bytes(4, "big")
 
 
 def read(file: bytes, *, inverted: bool = False) -> Tile:
-    """The file as one tile. Raises `RemoteViolation`."""
+    """Return the file as one tile. Raises `RemoteViolation`."""
     if len(file) < _HEADER.size:
         raise RemoteViolation(Violation.TRUNCATED, f"a picture of {len(file)} bytes")
     magic, _, _, offset, _, width, height, _, depth, packing, *_ = _HEADER.unpack_from(file)
@@ -127,15 +125,13 @@ def read(file: bytes, *, inverted: bool = False) -> Tile:
 
 
 class PictureIn:
-    """Collects the data packets of one picture, each as often as it comes; packet 0 begins
-    another.
-    """
+    """Collects the data packets of one picture, duplicates included; packet 0 starts a new one."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, bytes] = {}
 
     def add(self, packet: bytes) -> None:
-        """Take a data packet. Raises `RemoteViolation`."""
+        """Add a data packet. Raises `RemoteViolation`."""
         if len(packet) < 2:
             raise RemoteViolation(Violation.TRUNCATED, "a picture packet without number")
         if packet[1] == 0:
@@ -143,7 +139,7 @@ class PictureIn:
         self._pieces[packet[1]] = packet[2:].removeprefix(_PLACE) if packet[1] == 0 else packet[2:]
 
     def file(self) -> bytes | None:
-        """What has come, when nothing between is missing."""
+        """Return the received file, or None while a piece is missing."""
         if not self._pieces or len(self._pieces) != max(self._pieces) + 1:
             return None
         return b"".join(self._pieces[at] for at in range(len(self._pieces)))

@@ -1,7 +1,6 @@
-"""Text pages of the Even G1: a page ↔ packets 4E. Pure; knows neither sides nor time.
+"""Text pages of the Even G1: a page ↔ packets 4E.
 
-Refuses to break lines: a page is fitted already. What it cannot say, a column at a pixel, it says
-in spaces.
+Lines are already fitted. The glasses cannot place text at a pixel, so columns become spaces.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,9 +16,11 @@ _BYTE: Final = 255
 
 
 def lay_out(lines: Iterable[TextLine], width: Callable[[str], float]) -> str:
-    """Rows and columns as the one text the glasses take: LF ends each row, LFs stand for rows that
-    are empty, spaces for the way to a column. A piece begins where it should or up to one space
-    earlier, so that what ends at the edge stays on the lens, and never inside the one before.
+    """Lay out rows and columns as the single text the glasses take.
+
+    LF ends each row, empty rows are LFs, columns are reached by spaces. A piece starts at its
+    column or up to one space earlier, so that text ending at the edge stays on the lens, and never
+    inside the previous piece.
     """
     rows: dict[int, list[TextLine]] = {}
     for line in lines:
@@ -48,8 +49,8 @@ def cut(
     max_packet: int,
     dialect: Dialect = STOCK,
 ) -> tuple[bytes, ...]:
-    """Packets of one page. Cut by bytes: a character may be split, the glasses join before they
-    read (§6).
+    """Return the packets of one page. Cut by bytes: a character may be split, as the glasses join
+    before decoding.
     """
     data = text.encode() or b"\n"
     room = min(dialect.text_chunk, max_packet - HEAD)
@@ -67,8 +68,8 @@ def cut(
 
 
 class TextIn:
-    """Joins the packets of one page, each as often as it comes; packet 0, and another number,
-    begin another page.
+    """Joins the packets of one page, duplicates included; packet 0 or another sequence number
+    starts a new page.
     """
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ class TextIn:
         self._pieces: dict[int, bytes] = {}
 
     def add(self, packet: bytes) -> ShowPage | None:
-        """Take a packet; gives the page with its last. Raises `RemoteViolation`."""
+        """Add a packet; return the page when complete, else None. Raises `RemoteViolation`."""
         if len(packet) < HEAD:
             raise RemoteViolation(Violation.TRUNCATED, f"text packet of {len(packet)} bytes")
         number, total, index = packet[1:4]
@@ -93,7 +94,7 @@ class TextIn:
 
 
 def _page(text: str, page: int, pages: int) -> ShowPage:
-    """What was asked to be shown. Both page counts are taken, from 0 and from 1."""
+    """Return the page to show. Accepts page counts from 0 and from 1."""
     rows = text.replace("\0", "").removesuffix("\n").split("\n")
     if len(rows) > MAX_LINES:
         raise RemoteViolation(Violation.OVERSIZED, f"{len(rows)} rows")

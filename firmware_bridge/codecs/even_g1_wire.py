@@ -1,8 +1,10 @@
-"""Words of the Even G1's wire: UUIDs, opcodes, name, answers, and the `Dialect`, where its known
-hosts disagree.
+"""Constants of the Even G1 protocol: UUIDs, opcodes, names, generic answers, and `Dialect` for
+differences between hosts.
 
-Refuses to know state, time and messages. § are the sections of the fact sheet this family was
-written from.
+Even G1 protocol as documented in the sources of even-realities/EvenDemoApp (the vendor's demo), its
+community wiki (JohnRThomas/EvenDemoApp), emingenc/even_glasses, meyskens/fahrplan,
+rodrigofalvarez/g1-basis-android, AugmentOS/MentraOS, and Gadgetbridge. Where they disagree, the
+vendor's demo counts first, then hosts tested on hardware.
 """
 
 import re
@@ -20,12 +22,12 @@ ACCEPTED: Final = 0xC9
 REFUSED: Final = 0xCA
 CONTINUE: Final = 0xCB
 PADDED: Final = 20
-"""Bytes of a generic answer in every capture (§3)."""
+"""Bytes of a generic answer in every capture."""
 SHUT_DOWN_S: Final = 32.0
-"""An arm hangs up 30 to 32 s after the last packet it got (§13)."""
+"""Seconds after the last received packet until an arm disconnects (observed: 30 to 32 s)."""
 
 SUPERVISION_S: Final = 8.0
-"""The supervision time-out that was seen (§2): what a link did not deliver within it is never
+"""Observed supervision timeout in seconds: what a link did not deliver within it is never
 delivered, because the link ends.
 """
 
@@ -78,14 +80,14 @@ class Op(IntEnum):
     NOTIFICATIONS_SET = 0x4F
     ECHO = 0x50
     FIRMWARE = 0x6E
-    """The first letter of the firmware's text, which comes without an opcode (§11)."""
+    """The first letter of the firmware text, which comes without an opcode."""
     SOUND = 0xF1
     FIRST = 0xF4
     EVENT = 0xF5
 
 
 class Sub(IntEnum):
-    """Byte 1 of an event F5 (§15)."""
+    """Byte 1 of an event F5."""
 
     DOUBLE_TAP = 0x00
     TAP = 0x01
@@ -107,7 +109,9 @@ class Sub(IntEnum):
 
 
 class TextStatus(IntEnum):
-    """Byte `newscreen` of a text packet: who shows it (high nibble), and 1 for new content (§6)."""
+    """Byte `newscreen` of a text packet: high nibble is the status, 1 in the low nibble is new
+    content.
+    """
 
     ANSWER = 0x31
     ANSWER_OVER = 0x41
@@ -117,16 +121,14 @@ class TextStatus(IntEnum):
 
 
 class BatteryForm(StrEnum):
-    """How glasses answer 2C: one arm's charge behind 66, or both arms' behind the frame's
-    letter (§11).
-    """
+    """Form of the answer to 2C: one arm's charge after 66, or both arms' after the frame letter."""
 
     ONE = "A"
     BOTH = "B"
 
 
 class KeyCase(StrEnum):
-    """How the keys of the whitelist are spelled (§8)."""
+    """Spelling of the whitelist's keys."""
 
     SNAKE = "snake"
     CAPITAL = "capital"
@@ -142,10 +144,9 @@ _BOTH: Final = (Side.LEFT, Side.RIGHT)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What we say where the hosts known to work say different things (§17). What we hear, we take
-    in every form.
+    """What we send where hosts known to work differ; received packets are accepted in every form.
 
-    Defaults: the vendor's own demo where it says anything, else hosts tested on hardware.
+    Defaults: the vendor's own demo where it specifies anything, else hosts tested on hardware.
     """
 
     first: bytes = b"\xf4\x01"
@@ -184,29 +185,27 @@ _LETTERS: Final = {"L": Side.LEFT, "R": Side.RIGHT}
 
 
 def arm_of(name: str) -> tuple[str, Side] | None:
-    """Read an advertised name: (pair id, side). Both arms carry the same channel; the suffix is
-    each arm's own (§1).
+    """Return (pair id, side) for an advertised name. Both arms carry the same channel; the suffix
+    is each arm's own.
     """
     found = _NAME.fullmatch(name)
     return None if found is None else (f"G1_{found[1]}", _LETTERS[found[2]])
 
 
 def name_of(channel: int, side: Side, address: str) -> str:
-    """What an arm advertises: the strictest host wants four fields, the last from its address
-    (§1).
+    """Return an arm's advertised name: the strictest host needs four fields, the last from the
+    address.
     """
     return f"Even G1_{channel}_{side[0].upper()}_{address.replace(':', '')[-6:].upper()}"
 
 
 def padded(*values: int) -> bytes:
-    """A generic answer, as long as every captured one."""
+    """Return a generic answer, padded like every captured one."""
     return bytes(values).ljust(PADDED, b"\0")
 
 
 def heartbeat(beat: int, dialect: Dialect = STOCK) -> bytes:
-    """`25 06 00 s 04 s`, or with s in the length's high byte, as one host has it (§13). s never
-    is FF.
-    """
+    """`25 06 00 s 04 s`, or with s in the length's high byte, as one host does. s is never FF."""
     s = beat % 255
     return bytes(
         (Op.HEARTBEAT, 6, s, 0, 4, s)
@@ -216,15 +215,13 @@ def heartbeat(beat: int, dialect: Dialect = STOCK) -> bytes:
 
 
 def brightness(level: int | None, dialect: Dialect = STOCK, *, auto: bool = False) -> bytes:
-    """`01 level auto`; where only automatic is wished the sensor starts from the middle."""
+    """`01 level auto`; with `auto` alone the sensor starts from the middle."""
     percent = 50 if level is None else level
     return bytes((Op.BRIGHTNESS, (percent * dialect.brightness_top + 50) // 100, auto))
 
 
 def percent_of(level: int, top: int) -> int:
-    """Inverse of the scale above, for glasses whose top is `top`; what is over it counts as
-    full.
-    """
+    """Inverse of the scale above, for glasses with maximum `top`; higher levels count as full."""
     return min(100, (level * 100 + top // 2) // top)
 
 
@@ -233,9 +230,7 @@ def silent(dialect: Dialect = STOCK, *, on: bool) -> bytes:
 
 
 def double_tap(action: int, number: int, dialect: Dialect = STOCK) -> bytes:
-    """`26 06 00 seq sub action`; the sub is 05 in one list of its source and 04 in the packet
-    beside it (§5).
-    """
+    """`26 06 00 seq sub action`; sub is 05 in its source's list and 04 in the packet next to it."""
     return bytes((Op.SETTINGS, 6, 0, number & 0xFF, dialect.double_tap_sub, action))
 
 
@@ -250,9 +245,7 @@ def dashboard_time(
     *,
     twelve_hour: bool = False,
 ) -> bytes:
-    """Sub 01 of 06: the clock, in seconds of local wall time, on the glasses' own dashboard; no
-    weather (§9).
-    """
+    """Sub-command 01 of 06: set the dashboard clock, in seconds of local wall time; no weather."""
     hours = dialect.twelve_hour if twelve_hour else 1 - dialect.twelve_hour
     body = (
         local_s.to_bytes(4, "little")

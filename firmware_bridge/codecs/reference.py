@@ -1,7 +1,6 @@
-"""Our own open profile (PROFILE.md): packets ↔ messages, for the central and for the glasses.
+"""Codec of our open profile (PROFILE.md), for the central and for the glasses.
 
-Refuses to know asyncio, clocks and radios. Frames are in reference_frames.py, words in
-reference_messages.py.
+Frames are in reference_frames.py, messages in reference_messages.py.
 """
 
 from collections import deque
@@ -36,35 +35,33 @@ RX_UUID: Final = "1cb70003-9a97-4c4c-abdc-2194059f5b11"
 TX_UUID: Final = "1cb70004-9a97-4c4c-abdc-2194059f5b11"
 
 MAX_BACKLOG_BYTES: Final = 8 * MAX_MESSAGE_BYTES
-"""What may wait here for the peer; who sends more did not look at `backlog()`."""
+"""Bytes that may wait here for the peer; callers check `backlog()` before sending."""
 
 _WINDOW: Final = 32
-"""Frames we let glasses have outstanding: 16 KiB at most, and BlueZ starts to lose
-notifications near 200 queued.
+"""Frames the glasses may have outstanding: 16 KiB at most; BlueZ starts to lose notifications near
+200 queued.
 """
 _ANSWER_ROOM: Final = 16 * 1024
-"""Backlog above which nonsense is no longer answered, so that a flood of it cannot fill our
-memory.
+"""Backlog in bytes above which invalid messages are no longer answered, so that a flood of them
+cannot fill memory.
 """
 _LEAST_LIMIT: Final = 256
-"""No glasses accept less in one message: a page of two short lines."""
+"""Smallest message size any glasses accept: a page of two short lines."""
 _PEER: Final = {Role.CENTRAL: Role.PERIPHERAL, Role.PERIPHERAL: Role.CENTRAL}
 
 
 class ReferenceCodec:
-    """One connection's state in one role; implements `Codec`. Numbers start at 1; 0 means that no
-    answer will come.
+    """State of one connection in one role; implements `Codec`. Numbers start at 1; 0 means no
+    answer is expected.
 
-    The glasses keep what they promise: sending `GlassesInfo` puts its `limits` in force on both
-    sides.
+    In the glasses' role, sending `GlassesInfo` applies its `limits` to both directions.
     """
 
     def __init__(self, role: Role, *, max_packet: int = MIN_PACKET) -> None:
         self._role = role
         self._max_packet = clamp_packet(max_packet)
         self._sender = Sender()
-        # glasses grant no more than what any sender may assume until they have said what their
-        # window is
+        # until the glasses announce their window, they grant the default every sender may assume
         window = _WINDOW if role is Role.CENTRAL else INITIAL_CREDIT
         self._receiver = Receiver(window=window, limit=MAX_MESSAGE_BYTES)
         self._tiles = TileTable()
@@ -73,15 +70,13 @@ class ReferenceCodec:
         self._inbox: deque[tuple[Incoming, int]] = deque()
 
     def set_max_packet(self, size: int) -> None:
-        """Bytes one packet carries from now on (ATT MTU − 3); frames already cut keep their
-        size.
-        """
+        """Set the packet size (ATT MTU − 3); frames already cut keep their size."""
         self._max_packet = clamp_packet(size)
 
     # -------------------------------------------------------------- in
 
     def receive_packet(self, packet: bytes, now: float) -> None:
-        """Take one packet. Raises `RemoteViolation`, and nothing else, whatever the bytes are."""
+        """Process one packet. Raises `RemoteViolation`, and nothing else, for any bytes."""
         frame = Frame.parse(packet)
         match frame.type:
             case FrameType.DATA:
@@ -94,7 +89,7 @@ class ReferenceCodec:
                 self._sender.acknowledged(frame, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
-        """Give the next whole message; taking it makes room for the peer to send more."""
+        """Return the next complete message; this makes room for the peer to send more."""
         if not self._inbox:
             return NEED_DATA
         incoming, frames = self._inbox.popleft()
@@ -115,14 +110,12 @@ class ReferenceCodec:
         elif isinstance(incoming.message, Failed):
             self._receiver.taken(
                 frames
-            )  # the central did not know an event of ours: nothing to be done about it
+            )  # the central did not know one of our events: nothing to do
             return
         self._inbox.append((incoming, frames))
 
     def _learn(self, message: Command | Event | Reply) -> None:
-        """Follow the glasses' limits; after a refusal, do not trust that they kept the tiles of
-        what they refused.
-        """
+        """Apply the glasses' limits; after a refusal, assume that its tiles were not kept."""
         if isinstance(message, GlassesInfo):
             self._message_limit = _message_limit(message)
             self._tiles.resize(message.limits.get("tiles", 0))
@@ -130,12 +123,12 @@ class ReferenceCodec:
             self._tiles.clear()
 
     def _promise(self, info: GlassesInfo) -> None:
-        """Keep, as glasses, the limits we are about to announce."""
+        """As glasses, apply the limits about to be announced."""
         self._receiver.promise(window=_window(info), limit=_message_limit(info))
         self._tiles.resize(info.limits.get("tiles", 0))
 
     def _answer(self, refused: Refused) -> None:
-        """Say which message we do not take, unless too much waits already."""
+        """Report which message was refused, unless too much is already waiting."""
         if self._sender.backlog <= _ANSWER_ROOM:
             failed = Failed(refused.code, refused.detail)
             self._sender.queue(
@@ -145,8 +138,10 @@ class ReferenceCodec:
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Queue a message. Raises `LocalMisuse` when we never say it or the peer has no room for
-        it, `CommandRefused` for a command the profile has no word for.
+        """Queue a message.
+
+        Raises `LocalMisuse` if this role does not send it or the peer has no room for it,
+        `CommandRefused` for a command the profile does not have.
         """
         if re is None and isinstance(message, Done | GlassesInfo):
             raise LocalMisuse(
@@ -171,8 +166,8 @@ class ReferenceCodec:
         return number
 
     def packets_to_send(self, now: float) -> list[bytes]:
-        """What may go out now: the ACK that is owed, then data as far as the peer's credit
-        reaches.
+        """Return the packets to send now: the ACK that is due, then data within the peer's
+        credit.
         """
         return self._receiver.emit() + self._sender.emit(now, self._max_packet)
 
@@ -181,11 +176,11 @@ class ReferenceCodec:
         return self._sender.backlog
 
     def next_timer(self) -> float | None:
-        """When `handle_timer` wants to be called, or None."""
+        """The time when `handle_timer` must be called, or None."""
         return self._sender.due
 
     def handle_timer(self, now: float) -> None:
-        """Send again what is due. Raises `LinkLost(SILENT)`."""
+        """Retransmit what is due. Raises `LinkLost(SILENT)`."""
         self._sender.timer(now)
 
 

@@ -1,8 +1,7 @@
-"""Frames of the reference profile: header, sliding window, credits, go-back-N. Each half of the
-stream is one class.
+"""Frames of the reference profile: header, sliding window, credits, go-back-N; one class per
+direction.
 
-Refuses to know what a message means (reference_messages.py); keeps no clock: time comes in as
-`now`.
+Time is an argument (`now`).
 """
 
 import struct
@@ -19,11 +18,13 @@ INITIAL_CREDIT: Final = 4
 MAX_CREDIT: Final = 255
 """Frames outstanding at most; the credit is one byte."""
 ACK_EVERY: Final = 8
-"""Frames at most between two ACKs inside a message: 8 × 512 B take 0.14 s at the 29 kB/s measured
-on BlueZ, far under the first retry.
+"""Maximum frames between two ACKs inside a message: 8 × 512 B take 0.14 s at the 29 kB/s measured
+on BlueZ, far below the first retry.
 """
 RETRY_AFTER_S: Final = (1.0, 1.0, 2.0, 2.0)
-"""Silence before retry 1, 2 and 3, and after retry 3 before the link counts as lost: 6 s in all."""
+"""Seconds of silence before retry 1, 2 and 3, and after retry 3 before the link counts as lost: 6 s
+in all.
+"""
 
 FIRST: Final = 0x01
 LAST: Final = 0x02
@@ -31,9 +32,7 @@ _HEADER: Final = struct.Struct("<BBHH")
 
 
 class FrameType(IntEnum):
-    """What a frame is. Only DATA is numbered, counted against the credit and sent again when
-    lost.
-    """
+    """Frame type. Only DATA is numbered, counted against the credit, and retransmitted."""
 
     DATA = 1
     ACK = 2
@@ -43,8 +42,8 @@ class FrameType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One packet. `seq` is the frame's own number in DATA, the next one wanted in ACK and NAK,
-    0 in ASK.
+    """One packet. `seq`: the frame's own number in DATA, the next expected one in ACK and NAK, 0 in
+    ASK.
     """
 
     type: FrameType
@@ -57,7 +56,7 @@ class Frame:
 
     @classmethod
     def parse(cls, packet: bytes) -> "Frame":
-        """Raise `RemoteViolation` for anything but one whole frame."""
+        """Parse exactly one frame. Raises `RemoteViolation`."""
         if len(packet) < _HEADER.size:
             raise RemoteViolation(Violation.TRUNCATED, f"a packet of {len(packet)} bytes")
         type_, flags, seq, length = _HEADER.unpack_from(packet)
@@ -75,10 +74,10 @@ class Frame:
 
 
 class Sender:
-    """The outgoing half: cuts messages as credit allows, keeps what is not acknowledged, sends it
-    again when due.
+    """Outgoing direction: cuts messages as credit allows, keeps unacknowledged frames, retransmits
+    them.
 
-    Sequence numbers are counted without end here and cut to 16 bits on the wire.
+    Sequence numbers are unbounded here and cut to 16 bits on the wire.
     """
 
     def __init__(self) -> None:
@@ -102,7 +101,7 @@ class Sender:
 
     @property
     def due(self) -> float | None:
-        """When silence becomes too long, or None while nothing waits for the peer."""
+        """The time of the next retry, or None while nothing is outstanding."""
         return self._due
 
     def queue(self, message: bytes) -> None:
@@ -111,7 +110,7 @@ class Sender:
         self._queue.append(cutter)
 
     def emit(self, now: float, max_packet: int) -> list[bytes]:
-        """Packets the peer has room for, in order."""
+        """Return the packets the peer has room for, in order."""
         packets = [Frame(FrameType.ASK, 0, 0, b"").pack()] if self._ask else []
         self._ask = False
         while self._next < self._edge:
@@ -137,7 +136,7 @@ class Sender:
         return bool(self._flight or self._queue)
 
     def acknowledged(self, frame: Frame, now: float) -> None:
-        """Take an ACK or a NAK. Raises `RemoteViolation` when it speaks of frames never sent."""
+        """Process an ACK or a NAK. Raises `RemoteViolation` if it covers frames never sent."""
         done = serial_distance(frame.seq, self._base)
         if done > len(self._flight):
             raise RemoteViolation(
@@ -162,8 +161,8 @@ class Sender:
             self._next = self._base
 
     def timer(self, now: float) -> None:
-        """Send everything outstanding again, or ask for credit. Raises `LinkLost` when nobody
-        answers any more.
+        """Retransmit everything outstanding, or ask for credit. Raises `LinkLost` after the last
+        retry.
         """
         if self._due is None or now < self._due:
             return
@@ -178,7 +177,7 @@ class Sender:
 
 
 class Receiver:
-    """The incoming half: takes frames in order, grants credit for what it can hold, says what
+    """Incoming direction: takes frames in order, grants credit for what it can hold, requests what
     is missing.
     """
 
@@ -195,17 +194,17 @@ class Receiver:
         self._nak_owed = False
 
     def promise(self, *, window: int, limit: int) -> None:
-        """Keep from now on the limits that were announced to the peer."""
+        """Apply the limits that were announced to the peer."""
         self._window = window
         self._assembler.limit = limit
 
     def data(self, frame: Frame) -> tuple[bytes, int] | None:
-        """Take a DATA frame; gives a whole message and the number of frames it came in. Raises
+        """Process a DATA frame; return a complete message and its number of frames, or None. Raises
         `RemoteViolation`.
         """
         ahead = serial_distance(frame.seq, self._expected)
         if ahead < 0:
-            self._owed = True  # it has it already, or our ACK was lost
+            self._owed = True  # a duplicate, or our ACK was lost
             return None
         if self._expected + ahead >= self._edge:
             self._owed = True
@@ -230,7 +229,7 @@ class Receiver:
         return message, self._partial
 
     def taken(self, frames: int) -> None:
-        """Say that a message of so many frames was consumed: their room is free again."""
+        """Free the room of a consumed message of so many frames."""
         self._held -= frames
         self._owed |= (
             self._edge == self._expected
@@ -243,7 +242,7 @@ class Receiver:
         return max(self._edge, self._expected + max(0, self._window - self._held))
 
     def emit(self) -> list[bytes]:
-        """Give the ACK or NAK that is owed now; one speaks for all frames since the last."""
+        """Return the ACK or NAK that is due; one covers all frames since the last."""
         if not (self._owed or self._nak_owed):
             return []
         kind = FrameType.NAK if self._nak_owed else FrameType.ACK

@@ -1,7 +1,6 @@
-"""Messages of the reference profile ↔ msgpack maps: one table of words, read in both directions.
+"""Messages of the reference profile ↔ msgpack maps, by one table for both directions.
 
-Refuses to know frames, connections and time. Everything that comes in is checked here; nothing
-above checks again.
+Every incoming message is validated here; callers need not check again.
 """
 
 from dataclasses import dataclass
@@ -68,15 +67,15 @@ from firmware_bridge.messages import (
 
 VERSION: Final = 1
 MAX_MESSAGE_BYTES: Final = 64 * 1024
-"""One message, before it is cut. A full 576 × 136 lens of noise at 4 bits is 39 KiB."""
+"""Bytes of one message before it is cut. A full 576 × 136 lens of noise at 4 bits is 39 KiB."""
 
 _MAX_DEPTH: Final = 4
-"""Map → tiles → tile → value; nothing in the profile nests deeper."""
+"""Maximum nesting: map → tiles → tile → value."""
 
 
 class Refused(Exception):
-    """A message we do not take. `violation` is None when a later profile may well say such a
-    thing.
+    """A message that is refused. `violation` is None if a later profile version may define such a
+    message.
     """
 
     def __init__(
@@ -89,15 +88,15 @@ class Refused(Exception):
         self.violation = violation
 
 
-# ------------------------------------------------------------------ the words
+# ------------------------------------------------------------------ message types
 
 _REQUIRED: Final = object()
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One key of a message: the attribute of the same name, its form, and what its absence
-    means.
+    """One key of a message: the attribute of the same name, its form, and the meaning of its
+    absence.
     """
 
     name: str
@@ -107,10 +106,10 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """One message type. `answered`: it carries a number `n`; `answer`: it carries `re`;
-    `versioned`: it carries `v`.
+    """One message type.
 
-    `sender` None: either side says it.
+    `answered`: it carries a number `n`. `answer`: it carries `re`. `versioned`: it carries `v`.
+    `sender` None: either side sends it.
     """
 
     name: str
@@ -202,7 +201,7 @@ _BY_NAME: Final = {word.name: word for word in _WORDS}
 
 
 def is_answered(message: Command | Event | Reply) -> bool:
-    """True for the commands that glasses answer; they carry a number."""
+    """True for commands that glasses answer; they carry a number."""
     word = _BY_KIND.get(type(message))
     return word is not None and word.answered
 
@@ -218,15 +217,15 @@ def encode(
     number: int = 0,
     re: int | None = None,
 ) -> bytes:
-    """Message → msgpack; the tile table stays safe whatever is raised.
+    """Message → msgpack; the tile table stays consistent whatever is raised.
 
-    Raises `LocalMisuse` for what this side never says, `CommandRefused` for a command of other
-    families.
+    Raises `LocalMisuse` for messages this side does not send, `CommandRefused` for a command of
+    other families.
     """
     word = _BY_KIND.get(type(message))
     if word is None and sender is Role.CENTRAL and isinstance(message, Command):
         raise CommandRefused(
-            "unsupported", f"the reference profile has no word for {type(message).__name__}"
+            "unsupported", f"the reference profile does not have {type(message).__name__}"
         )
     if word is None or word.sender not in (sender, None):
         raise LocalMisuse(f"the {sender} never says {type(message).__name__}")
@@ -256,9 +255,7 @@ def encode(
 
 
 def decode(data: bytes, *, sender: Role, tiles: TileTable) -> Incoming:
-    """Bytes → message, checked in every field. Raises `Refused`, and nothing else, whatever the
-    bytes are.
-    """
+    """Bytes → message, every field validated. Raises `Refused`, and nothing else, for any bytes."""
     body = _unpack(data)
     number = _read_number(body)
     try:
@@ -276,7 +273,7 @@ def _decode(body: dict[str, Any], number: int | None, sender: Role, tiles: TileT
     if word is None or word.sender not in (sender, None):
         raise Newer(f"message {body['t']:.40}")
     if word.versioned and body.get("v") != VERSION:
-        detail = f"profile version {body.get('v')!r:.20}; {VERSION} is spoken here"
+        detail = f"profile version {body.get('v')!r:.20}; {VERSION} is supported"
         raise Refused("unsupported", detail, number=number, violation=Violation.UNSUPPORTED_VERSION)
     if word.answered and number is None:
         raise ValueError(f"{word.name} without a number n")
@@ -337,8 +334,8 @@ def _read_number(body: dict[str, Any]) -> int | None:
 
 
 def _salvage(data: bytes) -> int | None:
-    """Read `n` out of the sound beginning of a damaged message, so that the peer learns which
-    one was refused.
+    """Read `n` from the intact beginning of a damaged message, so that the peer learns which one
+    was refused.
     """
     unpacker = msgpack.Unpacker(max_buffer_size=MAX_MESSAGE_BYTES, **_UNPACK_BOUNDS)
     try:
@@ -355,12 +352,12 @@ def _salvage(data: bytes) -> int | None:
 # ------------------------------------------------------------------ the info characteristic
 
 MAX_INFO_BYTES: Final = 512
-"""ATT's bound on an attribute value."""
+"""Maximum size of an attribute value in bytes (ATT)."""
 
 
 def encode_info(info: GlassesInfo) -> bytes:
-    """Value of the `info` characteristic. Raises `LocalMisuse` over 512 bytes: announce less
-    there, all in `hello`.
+    """Value of the `info` characteristic. Raises `LocalMisuse` over 512 bytes: announce less there,
+    and all in `hello`.
     """
     value = encode(info, sender=Role.PERIPHERAL, tiles=TileTable())
     if len(value) > MAX_INFO_BYTES:

@@ -1,7 +1,5 @@
 """Tiles of the reference profile: run-length coding, and the table that lets a tile be sent once
-and named later.
-
-Refuses to know what a tile shows, where pages come from and when they are drawn.
+and referenced later.
 """
 
 import re
@@ -12,11 +10,11 @@ from typing import Any, Final
 from firmware_bridge.messages import MAX_BITMAP_BYTES, Tile
 
 MAX_TILES: Final = 256
-"""Tiles in one message: 1024 × 512 pixels in squares of 32 would be twice that; a lens is
+"""Maximum tiles in one message: 1024 × 512 pixels in squares of 32 would be twice that; a lens is
 smaller.
 """
 MAX_TABLE_BYTES: Final = 256 * 1024
-"""Pixel memory we keep for tiles whatever the glasses announce: more than any full 4-bit lens."""
+"""Bytes of pixels kept for tiles, whatever the glasses announce: more than any full 4-bit lens."""
 
 _RAW: Final = 0
 _PACKBITS: Final = 1
@@ -46,7 +44,7 @@ def _literals(out: bytearray, data: bytes) -> None:
 
 
 def unpackbits(data: bytes, size: int) -> bytes:
-    """Inverse of `packbits`, for exactly `size` bytes; never holds more. Raises ValueError."""
+    """Inverse of `packbits`, for exactly `size` bytes, with bounded memory. Raises ValueError."""
     out = bytearray()
     at = 0
     while at < len(data):
@@ -71,12 +69,12 @@ def unpackbits(data: bytes, size: int) -> bytes:
 
 
 class TileTable:
-    """The tiles both sides remember, oldest out first; both sides see the same messages, so both
-    hold the same tiles.
+    """The tiles both sides remember; the oldest leave first. Both sides see the same messages, so
+    both hold the same tiles.
 
-    A key is a name and no proof: the sender refers to a tile only when its own copy is equal byte
-    for byte. Emptying the sender's table at any moment is safe, because the glasses then hold more
-    than the sender thinks.
+    A key is only a name: the sender references a tile only if its own copy is equal byte for byte.
+    Clearing the sender's table is always safe, because the glasses then hold more than the sender
+    assumes.
     """
 
     def __init__(self) -> None:
@@ -85,8 +83,8 @@ class TileTable:
         self._bytes = 0
 
     def resize(self, capacity: int) -> None:
-        """Start empty with room for `capacity` bytes of pixels; 0 means that every tile carries
-        its own.
+        """Start empty with room for `capacity` bytes of pixels; with 0 every tile carries its
+        pixels.
         """
         self.clear()
         self._capacity = min(max(0, capacity), MAX_TABLE_BYTES)
@@ -96,13 +94,13 @@ class TileTable:
         self._bytes = 0
 
     def put(self, tiles: Iterable[Tile]) -> list[list[Any]]:
-        """Wire form of a message's tiles. Raises ValueError when there are too many."""
+        """Return the wire form of a message's tiles. Raises ValueError if there are too many."""
         tiles = tuple(tiles)
         _bounds(len(tiles), sum(len(tile.pixels) for tile in tiles))
         return [self._put(tile) for tile in tiles]
 
     def take(self, items: Any) -> tuple[Tile, ...]:
-        """Inverse of `put`. Raises ValueError; a key that is not held is one, too."""
+        """Inverse of `put`. Raises ValueError, also for a key that is not held."""
         if not isinstance(items, list):
             raise ValueError("tiles are no array")
         tiles: list[Tile] = []
@@ -152,8 +150,8 @@ class TileTable:
         return tile
 
     def _keep(self, key: int, content: _Pixels) -> None:
-        """Enter a tile as the newest, putting out the oldest until it fits; one that never fits
-        empties the table.
+        """Add a tile as the newest, evicting the oldest until it fits; one that never fits clears
+        the table.
         """
         known = self._tiles.pop(key, None)
         if known is not None:

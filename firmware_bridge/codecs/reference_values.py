@@ -1,9 +1,4 @@
-"""Values of the reference profile: what each may be on the wire, checked the same way going out and
-coming in.
-
-Refuses to know which message a value belongs to, and the tiles (reference_tiles.py has their
-table).
-"""
+"""Value types of the reference profile, validated the same way in both directions."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -30,12 +25,12 @@ _MOST_U32: Final = 0xFFFFFFFF
 
 
 class Newer(Exception):
-    """A word or value of a later profile."""
+    """A message type or value of a later profile version."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`put` turns our value into the wire's, `take` the wire's into ours; both raise ValueError."""
+    """`put` converts our value to the wire's, `take` the wire's to ours; both raise ValueError."""
 
     put: Callable[[Any], Any]
     take: Callable[[Any], Any]
@@ -146,7 +141,7 @@ def _bounds(value: Any) -> dict[str, int]:
 NAME: Final = text(MAX_NAME_BYTES)
 LINES: Final = Form(_put_lines, _take_lines)
 FRAMES: Final = Form(_frames, lambda value: tuple(_frames(value)))
-TILES: Final = same(lambda value: value)  # the table of the connection does it
+TILES: Final = same(lambda value: value)  # converted by the connection's tile table
 NUMBER: Final = same(_number)
 FACTS: Final = same(_facts)
 LIMITS: Final = same(_bounds)

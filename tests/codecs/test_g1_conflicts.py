@@ -1,6 +1,4 @@
-"""Where the sources about the Even G1 contradict each other (§17): each conflict, spoken both
-ways and heard both ways.
-"""
+"""Contradictions between the public sources on the Even G1: each form is sent and understood."""
 
 import pytest
 
@@ -34,8 +32,7 @@ CHAT = App("com.chat", "Chat")
 WORDS = ShowPage("s", 1, 3, (TextLine(0, "x" * 185),))
 PICTURE = ShowPage("p", tiles=(Tile(0, 0, 576, 136, 1, b"\xf0" * (72 * 136)),))
 
-# conflict of §17 → the command that brings it out; None: it is about what the glasses say by
-# themselves
+# conflict → the command whose packets show it; None: it concerns what the glasses send
 BROUGHT_OUT = {
     "heartbeat-field-order": Ping(),
     "newscreen": WORDS,
@@ -55,7 +52,7 @@ BROUGHT_OUT = {
     "double-tap-sub": SetDoubleTap(DoubleTap.DASHBOARD),
     "serial-length": None,
 }
-SECTION_17 = [
+CONTRADICTIONS = [
     "heartbeat field order",
     "newscreen 30 or 31/71",
     "page base",
@@ -83,13 +80,12 @@ EVERY_WAY = [
 
 
 @pytest.mark.requirement("I4-g1-conflicts")
-def test_every_conflict_of_the_sheet_is_in_the_catalogue_and_is_brought_out_here():
-    assert len(CONFLICTS) == len(SECTION_17 + FOUND_LATER) == len(BROUGHT_OUT)
+def test_every_conflict_of_the_sources_is_in_the_catalogue_and_tested_here():
+    assert len(CONFLICTS) == len(CONTRADICTIONS + FOUND_LATER) == len(BROUGHT_OUT)
     assert [conflict.name for conflict in CONFLICTS] == list(BROUGHT_OUT)
     quirks = {quirk.name: quirk.reason for quirk in find("even_g1").quirks}
     for conflict in CONFLICTS:
         assert conflict.reason in quirks[conflict.name]
-        assert conflict.row in quirks[conflict.name]
         assert conflict.others
         assert STOCK not in conflict.others
 

@@ -213,7 +213,7 @@ def test_something_newer_ends_what_is_on_its_way_and_both_arms_show_the_newer(pa
     first = pair.central.send(LONG, pair.now)
     second = pair.central.send(YOU, pair.now)
     pair.run()
-    assert pair.answer(first) == Failed("interrupted", "something newer is shown")
+    assert pair.answer(first) == Failed("interrupted", "a newer page replaced it")
     assert isinstance(pair.answer(second), Done)
     assert pair.shown == {
         L: [ShowPage("g1", lines=YOU.lines)],

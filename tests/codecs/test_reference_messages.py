@@ -169,7 +169,7 @@ def test_another_profile_version_is_refused_by_name(version):
     )
     assert violation is Violation.UNSUPPORTED_VERSION
     assert (answer["code"], answer["re"]) == ("unsupported", 1)
-    assert "1 is spoken here" in answer["detail"]
+    assert "1 is supported" in answer["detail"]
 
 
 GOOD = {
