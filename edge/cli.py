@@ -63,7 +63,7 @@ class _Parser(argparse.ArgumentParser):
                 option = self._option_string_actions.get(word)
                 if (
                     option is not None
-                    and option.nargs is None
+                    and option.nargs in {None, argparse.OPTIONAL}
                     and at + 1 < end
                     and self._parse_optional(words[at + 1]) is None
                 ):

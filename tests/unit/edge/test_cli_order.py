@@ -106,3 +106,9 @@ def test_what_stands_behind_two_dashes_is_no_option(words, tool, args, key):
 def test_wrong_options_are_refused_as_before(words, said):
     with pytest.raises(CliError, match=said.replace("(", r"\(")):
         build_parser().parse_args(words)
+
+
+@pytest.mark.requirement("I12-options-anywhere")
+def test_an_option_that_may_go_without_its_value_keeps_the_one_it_has():
+    parsed = build_parser().parse_args(["devcloud", "--tls", "cloud.lan", "--http", "127.0.0.1:0"])
+    assert (parsed.tls, parsed.http) == ("cloud.lan", "127.0.0.1:0")
