@@ -9,7 +9,6 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -75,6 +74,7 @@ from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
 from edge.tool_choice import ToolChoice
+from edge.tool_services import Services
 from edge.turns import OpenTurns
 from edge.uplink.service import MqttUplink
 from edge.vigil import Vigil
@@ -230,23 +230,30 @@ class Daemon:
             clock=self.clock,
             secret=self._secret,
             notes=self._storage("notes"),
-            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()),
             glasses=self.link.status,
             uplink=lambda: self.uplink.status(),  # noqa: PLW0108 - the uplink is built later
         )
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
             tools=_built() / "tools",
-            storage_for=self._storage,
-            alarms=self.alarms,
-            clock=self.clock,
-            glasses=self.link.status,
             full=(StoreFull,),
-            private=self.private.of,
-            note=self.audit,
-            configs=s.tool.values,
-            glasses_do=Amenities(self.link, self.clock, lambda: self.stage.beside),
-            lent=replace(self.lending.lent(), toolbox=self._toolbox),
+            services=Services(
+                storage_for=self._storage,
+                alarms=self.alarms,
+                clock=self.clock,
+                glasses=self.link.status,
+                private=self.private.of,
+                voice_active=lambda: self.calls.session.voice_active(self.clock.boot()),
+                note=self.audit,
+                configs=s.tool.values,
+                network=self.lending.network,
+                glasses_do=Amenities(self.link, self.clock, lambda: self.stage.beside),
+                knowledge=self.lending.knowledge,
+                calendars=self.lending.calendars,
+                pictures=self.lending.pictures,
+                wearer=lambda: self.lending.doings,
+                toolbox=self._toolbox,
+            ),
         )
 
     def _open_servers(self, stack: AsyncExitStack) -> None:

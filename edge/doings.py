@@ -1,7 +1,7 @@
 """What the wearer did last, numbered, for whoever waits for the next of it: gestures, worn or not,
 battery.
 
-Implements `tools_cache.wearer.Wearer`. Refuses to know who waits, and keeps no words: a transcript
+Implements `tools_cache.handed.Wearer`. Refuses to know who waits, and keeps no words: a transcript
 is nobody's to look up.
 """
 

@@ -1,7 +1,5 @@
-"""What the house lends to tools: a knowledge base, calendars, pictures, what the wearer does, the
-network. Each is imported and made at the first call that wants it.
-
-Part of the roof: reads settings, hands values in. Refuses to cost an idle daemon anything.
+"""The daemon's optional services for tools: knowledge base, calendars, pictures, the wearer's
+events, the network. Each is imported and created at the first call that uses it.
 """
 
 import logging
@@ -15,7 +13,6 @@ from edge.ports import GlassesStatus, UplinkStatus
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
 from edge.status import uplink_state
-from edge.tool_context import Lent
 from tools_cache.handed import ToolStorage
 from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
@@ -40,7 +37,6 @@ class Lending:
         clock: Clock,
         secret: Secret,
         notes: ToolStorage,
-        voice_active: Callable[[], bool],
         glasses: Callable[[], GlassesStatus] = GlassesStatus,
         uplink: Callable[[], UplinkStatus] = UplinkStatus,
     ) -> None:
@@ -49,23 +45,12 @@ class Lending:
         self._clock = clock
         self._secret = secret
         self._notes = notes
-        self._voice_active = voice_active
         self._glasses = glasses
         self._uplink = uplink
         self.doings = Doings(clock)
         """Whoever hears the glasses notes there what they say."""
         self._knowledge: KnowledgeBase | None = None
         self._calendars: Calendars | None = None
-
-    def lent(self) -> Lent:
-        return Lent(
-            self.knowledge,
-            self.calendars,
-            self._voice_active,
-            pictures=self.pictures,
-            wearer=lambda: self.doings,
-            network=self.network,
-        )
 
     def pictures(self) -> "Pictures":
         """Make pictures ready for the glasses that are there."""

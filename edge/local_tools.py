@@ -12,18 +12,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Final
 
-from edge.clock import Clock
 from edge.core.disk_faults import is_disk_fault
-from edge.ports import GlassesStatus, Progress
+from edge.ports import Progress
 from edge.store.errors import StorageUnavailable
-from edge.tool_context import Call, Context, Hands, Lent, Present, Private
 from edge.tool_loader import BadHandler, Handlers, Runner
 from edge.tool_results import disk_unavailable, internal, judged, nothing_fits, too_slow
+from edge.tool_services import Call, Present, Services
 from firmware_bridge.deadlines import timeout
-from tools_cache.handed import Alarms, Deeds, Json, ToolStorage
+from tools_cache.handed import Json
 from tools_cache.tool import ErrorCode, Source, ToolCall, ToolDefinition, ToolFailure, ToolResponse
 
 HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
@@ -32,40 +30,20 @@ logger = logging.getLogger(__name__)
 
 
 class LocalTools:
-    """One per daemon. `storage_for(package)` gives a package its own tables, `private(user,
-    package)` a user's own; `full` are the errors by which a storage says that nothing more fits,
-    which are the caller's to know (all other errors of a handler stay in the log). `note` writes a
-    line of the audit log, `configs` are the tools' settings.
+    """One per daemon. `full` are the errors by which a storage says that nothing more fits, which
+    the caller may know (all other errors of a handler stay in the log).
     """
 
     def __init__(
         self,
         *,
         tools: Path,
-        storage_for: Callable[[str], ToolStorage],
-        alarms: Alarms,
-        clock: Clock,
-        glasses: Callable[[], GlassesStatus] = GlassesStatus,
+        services: Services,
         full: tuple[type[Exception], ...] = (),
-        private: Callable[[str, str], Private] | None = None,
-        note: Callable[[Mapping[str, Json]], None] | None = None,
-        configs: Mapping[str, Mapping[str, Json]] = MappingProxyType({}),
-        lent: Lent | None = None,
-        glasses_do: Deeds | None = None,
     ) -> None:
         self._full = full
         self._handlers = Handlers(tools)
-        self._hands = Hands(
-            storage_for=storage_for,
-            alarms=alarms,
-            clock=clock,
-            glasses=glasses,
-            private=private,
-            note=note,
-            configs=configs,
-            lent=lent or Lent(),
-            glasses_do=glasses_do,
-        )
+        self._services = services
 
     def compose(
         self,
@@ -77,11 +55,11 @@ class LocalTools:
         """From now on handlers may call other tools, through the whole pipeline, show and say
         things (`present`), and look at the voice session (`state`).
         """
-        self._hands = replace(self._hands, call=call, present=present, state=state)
+        self._services = replace(self._services, call=call, present=present, state=state)
 
     def configure(self, configs: Mapping[str, Mapping[str, Json]]) -> None:
         """These are the tools' settings from the next call on."""
-        self._hands = replace(self._hands, configs=configs)
+        self._services = replace(self._services, configs=configs)
 
     def unload(self, definition: ToolDefinition) -> None:
         """Let go of a tool's code until it is called again; running calls are not touched.
@@ -114,7 +92,9 @@ class LocalTools:
             return ToolResponse.failure(
                 ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began"
             )
-        context = Context(call, self._hands, progress)
+        from edge.tool_context import Context  # noqa: PLC0415 - an idle daemon needs none
+
+        context = Context(call, self._services, progress)
         try:
             async with timeout(limit_s) as deadline:
                 result = await runner(copy.deepcopy(dict(call.args)), context)

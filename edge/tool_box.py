@@ -26,7 +26,7 @@ missed.
 
 @dataclass(frozen=True, slots=True)
 class ToolBox:
-    """`tools_cache.toolbox.Toolbox`, made anew for each call."""
+    """`tools_cache.handed.Toolbox`, made anew for each call."""
 
     call: ToolCall
     registry: RegistryPort

@@ -68,6 +68,7 @@ OF_ROOM = {
     "edge.tool_context": "edge.local_tools",
     "edge.tool_loader": "edge.local_tools",
     "edge.tool_results": "edge.local_tools",
+    "edge.tool_services": "edge.local_tools",
     "edge.pipeline": "edge.orchestrator",
     "edge.gate": "edge.orchestrator",
     "edge.ticket": "edge.orchestrator",

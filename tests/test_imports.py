@@ -201,7 +201,7 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
         "edge.store.sealed",
         "edge.store.tables",
         "edge.tool_settings",
-        "edge.tool_parts",
+        "edge.tool_context",
         "edge.core.reload",
         "edge.gateway_http",
         "edge.store.rescue",

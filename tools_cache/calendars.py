@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from importlib import import_module
+from typing import Any, Final, Protocol
 
-from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.errors import ErrorCode, ToolError, ToolFailure
+from tools_cache.handed import Json
 
 PRIMARY: Final = "primary"
 RETRY_AFTER_S: Final = 60.0
@@ -103,7 +105,7 @@ class CalendarTrouble(Exception):
 
 
 class Calendars(Protocol):
-    """Lent to the calendar tools by whoever runs them."""
+    """The owner's calendars."""
 
     async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
         """Give what is taken, in any order. Raises `CalendarTrouble`."""
@@ -112,11 +114,10 @@ class Calendars(Protocol):
         """Write one event into the primary calendar. Raises `CalendarTrouble`."""
 
 
-class CalendarContext(ToolContext, Protocol):
-    """What the calendar tools are handed."""
-
-    @property
-    def calendars(self) -> Calendars: ...
+def __getattr__(name: str) -> Any:
+    if name == "CalendarContext":  # the old name of ToolContext
+        return import_module("tools_cache.tool").ToolContext
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def moment(args: Mapping[str, Json], name: str) -> datetime:

@@ -1,6 +1,13 @@
-"""What can be wrong with a name, a definition or a registry document. Each error names the
-field and the fix.
+"""What can be wrong with a name, a definition or a registry document (each error names the field
+and the fix), and why a call fails: `ToolError`.
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from tools_cache.handed import Json
 
 
 class ToolsError(Exception):
@@ -25,3 +32,133 @@ class BadManifest(ToolsError):
 
 class MissingForm(ToolsError):
     """A tool that one provider of models cannot be told of; the words name both."""
+
+
+# ------------------------------------------------------------------ why a call fails
+
+
+class ErrorType(StrEnum):
+    """What a caller can do about an error: a closed set of 14."""
+
+    VALIDATION = "VALIDATION"
+    NOT_FOUND = "NOT_FOUND"
+    MODE_RESTRICTED = "MODE_RESTRICTED"
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
+    CONFIRMATION_EXPIRED = "CONFIRMATION_EXPIRED"
+    SESSION_INACTIVE = "SESSION_INACTIVE"
+    SESSION_ACTIVE = "SESSION_ACTIVE"
+    TRANSIENT = "TRANSIENT"
+    PERMANENT = "PERMANENT"
+    RATE_LIMIT = "RATE_LIMIT"
+    AUTH = "AUTH"
+    CONFLICT = "CONFLICT"
+    INTERNAL = "INTERNAL"
+
+
+class ErrorCode(StrEnum):
+    """The precise reason: a closed set; each belongs to one type."""
+
+    INVALID_REQUEST = "INVALID_REQUEST"
+    INVALID_TOOL_NAME = "INVALID_TOOL_NAME"
+    INVALID_ARGUMENTS = "INVALID_ARGUMENTS"
+    TOOL_NOT_FOUND = "TOOL_NOT_FOUND"
+    HARDWARE_MISSING = "HARDWARE_MISSING"
+    USER_DISABLED = "USER_DISABLED"
+    TOOL_UNAVAILABLE = "TOOL_UNAVAILABLE"
+    UNSUPPORTED = "UNSUPPORTED"
+    APP_NOT_AVAILABLE = "APP_NOT_AVAILABLE"
+    DENIED = "DENIED"
+    CANCELLED = "CANCELLED"
+    OFFLINE = "OFFLINE"
+    NOT_ACCEPTED = "NOT_ACCEPTED"
+    TIMEOUT = "TIMEOUT"
+    NETWORK_ERROR = "NETWORK_ERROR"
+    APP_ACTIVATION_TIMEOUT = "APP_ACTIVATION_TIMEOUT"
+    DEADLINE_EXPIRED = "DEADLINE_EXPIRED"
+    INTERRUPTED = "INTERRUPTED"
+    STORAGE_UNAVAILABLE = "STORAGE_UNAVAILABLE"
+    EXPIRED = "EXPIRED"
+    USED = "USED"
+    MISMATCH = "MISMATCH"
+    MODE_RESTRICTED = "MODE_RESTRICTED"
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
+    SESSION_INACTIVE = "SESSION_INACTIVE"
+    SESSION_ACTIVE = "SESSION_ACTIVE"
+    RATE_LIMIT = "RATE_LIMIT"
+    AUTH = "AUTH"
+    CONFLICT = "CONFLICT"
+    INTERNAL = "INTERNAL"
+    HTTP_ERROR = "HTTP_ERROR"
+    EXECUTION_ERROR = "EXECUTION_ERROR"
+    HANDLER_ERROR = "HANDLER_ERROR"
+
+
+_TYPE_OF: Final[Mapping[ErrorCode, ErrorType]] = {
+    ErrorCode.INVALID_REQUEST: ErrorType.VALIDATION,
+    ErrorCode.INVALID_TOOL_NAME: ErrorType.VALIDATION,
+    ErrorCode.INVALID_ARGUMENTS: ErrorType.VALIDATION,
+    ErrorCode.TOOL_NOT_FOUND: ErrorType.NOT_FOUND,
+    ErrorCode.HARDWARE_MISSING: ErrorType.PERMANENT,
+    ErrorCode.USER_DISABLED: ErrorType.PERMANENT,
+    ErrorCode.TOOL_UNAVAILABLE: ErrorType.PERMANENT,
+    ErrorCode.UNSUPPORTED: ErrorType.PERMANENT,
+    ErrorCode.APP_NOT_AVAILABLE: ErrorType.PERMANENT,
+    ErrorCode.DENIED: ErrorType.PERMANENT,
+    ErrorCode.CANCELLED: ErrorType.PERMANENT,
+    ErrorCode.OFFLINE: ErrorType.TRANSIENT,
+    ErrorCode.NOT_ACCEPTED: ErrorType.TRANSIENT,
+    ErrorCode.TIMEOUT: ErrorType.TRANSIENT,
+    ErrorCode.NETWORK_ERROR: ErrorType.TRANSIENT,
+    ErrorCode.APP_ACTIVATION_TIMEOUT: ErrorType.TRANSIENT,
+    ErrorCode.DEADLINE_EXPIRED: ErrorType.TRANSIENT,
+    ErrorCode.INTERRUPTED: ErrorType.TRANSIENT,
+    ErrorCode.STORAGE_UNAVAILABLE: ErrorType.TRANSIENT,
+    ErrorCode.EXPIRED: ErrorType.CONFIRMATION_EXPIRED,
+    ErrorCode.USED: ErrorType.CONFIRMATION_EXPIRED,
+    ErrorCode.MISMATCH: ErrorType.CONFIRMATION_EXPIRED,
+    ErrorCode.HTTP_ERROR: ErrorType.PERMANENT,
+    ErrorCode.EXECUTION_ERROR: ErrorType.INTERNAL,
+    ErrorCode.HANDLER_ERROR: ErrorType.INTERNAL,
+}
+RETRYABLE: Final = frozenset({ErrorType.TRANSIENT, ErrorType.RATE_LIMIT})
+"""Types that are retryable unless said otherwise."""
+
+
+def type_of(code: ErrorCode) -> ErrorType:
+    """Give the type a code belongs to; codes named like a type are that type."""
+    return _TYPE_OF.get(code) or ErrorType(code.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolError:
+    """Why a call failed. `message` is for a person; `code` for a program; `suggestion` the next
+    thing to do.
+    """
+
+    code: ErrorCode
+    message: str
+    type: ErrorType
+    retryable: bool
+    suggestion: str | None = None
+    details: Json = None
+    confirmation_request: Mapping[str, Json] | None = None
+    retry_after_ms: int | None = None
+    partial_side_effects: bool = False
+    idempotency_required: bool = False
+
+    @classmethod
+    def of(cls, code: ErrorCode, message: str, **extra: Any) -> "ToolError":
+        """Make an error of a code; type and retryability follow the table unless given."""
+        kind = extra.pop("type", None) or type_of(code)
+        retryable = extra.pop("retryable", kind in RETRYABLE)
+        return cls(code=code, message=message, type=kind, retryable=retryable, **extra)
+
+
+class ToolFailure(Exception):
+    """Raised by a handler to fail with a type of its own choosing."""
+
+    def __init__(self, error: ToolError) -> None:
+        super().__init__(error.message)
+        self.error = error

@@ -1,12 +1,10 @@
-"""What a tool may be handed, one small Protocol a thing; `ToolContext` has them all. Words only: no
-code runs here.
+"""The services of a tool handler, one Protocol each; `ToolContext` has them all.
 
-Refuses to offer a radio, a socket or a path, and any way to make intents: those come from a tool's
-result alone (S2-52).
+None of them is a radio, a socket or a path, and none makes intents: those come from a tool's result
+alone.
 """
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Protocol
 
 Json = Any
@@ -179,35 +177,43 @@ class Deeds(Protocol):
         """
 
 
-class Handed(Protocol):
-    """All of it, as one call has it."""
+class Pictures(Protocol):
+    """Converts pictures for the lens in use."""
 
-    @property
-    def storage(self) -> ToolStorage: ...
-    @property
-    def db(self) -> Database: ...
-    @property
-    def files(self) -> Files: ...
-    @property
-    def kv(self) -> KV: ...
-    @property
-    def alarms(self) -> Alarms: ...
-    @property
-    def display(self) -> Display: ...
-    @property
-    def audio(self) -> Audio: ...
-    @property
-    def cloud(self) -> Cloud: ...
-    @property
-    def clock(self) -> Clock: ...
-    @property
-    def session(self) -> Session: ...
-    @property
-    def audit(self) -> Audit: ...
-    @property
-    def config(self) -> Config: ...
-    @property
-    def glasses_do(self) -> Deeds: ...
-    @property
-    def log(self) -> logging.Logger:
-        """Named `glassd.tool.PACKAGE:NAME`."""
+    async def fitted(self, image: str) -> str:
+        """Return a PNG or JPEG (base64) as a PNG (base64) of this lens's size and shades. Raises
+        `ToolFailure`, with what is wrong with it.
+        """
+
+
+class Toolbox(Protocol):
+    """The registry as the caller's user sees it. It calls no tool: `ToolContext.call_tool` does,
+    with all its checks.
+    """
+
+    async def search(self, query: str, limit: int) -> Sequence[Mapping[str, Json]]:
+        """Return `[{tool, summary, category, loaded}]`, best first; only what can be called
+        now.
+        """
+
+    async def load(self, tools: Sequence[str], *, passing: bool = False) -> Mapping[str, Json]:
+        """Offer these from the next turn on: `{loaded: [name…], refused: [{tool, reason}]}`.
+        `passing`: for one call.
+        """
+
+    async def describe(self, tool: str) -> Mapping[str, Json] | None:
+        """Return everything known of one tool, its documentation included; None when there is
+        none of that name.
+        """
+
+
+class Wearer(Protocol):
+    """What the wearer does."""
+
+    async def next(
+        self, events: Container[str] | None, *, after: int | None, timeout_s: float
+    ) -> dict[str, Json]:
+        """Wait for the next of `events` (any when None) that came after number `after` (from now on
+        when None): `{event, after, age_s, …}`; `{event: None, after}` when none came in time.
+        `missed` counts what is not kept any more.
+        """

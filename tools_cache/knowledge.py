@@ -11,9 +11,10 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from importlib import import_module
+from typing import Any, Final, Protocol
 
-from tools_cache.tool import Json, ToolContext
+from tools_cache.handed import Json
 
 NAMESPACES: Final = ("studio", "personal", "public")
 FIELDS: Final = (
@@ -100,7 +101,7 @@ class Document:
 
 
 class Knowledge(Protocol):
-    """Lent to the tools of this package by whoever runs them."""
+    """The knowledge base."""
 
     async def search(self, question: Question) -> Sequence[Evidence]:
         """Find at most `limit` documents; an empty list is an answer, not a failure."""
@@ -109,11 +110,10 @@ class Knowledge(Protocol):
         """Give one document whole; None when there is none of this id."""
 
 
-class KnowledgeContext(ToolContext, Protocol):
-    """What the tools of this package are handed."""
-
-    @property
-    def knowledge(self) -> Knowledge: ...
+def __getattr__(name: str) -> Any:
+    if name == "KnowledgeContext":  # the old name of ToolContext
+        return import_module("tools_cache.tool").ToolContext
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def terms(query: str) -> tuple[str, ...]:

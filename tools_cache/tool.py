@@ -5,18 +5,37 @@ The envelope has `ok` and either `data` or `error` (docs/control-api.md, "The an
 other shapes (MCP `isError`, seed-000 `success`) exist only in adapters.
 """
 
+# ruff: noqa: PLC0414 - names that others import from here
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from tools_cache.handed import Handed, Json as Json  # noqa: PLC0414 - everybody takes the word from here
+from tools_cache import handed
+from tools_cache.errors import (
+    RETRYABLE as RETRYABLE,
+    ErrorCode as ErrorCode,
+    ErrorType as ErrorType,
+    ToolError as ToolError,
+    ToolFailure as ToolFailure,
+    type_of as type_of,
+)
+from tools_cache.handed import Json as Json
+
+if TYPE_CHECKING:  # only the tools that use them load them
+    import logging
+
+    from tools_cache.calendars import Calendars
+    from tools_cache.knowledge import Knowledge
 
 ENVELOPE_VERSION: Final = "1.0.0"
 MAX_PENDING_TTL_S: Final = 7 * 86_400.0
 MAX_CACHE_TTL_S: Final = 30 * 86_400.0
 MAX_RATE_CALLS: Final = 100_000
 MAX_RATE_WINDOW_S: Final = 86_400.0
+FAREWELL: Final = "farewell_spoken"
+"""`after` of an intent: it is carried out once the wearer got the answer it came with."""
 Turn = tuple[str, str, str]
 """Names one turn: (user id, session, turn id). Two sessions may use the same turn id."""
 
@@ -60,100 +79,6 @@ class ExecutionType(StrEnum):
     EXTERNAL = "external"
     SPACE = "space"
     INTERNAL = "internal"
-
-
-class ErrorType(StrEnum):
-    """What a caller can do about an error: a closed set of 14."""
-
-    VALIDATION = "VALIDATION"
-    NOT_FOUND = "NOT_FOUND"
-    MODE_RESTRICTED = "MODE_RESTRICTED"
-    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
-    CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
-    CONFIRMATION_EXPIRED = "CONFIRMATION_EXPIRED"
-    SESSION_INACTIVE = "SESSION_INACTIVE"
-    SESSION_ACTIVE = "SESSION_ACTIVE"
-    TRANSIENT = "TRANSIENT"
-    PERMANENT = "PERMANENT"
-    RATE_LIMIT = "RATE_LIMIT"
-    AUTH = "AUTH"
-    CONFLICT = "CONFLICT"
-    INTERNAL = "INTERNAL"
-
-
-class ErrorCode(StrEnum):
-    """The precise reason: a closed set; each belongs to one type."""
-
-    INVALID_REQUEST = "INVALID_REQUEST"
-    INVALID_TOOL_NAME = "INVALID_TOOL_NAME"
-    INVALID_ARGUMENTS = "INVALID_ARGUMENTS"
-    TOOL_NOT_FOUND = "TOOL_NOT_FOUND"
-    HARDWARE_MISSING = "HARDWARE_MISSING"
-    USER_DISABLED = "USER_DISABLED"
-    TOOL_UNAVAILABLE = "TOOL_UNAVAILABLE"
-    UNSUPPORTED = "UNSUPPORTED"
-    APP_NOT_AVAILABLE = "APP_NOT_AVAILABLE"
-    DENIED = "DENIED"
-    CANCELLED = "CANCELLED"
-    OFFLINE = "OFFLINE"
-    NOT_ACCEPTED = "NOT_ACCEPTED"
-    TIMEOUT = "TIMEOUT"
-    NETWORK_ERROR = "NETWORK_ERROR"
-    APP_ACTIVATION_TIMEOUT = "APP_ACTIVATION_TIMEOUT"
-    DEADLINE_EXPIRED = "DEADLINE_EXPIRED"
-    INTERRUPTED = "INTERRUPTED"
-    STORAGE_UNAVAILABLE = "STORAGE_UNAVAILABLE"
-    EXPIRED = "EXPIRED"
-    USED = "USED"
-    MISMATCH = "MISMATCH"
-    MODE_RESTRICTED = "MODE_RESTRICTED"
-    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
-    CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
-    SESSION_INACTIVE = "SESSION_INACTIVE"
-    SESSION_ACTIVE = "SESSION_ACTIVE"
-    RATE_LIMIT = "RATE_LIMIT"
-    AUTH = "AUTH"
-    CONFLICT = "CONFLICT"
-    INTERNAL = "INTERNAL"
-    HTTP_ERROR = "HTTP_ERROR"
-    EXECUTION_ERROR = "EXECUTION_ERROR"
-    HANDLER_ERROR = "HANDLER_ERROR"
-
-
-_TYPE_OF: Final[Mapping[ErrorCode, ErrorType]] = {
-    ErrorCode.INVALID_REQUEST: ErrorType.VALIDATION,
-    ErrorCode.INVALID_TOOL_NAME: ErrorType.VALIDATION,
-    ErrorCode.INVALID_ARGUMENTS: ErrorType.VALIDATION,
-    ErrorCode.TOOL_NOT_FOUND: ErrorType.NOT_FOUND,
-    ErrorCode.HARDWARE_MISSING: ErrorType.PERMANENT,
-    ErrorCode.USER_DISABLED: ErrorType.PERMANENT,
-    ErrorCode.TOOL_UNAVAILABLE: ErrorType.PERMANENT,
-    ErrorCode.UNSUPPORTED: ErrorType.PERMANENT,
-    ErrorCode.APP_NOT_AVAILABLE: ErrorType.PERMANENT,
-    ErrorCode.DENIED: ErrorType.PERMANENT,
-    ErrorCode.CANCELLED: ErrorType.PERMANENT,
-    ErrorCode.OFFLINE: ErrorType.TRANSIENT,
-    ErrorCode.NOT_ACCEPTED: ErrorType.TRANSIENT,
-    ErrorCode.TIMEOUT: ErrorType.TRANSIENT,
-    ErrorCode.NETWORK_ERROR: ErrorType.TRANSIENT,
-    ErrorCode.APP_ACTIVATION_TIMEOUT: ErrorType.TRANSIENT,
-    ErrorCode.DEADLINE_EXPIRED: ErrorType.TRANSIENT,
-    ErrorCode.INTERRUPTED: ErrorType.TRANSIENT,
-    ErrorCode.STORAGE_UNAVAILABLE: ErrorType.TRANSIENT,
-    ErrorCode.EXPIRED: ErrorType.CONFIRMATION_EXPIRED,
-    ErrorCode.USED: ErrorType.CONFIRMATION_EXPIRED,
-    ErrorCode.MISMATCH: ErrorType.CONFIRMATION_EXPIRED,
-    ErrorCode.HTTP_ERROR: ErrorType.PERMANENT,
-    ErrorCode.EXECUTION_ERROR: ErrorType.INTERNAL,
-    ErrorCode.HANDLER_ERROR: ErrorType.INTERNAL,
-}
-RETRYABLE: Final = frozenset({ErrorType.TRANSIENT, ErrorType.RATE_LIMIT})
-"""Types that are retryable unless said otherwise."""
-
-
-def type_of(code: ErrorCode) -> ErrorType:
-    """Give the type a code belongs to; codes named like a type are that type."""
-    return _TYPE_OF.get(code) or ErrorType(code.value)
 
 
 class Delivery(StrEnum):
@@ -303,31 +228,6 @@ class ToolCall:
         return (self.user_id, self.session, self.turn_id) if self.turn_id else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolError:
-    """Why a call failed. `message` is for a person; `code` for a program; `suggestion` the next
-    thing to do.
-    """
-
-    code: ErrorCode
-    message: str
-    type: ErrorType
-    retryable: bool
-    suggestion: str | None = None
-    details: Json = None
-    confirmation_request: Mapping[str, Json] | None = None
-    retry_after_ms: int | None = None
-    partial_side_effects: bool = False
-    idempotency_required: bool = False
-
-    @classmethod
-    def of(cls, code: ErrorCode, message: str, **extra: Any) -> "ToolError":
-        """Make an error of a code; type and retryability follow the table unless given."""
-        kind = extra.pop("type", None) or type_of(code)
-        retryable = extra.pop("retryable", kind in RETRYABLE)
-        return cls(code=code, message=message, type=kind, retryable=retryable, **extra)
-
-
 _ERROR_KEYS: Final = {
     "suggestion": "suggestion",
     "details": "details",
@@ -463,25 +363,62 @@ def _objects(value: Mapping[str, Json], key: str) -> list[dict[str, Json]]:
     return found
 
 
-# ------------------------------------------------------------------ what a local tool's handler is
-# handed
+# ------------------------------------------------------------------ what a handler may use
 
 
-class ToolFailure(Exception):
-    """Raised by a handler to fail with a type of its own choosing."""
+class ToolContext(Protocol):
+    """The services of one call. A handler can use nothing else: no radio, no socket, no path.
 
-    def __init__(self, error: ToolError) -> None:
-        super().__init__(error.message)
-        self.error = error
-
-
-class ToolContext(Handed, Protocol):
-    """What a handler may touch; nothing else is in reach (S2-50). A tool's class is handed the
-    parts it names.
+    A function gets all of it as `ctx`; a class gets the services that its constructor names. A
+    service that is not available here raises `ToolFailure`.
     """
 
     @property
     def call(self) -> ToolCall: ...
+    @property
+    def storage(self) -> handed.ToolStorage: ...
+    @property
+    def db(self) -> handed.Database: ...
+    @property
+    def files(self) -> handed.Files: ...
+    @property
+    def kv(self) -> handed.KV: ...
+    @property
+    def alarms(self) -> handed.Alarms: ...
+    @property
+    def display(self) -> handed.Display: ...
+    @property
+    def audio(self) -> handed.Audio: ...
+    @property
+    def cloud(self) -> handed.Cloud: ...
+    @property
+    def clock(self) -> handed.Clock: ...
+    @property
+    def session(self) -> handed.Session: ...
+    @property
+    def voice_active(self) -> bool:
+        """True while there is a voice session."""
+
+    @property
+    def audit(self) -> handed.Audit: ...
+    @property
+    def config(self) -> handed.Config: ...
+    @property
+    def glasses_do(self) -> handed.Deeds: ...
+    @property
+    def knowledge(self) -> "Knowledge": ...
+    @property
+    def calendars(self) -> "Calendars": ...
+    @property
+    def pictures(self) -> handed.Pictures: ...
+    @property
+    def toolbox(self) -> handed.Toolbox: ...
+    @property
+    def wearer(self) -> handed.Wearer: ...
+    @property
+    def log(self) -> "logging.Logger":
+        """Named `glassd.tool.PACKAGE:NAME`."""
+
     def now(self) -> float:
         """Wall clock, seconds since 1970."""
 
@@ -496,9 +433,9 @@ class ToolContext(Handed, Protocol):
         """Whether the cloud is reachable: `{state: up | down | not configured, reason}`."""
 
     async def progress(self, text: str) -> None:
-        """Tell whoever waits how far it is."""
+        """Report to the caller how far the call is."""
 
     async def call_tool(self, tool: str, args: Mapping[str, Json]) -> "ToolResponse":
-        """Call another tool within this call's turn (S2-134): it counts for the same budgets,
-        at most three deep.
+        """Call another tool within this call's turn: it counts for the same budgets, at most
+        three deep.
         """

@@ -1,25 +1,6 @@
-"""What a tool that waits for the wearer is handed. Words only: no code runs here."""
+"""Old names, for tools that import them from here."""
 
-from collections.abc import Container
-from typing import Protocol
+# ruff: noqa: PLC0414
 
-from tools_cache.tool import Json, ToolContext
-
-
-class Wearer(Protocol):
-    """What the wearer does."""
-
-    async def next(
-        self, events: Container[str] | None, *, after: int | None, timeout_s: float
-    ) -> dict[str, Json]:
-        """Wait for the next of `events` (any when None) that came after number `after` (from now on
-        when None): `{event, after, age_s, …}`; `{event: None, after}` when none came in time.
-        `missed` counts what is not kept any more.
-        """
-
-
-class WearerContext(ToolContext, Protocol):
-    """What a handler of such a tool is handed."""
-
-    @property
-    def wearer(self) -> Wearer: ...
+from tools_cache.handed import Wearer as Wearer
+from tools_cache.tool import ToolContext as WearerContext  # noqa: F401

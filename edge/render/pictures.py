@@ -1,7 +1,7 @@
 """Pictures made ready for the lens in use: each by a child process of its own, which is ended when
 it takes too long.
 
-Implements `tools_cache.pictures.Pictures`. Refuses to load a picture library into the daemon, and
+Implements `tools_cache.handed.Pictures`. Refuses to load a picture library into the daemon, and
 to show anything.
 """
 
@@ -39,7 +39,7 @@ class Pictures:
         self._turns = asyncio.Semaphore(2)
 
     async def fitted(self, image: str) -> str:
-        """See `tools_cache.pictures.Pictures`."""
+        """See `tools_cache.handed.Pictures`."""
         width, height, bpp = _canvas(self._glasses().capabilities)
         told = await self._asked(
             {"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp}

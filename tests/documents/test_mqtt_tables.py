@@ -42,7 +42,7 @@ from tests.documents.mqtt_examples import (
     table,
     words,
 )
-from tools_cache import answers, tool
+from tools_cache import answers, errors, tool
 from tools_cache.tool import (
     RETRYABLE,
     CallOrigin,
@@ -415,7 +415,8 @@ def senders():
         for path in Path(package.__file__).parent.rglob("*.py")
     }
     worker = {*Path(devcloud.__file__).parent.rglob("*.py"), Path(answers.__file__)}
-    return named_in(sources - worker - {Path(tool.__file__)}), named_in(worker)
+    defined = {Path(tool.__file__), Path(errors.__file__)}
+    return named_in(sources - worker - defined), named_in(worker)
 
 
 @pytest.mark.requirement("I12-mqtt")

@@ -13,6 +13,7 @@ from edge.clock import Clock
 from edge.local_tools import LocalTools
 from edge.registry_cache import RegistryCache
 from edge.render.beside import Beside
+from edge.tool_services import Services
 from firmware_bridge.messages import (
     AllowApps,
     ExitToDashboard,
@@ -50,10 +51,7 @@ def run(tmp_path, glasses):
         assert problems == []
         local = LocalTools(
             tools=TOOLS,
-            storage_for=None,
-            alarms=None,
-            clock=CLOCK,
-            glasses_do=do,
+            services=Services(storage_for=None, alarms=None, clock=CLOCK, glasses_do=do),
         )
         return await local.run(
             ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), definition, None

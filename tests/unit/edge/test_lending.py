@@ -36,7 +36,6 @@ async def lend(tmp_path):
                 clock=CLOCK,
                 secret=secret,
                 notes=PackageStorage(packages, "notes"),
-                voice_active=lambda: False,
             )
         )
         return made[-1]
@@ -67,15 +66,13 @@ async def test_documents_and_notes_are_found_and_another_folder_takes_their_plac
     lending = lend(Settings(kb=Kb(folder=str(tmp_path / "one"))))
     await lend.storage.execute(notes.CREATE)
     await lend.storage.execute(notes.INSERT, "word of mine", "word of mine", 5.0)
-    base = lending.lent().knowledge()
+    base = lending.knowledge()
     assert [e.id for e in await base.search(Question(terms=("word",)))] == ["one.md"]
     assert [e.id for e in await base.search(Question(terms=("word",), namespace="personal"))] == [
         "note:1"
     ]
     lending.use(Settings(kb=Kb(folder=str(tmp_path / "two"))))
-    assert [e.id for e in await lending.lent().knowledge().search(Question(terms=("word",)))] == [
-        "two.md"
-    ]
+    assert [e.id for e in await lending.knowledge().search(Question(terms=("word",)))] == ["two.md"]
     assert lending.knowledge() is base
 
 

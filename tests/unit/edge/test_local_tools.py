@@ -16,6 +16,7 @@ from edge.registry_cache import RegistryCache
 from edge.store.db import StoreFull
 from edge.store.packages import Packages, PackageStorage
 from edge.tool_results import MAX_RESULT_BYTES
+from edge.tool_services import Services
 from firmware_bridge.capabilities import Capabilities, Origin
 from tools_cache import build
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolResponse
@@ -59,14 +60,17 @@ class Rig:
         self.packages = Packages(tmp_path / "packages")
         self.status = GlassesStatus()
         self.alarms = AlarmClock(self.storage("alarms"), self.clock)
-        options = {"storage_for": self.storage, "full": (StoreFull,), **options}
-        self.local = LocalTools(
-            tools=tools,
-            alarms=self.alarms,
-            clock=self.clock,
-            glasses=lambda: self.status,
-            **options,
+        full = options.pop("full", (StoreFull,))
+        services = Services(
+            **{
+                "storage_for": self.storage,
+                "alarms": self.alarms,
+                "clock": self.clock,
+                "glasses": lambda: self.status,
+                **options,
+            }
         )
+        self.local = LocalTools(tools=tools, services=services, full=full)
 
     def storage(self, package):
         return PackageStorage(self.packages, package)

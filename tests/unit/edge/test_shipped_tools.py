@@ -15,7 +15,6 @@ from edge.core.session import SessionController
 from edge.gate import Gate, Limits
 from edge.store.knowledge import KnowledgeBase
 from edge.ticket import Ticket
-from edge.tool_context import Lent
 from tests.unit.calendars.texts import text
 from tests.unit.edge.test_local_tools import Rig, call
 from tools_cache import build, lint, notes
@@ -56,11 +55,9 @@ class House(Rig):
             path,
             BUILT,
             build.TOOLS,
-            lent=Lent(
-                lambda: self.knowledge,
-                lambda: self.calendars,
-                lambda: self.session.voice_active(0.0),
-            ),
+            knowledge=lambda: self.knowledge,
+            calendars=lambda: self.calendars,
+            voice_active=lambda: self.session.voice_active(0.0),
         )
         self.knowledge = KnowledgeBase(
             path / "knowledge.db", folder=self.kb, notes=self._notes, clock=self.clock

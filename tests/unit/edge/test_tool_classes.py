@@ -352,6 +352,48 @@ async def test_what_is_not_there_says_so(make, part):  # noqa: F811
     assert (answer.error.code, answer.error.message[:9]) == (ErrorCode.UNSUPPORTED, "There is ")
 
 
+@pytest.mark.parametrize("part", ["knowledge", "calendars", "pictures", "toolbox", "wearer"])
+async def test_a_service_this_installation_lacks_is_an_error_in_words(make, part):  # noqa: F811
+    answer = await make(body(f"return ctx.{part}")).run("demo:do")
+    assert (answer.error.code, answer.error.message) == (
+        ErrorCode.TOOL_UNAVAILABLE,
+        "This installation has nothing to ask for that",
+    )
+
+
+def test_the_context_has_every_service_it_promises():
+    assert _words(ToolContext) - {"call"} <= _words(Context)
+    assert "call" in Context.__annotations__
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("calendars", "CalendarContext Calendars"),
+        ("knowledge", "KnowledgeContext Knowledge"),
+        ("pictures", "PictureContext Pictures"),
+        ("sessions", "SessionContext FAREWELL"),
+        ("toolbox", "ToolboxContext Toolbox"),
+        ("wearer", "WearerContext Wearer"),
+    ],
+)
+async def test_a_handler_by_its_old_imports_still_runs(classes, module, names):
+    """A tool may name the context of one service, as the shipped tools did."""
+    context, service = names.split()
+    rig = classes(
+        f"from tools_cache.{module} import {context}, {service}\n"
+        "from tools_cache.tool import ToolContext\n"
+        f"assert {context} is ToolContext\n\n"
+        f"async def execute(args, ctx: {context}):\n    return ctx.voice_active\n"
+    )
+    assert (await rig.run("demo:do")).data is False
+
+
+def test_a_name_that_never_was_is_still_unknown():
+    with pytest.raises(ImportError, match="ClockContext"):
+        from tools_cache.calendars import ClockContext  # noqa: F401
+
+
 @pytest.mark.requirement("C-34")
 async def test_a_tool_is_run_by_its_canonical_name_with_arguments_and_a_context(classes):
     assert list(inspect.signature(LocalTools.run).parameters) == [

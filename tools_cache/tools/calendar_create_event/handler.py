@@ -4,11 +4,11 @@ when somebody said yes.
 
 from collections.abc import Mapping
 
-from tools_cache.calendars import CalendarContext, CalendarTrouble, Plan, failure, moment
-from tools_cache.tool import Json
+from tools_cache.calendars import CalendarTrouble, Plan, failure, moment
+from tools_cache.tool import Json, ToolContext
 
 
-async def execute(args: Mapping[str, Json], ctx: CalendarContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Make the event; its name comes from the call, so that a second run of the same call makes
     no second one.
     """

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 
 from tools_cache import agenda
-from tools_cache.calendars import PRIMARY, Busy, CalendarContext, CalendarTrouble, failure, moment
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.calendars import PRIMARY, Busy, CalendarTrouble, failure, moment
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 LONGEST = timedelta(days=31)
 
 
-async def execute(args: Mapping[str, Json], ctx: CalendarContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Give busy periods and the free slots between them."""
     start, end = moment(args, "start"), moment(args, "end")
     _check(start, end)

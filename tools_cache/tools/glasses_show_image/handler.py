@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.pictures import PictureContext
-from tools_cache.tool import Json
+from tools_cache.tool import Json, ToolContext
 
 
-async def execute(args: Mapping[str, Json], ctx: PictureContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Have it made ready for this lens and hand it over, silently."""
     display: dict[str, Json] = {
         "layout": "bitmap_view",

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.tool import Json
-from tools_cache.wearer import WearerContext
+from tools_cache.tool import Json, ToolContext
 
 
-async def execute(args: Mapping[str, Json], ctx: WearerContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Say which it was; the wearer, who did it, is shown nothing."""
     return {
         "data": await ctx.wearer.next(

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from tools_cache.knowledge import KnowledgeContext, cut, moment
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.knowledge import cut, moment
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
-async def execute(args: Mapping[str, Json], ctx: KnowledgeContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Give the document, from `offset`, as much as was asked for and fits an answer."""
     document = await ctx.knowledge.get(args["id"])
     if document is None:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 
-from tools_cache.knowledge import FIELDS, Evidence, KnowledgeContext, Question, ranked, terms
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.knowledge import FIELDS, Evidence, Question, ranked, terms
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
-async def execute(args: Mapping[str, Json], ctx: KnowledgeContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Give up to `top_k` pieces of evidence, best first."""
     question = _question(args)
     found = ranked(await ctx.knowledge.search(question), question.limit)

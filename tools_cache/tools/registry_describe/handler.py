@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
-from tools_cache.toolbox import ToolboxContext
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
-async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Give its documentation as text, with the rest beside it."""
     name = str(args["tool"])
     told = await ctx.toolbox.describe(name)

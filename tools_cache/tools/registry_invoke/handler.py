@@ -3,11 +3,10 @@
 import json
 from collections.abc import Mapping
 
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
-from tools_cache.toolbox import ToolboxContext
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
-async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Give the other tool's answer as it came; its failure is ours."""
     inner, name = _arguments(args.get("args", {})), str(args["tool"])
     answer = await ctx.call_tool(name, inner)

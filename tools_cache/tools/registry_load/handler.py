@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
-from tools_cache.toolbox import ToolboxContext
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
-async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Load what can be; an error only when none of it could."""
     done = await ctx.toolbox.load([str(name) for name in args["tools"]])
     loaded, refused = list(done["loaded"]), [dict(one) for one in done["refused"]]

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.tool import Json
-from tools_cache.toolbox import ToolboxContext
+from tools_cache.tool import Json, ToolContext
 
 
-async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Give up to `limit` tools, the best first."""
     found = [
         dict(tool)

@@ -5,11 +5,10 @@ the house.
 from collections.abc import Mapping
 
 from tools_cache.durations import spoken
-from tools_cache.sessions import FAREWELL, SessionContext
-from tools_cache.tool import Json, Mode
+from tools_cache.tool import FAREWELL, Json, Mode, ToolContext
 
 
-async def execute(args: Mapping[str, Json], ctx: SessionContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Say farewell, and ask for the end of the session and for quiet after it."""
     seconds, farewell = args["duration"], args.get("farewell", "").strip()
     quiet = {"type": "SUPPRESS_AUDIO", "value": True, "after": FAREWELL, "duration": seconds}

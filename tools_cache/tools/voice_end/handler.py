@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.sessions import FAREWELL, SessionContext
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.tool import FAREWELL, ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
-async def execute(args: Mapping[str, Json], ctx: SessionContext) -> Json:  # noqa: ARG001 - a handler's form
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form
     """Ask for the end of the session, after the farewell."""
     if not ctx.voice_active:
         raise ToolFailure(ToolError.of(ErrorCode.SESSION_INACTIVE, "There is no voice session"))

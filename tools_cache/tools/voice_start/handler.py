@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.sessions import SessionContext
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
-async def execute(args: Mapping[str, Json], ctx: SessionContext) -> Json:
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Name the session and ask for it; the last six characters of a call's id are as random as
     any.
     """
