@@ -6,12 +6,13 @@ desk's to say.
 """
 
 import ipaddress
-import os
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from edge.runtime.files import write_atomic
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -151,8 +152,8 @@ class Authority:
         from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - as above
 
         cert_file, key_file = self._folder / f"{stem}.pem", self._folder / f"{stem}.key"
-        private(key_file, _key_pem(key))
-        cert_file.write_bytes(self._sign(builder).public_bytes(Encoding.PEM))
+        write_atomic(key_file, _key_pem(key))
+        write_atomic(cert_file, self._sign(builder).public_bytes(Encoding.PEM), 0o666)
         return cert_file, key_file
 
     def _make(self) -> tuple[Any, "x509.Certificate"]:
@@ -176,8 +177,8 @@ class Authority:
             )
             .sign(key, hashes.SHA256())
         )
-        private(self._folder / "ca.key", _key_pem(key))
-        self.file.write_bytes(cert.public_bytes(Encoding.PEM))
+        write_atomic(self._folder / "ca.key", _key_pem(key))
+        write_atomic(self.file, cert.public_bytes(Encoding.PEM), 0o666)
         return key, cert
 
     def _load(self) -> tuple[Any, "x509.Certificate"]:
@@ -192,13 +193,6 @@ class Authority:
                 f"{self._folder}: the authority there cannot be read; "
                 "move it away to begin with a new one"
             ) from None
-
-
-def private(path: Path, content: bytes) -> None:
-    """Write a file only its owner may read."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(content)
 
 
 def _new_key() -> Any:

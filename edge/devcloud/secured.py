@@ -14,7 +14,8 @@ from typing import Final
 
 from edge.core.enrol_code import Offer, encode
 from edge.devcloud.desk import LIFE, Desk
-from edge.devcloud.pki import Authority, private
+from edge.devcloud.pki import Authority
+from edge.runtime.files import write_atomic
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 WORKER: Final = "cloud:worker"
@@ -103,8 +104,8 @@ class Secured:
                 f"topic readwrite {prefix}/e/{edge_id}/#",
                 f"topic read {prefix}/registry/#",
             ]
-        private(self._acl, ("\n".join(rules) + "\n").encode())
-        private(self._passwords, self.desk.passwords().encode())
+        write_atomic(self._acl, ("\n".join(rules) + "\n").encode())
+        write_atomic(self._passwords, self.desk.passwords().encode())
 
     def worker_context(self) -> ssl.SSLContext:
         """What the cloud's own connection to its broker is verified with."""
