@@ -22,8 +22,8 @@ from typing import Any, Final, Self, TypeVar
 from edge.control.client import ControlClient, ControlError
 from edge.demo.cast import SIMULATED, glassd, without_settings
 from edge.demo.pair import CONFIG, DEFAULT_MODEL
-from edge.devcloud.children import bound_to_us
 from edge.paths import SOCKET_NAME, owner_beside
+from edge.runtime.subprocesses import bound_to_us
 
 START_S: Final = 60.0
 """Each process: a busy Raspberry Pi needs several seconds to import a Bluetooth stack."""

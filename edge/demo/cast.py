@@ -9,13 +9,11 @@ import json
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from edge.devcloud.children import bound_to_us
+from edge.runtime.subprocesses import Child
 from firmware_bridge.deadlines import timeout
 
 STARTED_WITHIN_S: Final = 20.0
@@ -24,7 +22,6 @@ ENDED_WITHIN_S: Final = 6.0
 READY_S: Final = 15.0
 SIMULATED: Final = "sim:"
 """A simulated real family is known to the daemon by its own name."""
-LINE_BYTES: Final = 1 << 20
 
 
 class CastError(Exception):
@@ -49,43 +46,34 @@ class Member:
         self._argv = argv
         self._log = log_dir / f"{name}.log"
         self._env = {**without_settings(os.environ), **(env or {})}
-        self._process: Process | None = None
-        self._drain: asyncio.Task[None] | None = None
+        self._child: Child | None = None
 
     @property
     def pid(self) -> int:
-        return self._process.pid if self._process else 0
+        return self._child.pid if self._child else 0
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.returncode is None
+        return self._child is not None and self._child.running
 
     async def start(self, *, announces: bool = True) -> dict[str, Any]:
         """Start, and wait for the announcement. Raises `CastError`."""
-        with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *bound_to_us(self._argv, by=signal.SIGTERM),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=PIPE if announces else log,
-                stderr=log,
-                env=self._env,
-                limit=LINE_BYTES,
-                start_new_session=True,
-            )
+        self._child = await Child.start(
+            self._argv,
+            name=self.name,
+            log_file=self._log,
+            env=self._env,
+            by=signal.SIGTERM,
+            stop_s=ENDED_WITHIN_S,
+            speaks=announces,
+        )
         if announces:
-            self.announcement = await self._first_line()
+            self.announcement = await self._announced(self._child)
         return self.announcement
 
-    async def _first_line(self) -> dict[str, Any]:
-        assert self._process is not None
-        assert self._process.stdout is not None
+    async def _announced(self, child: Child) -> dict[str, Any]:
         try:
-            async with timeout(STARTED_WITHIN_S):
-                line = await self._process.stdout.readline()
-        except TimeoutError:
-            line = b""
-        try:
-            said = dict(json.loads(line))
+            said = dict(json.loads(await child.first_line(STARTED_WITHIN_S)))
         except ValueError:
             await self.stop()
             raise CastError(f"{self.name} did not start: {self.last_words()}") from None
@@ -100,40 +88,12 @@ class Member:
 
     def last_words(self) -> str:
         """Give the end of the child's log."""
-        try:
-            return (
-                self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
-                or "it said nothing"
-            )
-        except OSError:
-            return "it said nothing"
-
-    async def wait(self) -> int:
-        """Wait until the child ends by itself, reading on so that its pipe never fills; its
-        exit code.
-        """
-        assert self._process is not None
-        await self._process.communicate()
-        return self._process.returncode or 0
-
-    def kill(self) -> None:
-        """SIGKILL, as a power cut would."""
-        if self.running and self._process is not None:
-            self._process.kill()
+        return (self._child.last_words() if self._child else "") or "it said nothing"
 
     async def stop(self) -> None:
         """Ask the child to end, then insist; idempotent."""
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGTERM)
-        try:
-            async with timeout(ENDED_WITHIN_S):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+        if self.running and self._child is not None:
+            await self._child.stop()
 
 
 def glassd(*words: str) -> list[str]:

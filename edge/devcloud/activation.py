@@ -7,6 +7,7 @@ calls came to.
 import asyncio
 import hashlib
 import logging
+import os
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from edge.devcloud.appserver import API_KEY_ENV
 from edge.devcloud.broker import HOST, free_port
-from edge.devcloud.children import Child
 from edge.devcloud.registry import App
 from edge.devcloud.seats import Elsewhere, Seats
+from edge.runtime.subprocesses import Child
 from edge.store.db import StoreError
 from firmware_bridge.deadlines import timeout
 
@@ -177,7 +178,11 @@ class Launcher:
         seat.connected = False
         seat.url = f"http://{HOST}:{(port := free_port())}"
         seat.api_key_hash = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
-        env = {"PORT": str(port), API_KEY_ENV: seat.api_key_hash, STATE_ENV: str(folder)}
+        env = os.environ | {
+            "PORT": str(port),
+            API_KEY_ENV: seat.api_key_hash,
+            STATE_ENV: str(folder),
+        }
         try:
             seat.child = await Child.start(
                 app.command, name=app.package, log_file=folder / "app.log", env=env

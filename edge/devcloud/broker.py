@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from edge.devcloud.children import Child
 from edge.devcloud.secured import Secured
+from edge.runtime.subprocesses import Child
 from firmware_bridge.deadlines import timeout
 
 log = logging.getLogger(__name__)

@@ -1,14 +1,11 @@
-"""Child processes that never outlive us: started through a word to the kernel, ended by their own
-pid.
-
-Refuses to know what they are for; `broker.py` and `activation.py` do.
-"""
+"""Child processes that end with this one, and write to a file, so that they never wait for us."""
 
 import asyncio
 import logging
 import os
 import signal
 import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -27,8 +24,9 @@ _BOOT: Final = (
 )
 STOP_S: Final = 3.0
 """How long a child may take to leave after SIGTERM."""
-_LAST_WORDS: Final = 400
-"""Characters of a child's stderr that are kept to explain why it ended."""
+LINE_BYTES: Final = 1 << 20
+_LAST_WORDS: Final = 600
+"""Bytes at the end of a child's log that are shown to explain why it ended."""
 
 
 def bound_to_us(command: Sequence[str], *, by: signal.Signals = signal.SIGKILL) -> list[str]:
@@ -39,13 +37,12 @@ def bound_to_us(command: Sequence[str], *, by: signal.Signals = signal.SIGKILL) 
 
 
 class Child:
-    """One process, used once: start, watch, end. Its output goes to a file, so that it can
-    never block on us.
-    """
+    """One process, used once: start, watch, end."""
 
-    def __init__(self, process: asyncio.subprocess.Process, name: str, log_file: Path) -> None:
+    def __init__(self, process: Process, name: str, log_file: Path, stop_s: float) -> None:
         self._process = process
         self._log_file = log_file
+        self._stop_s = stop_s
         self.name = name
 
     @classmethod
@@ -56,20 +53,27 @@ class Child:
         name: str,
         log_file: Path,
         env: Mapping[str, str] | None = None,
+        by: signal.Signals = signal.SIGKILL,
+        stop_s: float = STOP_S,
+        speaks: bool = False,
     ) -> "Child":
-        """Start a command. Raises OSError when it cannot be started at all."""
+        """Start a command, which gets the signal `by` when this process dies, and `stop_s` seconds
+        to leave after SIGTERM. What it `speaks` is read by `first_line`. Raise OSError when it
+        cannot be started.
+        """
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with log_file.open("wb") as out:
             process = await asyncio.create_subprocess_exec(
-                *bound_to_us(command),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=out,
+                *bound_to_us(command, by=by),
+                stdin=DEVNULL,
+                stdout=PIPE if speaks else out,
                 stderr=out,
-                env={**os.environ, **(env or {})},
+                env=env,
+                limit=LINE_BYTES,
                 start_new_session=True,  # ^C in the terminal is ours to handle
             )
         log.debug("started %s as pid %d", name, process.pid)
-        return cls(process, name, log_file)
+        return cls(process, name, log_file, stop_s)
 
     @property
     def pid(self) -> int:
@@ -78,6 +82,15 @@ class Child:
     @property
     def running(self) -> bool:
         return self._process.returncode is None
+
+    async def first_line(self, within_s: float) -> bytes:
+        """Return what it wrote first; b"" when that took too long, or it wrote nothing."""
+        assert self._process.stdout is not None
+        try:
+            async with timeout(within_s):
+                return await self._process.stdout.readline()
+        except TimeoutError:
+            return b""
 
     async def ended(self) -> int:
         """Wait for its end; give the exit code."""
@@ -97,7 +110,7 @@ class Child:
         """Ask it to leave, make it leave; fine when it has left already."""
         self._signal(signal.SIGTERM)
         try:
-            async with timeout(STOP_S):
+            async with timeout(self._stop_s):
                 await self._process.wait()
         except TimeoutError:
             log.warning("%s (pid %d) does not stop, it is killed", self.name, self.pid)
