@@ -101,7 +101,7 @@ class Witness:
         """True if the user declined, or did not answer in time."""
 
     async def passkey(self) -> int | None:
-        number = await self._answered(self._asker.passkey())
+        number = await self._ask(self._asker.passkey())
         if number is None or not 0 <= number <= LAST_PASSKEY:
             self.declined = True
             return None
@@ -109,7 +109,7 @@ class Witness:
         return number
 
     async def same(self, number: int) -> bool:
-        agreed = await self._answered(self._asker.same(number)) is True
+        agreed = await self._ask(self._asker.same(number)) is True
         if agreed:
             self.how = How.COMPARED
         else:
@@ -117,10 +117,10 @@ class Witness:
         return agreed
 
     async def show(self, number: int) -> None:
-        await self._answered(self._asker.show(number))
+        await self._ask(self._asker.show(number))
         self.how = How.PASSKEY
 
-    async def _answered(self, question: Awaitable[T]) -> T | None:
+    async def _ask(self, question: Awaitable[T]) -> T | None:
         try:
             async with timeout(self._answer_s):
                 return await question

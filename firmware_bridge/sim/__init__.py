@@ -1,1 +1,1 @@
-"""The mock peripheral: the same codec in the other role, on a real Bluetooth host stack."""
+"""Simulated glasses: the codecs in the peripheral role, on a real Bluetooth host stack."""

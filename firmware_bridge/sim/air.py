@@ -1,7 +1,7 @@
-"""The virtual air: controllers on one link, and a door that lends one of them to another process
-over TCP.
+"""A virtual radio: controllers on one link, and a TCP server that gives one of them to another
+process.
 
-Knows no GATT and no glasses. What crosses the door is HCI H4 and nothing else.
+The TCP connection carries HCI H4.
 """
 
 import asyncio
@@ -21,23 +21,23 @@ from firmware_bridge.transports.hci_stream import BUSY, TcpHci
 log = logging.getLogger(__name__)
 
 MAX_EARLY_PACKETS: Final = 8
-"""A host sends one command (the reset) and waits for its answer."""
+"""Seconds for a host's next command: it sends one (the reset) and waits for its answer."""
 HANDOVER_S: Final = 0.5
-"""How long a second client waits for the first to be gone: a killed host's FIN can arrive after
-its successor.
+"""Seconds a second client waits for the first to leave: a killed host's FIN can arrive after its
+successor.
 """
 RSSI_DBM: Final = -50
-"""Everybody in a virtual air is a metre away."""
+"""Signal strength in dBm: every device is a metre away."""
 ACL_BYTES: Final = 251
-"""Payload of one ACL packet, as on any controller with data length extension (bumble's default
+"""Payload bytes of one ACL packet, as in controllers with data length extension (bumble's default
 is 27).
 """
 
 
 class VirtualLink(LocalLink):
-    """bumble's link, also right for hosts that connect from their public address (BlueZ does).
+    """bumble's link, with support for hosts that connect from their public address, as BlueZ does.
 
-    bumble 0.0.236 stamps every LE packet with the sender's random address, so the peer finds no
+    bumble 0.0.236 puts the sender's random address on every LE packet, so the peer finds no
     connection for it.
     """
 
@@ -61,8 +61,8 @@ class VirtualLink(LocalLink):
 
 
 class VirtualController(Controller):
-    """A controller that loses links, resets and cancels like hardware (bumble's ignores
-    HCI_Reset and cancel).
+    """A controller with HCI_Reset, cancelled connections and lost links like hardware; bumble's
+    ignores reset and cancel.
     """
 
     le_acl_data_packet_length = ACL_BYTES
@@ -81,8 +81,8 @@ class VirtualController(Controller):
         )
 
     def drop_links(self, reason: int = hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR) -> int:
-        """Lose every link as if the other side had walked away; both hosts see it. Returns how
-        many there were.
+        """Drop every link as if the other side had walked away; both hosts see it. Returns how many
+        there were.
         """
         lost = list(self.le_connections.values())
         for ours in lost:
@@ -94,7 +94,9 @@ class VirtualController(Controller):
         return len(lost)
 
     def silence(self) -> None:
-        """Be as after power-on: no link, not advertising, not scanning, nothing pending."""
+        """Return to the state after power-on: no link, not advertising, not scanning, nothing
+        pending.
+        """
         self.drop_links()
         self.le_legacy_advertiser.stop()
         for advertising_set in self.advertising_sets.values():
@@ -105,7 +107,7 @@ class VirtualController(Controller):
 
     def on_advertising_pdu(self, pdu: ll.AdvInd | ll.AdvExtInd) -> None:
         """Report an advertisement and, when scanning actively, its scan response (bumble's
-        repeats the advertisement).
+        controller repeats the advertisement).
         """
         if isinstance(pdu, ll.AdvExtInd) or not self.le_scan_enable:
             super().on_advertising_pdu(pdu)
@@ -121,7 +123,7 @@ class VirtualController(Controller):
             )
         listening, self.le_scan_enable = self.le_scan_enable, False
         try:
-            super().on_advertising_pdu(pdu)  # who waits for this advertiser connects now
+            super().on_advertising_pdu(pdu)  # a pending connection to this advertiser is made now
         finally:
             self.le_scan_enable = listening
 
@@ -174,23 +176,23 @@ class VirtualController(Controller):
 
 
 class Air:
-    """One room full of radio waves: every controller in it hears every other."""
+    """One shared virtual radio channel: every controller in it hears every other."""
 
     def __init__(self) -> None:
         self._link = VirtualLink()  # type: ignore[no-untyped-call]  # bumble is half annotated
         self._made = 0
 
     def controller(self, name: str, *, sink: Any = None) -> VirtualController:
-        """Add a controller with a public address of its own; `sink` takes its HCI packets
-        (`on_packet`).
+        """Add a controller with its own public address; `sink.on_packet` receives its HCI
+        packets.
         """
         self._made += 1
         address = f"C0:FF:EE:00:{self._made >> 8 & 0xFF:02X}:{self._made & 0xFF:02X}/P"
         return VirtualController(name, link=self._link, public_address=address, sink=sink)
 
     def remove(self, controller: VirtualController) -> None:
-        """Take a controller away for good: its links drop, the others see it, its own host
-        hears no more. Idempotent.
+        """Remove a controller: its links drop, its peers see it, its host receives nothing more.
+        Idempotent.
         """
         controller.host = None
         controller.silence()
@@ -198,7 +200,7 @@ class Air:
 
 
 class _Guest:
-    """One host at the door, and the controller it was lent. Used once."""
+    """One connected HCI host and the controller it uses. Used once."""
 
     def __init__(self, door: "HciDoor") -> None:
         self._door = door
@@ -209,18 +211,18 @@ class _Guest:
         door.arrived(self)
 
     def admit(self, air: Air) -> None:
-        """Lend a fresh controller; what the host said while waiting is played to it."""
+        """Assign a new controller and replay what the host sent while waiting."""
         self._controller = air.controller("dongle", sink=_Outbound(self.stream.on_packet))
         early, self._early = self._early, []
         for packet in early:
             self.on_packet(packet)
 
     def on_packet(self, packet: bytes) -> None:
-        """Take one HCI packet of the host."""
+        """Process one HCI packet of the host."""
         if self._controller is None:
             self._early.append(packet)
             if len(self._early) > MAX_EARLY_PACKETS:
-                self.send_away("it talks before it was served")
+                self.send_away("it sent commands before it was admitted")
             return
         try:
             self._controller.on_packet(packet)
@@ -233,14 +235,14 @@ class _Guest:
             struct.error,
             core.BaseBumbleError,
         ) as error:
-            self.send_away(f"an HCI packet that no host sends: {error}")
+            self.send_away(f"invalid HCI packet: {error}")
 
     def refuse(self) -> None:
         self.stream.on_packet(BUSY)
         self.send_away("this radio already has a host")
 
     def send_away(self, why: str) -> None:
-        log.warning("the HCI host was sent away: %s", why)
+        log.warning("HCI host rejected: %s", why)
         self.stream.hang_up()
 
     def _ended(self, why: str) -> None:
@@ -251,17 +253,17 @@ class _Guest:
 
 
 class _Outbound:
-    """bumble's sink protocol around a plain function."""
+    """Adapts a function to bumble's sink protocol."""
 
     def __init__(self, send: Callable[[bytes], None]) -> None:
         self.on_packet = send
 
 
 class HciDoor:
-    """Serves a controller of `air` on TCP to one host at a time, one host after another.
+    """Serves a controller of `air` on TCP, to one host at a time.
 
-    When a host's stream ends its links drop, its controller is thrown away and the next host gets a
-    new one.
+    When a host's connection ends, its links drop and its controller is discarded; the next host
+    gets a new one.
     """
 
     def __init__(self, air: Air, host: str, port: int) -> None:
@@ -272,7 +274,7 @@ class HciDoor:
         self._waiting: dict[_Guest, asyncio.TimerHandle] = {}
 
     async def open(self) -> tuple[str, int]:
-        """Listen; returns the address really bound (port 0 picks a free one). Raises OSError."""
+        """Listen; return the bound address (port 0 picks a free one). Raises OSError."""
         self._server = await asyncio.get_running_loop().create_server(
             lambda: _Guest(self).stream, *self._address
         )
@@ -280,7 +282,7 @@ class HciDoor:
         return host, port
 
     async def close(self) -> None:
-        """Send everyone away and stop listening. Idempotent."""
+        """Disconnect all hosts and stop listening. Idempotent."""
         server, self._server = self._server, None
         if server is None:
             return
@@ -305,7 +307,7 @@ class HciDoor:
             timer.cancel()
         if host is self._inside:
             self._inside = None
-            log.info("the HCI host is gone (%s); the radio is free", why)
+            log.info("HCI host disconnected (%s); the radio is free", why)
             if self._waiting and self._server is not None:
                 heir = next(iter(self._waiting))
                 self._waiting.pop(heir).cancel()
@@ -314,7 +316,7 @@ class HciDoor:
     def _let_in(self, host: _Guest) -> None:
         self._inside = host
         host.admit(self.air)
-        log.info("an HCI host took the radio")
+        log.info("HCI host connected to the radio")
 
     def _turn_away(self, host: _Guest) -> None:
         self._waiting.pop(host, None)

@@ -1,7 +1,6 @@
-"""The mock's own control channel: one JSON object a line, on a unix socket or loopback TCP; never
-over the air.
+"""The simulator's control channel: one JSON object per line, on a unix socket or loopback TCP.
 
-Knows what can be asked of a mock; the daemon does not know this channel exists.
+Used by tests and scripts; the daemon does not use it.
 """
 
 import asyncio
@@ -21,18 +20,20 @@ log = logging.getLogger(__name__)
 
 MAX_LINE_BYTES: Final = 64 * 1024
 MAX_WATCHED: Final = 256
-"""Events a slow watcher may leave unread; then it is told how many it missed."""
+"""Events queued for a slow watcher; beyond that it is sent the number of missed events."""
 IDLE_S: Final = 3600.0
 
 Reply = dict[str, Any]
 
 
 class ControlError(ValueError):
-    """A request that cannot be served; the message says why and what can."""
+    """A request that cannot be served; the message gives the reason and what is allowed."""
 
 
 class Feed:
-    """Hands every event of the mock to every watcher, and first to `also`, who is never late."""
+    """Passes every event of the simulated glasses to all watchers, and synchronously to `also`
+    first.
+    """
 
     def __init__(self, also: Callable[[Reply], None] | None = None) -> None:
         self._also = also
@@ -57,14 +58,14 @@ class Feed:
             del self._watchers[queue]
 
     def missed(self, queue: asyncio.Queue[Reply]) -> int:
-        """How many events this watcher lost since it was last asked."""
+        """Return how many events this watcher lost since the last call."""
         count = self._watchers[queue]
         self._watchers[queue] = 0
         return count
 
 
 class Control:
-    """Serves requests; `where` is `tcp:HOST:PORT` or the path of a unix socket."""
+    """Serves requests. `where` is `tcp:HOST:PORT` or the path of a unix socket."""
 
     def __init__(self, where: str, glasses: MockGlasses, wearer: Wearer, feed: Feed) -> None:
         self.where = where
@@ -75,7 +76,7 @@ class Control:
         self._clients: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> str:
-        """Listen; returns where (port 0 picks a free port). Raises OSError, or `ControlError`
+        """Listen; return the address (port 0 picks a free port). Raises OSError, or `ControlError`
         for a bad address.
         """
         if self.where.startswith("tcp:"):
@@ -103,7 +104,7 @@ class Control:
         return self.where
 
     async def close(self) -> None:
-        """Stop listening and end every conversation. Idempotent."""
+        """Stop listening and end every connection. Idempotent."""
         server, self._server = self._server, None
         if server is None:
             return
@@ -131,7 +132,7 @@ class Control:
             with contextlib.suppress(ConnectionError):
                 await _say(writer, {"ok": False, "error": str(error)})
         except (ConnectionError, TimeoutError):
-            log.debug("a control client went away")
+            log.debug("control client disconnected")
         finally:
             self._clients.discard(writer)
             writer.close()
@@ -146,7 +147,7 @@ class Control:
             raise ControlError(f"a line over {MAX_LINE_BYTES} bytes") from None
 
     async def _watch(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Send events until the client hangs up."""
+        """Send events until the client disconnects."""
         with self._feed.watch() as queue:
             await _say(writer, {"ok": True, "watching": True})
             gone = asyncio.ensure_future(reader.read(1))
@@ -165,7 +166,7 @@ class Control:
                 gone.cancel()
 
     async def _answer(self, request: Reply) -> Reply:
-        """Answer one request. A wrong one gets `ok: false` and an `error` for a person."""
+        """Answer one request. An invalid one gets `ok: false` and an `error` text."""
         try:
             return {"ok": True, **await self._do(request)}
         except ValueError as error:  # ours, and those of messages that cannot exist
@@ -206,9 +207,7 @@ class Control:
 
 
 def _forget(path: str) -> None:
-    """Remove a socket that a killed mock left; a file that is no socket stays, and binding says
-    so.
-    """
+    """Remove the socket of a killed simulator; any other file stays, and binding reports it."""
     left = Path(path)
     if left.is_socket():
         left.unlink()
@@ -232,7 +231,7 @@ def _changes(request: Reply) -> Mapping[str, Any]:
 
 
 def _step(verb: str, request: Reply) -> Step:
-    """Read a wearer's verb with its word, as in a script: {"do": "say", "text": "…"}."""
+    """Parse a wearer's verb with its argument, as in a script: {"do": "say", "text": "…"}."""
     word = request.get("text", request.get("value", ""))
     if isinstance(word, bool):
         word = "on" if word else "off"

@@ -1,8 +1,6 @@
-"""A simulated Even Realities G1: two arms, each a radio with a lens of its own, as their firmware
-would behave (§16).
+"""A simulated Even Realities G1: two arms, each a radio with its own lens.
 
-Knows effects: what shows, hears and is set. Bytes are the arm codec's; § are the sections of the
-family's fact sheet.
+Handles what commands do; the bytes are handled by the arm's codec.
 """
 
 from collections.abc import Sequence
@@ -44,12 +42,12 @@ from firmware_bridge.sim.kit import Kit, address_of
 from firmware_bridge.sim.peripheral import MAX_VOICE_BACKLOG, Link, Session
 
 CHANNEL: Final = 47
-"""The one in the captured names (§1)."""
+"""Channel number, as in the captured names."""
 MTU: Final = 251
 LATENCY_S: Final = 0.030
-"""26 to 40 ms from write to reply were captured (§3)."""
+"""Seconds from write to reply; 26 to 40 ms were captured."""
 RECORDING_S: Final = 30.0
-"""The longest recording (§14)."""
+"""Maximum length of a recording, in seconds."""
 SOUND_S: Final = 0.1
 NOTIFICATION_S: Final = 5.0
 _PIECES: Final[dict[int, tuple[int, int]]] = {
@@ -57,15 +55,15 @@ _PIECES: Final[dict[int, tuple[int, int]]] = {
     Op.WHITELIST: (1, 2),
     Op.NOTIFICATION: (2, 3),
 }
-"""Where a packet of a message in pieces has their number and its own index."""
+"""Where the packets of a chunked message carry their total count and their index."""
 _HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
-"""Which arm notices what is not aimed at one (§15); the others are the right arm's: there a tap
-is the next page.
+"""The arm that reports gestures made at neither arm in particular; by default the right one, where
+a tap is the next page.
 """
 
 
 def kit(quirks: Sequence[str]) -> Kit:
-    """Give the parts of one pair. Raises `QuirkError`."""
+    """Return the parts of one pair. Raises `QuirkError`."""
     like = firmware(quirks)
     sides = (Side.LEFT, Side.RIGHT)
     return Kit(
@@ -79,7 +77,7 @@ def kit(quirks: Sequence[str]) -> Kit:
 
 
 def more_follow(packet: bytes) -> bool:
-    """Say whether a message goes on after this packet: text and JSON by their count, pictures
+    """Return whether more packets of the message follow: text and JSON by their count, pictures
     until their checksum.
     """
     if packet[:1] in {bytes([Op.PICTURE]), bytes([Op.PICTURE_END])}:
@@ -97,8 +95,8 @@ def _identity(model: Model, side: Side | None) -> Identity:
 async def _serve(
     like: Firmware, facts: dict[Side, ArmFacts], glasses: MockGlasses, side: Side | None, link: Link
 ) -> None:
-    """Be one arm of one central until it is gone, or has been silent too long. Never raises for
-    what they do.
+    """Serve one central on one arm until it disconnects or is silent too long. Never raises for the
+    central's errors.
     """
     assert side is not None
     arm = PickyArm(side, link.max_packet, like, facts[side], glasses)
@@ -113,16 +111,16 @@ async def _serve(
 
 
 class ArmSession(Session):
-    """One central's visit to one arm."""
+    """One central's connection to one arm."""
 
     def tell(self, event: Event) -> bool:
-        """Queue an event; these glasses recognise no speech, and what they can do they never
-        say.
+        """Queue an event. These glasses do not recognise speech and do not report their
+        capabilities.
         """
         return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
-        """Tell a gesture when it is this arm's to notice."""
+        """Report a gesture if it belongs to this arm."""
         return (aimed or _HANDS.get(gesture, Side.RIGHT) is self._side) and super().gestured(
             gesture
         )
@@ -153,7 +151,7 @@ class ArmSession(Session):
         return Done()
 
     def _notify(self, what: ShowNotification) -> Reply:
-        """Lay it over the page for a while, as wide as it comes."""
+        """Show the notification over the page for a while, at its full width."""
         rows = (
             f"{what.app.name}: {what.title}" if what.title else what.app.name,
             what.subtitle,
@@ -175,7 +173,7 @@ class ArmSession(Session):
     # -------------------------------------------------------------- microphone
 
     def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
-        """Switch it; asked twice it goes on, its count begins anew (§14)."""
+        """Switch the microphone; if already on it continues, with the sequence restarted."""
         if self._listening is not None:
             self._listening[1].cancel()
             self._listening = None
@@ -202,10 +200,10 @@ class ArmSession(Session):
 
 
 def synthetic_lc3(index: int, *, talking: bool) -> tuple[bytes, ...]:
-    """Ten frames of the right size that no LC3 encoder made: there is none for every machine we run
-    on.
+    """Return ten frames with LC3's size but without LC3 audio, because no encoder is available
+    everywhere.
 
-    Each begins `SIM1` while the wearer talks, `SIM0` in silence, then its running number.
+    Each begins with `SIM1` while the wearer talks, `SIM0` in silence, then its sequence number.
     """
     head = b"SIM1" if talking else b"SIM0"
     frames = (index * LC3_FRAMES + at for at in range(LC3_FRAMES))

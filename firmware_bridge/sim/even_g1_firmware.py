@@ -1,7 +1,5 @@
-"""One arm's firmware around its codec: what it is now, and what this very firmware does not take.
-
-Knows packets before they are read; what they mean is the codec's, what they do the session's
-business.
+"""The firmware variant of one simulated arm: wraps the codec and refuses what this variant does not
+accept.
 """
 
 from typing import Final, Literal
@@ -20,19 +18,19 @@ _JSON_AT: Final[dict[int, tuple[int, int, int]]] = {
     Op.WHITELIST: (1, 2, 3),
     Op.NOTIFICATION: (2, 3, 4),
 }
-"""Where a packet of JSON has its message's count of packets, its own index, and its piece (§8)."""
+"""Where a JSON packet carries its message's packet count, its index, and its data."""
 
 
 class PickyArm:
-    """An `EvenG1Arm` that insists on what its firmware insists on; implements `Codec[bytes]`.
-    Used once.
+    """An `EvenG1Arm` that only accepts what its firmware variant accepts; implements
+    `Codec[bytes]`. Used once.
     """
 
     def __init__(
         self, side: Side, max_packet: int, like: Firmware, facts: ArmFacts, glasses: MockGlasses
     ) -> None:
         self.tired = False
-        """It heard nothing for so long (32 s, §13) that it hangs up."""
+        """Seconds of silence (32 s) after which it disconnects."""
         self._side = side
         self._like = like
         self._facts = facts
@@ -43,7 +41,7 @@ class PickyArm:
         self._json: dict[int, bytes] = {}
 
     def receive_packet(self, packet: bytes, now: float) -> None:
-        """Take one packet. Raises `RemoteViolation`."""
+        """Process one packet. Raises `RemoteViolation`."""
         self._know_thyself()
         if self._mute and packet != self._like.first:
             return
@@ -63,7 +61,7 @@ class PickyArm:
         self._facts.worn = self._glasses.worn
 
     def _json_of(self, packet: bytes) -> bytes:
-        """Give the whole text when this packet ends it, else nothing."""
+        """Return the whole JSON text if this packet ends it, else b""."""
         where = _JSON_AT.get(packet[0])
         if where is None or len(packet) < where[2]:
             return b""
@@ -73,7 +71,7 @@ class PickyArm:
         return b"".join(piece for _, piece in sorted(self._json.items())) if whole else b""
 
     def _look_at_clock(self, packet: bytes) -> None:
-        """Show what the dashboard's clock understood (§9 sub 01): which hours 01 means is a
+        """Show what the dashboard clock (command 06 01) understood: which hour format 01 means is a
         quirk.
         """
         if packet[0] == Op.DASHBOARD and len(packet) >= 21 and packet[4] == 1:
@@ -120,8 +118,8 @@ class PickyArm:
 
 
 def refusal(packet: bytes) -> bytes:
-    """CA in the form of the opcode's own answer: settings and the microphone repeat what was
-    asked.
+    """Return CA in the form of the opcode's own answer: settings and the microphone echo the
+    request.
     """
     match packet[0]:
         case Op.SETTINGS:

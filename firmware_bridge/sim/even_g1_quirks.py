@@ -1,8 +1,6 @@
-"""Which of the firmwares that the sources describe a simulated Even G1 is: every conflict of the
-fact sheet's §17, a switch.
+"""Firmware variants of the simulated Even G1: one switch for each conflict between the sources.
 
-Stock takes what any host says; a quirk makes it insist on one form and refuse the others, as that
-source has it.
+The stock variant accepts what any host sends; a quirk insists on one form and refuses the others.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,23 +11,23 @@ from firmware_bridge.codecs.even_g1_wire import STOCK, BatteryForm, Dialect, Op
 from firmware_bridge.sides import Side
 
 Objects = Callable[[bytes, Side, bytes], bool]
-"""(packet, the arm it came to, the whole JSON when this packet ends one) → is it refused?"""
+"""(packet, the arm it came to, the whole JSON if this packet ends one) → whether it is refused."""
 
 
 class QuirkError(ValueError):
-    """A quirk that does not exist, or not so; the message says what does."""
+    """An unknown quirk or value; the message lists the known ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to be: what is said differently, and what is not taken."""
+    """One variant: what is sent differently, and what is refused."""
 
     says: Mapping[str, Any] = field(default_factory=dict)
     objects: Objects = lambda _packet, _side, _text: False
 
 
 def _of(op: int, wrong: Callable[[bytes], bool]) -> Choice:
-    """Refuse packets of one opcode that are wrong."""
+    """Refuse packets of one opcode for which `wrong` is true."""
     return Choice(objects=lambda packet, _side, _text: packet[0] == op and wrong(packet))
 
 
@@ -118,13 +116,13 @@ QUIRKS: Final[Mapping[str, Mapping[str, Choice]]] = {
     "double-tap-sub": {"any": _ANY, "05": _double_tap(5), "04": _double_tap(4)},
     "serial-length": {"18": _ANY, "16": Choice({"serial_padded": False})},
 }
-"""Name → value → what it means; the first value is stock. The names are the catalogue's."""
+"""Name → value → its meaning; the first value is stock. The names are those of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Firmware:
-    """One firmware: how it speaks, what it insists on, and the packet without which it answers
-    nothing (or None).
+    """One firmware variant: its dialect, what it refuses, and the packet it requires before
+    answering anything (or None).
     """
 
     dialect: Dialect = STOCK
@@ -132,9 +130,7 @@ class Firmware:
     insists: tuple[Objects, ...] = ()
 
     def refuses(self, packet: bytes, side: Side, text: bytes) -> bool:
-        """Say whether it objects to a packet; one that is too short to tell it leaves to the
-        codec.
-        """
+        """Return whether it refuses a packet; packets that are too short are left to the codec."""
         try:
             return any(objects(packet, side, text) for objects in self.insists)
         except IndexError:
@@ -142,12 +138,12 @@ class Firmware:
 
 
 def firmware(words: Sequence[str]) -> Firmware:
-    """Read `NAME=VALUE` words, over stock. Raises `QuirkError`."""
+    """Parse `NAME=VALUE` words, on top of stock. Raises `QuirkError`."""
     chosen = {name: next(iter(values)) for name, values in QUIRKS.items()}
     for word in words:
         name, equals, value = word.partition("=")
         if name not in QUIRKS or not equals:
-            raise QuirkError(f"{word!r} is no quirk; known, with their values: {usage()}")
+            raise QuirkError(f"{word!r} is not a quirk; known, with their values: {usage()}")
         if value not in QUIRKS[name]:
             raise QuirkError(f"{name} is {value!r}; {', '.join(QUIRKS[name])} are known")
         chosen[name] = value
@@ -164,5 +160,5 @@ def firmware(words: Sequence[str]) -> Firmware:
 
 
 def usage() -> str:
-    """Every quirk with its values, stock first."""
+    """Return every quirk with its values, stock first."""
     return " · ".join(f"{name}={'|'.join(values)}" for name, values in QUIRKS.items())

@@ -1,8 +1,7 @@
-"""The words for what can go wrong with a mock: `drop:left@3s`, `lose-acks:5`, `mtu:23`, `away:10`.
-Pure: text in, faults out.
+"""Parses faults of simulated glasses: `drop:left@3s`, `lose-acks:5`, `mtu:23`, `away:10`.
 
-Knows the vocabulary of `glassd sim --fault`, of scripts and of the control channel; what a fault
-does is trouble.py's business.
+The same vocabulary serves `glassd sim --fault`, scripts and the control channel; injector.py
+applies the faults.
 """
 
 from collections.abc import Mapping
@@ -16,14 +15,12 @@ MAX_WORD: Final = 100
 
 
 class FaultError(ValueError):
-    """A word that is no fault; the message names the word, the problem and what is allowed."""
+    """An invalid fault; the message names the word, the problem and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong: with one side or (None) with all, now (None) or `at_s` seconds
-    from now.
-    """
+    """One fault: for one side or all (None), now (None) or `at_s` seconds from now."""
 
     kind: str
     value: float = 0
@@ -37,8 +34,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a word takes: a number of some unit within bounds, and whether one side of a pair
-    can be named.
+    """What a fault takes: a number with unit and bounds, and whether one side of a pair can be
+    named.
     """
 
     does: str
@@ -80,7 +77,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
 
 
 def usage() -> list[tuple[str, str]]:
-    """Every fault as (how it is written, what it does)."""
+    """Return every fault as (syntax, effect)."""
     return [
         (kind + (f":{k.number}" if k.number else "") + ("[:SIDE]" if k.sided else ""), k.does)
         for kind, k in _KINDS.items()
@@ -88,12 +85,12 @@ def usage() -> list[tuple[str, str]]:
 
 
 def is_fault(word: str) -> bool:
-    """Say whether a word is meant as a fault: its head is one of the kinds."""
+    """Return whether a word looks like a fault: it starts with one of the kinds."""
     return word.partition("@")[0].partition(":")[0] in _KINDS
 
 
 def parse_fault(word: str) -> Fault:
-    """Read `KIND[:NUMBER][:SIDE][@T]`. Raises `FaultError`."""
+    """Parse `KIND[:NUMBER][:SIDE][@T]`. Raises `FaultError`."""
     if len(word) > MAX_WORD:
         raise FaultError(f"{len(word)} characters are no fault")
     what, at, when = word.strip().partition("@")

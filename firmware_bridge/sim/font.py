@@ -1,8 +1,6 @@
-"""The fonts burnt into the mocks' firmware: Source Sans Pro Semibold in their sizes, one glyph at a
-time.
+"""The fonts of the simulated firmware: Source Sans Pro Semibold, drawn one glyph at a time.
 
-Knows no page and no lens. Like most display firmware it moves its pen by whole pixels and does no
-kerning.
+Like most display firmware it moves its pen by whole pixels, without kerning.
 """
 
 import unicodedata
@@ -17,25 +15,23 @@ from firmware_bridge.metrics import Box
 NAME: Final = "lens-22"
 PIXELS: Final = 22
 LINE_HEIGHT: Final = 27
-"""Ink of Latin letters, accents and descenders is 26 pixels high; one pixel keeps lines apart;
+"""Pixels per line: Latin letters with accents and descenders are 26 high; one more separates lines;
 5 lines need 135.
 """
 BASELINE: Final = 20
-"""From the top of a line to the foot of its letters: capitals with accents are 20 high."""
+"""Pixels from the top of a line to the baseline: capitals with accents are 20 high."""
 SIZES: Final = {NAME: PIXELS, "g1-21": 21}
-"""Font name → pixels. Both stand on the same lines: 5 of 27 pixels."""
+"""Font name → pixel size. Both use the same lines: 5 of 27 pixels."""
 _NOTDEF: Final = "\uffff"
 _BOX: Final = "\u25a1"
-"""White square: this firmware draws its box for missing glyphs, so that a text can say
-"something was here".
-"""
+"""White square: the box drawn for missing glyphs, so that a missing character is visible."""
 _CELL: Final = (64, 64)
 _ORIGIN: Final = (16, 40)
-"""Where the pen stands in a cell; every glyph of the font fits around it."""
+"""Pen position in a cell; every glyph of the font fits around it."""
 
 
 class LensFont:
-    """Glyph boxes and glyph pictures."""
+    """Boxes and pictures of glyphs."""
 
     def __init__(self, pixels: int = PIXELS) -> None:
         # The basic layout engine, so that no shaping library of the machine changes a pixel.
@@ -47,8 +43,8 @@ class LensFont:
         """The box drawn for what the font lacks."""
 
     def box(self, ch: str) -> Box | None:
-        """Measure a glyph; None when the font has none (combining marks and invisible
-        characters included).
+        """Measure a glyph; None if the font has none (also for combining and invisible
+        characters).
         """
         if ch == _BOX:
             return self.missing
@@ -61,8 +57,8 @@ class LensFont:
         return self._measure(ch)
 
     def draw(self, image: Image.Image, text: str, x: int, baseline: int, *, aliased: bool) -> None:
-        """Draw a line from pixel column `x`; nothing of it lies left of `x`. `aliased` for
-        lenses of one bit.
+        """Draw a line from pixel column `x`; nothing of it lies left of `x`. `aliased` for one-bit
+        lenses.
         """
         pen = x - self._extent(text)[0]
         for ch in text:
@@ -72,7 +68,7 @@ class LensFont:
             pen += (box or self.missing).advance
 
     def width(self, text: str) -> int:
-        """Columns the ink and the advances of a line cover."""
+        """Return the columns that the ink and advances of a line cover."""
         first, end = self._extent(text)
         return end - first
 

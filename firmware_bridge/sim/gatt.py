@@ -1,8 +1,4 @@
-"""The mock's Bluetooth side: a GATT server with info, rx and tx on a bumble host stack, advertising
-by its name.
-
-Knows UUIDs, MTU and subscriptions; what the packets mean is the glasses' business.
-"""
+"""The simulator's GATT server with info, rx and tx on a bumble host stack, and its advertising."""
 
 import asyncio
 import logging
@@ -24,13 +20,13 @@ from firmware_bridge.sim.trouble import Trouble
 log = logging.getLogger(__name__)
 
 ADVERTISING_MS: Final = 25
-"""Fast advertising (20 to 30 ms) is what Apple's and Android's guides ask of accessories that
-want to be found at once.
+"""Fast advertising (20 to 30 ms), as Apple's and Android's guidelines recommend for quick
+discovery.
 """
 UNASSIGNED_MAKER: Final = 0xFFFF
-"""The company number for whoever has none (Bluetooth Assigned Numbers)."""
+"""Company identifier for devices without one (Bluetooth Assigned Numbers)."""
 HCI_S: Final = 1.0
-"""A controller answers a command in milliseconds."""
+"""Seconds for a controller's answer, which normally takes milliseconds."""
 _PROPERTY = gatt.Characteristic.Properties
 _PERMISSION = att.Attribute.Permissions
 
@@ -39,9 +35,7 @@ Serve = Callable[[Link], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How one radio of the glasses is known: its address, its name, and what it advertises (31
-    bytes each).
-    """
+    """Address, name and advertising data of one radio (31 bytes each)."""
 
     address: str
     name: str
@@ -50,11 +44,11 @@ class Identity:
 
 
 class GattServer:
-    """Advertise, take one central, serve it until it is gone, advertise again; `run()` does that
-    for ever.
+    """Advertises, serves one central until it disconnects, and advertises again; `run()` repeats
+    this until cancelled.
 
-    `lose` takes every link away as distance would (None on hardware: then it is hung up politely);
-    `more_follow` says whether a packet is part of a message that goes on.
+    `lose` drops every link as distance would (None on hardware: it disconnects instead).
+    `more_follow` returns whether more packets of a message follow.
     """
 
     def __init__(
@@ -115,8 +109,8 @@ class GattServer:
         return [gatt.Characteristic(where.info, _PROPERTY.READ, _PERMISSION.READABLE, read), rx]
 
     def _guard_subscriptions(self) -> None:
-        """Let only those subscribe who may write; bumble makes the descriptor itself, without
-        asking.
+        """Allow only centrals that may write to subscribe; bumble creates that descriptor itself,
+        unprotected.
         """
         server = self._device.gatt_server
         descriptor: Any = next(
@@ -134,7 +128,7 @@ class GattServer:
         descriptor.value = att.AttributeValueV2(subscribe.read, write=guarded)
 
     async def run(self, serve: Serve, tell: Callable[[dict[str, Any]], None]) -> None:
-        """Be a peripheral until cancelled. `serve` is called once for each subscription."""
+        """Act as peripheral until cancelled. `serve` is called once per subscription."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._part())
             await _whole(self._device.power_on())
@@ -151,7 +145,7 @@ class GattServer:
                 tell({"event": "disconnected", "peer": peer})
 
     async def _meet(self) -> Connection:
-        """Advertise, unless out of range, until somebody connects."""
+        """Advertise, unless out of range, until a central connects."""
         while True:
             await self._near.wait()
             await _whole(self._device.start_advertising(own_address_type=hci.OwnAddressType.RANDOM))
@@ -164,7 +158,7 @@ class GattServer:
             await _whole(self._device.stop_advertising())
 
     async def _part(self) -> None:
-        """Hang up, on hardware, where a link cannot just be lost."""
+        """Disconnect, on hardware, where a link cannot simply be dropped."""
         while True:
             connection = await self._partings.get()
             with suppress(core.BaseBumbleError, hci.HCI_Error):  # it was gone already
@@ -173,7 +167,7 @@ class GattServer:
     # -------------------------------------------------------------- what can happen to a radio
 
     def drop(self) -> bool:
-        """Lose the link as if the wearer had walked off. False when there was none."""
+        """Drop the link as if the wearer had walked away. False if there was none."""
         if self._lose is not None:
             return self._lose()
         links = list(self._device.connections.values())
@@ -182,7 +176,7 @@ class GattServer:
         return bool(links)
 
     def leave(self) -> bool:
-        """Lose the link and advertise no more. False when there was no link."""
+        """Drop the link and stop advertising. False if there was no link."""
         self._near.clear()
         self._news.set()
         return self.drop()
@@ -192,14 +186,14 @@ class GattServer:
         self._near.set()
 
     def offer_mtu(self, mtu: int) -> None:
-        """Bytes of the ATT MTU, from the next connection on."""
+        """Offer this ATT MTU (bytes) from the next connection on."""
         self._device.gatt_server.max_mtu = mtu
 
     def _on_connection(self, connection: Connection) -> None:
         connection.on("disconnection", lambda _reason: self._on_disconnection())
         self._connections.put_nowait(connection)
         self._news.set()
-        if not self._near.is_set():  # it came in the very moment we left
+        if not self._near.is_set():  # connected in the moment we went out of range
             asyncio.get_running_loop().call_soon(self.drop)
 
     def _on_disconnection(self) -> None:
@@ -232,8 +226,8 @@ class GattServer:
 
 
 def _no_reading(_connection: Connection) -> bytes:
-    """Refuse: bumble 0.0.236 checks permissions of plain values only, and leaves the asker
-    without an answer.
+    """Refuse a read: bumble 0.0.236 checks permissions only for static values and would
+    not answer.
     """
     raise att.ATT_Error(error_code=att.ErrorCode.READ_NOT_PERMITTED)
 
@@ -243,8 +237,8 @@ def _no_writing(_connection: Connection, _value: bytes) -> None:
 
 
 async def _whole(conversation: Awaitable[None]) -> None:
-    """Await HCI commands without ever cutting one in half: bumble loses count of its answers, and
-    on Python 3.11 its `wait_for` can swallow the cancellation.
+    """Await HCI commands without cancelling one half-way: bumble would lose track of its answers,
+    and on Python 3.11 its `wait_for` can swallow the cancellation.
     """
     talking = asyncio.ensure_future(conversation)
     try:
@@ -255,13 +249,13 @@ async def _whole(conversation: Awaitable[None]) -> None:
 
 
 def by_service(name: str, address: str, service: str) -> Identity:
-    """Be recognised by a service; the name is cut to what room is left."""
+    """Return an identity recognised by its service; the name is cut to the remaining room."""
     return Identity(address, name, advertisement(name, service))
 
 
 def by_name(name: str, address: str, *, serial: str) -> Identity:
-    """Be recognised by a long name; the serial number comes with the scan response, as maker's
-    data.
+    """Return an identity recognised by a long name; the serial number is manufacturer data in the
+    scan response.
     """
     advertised = AdvertisingData(
         [(AdvertisingData.FLAGS, b"\x06"), (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode())]
@@ -272,8 +266,8 @@ def by_name(name: str, address: str, *, serial: str) -> Identity:
 
 
 def advertisement(name: str, service: str) -> bytes:
-    """Build the 31 bytes of a legacy advertisement: flags, the service, and as much of the name
-    as fits (8 bytes).
+    """Return the 31 bytes of a legacy advertisement: flags, service, and as much of the name as
+    fits (8 bytes).
     """
     structures = [
         (AdvertisingData.FLAGS, bytes([0x06])),

@@ -1,6 +1,6 @@
-"""One pair of mock glasses: what they are, show, play and notice. Outlives its connections.
+"""One pair of simulated glasses: its state, lens, speaker and wearer. Outlives its connections.
 
-Knows messages and pixels; how a central talks to it is its session's business (peripheral.py).
+The conversation with a central is in peripheral.py.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,29 +34,28 @@ from firmware_bridge.sim.trouble import Trouble
 
 FIRMWARE: Final = "1.0.0"
 MAX_CANVAS: Final = 4096
-"""Pixels a side: positions on the wire end there."""
+"""Maximum canvas size in pixels: wire positions end there."""
 LIMITS: Final[Mapping[str, int]] = {"window": 32, "message": 65536, "tiles": 65536}
 
 
 class Visit(Protocol):
-    """A central that is here now."""
+    """The connection of a central."""
 
     def tell(self, event: Event) -> bool:
-        """Queue an event for it. False when it takes no more."""
+        """Queue an event for it. False if its queue is full."""
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
-        """Let a gesture answer its question, or tell it. `aimed`: at this side of a pair, not just
+        """Let a gesture answer its prompt, or report it. `aimed`: at this side of a pair, not just
         anywhere.
 
-        False when this side notices nothing of it.
+        False if this side does not report it.
         """
 
 
 class MockGlasses:
-    """One pair of glasses. Outlives its connections; `tell` hears everything that happens to it.
+    """One pair of glasses. `tell` receives everything that happens to it.
 
-    `sides` are its radios, each with a lens and a battery of its own: (None,) for glasses that are
-    one.
+    `sides`: its radios, each with its own lens and battery; (None,) for glasses with one radio.
     """
 
     def __init__(
@@ -81,11 +80,9 @@ class MockGlasses:
         self.microphone = Microphone()
         self.worn = True
         self.settings: dict[str, Any] = {}
-        """What a central has set: brightness, silent mode …"""
+        """Settings a central has made: brightness, silent mode …"""
         self.touched: Callable[[Gesture], bool] = lambda _gesture: False
-        """Takes a gesture that is not for the visitor: an answer to a question of the glasses
-        themselves.
-        """
+        """Handles gestures that answer a question of the glasses themselves, not of the central."""
         self._visits: dict[Side | None, Visit] = {}
 
     @property
@@ -99,11 +96,11 @@ class MockGlasses:
 
     @property
     def battery(self) -> int:
-        """Percent; of a pair the side that is lower."""
+        """Percent; for a pair, the lower of both sides."""
         return min(self.batteries.values())
 
     def by_side(self) -> dict[str, dict[str, Any]]:
-        """Tell of every radio of a pair who is there, and its battery."""
+        """Return connection and battery of each side of a pair."""
         return {
             str(at): {"connected": at in self._visits, "battery": self.batteries[at]}
             for at in self.sides
@@ -114,8 +111,8 @@ class MockGlasses:
         return GlassesInfo(self.model.key, FIRMWARE, serial, dict(self.capabilities), dict(LIMITS))
 
     def info_bytes(self) -> bytes:
-        """Value of the info characteristic; when the whole record is over what an attribute
-        holds, only its flags.
+        """Return the value of the info characteristic; only its flags if the whole record exceeds
+        an attribute.
         """
         info = self.info()
         try:
@@ -127,12 +124,12 @@ class MockGlasses:
             return encode_info(replace(info, capabilities=flags))
 
     def begin(self, visit: Visit, side: Side | None = None) -> None:
-        """A central is here."""
+        """A central connected."""
         self._visits[side] = visit
 
     def end(self, side: Side | None = None) -> None:
-        """Nobody is there any more: stop the sound, take the question away; the page stays, as
-        on real glasses.
+        """The central disconnected: stop the sound, remove the prompt; the page stays, as on real
+        glasses.
         """
         self._visits.pop(side, None)
         heard = self.speaker.interrupt()
@@ -143,8 +140,8 @@ class MockGlasses:
     # -------------------------------------------------------------- what the wearer does
 
     def gesture(self, gesture: Gesture, *, side: Side | None = None) -> bool:
-        """Tap, press, nod; on a pair at one side, or where it is usually done. False when
-        nobody noticed.
+        """Tap, press or nod, on a pair at one side or at the usual one. False if nothing reported
+        it.
         """
         if self.touched(gesture):
             return True
@@ -153,7 +150,7 @@ class MockGlasses:
         return sum(visit.gestured(gesture) for visit in self._visits.values()) > 0
 
     def say(self, text: str) -> bool:
-        """Speak: heard by the microphone when it is open, and recognised on the glasses."""
+        """Speak: picked up by the open microphone, and recognised on the glasses."""
         self.microphone.say(text)
         return self._send(Transcript(text))
 
@@ -168,15 +165,13 @@ class MockGlasses:
         return self._send(WornChanged(worn))
 
     def hide(self, by: Hiding, *, hidden: bool) -> bool:
-        """Hide the page as the wearer does at the glasses, by silent mode or the dashboard, or
-        show it again.
+        """Hide or show the page as the wearer does on the glasses, by silent mode or the
+        dashboard.
         """
         return self._send(HidingChanged(by, hidden))
 
     def set_capabilities(self, changes: Mapping[str, Scalar | None]) -> bool:
-        """Change what the glasses can do, as new firmware would; None forgets a key. Raises
-        ValueError.
-        """
+        """Change the capabilities, as new firmware would; None removes a key. Raises ValueError."""
         wanted = {
             key: value
             for key, value in {**self.capabilities, **changes}.items()
@@ -196,8 +191,8 @@ class MockGlasses:
     # -------------------------------------------------------------- what can be seen and heard
 
     def shown(self) -> dict[str, Any]:
-        """Describe the lens; the PNG is written first. Of a pair both, led by the side that is
-        connected.
+        """Return what the lens shows, after writing the PNG. For a pair both, the connected side
+        first.
         """
         if not self.capabilities.get("display"):
             return {
@@ -233,8 +228,8 @@ class MockGlasses:
         }
 
     def notice(self, lines: Sequence[str], event: Mapping[str, Any]) -> None:
-        """Lay words of the glasses' own over the page (none: take them away), and tell what
-        happened.
+        """Show text of the glasses themselves over the page (none: remove it), and report the
+        event.
         """
         for lens in self.lenses.values():
             if lines:
@@ -250,7 +245,7 @@ class MockGlasses:
 
 
 def describe(heard: Heard | None) -> dict[str, Any]:
-    """One played stream as JSON; zeros when nothing was ever played."""
+    """Return one played stream as JSON; zeros if nothing was played yet."""
     if heard is None:
         return {"seconds": 0.0, "samples": 0, "wav": None}
     return {

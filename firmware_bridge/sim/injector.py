@@ -1,7 +1,6 @@
-"""Does faults to one mock: at once, or when their moment has come; all of them below the glasses'
-own logic.
+"""Applies faults to simulated glasses, at once or at their time.
 
-Knows what each fault does to which radio; how faults are written is faults.py's business.
+Faults are applied below the glasses' own logic, at the radio or its link.
 """
 
 import asyncio
@@ -19,27 +18,27 @@ from firmware_bridge.sim.glasses import MockGlasses
 log = logging.getLogger(__name__)
 
 MAX_WAITING: Final = 32_768
-"""Faults whose moment has not come: more than a whole script's steps, each for two arms."""
+"""Maximum number of pending faults: more than a whole script has, for two arms."""
 
 
 class Station(Protocol):
-    """One radio of the glasses, as far as faults reach into it."""
+    """The parts of one radio that faults use."""
 
     def drop(self) -> bool:
-        """Lose the link. False when there was none."""
+        """Drop the link. False if there was none."""
 
     def leave(self) -> bool:
-        """Lose the link and fall silent."""
+        """Drop the link and stop advertising."""
 
     def come_back(self) -> None:
-        """Be heard again."""
+        """Advertise again."""
 
     def offer_mtu(self, mtu: int) -> None:
-        """From the next connection on."""
+        """Offer this ATT MTU from the next connection on."""
 
 
 class Guard(Protocol):
-    """The security manager of one radio, as far as faults reach into it."""
+    """The parts of one radio's security manager that faults use."""
 
     def refuse(self) -> None:
         """Refuse to pair from now on."""
@@ -49,7 +48,7 @@ class Guard(Protocol):
 
 
 class Injector:
-    """Does faults to one pair of mock glasses: at once, or when their moment has come."""
+    """Applies faults to one pair of simulated glasses, at once or at their time."""
 
     def __init__(
         self,
@@ -65,12 +64,12 @@ class Injector:
         self._news = asyncio.Event()
 
     def check(self, fault: Fault) -> None:
-        """Raise `FaultError` for a fault that these glasses cannot have."""
+        """Raise `FaultError` for a fault these glasses cannot have."""
         if fault.side is not None and fault.side not in self._stations:
             raise FaultError(f"{fault}: {self._glasses.model.key} is one radio; leave the side out")
 
     async def inject(self, fault: Fault) -> bool:
-        """Do it, or remember it for its moment. False when there was no link to lose. Raises
+        """Apply a fault, or schedule it. False if there was no link to drop. Raises
         `FaultError`.
         """
         self.check(fault)
@@ -80,7 +79,7 @@ class Injector:
         return True
 
     async def run(self) -> None:
-        """Do what was put off, until cancelled."""
+        """Apply scheduled faults, until cancelled."""
         while True:
             self._news.clear()
             with suppress(TimeoutError):
@@ -90,7 +89,7 @@ class Injector:
                 try:
                     await heapq.heappop(self._later)[2]()
                 except FaultError as full:
-                    log.warning("a fault was left out: %s", full)
+                    log.warning("fault skipped: %s", full)
 
     def _patience(self) -> float | None:
         if not self._later:
@@ -104,7 +103,7 @@ class Injector:
         heapq.heappush(self._later, (self._glasses.time.now() + seconds, self._count, deed))
         self._news.set()
 
-    # -------------------------------------------------------------- deeds
+    # -------------------------------------------------------------- the faults
 
     async def _do(self, fault: Fault) -> bool:
         log.info("fault: %s", fault)
@@ -162,7 +161,7 @@ class Injector:
 
 
 _DEEDS: Final[Mapping[str, Callable[[Injector, Side | None, float], bool]]] = {
-    "drop": Injector._drop,  # noqa: SLF001 - the table of this class's own deeds
+    "drop": Injector._drop,  # noqa: SLF001 - a table of this class's own methods
     "mtu": Injector._mtu,  # noqa: SLF001
     "away": Injector._away,  # noqa: SLF001
     "cut": Injector._cut,  # noqa: SLF001

@@ -1,8 +1,4 @@
-"""One mock in this process: glasses, their radio, and a task that runs them; for radio `inproc`,
-tests and demos.
-
-Knows how to start and stop a mock; what it shows and plays is on `glasses`.
-"""
+"""Runs simulated glasses in this process, for the radio `inproc`, tests and demos."""
 
 import asyncio
 import tempfile
@@ -27,14 +23,14 @@ from firmware_bridge.sim.time import SimTime
 from firmware_bridge.transports.bumble_keys import KeyFile
 
 KEYS: Final = "glasses-keys.json"
-"""The mock's bonds, in its directory: glasses that are switched off and on remember them."""
+"""File with the bonds of the simulated glasses, so that they survive a restart."""
 
 Tell = Callable[[dict[str, Any]], None]
 
 
 class Mock:
-    """One mock on its radios. `run()` is its life; `start` and `close` do that in the
-    background.
+    """One pair of simulated glasses on its radios. `run()` runs it; `start` and `close` do so in
+    the background.
     """
 
     def __init__(
@@ -81,7 +77,7 @@ class Mock:
 
     @property
     def address(self) -> str:
-        """Where it is heard; of a pair the first side."""
+        """Address; of a pair that of the first side."""
         return next(iter(self.identities.values())).address
 
     @property
@@ -104,19 +100,19 @@ class Mock:
         return sum(security.gesture(gesture) for security in self.securities.values()) > 0
 
     async def run(self) -> None:
-        """Be a peripheral until cancelled."""
-        # a dark lens is a picture too, and the PNG writer is loaded before a page is timed
+        """Act as peripheral until cancelled."""
+        # writes the empty lens, and loads the PNG writer before a page is timed
         self.glasses.shown()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.injector.run())
             for side, server in self.servers.items():
                 tasks.create_task(
                     server.run(
-                        partial(self._kit.serve, self.glasses, side), partial(self._told, side)
+                        partial(self._kit.serve, self.glasses, side), partial(self._report, side)
                     )
                 )
 
-    def _told(self, side: Side | None, event: dict[str, Any]) -> None:
+    def _report(self, side: Side | None, event: dict[str, Any]) -> None:
         self._tell(event if side is None else {**event, "side": side})
 
     def start(self, *, temporary: "tempfile.TemporaryDirectory[str] | None" = None) -> None:
@@ -124,7 +120,7 @@ class Mock:
         self._temporary = temporary
 
     async def close(self) -> None:
-        """Switch the glasses off: they vanish from the air. Idempotent."""
+        """Switch the glasses off: they stop advertising. Idempotent."""
         running, self._running = self._running, None
         if running is not None:
             running.cancel()
@@ -146,10 +142,10 @@ async def start_mock(
     quirks: Sequence[str] = (),
     pairing: str | None = None,
 ) -> Mock:
-    """Start a mock on `air` in this process; `close()` it. With radio `tcp:127.0.0.1:0`,
-    `mount.radio` names the port.
+    """Start simulated glasses on `air` in this process; the caller must `close()` them.
 
-    Raises `UnknownModel`, `QuirkError` and `RadioError`.
+    With radio `tcp:127.0.0.1:0`, `mount.radio` has the port. Raises `UnknownModel`, `QuirkError`
+    and `RadioError`.
     """
     entry, kit = model_of(model), kit_of(model, quirks)
     mount = Mount(radio, air, radios=len(kit.sides))

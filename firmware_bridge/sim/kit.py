@@ -1,7 +1,6 @@
-"""What the mock of a family is made of: its radios, what each advertises, who serves a central, how
-its messages are cut.
+"""The parts a family's simulator is made of: radios, advertisements, session, message boundaries.
 
-Knows no family; those are listed in kits.py.
+The families are listed in kits.py.
 """
 
 import zlib
@@ -19,8 +18,8 @@ Serve = Callable[[MockGlasses, Side | None, Link], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """One family's parts. `sides` is (None,) for glasses that are one radio; `latency_s` is
-    what every answer takes.
+    """The parts of one family. `sides` is (None,) for glasses with one radio; `latency_s`: seconds
+    every answer takes.
     """
 
     sides: tuple[Side | None, ...]
@@ -32,7 +31,7 @@ class Kit:
 
 
 def address_of(key: str) -> str:
-    """Give a static random address, always the same for the same model."""
+    """Return a static random address, always the same for the same model."""
     return "F0:5A:" + ":".join(
         f"{byte:02X}" for byte in zlib.crc32(key.encode()).to_bytes(4, "big")
     )

@@ -1,8 +1,6 @@
-"""What mocks of a family are made of: how many radios, what each advertises, who serves a central,
-how messages are cut.
+"""The families that can be simulated, and the parts of each.
 
-The one place that names families; registration is spelled out here. Knows nothing of radios that
-are open.
+New families are registered here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +15,14 @@ from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.kit import Kit, address_of
 
 HOBBY_NAME: Final = "HOBBY"
-"""What a mock of the generic entry advertises, which has no name of its own."""
+"""Advertised name of the generic entry, which has none of its own."""
 SIMULATED: Final = "sim:"
-"""`sim:KEY` is a simulated real family, KEY its key in the catalogue."""
+"""`sim:KEY` is a simulated real family; KEY is its key in the catalogue."""
 
 
 def model_of(word: str) -> Model:
-    """Give the catalogue entry of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which
-    names those that can be simulated.
+    """Return the model of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which lists those
+    that can be simulated.
     """
     try:
         return find(word.removeprefix(SIMULATED))
@@ -36,7 +34,7 @@ def model_of(word: str) -> Model:
 
 
 def kit_of(word: str, quirks: Sequence[str] = ()) -> Kit:
-    """Give the parts of a model's mock. Raises `QuirkError`."""
+    """Return the parts of a model's simulator. Raises `QuirkError`."""
     make = _KITS.get(word.removeprefix(SIMULATED))
     if make is not None:
         return make(quirks)

@@ -1,7 +1,4 @@
-"""The mock's display: a framebuffer drawn from messages that came over the air.
-
-Knows pixels and the firmware's font; has never heard of radios, codecs or the daemon.
-"""
+"""The simulated display: a framebuffer drawn from the messages received over the air."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -18,15 +15,13 @@ TERMINAL_COLUMNS: Final = 100
 _BRAILLE_BITS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Dots of a braille cell by row and column (Unicode 15, chapter 21)."""
 _LIT_SHARE: Final = 0.3
-"""A dot that stands for several pixels is lit when this share of them is: strokes stay, specks
-go.
-"""
+"""Share of its pixels that must be lit for a braille dot: strokes stay, specks vanish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What one command did: pixels lit on the lens now, and lines or tiles that did not wholly
-    fit.
+    """Effect of one command: pixels lit on the lens now, and lines or tiles that did not fit
+    completely.
     """
 
     lit: int
@@ -34,9 +29,9 @@ class Drawn:
 
 
 class Lens:
-    """One display. `scene`, `page` and `lines` are what was decoded; `image` is what was drawn.
+    """One display. `scene`, `page` and `lines` are as decoded; `image` is as drawn.
 
-    Text keeps `margin` pixels away from either edge; pictures do not.
+    Text keeps `margin` pixels away from both edges; pictures do not.
     """
 
     def __init__(
@@ -64,7 +59,7 @@ class Lens:
         return Drawn(self.lit, clipped)
 
     def update(self, change: UpdatePage) -> Drawn | None:
-        """Change rows and tiles of the page that is there; None when another (or none) is."""
+        """Change rows and tiles of the current page; None if another page (or none) is shown."""
         if (change.scene, change.page) != (self.scene, self.page):
             return None
         rows = {line.row for line in change.lines}
@@ -77,13 +72,13 @@ class Lens:
         return Drawn(self.lit, clipped)
 
     def clear(self) -> Drawn:
-        """Make it dark."""
+        """Clear the display."""
         self._image = Image.new("L", (self.width, self.height))
         self.scene, self.page, self.pages, self._lines = None, 0, 0, ()
         return Drawn(0)
 
     def ask(self, lines: tuple[TextLine, ...]) -> Drawn:
-        """Lay a question over the page; `answered` takes it away."""
+        """Show a question over the page; `answered` removes it."""
         image = Image.new("L", (self.width, self.height))
         clipped = self._put_lines(image, lines)
         self._over = (image, lines)
@@ -104,15 +99,15 @@ class Lens:
 
     @property
     def lines(self) -> tuple[TextLine, ...]:
-        """The lines on the lens, top down and left to right, exactly as they were decoded."""
+        """The lines on the lens, top down and left to right, exactly as decoded."""
         shown = self._lines if self._over is None else self._over[1]
         return tuple(
             sorted((line for line in shown if line.text), key=lambda line: (line.row, line.x))
         )
 
     def text(self) -> list[str]:
-        """One string a row, down to the last row in use; pieces side by side are joined by two
-        spaces.
+        """One string per row, down to the last used row; pieces in a row are joined by
+        two spaces.
         """
         rows: dict[int, list[str]] = {}
         for line in self.lines:
@@ -120,7 +115,7 @@ class Lens:
         return ["  ".join(rows.get(row, ())) for row in range(max(rows, default=-1) + 1)]
 
     def png(self, path: Path, *, scale: int = 1) -> Path:
-        """Write the framebuffer; whoever looks sees a whole file or the one before."""
+        """Write the framebuffer atomically: readers see the previous or the new file."""
         picture = (
             self.image if self.bpp > 1 else self.image.point(lambda v: 255 if v else 0, mode="1")
         )
@@ -134,7 +129,7 @@ class Lens:
         return path
 
     def braille(self, columns: int = TERMINAL_COLUMNS) -> list[str]:
-        """The picture in braille dots, at most `columns` wide: 2 × 4 dots a character."""
+        """Return the picture in braille dots, at most `columns` wide: 2 × 4 dots a character."""
         step = max(1, -(-self.width // (2 * columns)))
         size = (-(-self.width // step), -(-self.height // step))
         shares = self.image.point(lambda v: 255 if v else 0).resize(size, Image.Resampling.BOX)
@@ -142,7 +137,7 @@ class Lens:
         return [_braille_row(lit, top) for top in range(0, size[1], 4)]
 
     def framed(self) -> list[str]:
-        """The decoded text in a frame, for a terminal without braille."""
+        """Return the decoded text in a frame, for terminals without braille."""
         rows = self.text()
         rows += [""] * (self.rows - len(rows))
         width = max([48, *map(len, rows)])
@@ -156,7 +151,7 @@ class Lens:
 
     @property
     def lit(self) -> int:
-        """Pixels lit now."""
+        """Number of lit pixels."""
         return self.width * self.height - self.image.histogram()[0]
 
     def _put_lines(self, image: Image.Image, lines: Iterable[TextLine]) -> int:
@@ -184,7 +179,7 @@ class Lens:
 
 
 def unpack(tile: Tile) -> bytes:
-    """One byte per pixel, row by row: the level of each."""
+    """Return one byte per pixel, row by row: its level."""
     stride = (tile.width * tile.bpp + 7) // 8
     per_byte = 8 // tile.bpp
     mask = (1 << tile.bpp) - 1

@@ -1,7 +1,7 @@
-"""The mock as a program: glasses on a radio, a scripted wearer, a control channel, until it is told
-to stop.
+"""The simulator as a program: glasses on a radio, a scripted wearer, a control channel, until
+stopped.
 
-Knows how its parts are put together; prints nothing itself (`announce` is handed in).
+Prints nothing itself; the caller passes `announce`.
 """
 
 import asyncio
@@ -40,13 +40,13 @@ async def run_sim(
     watch: Announce | None = None,
     speed: float = 1.0,
 ) -> None:
-    """Run mock glasses until SIGTERM, `quit`, or cancellation. PNG and WAV go to `out_dir` (None: a
-    new temporary one).
+    """Run simulated glasses until SIGTERM, `quit`, or cancellation. PNG and WAV files go to
+    `out_dir` (None: a new temporary one).
 
-    `announce` is called once, when the glasses are on the air: `{"event": "ready", model, address,
-    radio, control, out_dir, mtu}`, with the addresses really bound (of a pair also `sides`); what
-    happens then is told to `watch`, and by the control channel. Raises `RadioError`, `ValueError`
-    (model, MTU, faults, quirks, pairing, script, control address) and OSError before that.
+    `announce` is called once, when the glasses advertise: `{"event": "ready", model, address,
+    radio, control, out_dir, mtu}`, with the addresses really bound (for a pair also `sides`); later
+    events go to `watch` and the control channel. Raises `RadioError`, `ValueError` (model, MTU,
+    faults, quirks, pairing, script, control address) and OSError before that.
     """
     if mtu is not None and not MIN_MTU <= mtu <= MAX_MTU:
         raise ValueError(f"mtu {mtu}; {MIN_MTU} to {MAX_MTU} are allowed")
@@ -88,7 +88,7 @@ async def run_sim(
 
 
 def _check(mock: Mock, faults: list[Fault], steps: list[Step]) -> None:
-    """Refuse what these glasses cannot have, before anything happens. Raises `FaultError`."""
+    """Check that these glasses can have the faults, before anything starts. Raises `FaultError`."""
     for fault in [*faults, *(step.fault for step in steps if step.fault is not None)]:
         mock.injector.check(fault)
 
@@ -146,7 +146,7 @@ async def _stop_on_sigterm(leave: asyncio.Event) -> AsyncIterator[None]:
     loop = asyncio.get_running_loop()
     try:
         loop.add_signal_handler(signal.SIGTERM, leave.set)
-    except (RuntimeError, ValueError):  # not the main thread: who runs us there stops us there
+    except (RuntimeError, ValueError):  # not the main thread: its caller handles signals
         yield
         return
     try:

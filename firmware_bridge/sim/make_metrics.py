@@ -1,7 +1,6 @@
-"""Generates the metrics tables of the mocks' fonts: `python -m firmware_bridge.sim.make_metrics
-[--check]`.
+"""Generates the metrics tables of the simulator's fonts.
 
-Knows the fonts and the tables' form; what text is laid out with it is not its business.
+Usage: `python -m firmware_bridge.sim.make_metrics [--check]`.
 """
 
 import argparse
@@ -26,7 +25,7 @@ _RANGES: Final = (
 
 
 def table(name: str = NAME) -> dict[str, Any]:
-    """Measure every glyph the font has; glyphs of the same box share a row."""
+    """Measure every glyph of the font; glyphs with the same box share a row."""
     font = LensFont(SIZES[name])
     rows: dict[metrics.Box, str] = {}
     for ch in map(chr, chain(*_RANGES)):
@@ -47,7 +46,7 @@ def table(name: str = NAME) -> dict[str, Any]:
 
 
 def text(name: str = NAME) -> str:
-    """Render the table as it is committed: one row a line."""
+    """Render the table as committed: one row per line."""
     content = table(name)
     rows = ",\n".join("  " + json.dumps(row, ensure_ascii=True) for row in content.pop("glyphs"))
     head = ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in content.items())

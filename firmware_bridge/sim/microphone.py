@@ -1,7 +1,6 @@
-"""The mock's voice pick-up: what the simulated wearer says, as 16 kHz PCM in real time.
+"""The simulated microphone: what the wearer says, as 16 kHz PCM in real time.
 
-Knows no words: speech is a tone per word, enough to tell talking from silence and one word from the
-next.
+Speech is one tone per word, enough to tell speech from silence and one word from the next.
 """
 
 import math
@@ -14,25 +13,25 @@ CHUNK_MS: Final = 40
 CHUNK_SAMPLES: Final = RATE * CHUNK_MS // 1000
 MAX_QUEUED_WORDS: Final = 512
 _WORD_CHUNKS: Final = 5
-"""A word lasts 200 ms, with one chunk of silence behind it: about 250 words a minute."""
+"""Chunks per word: 200 ms, followed by one chunk of silence, about 250 words a minute."""
 WORD_S: Final = _WORD_CHUNKS * CHUNK_MS / 1000
 _LOUD: Final = 8000
 
 
 class Microphone:
-    """Gives one chunk after another: a queued word, else silence."""
+    """Produces one chunk after another: a queued word, else silence."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
         self._heard_s = 0.0
 
     def say(self, text: str) -> None:
-        """Queue a sentence; words over the bound are not heard."""
+        """Queue a sentence; words beyond the limit are dropped."""
         self._words = (self._words + text.split())[:MAX_QUEUED_WORDS]
 
     def talks(self, seconds: float) -> bool:
-        """Hear the next stretch of time without its sound: is the wearer talking? A word takes
-        0.2 s.
+        """Consume a stretch of time without its sound; return whether the wearer talks in it. A
+        word takes 0.2 s.
         """
         talking = bool(self._words)
         self._heard_s = self._heard_s + seconds if talking else 0.0
@@ -42,7 +41,7 @@ class Microphone:
         return talking
 
     def chunks(self) -> Iterator[bytes]:
-        """PCM16 little-endian mono, `CHUNK_MS` each, without end."""
+        """Yield PCM16 little-endian mono, `CHUNK_MS` each, indefinitely."""
         silence = bytes(2 * CHUNK_SAMPLES)
         while True:
             if not self._words:
@@ -55,7 +54,7 @@ class Microphone:
 
 
 def _pitch(word: str) -> float:
-    """Hertz, the same for the same word."""
+    """Return a frequency in hertz, the same for the same word."""
     return 200.0 + sum(word.encode()) % 64 * 10
 
 

@@ -1,7 +1,5 @@
-"""Where the mock's radio is: on a virtual air in this process, behind a TCP door, in the Linux
-kernel, or on a dongle.
-
-Knows how HCI is wired; has never heard of glasses.
+"""Opens the simulator's radio: virtual in this process, behind a TCP port, in the Linux kernel, or
+a dongle.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,8 +19,8 @@ _HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or 
 
 @dataclass(frozen=True, slots=True)
 class Antenna:
-    """HCI of one controller, and what loses all its links; None where only distance can
-    (hardware).
+    """HCI of one controller, and a function that drops all its links (None on hardware, where only
+    distance does).
     """
 
     source: Any
@@ -31,13 +29,13 @@ class Antenna:
 
 
 class Mount:
-    """Controllers for the mock's host stacks (one each radio), and everything that stands
-    behind them. Used once.
+    """The controllers for the simulator's host stacks (one per radio) and their resources. Used
+    once.
     """
 
     def __init__(self, radio: str, air: Air | None = None, *, radios: int = 1) -> None:
         self.radio = radio
-        """The moniker a central can use; with port 0 it changes to the port that was picked."""
+        """The radio's name for a central; port 0 is replaced by the chosen port."""
         self.antennas: list[Antenna] = []
         self._radios = radios
         self._air = air
@@ -53,11 +51,11 @@ class Mount:
             raise
 
     async def close(self) -> None:
-        """Give everything back. Idempotent."""
+        """Release all resources. Idempotent."""
         await self._cleanup.aclose()
 
     def drop(self) -> bool:
-        """Lose the link as if the wearer had walked off. False when there was none, or on
+        """Drop the link as if the wearer had walked away. False if there was none, or on
         hardware.
         """
         return sum(controller.drop_links() for controller in self._controllers) > 0
@@ -120,7 +118,7 @@ class Mount:
                 _HINT,
             )
         dongle = await self._hardware(
-            self.radio, "plug a dongle in, and stop bluetoothd's hold on it"
+            self.radio, "plug in a dongle, and stop bluetoothd from using it"
         )
         self.antennas.append(Antenna(dongle.source, dongle.sink))
 

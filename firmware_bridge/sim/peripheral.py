@@ -1,8 +1,5 @@
-"""The mock's side of a connection: the reference codec in its peripheral role, one session for each
-visit of a central.
-
-Knows messages and answers; of radios only that a link carries packets, of the glasses what they can
-be asked to do.
+"""The simulator's side of a connection: the reference codec in its peripheral role, one session per
+connection of a central.
 """
 
 import asyncio
@@ -49,12 +46,12 @@ from firmware_bridge.sim.speaker import Heard, SpeakerError
 log = logging.getLogger(__name__)
 
 MAX_VOICE_BACKLOG: Final = 32 * 1024
-"""Bytes of microphone sound that may wait for a slow central: one second. What is over is
-dropped, as hardware does.
+"""Bytes of microphone sound that may wait for a slow central: one second. More is dropped, as
+hardware does.
 """
 
 TOO_SOON_S: Final = 0.7
-"""After a question is drawn: a gesture within this time was meant for what was on the lens
+"""Seconds after a question is drawn in which a gesture is ignored: it was meant for what was shown
 before (PROFILE.md).
 """
 _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
@@ -69,17 +66,17 @@ class Link(Protocol):
     @property
     def max_packet(self) -> int: ...
     def packets(self) -> AsyncIterator[bytes]:
-        """Packets of the central until it is gone."""
+        """Packets of the central until it disconnects."""
 
     async def notify(self, packet: bytes) -> None:
         """Send one packet. Raises `LinkLost`."""
 
     def hang_up(self) -> object:
-        """Lose the link on purpose."""
+        """Drop the link on purpose."""
 
 
 def more_follow(packet: bytes) -> bool:
-    """Say whether a message of the reference profile goes on after this packet."""
+    """Return whether more packets of the reference profile's message follow."""
     try:
         frame = Frame.parse(packet)
     except RemoteViolation:
@@ -88,8 +85,8 @@ def more_follow(packet: bytes) -> bool:
 
 
 async def serve(glasses: MockGlasses, link: Link) -> None:
-    """Be the glasses of one central until it is gone. Never raises for what a central or the
-    radio does.
+    """Serve one central until it disconnects. Never raises for errors of the central or
+    the radio.
     """
     session = Session(glasses, link, glasses.model.codec(link.max_packet, role=Role.PERIPHERAL))
     glasses.begin(session)
@@ -100,7 +97,7 @@ async def serve(glasses: MockGlasses, link: Link) -> None:
 
 
 class Session:
-    """One central's visit: one codec, one reader, one writer. Used once."""
+    """One connection of a central: one codec, one reader, one writer. Used once."""
 
     def __init__(
         self, glasses: MockGlasses, link: Link, codec: Codec[bytes], side: Side | None = None
@@ -118,9 +115,9 @@ class Session:
         self._asked_at = 0.0
 
     async def run(self) -> None:
-        """Serve until the link is gone.
+        """Serve until the link is lost.
 
-        No child ends by an error: a task group that does forgets a cancellation that comes
+        No child task ends with an error: a task group that fails loses a cancellation that arrives
         meanwhile (Python < 3.13).
         """
         async with asyncio.TaskGroup() as self._tasks:
@@ -137,7 +134,7 @@ class Session:
             try:
                 self._codec.receive_packet(packet, time.monotonic())
             except RemoteViolation as violation:
-                log.warning("the central sent nonsense: %s", violation)
+                log.warning("the central sent invalid data: %s", violation)
             while (incoming := self._codec.next_event()) is not NEED_DATA:
                 self._handle(incoming)
             self._work.set()
@@ -157,11 +154,11 @@ class Session:
                 self._codec.handle_timer(time.monotonic())
 
     def tell(self, event: Event) -> bool:
-        """Queue an event. False when the central has stopped reading and there is no room."""
+        """Queue an event. False if the central has stopped reading and there is no room."""
         try:
             self._codec.send(event, time.monotonic())
         except LocalMisuse as full:
-            log.warning("an event was dropped: %s", full)
+            log.warning("event dropped: %s", full)
             return False
         self._work.set()
         return True
@@ -173,7 +170,7 @@ class Session:
             self._codec.send(reply, time.monotonic(), re=number)
         except LocalMisuse as full:
             raise LinkLost(
-                LostReason.PROTOCOL, f"the central asks on and reads nothing: {full}"
+                LostReason.PROTOCOL, f"the central keeps asking without reading: {full}"
             ) from full
         self._work.set()
 
@@ -223,7 +220,7 @@ class Session:
                 self._reply(number, self._other(command))
 
     def _other(self, command: Command | Event | Reply) -> Reply:
-        """Do what only some families can."""
+        """Handle the commands that only some families have."""
         return Failed("unsupported", type(command).__name__)
 
     @property
@@ -283,9 +280,7 @@ class Session:
         self._answer(Answer.TIMEOUT)
 
     def _answer(self, answer: Answer) -> None:
-        """The first answer closes the question, in the same moment: a second gesture is a
-        gesture again.
-        """
+        """Close the prompt with its first answer at once: a second gesture is a gesture again."""
         asked = self._close_prompt()
         if asked is not None:
             self.tell(PromptAnswered(asked, answer))
@@ -301,7 +296,7 @@ class Session:
             self._glasses.tell(self._glasses.shown())
 
     def _close_prompt(self) -> int | None:
-        """Take the open question off the lens and give its number."""
+        """Remove the open prompt from the lens and return its number."""
         if self._asked is None:
             return None
         (asked, waiting), self._asked = self._asked, None
@@ -311,8 +306,8 @@ class Session:
         return asked
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:  # noqa: ARG002 - one radio has no side to aim at
-        """A gesture answers the question on the lens, else it is told. One that comes too early
-        for that is ignored.
+        """Let a gesture answer the prompt on the lens, else report it. One that comes too early for
+        the prompt is ignored.
         """
         if self._asked is None or gesture not in _ALLOWS | _DENIES:
             return self.tell(Gestured(gesture))

@@ -1,8 +1,7 @@
-"""A lens drawn from what somebody tells of it: size and shades from a capability report, lines and
-pictures as they were sent.
+"""Draws a lens as PNG from the control API's data: size and levels from a capability report, lines
+and pictures as sent.
 
-Refuses to trust what it is told: what does not fit the lens is left out. Knows no daemon and no
-socket.
+The input is untrusted: what does not fit the lens is left out.
 """
 
 import base64
@@ -19,8 +18,8 @@ _SIZE: Final = {"width": 576, "height": 136, "bpp": 1, "lines": 5}
 
 
 def png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
-    """Draw `GET /v1/lens` (with `drawn` exactly, else its rows of text) on a display as
-    `capabilities` tell of it.
+    """Draw the answer of `GET /v1/lens` (`drawn` exactly, else its rows of text) on a display with
+    these capabilities.
     """
     width, height, bpp, rows = (
         _number(capabilities, f"display.{key}", default) for key, default in _SIZE.items()
@@ -50,23 +49,23 @@ def _drawn(lens: Mapping[str, Any]) -> tuple[tuple[TextLine, ...], tuple[Tile, .
     return tuple(_read(drawn.get("lines"), _line)), tuple(_read(drawn.get("tiles"), _tile))
 
 
-def _read(told: Any, make: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
-    for each in told if isinstance(told, list) else ():
+def _read(sent: Any, make: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
+    for each in sent if isinstance(sent, list) else ():
         with suppress(KeyError, TypeError, ValueError):
             yield make(each)
 
 
-def _line(told: Mapping[str, Any]) -> TextLine:
-    return TextLine(int(told["row"]), _text(told["text"]), int(told["x"]))
+def _line(sent: Mapping[str, Any]) -> TextLine:
+    return TextLine(int(sent["row"]), _text(sent["text"]), int(sent["x"]))
 
 
-def _tile(told: Mapping[str, Any]) -> Tile:
-    x, y, width, height, bpp = (int(told[key]) for key in ("x", "y", "width", "height", "bpp"))
-    return Tile(x, y, width, height, bpp, base64.b64decode(told["pixels"], validate=True))
+def _tile(sent: Mapping[str, Any]) -> Tile:
+    x, y, width, height, bpp = (int(sent[key]) for key in ("x", "y", "width", "height", "bpp"))
+    return Tile(x, y, width, height, bpp, base64.b64decode(sent["pixels"], validate=True))
 
 
-def _text(told: Any) -> str:
-    return " ".join(str(told).split("\n"))
+def _text(sent: Any) -> str:
+    return " ".join(str(sent).split("\n"))
 
 
 def _number(known: Mapping[str, Any], key: str, default: int) -> int:

@@ -1,7 +1,4 @@
-"""The mock's security manager: how it may be paired, whom it remembers, and who may write to it.
-
-Knows bumble's pairing and the lens it shows codes on; of messages and pages nothing.
-"""
+"""The simulator's security manager: pairing method, bonds, and write permission."""
 
 import asyncio
 import logging
@@ -23,10 +20,10 @@ from firmware_bridge.transports.bumble_keys import KeyFile
 log = logging.getLogger(__name__)
 
 TRIES: Final = 3
-"""Wrong codes in a row before a pause: a guesser gets three in a million for each."""
+"""Wrong codes in a row before a pause: a guesser's chance is three in a million each time."""
 PAUSE_S: Final = 30.0
 FIRST_PASSKEY: Final = 1
-"""bumble 0.0.236 takes 0 for "none yet" and never goes on."""
+"""Smallest passkey; bumble 0.0.236 treats 0 as "none yet" and never continues."""
 LAST_PASSKEY: Final = 999_999
 
 
@@ -56,14 +53,14 @@ _NO: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
 _WRONG_CODE: Final = frozenset({SmpError.CONFIRM_VALUE_FAILED, SmpError.DHKEY_CHECK_FAILED})
 
 Show = Callable[[Sequence[str], dict[str, Any]], None]
-"""Puts lines on the lens (none: takes ours away) and tells an event (empty: tells none)."""
+"""Shows lines on the lens (none: removes ours) and reports an event (empty: none)."""
 
 
 def way_of(model: Model, wanted: str | None) -> tuple[Way, bool]:
-    """Say how a mock of this model is paired, and whether it wants that before anybody may write.
+    """Return how a mock of this model is paired, and whether pairing is required before any write.
 
-    Named, it is wanted. Otherwise it is the model's own, and strangers may write until the first
-    bond is there (PROFILE.md). Raises ValueError.
+    With `wanted` it is required. Otherwise the model's own method applies, and any central may
+    write until the first bond exists (PROFILE.md). Raises ValueError.
     """
     if wanted is None:
         return _OF_MODEL[model.pairing], False
@@ -77,8 +74,8 @@ def way_of(model: Model, wanted: str | None) -> tuple[Way, bool]:
 
 
 class Security:
-    """One mock's pairing policy and its bonds. `attach` puts it under a bumble device; outlives
-    connections.
+    """Pairing policy and bonds of one pair of simulated glasses. `attach` installs it in a bumble
+    device; outlives connections.
     """
 
     def __init__(
@@ -117,14 +114,14 @@ class Security:
 
     @property
     def protected(self) -> bool:
-        """Writing needs an encrypted link: always when pairing was asked for, else once
-        somebody is bonded.
+        """Whether writing requires an encrypted link: always if pairing was asked for, else once a
+        bond exists.
         """
         return self.way is not Way.NONE and (self.required or self.keys.bonded)
 
     def check(self, connection: Connection) -> None:
-        """Raise the ATT error of a link that may not write (or listen) now; nothing of it is
-        ever applied.
+        """Raise the ATT error for a link that may not write or subscribe now; nothing of the
+        request is applied.
         """
         if not self.protected or connection in self._admitted:
             return
@@ -141,22 +138,20 @@ class Security:
             raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_AUTHENTICATION)
         self._admitted.add(
             connection
-        )  # for as long as it is up: who is forgotten meanwhile is asked at its next visit
+        )  # for the whole connection: a bond deleted meanwhile counts from the next one on
 
     # -------------------------------------------------------------- what a wearer (or a fault) does
 
     @property
     def inviting(self) -> bool:
-        """Pairing mode: on while nobody is bonded, and after `invite`."""
+        """Whether pairing mode is on: while there is no bond, and after `invite`."""
         return self._inviting
 
     def invite(self) -> None:
         self._inviting = True
 
     async def forget(self) -> None:
-        """Forget every bond, as a reset does; links that are up stay up. Pairing mode is on
-        again.
-        """
+        """Forget every bond, as a reset does; open links stay. Pairing mode is on again."""
         await self.keys.delete_all()
         self._inviting, self._wrong, self._pause_until = True, 0, 0.0
 
@@ -164,7 +159,7 @@ class Security:
         self.refusing = on
 
     def gesture(self, gesture: Gesture) -> bool:
-        """Let a gesture answer "is it the same number?". False when that is not asked."""
+        """Let a gesture answer the number comparison. False if none is open."""
         if self._asked is None or self._asked.done() or gesture not in _YES | _NO:
             return False
         self._asked.set_result(gesture in _YES)
@@ -173,8 +168,8 @@ class Security:
     # -------------------------------------------------------------- pairing
 
     def may_pair(self, connection: Connection) -> bool:
-        """Only in pairing mode, not in a pause; a central we know may make a new bond when a
-        code proves who it is.
+        """Return whether pairing is allowed: in pairing mode and not during a pause; a bonded
+        central may pair again if a code proves its identity.
         """
         if self.way is Way.NONE or self.refusing or self._clock() < self._pause_until:
             return False
@@ -182,7 +177,7 @@ class Security:
         return self._inviting or (known and self.way is not Way.JUST_WORKS)
 
     def passkey(self) -> int:
-        """Make a code, another one each time."""
+        """Return a new random code."""
         return FIRST_PASSKEY + self._below(LAST_PASSKEY - FIRST_PASSKEY + 1)
 
     def show_code(self, number: int) -> None:
@@ -251,7 +246,7 @@ class Security:
 
 
 class _Delegate(PairingDelegate):
-    """bumble's questions about one connection, handed to `Security`."""
+    """Forwards bumble's questions about one connection to `Security`."""
 
     def __init__(self, security: Security, connection: Connection) -> None:
         super().__init__(io_capability=_IO[security.way])
@@ -275,8 +270,8 @@ class _Delegate(PairingDelegate):
 
 
 def _refused_command(record: logging.LogRecord) -> bool:
-    """Keep quiet about a write without response that was refused: nobody is to be answered, and
-    nothing went wrong.
+    """Filter log messages about refused writes without response: they need no answer and are not an
+    error.
     """
     return not (record.exc_info and isinstance(record.exc_info[1], att.ATT_Error))
 

@@ -1,8 +1,5 @@
-"""The mock's ear: decodes what came over the air to 16 kHz samples, plays them in its own time,
-writes WAV.
-
-Knows formats and a clock it is handed; has never heard of radios, codecs of messages, or the
-daemon.
+"""The simulated speaker: decodes received audio to 16 kHz samples, plays it in simulated time,
+writes WAV files.
 """
 
 import wave
@@ -16,15 +13,15 @@ from firmware_bridge.sim.time import SimTime
 
 RATE: Final = 16000
 MAX_STREAM_S: Final = 300.0
-"""Longer speech than a wearer listens to; 9.6 MB of samples."""
+"""Maximum seconds of one stream: 9.6 MB of samples."""
 KEPT_FILES: Final = 50
 _BYTES_PER_SAMPLE: Final = 2
 _LONGEST_OPUS_FRAME: Final = RATE * 120 // 1000
-"""Samples: no Opus frame is longer than 120 ms (RFC 6716 §3.2.5)."""
+"""Samples in the longest Opus frame, 120 ms (RFC 6716, section 3.2.5)."""
 
 
 class SpeakerError(Exception):
-    """The speaker refuses. `code` is the profile's."""
+    """The speaker refuses a request. `code` is one of the profile's error codes."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -33,7 +30,7 @@ class SpeakerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One stream after its end: what was really played, and where it is on disk."""
+    """One finished stream: what was really played, and its file."""
 
     stream: int
     samples: int
@@ -70,9 +67,7 @@ class _Stream:
             return frame[: len(frame) - len(frame) % _BYTES_PER_SAMPLE]
         import opuslib_next  # noqa: PLC0415 - as above
 
-        if (
-            not frame
-        ):  # to a decoder an empty frame means "make up what was lost", which nobody sent
+        if not frame:  # a decoder would fill in lost sound for an empty frame, but nothing was lost
             self.bad_frames += 1
             return b""
         try:
@@ -83,7 +78,7 @@ class _Stream:
 
 
 class Speaker:
-    """Plays one stream at a time, in the time it is handed."""
+    """Plays one stream at a time, in simulated time."""
 
     def __init__(self, out_dir: Path, time: SimTime) -> None:
         self._out_dir = out_dir
@@ -105,7 +100,7 @@ class Speaker:
         self._stream = _Stream(number, format)
 
     def feed(self, number: int, frames: Sequence[bytes]) -> None:
-        """Take frames of the open stream; those of another are dropped, which its end will show."""
+        """Take frames of the open stream; those of another are dropped, which shows at its end."""
         stream = self._stream
         if stream is None or stream.number != number:
             return
@@ -120,8 +115,8 @@ class Speaker:
         stream.ends_at = max(stream.ends_at, self._time.now()) + added / RATE
 
     async def drain(self, number: int) -> Heard:
-        """Wait until the last sample was played. Raises `SpeakerError` (`interrupted` when
-        flushed meanwhile).
+        """Wait until the last sample was played. Raises `SpeakerError` (`interrupted` if flushed
+        meanwhile).
         """
         stream = self._open(number)
         while (left := stream.ends_at - self._time.now()) > 0:
@@ -144,7 +139,7 @@ class Speaker:
         return self._finish(stream, flushed=True)
 
     def interrupt(self) -> Heard | None:
-        """Stop whatever plays, as when the connection is lost."""
+        """Stop the current stream, as when the connection is lost."""
         return None if self._stream is None else self.flush(self._stream.number)
 
     def _open(self, number: int) -> _Stream:

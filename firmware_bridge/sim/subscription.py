@@ -1,8 +1,4 @@
-"""One central that listens: packets in, notifications out, as well as the link can carry them
-today.
-
-Knows flow control, loss and delay; what the packets mean is the glasses' business.
-"""
+"""One subscribed central: packets in, notifications out, with flow control, loss and delay."""
 
 import asyncio
 import logging
@@ -18,14 +14,18 @@ from firmware_bridge.sim.trouble import Trouble
 log = logging.getLogger(__name__)
 
 MAX_QUEUED_PACKETS: Final = 1024
-"""A central keeps to the window (at most 255 frames); who sends four times as much is cut off."""
+"""Packets not yet processed; a correct central keeps to the window (at most 255 frames), one that
+sends four times as much is disconnected.
+"""
 MAX_QUEUED_ACL: Final = 32
 MAX_LATE_PACKETS: Final = 256
-"""What a slow link holds; the glasses wait when it is full."""
+"""Packets a slow link holds; the glasses wait when it is full."""
 
 
 class Subscription:
-    """One central listening to tx: a `Link`. Ends when it unsubscribes or is gone. Used once."""
+    """One central subscribed to tx; implements `Link`. Ends when it unsubscribes or disconnects.
+    Used once.
+    """
 
     def __init__(
         self,
@@ -69,9 +69,7 @@ class Subscription:
         await self._late.put((asyncio.get_running_loop().time() + self._trouble.late_s, packet))
 
     async def deliver_late(self) -> None:
-        """Send what a slow link holds back, in its order, until the central is gone or we are
-        cancelled.
-        """
+        """Send delayed packets in order, until the central disconnects or this is cancelled."""
         with suppress(LinkLost):
             while True:
                 due, packet = await self._late.get()
@@ -89,7 +87,7 @@ class Subscription:
         await self._device.notify_subscriber(self._connection, self._tx, packet)
 
     async def _flow(self, queue: Any) -> None:
-        """Wait until the controller took something, or the central is gone."""
+        """Wait until the controller took something, or the central disconnected."""
         flowed = asyncio.Event()
         queue.once("flow", flowed.set)
         waits = [asyncio.ensure_future(flowed.wait()), asyncio.ensure_future(self._over.wait())]
@@ -105,7 +103,7 @@ class Subscription:
         if self._over.is_set():
             return
         if self._inbox.qsize() >= MAX_QUEUED_PACKETS:
-            log.warning("%s sends without looking at its credit; cut off", self.peer)
+            log.warning("%s ignores its credit; disconnected", self.peer)
             self.end()
             return
         self._inbox.put_nowait(packet)

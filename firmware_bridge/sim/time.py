@@ -1,6 +1,5 @@
-"""The mock's own time: real, or a whole number of times faster for tests.
-
-Knows one factor. Radio timing is not its business: links run on real time.
+"""The simulator's time: real, or faster by a factor for tests. Radio links always run in
+real time.
 """
 
 import asyncio
@@ -8,7 +7,7 @@ import time
 
 
 class SimTime:
-    """Seconds of the mock's world: playing sound, waiting for a wearer, pauses of a script."""
+    """Simulated seconds: playing sound, waiting for a wearer, pauses of a script."""
 
     def __init__(self, speed: float = 1.0) -> None:
         if speed <= 0:
@@ -19,7 +18,7 @@ class SimTime:
         return time.monotonic() * self._speed
 
     def real(self, seconds: float) -> float:
-        """How long that takes for whoever waits."""
+        """Return the real seconds for simulated ones."""
         return seconds / self._speed
 
     async def rest(self, seconds: float) -> None:

@@ -1,12 +1,12 @@
-"""What is wrong with one radio of a mock right now; its link asks here about every packet.
+"""The fault state of one simulated radio; its link consults it forevery packet.
 
-Knows packets only by number; who wants trouble, and when, is injector.py's business.
+injector.py sets the fields.
 """
 
 
 class Trouble:
-    """Nothing, until someone sets a field. `latency_s` is no trouble, but how long these
-    glasses always take.
+    """No faults until a field is set. `latency_s` is no fault, but the normal delay of these
+    glasses.
     """
 
     def __init__(self) -> None:
@@ -20,11 +20,11 @@ class Trouble:
 
     @property
     def late_s(self) -> float:
-        """How much later than at once everything that is sent arrives."""
+        """Seconds by which sent packets are delayed."""
         return self.latency_s + self.delay_s
 
     def loses(self) -> bool:
-        """Say whether the packet that is sent now is lost on its way."""
+        """Return whether the packet being sent is lost."""
         if not self.lose_every:
             self._sent = 0
             return False
@@ -32,7 +32,7 @@ class Trouble:
         return self._sent % self.lose_every == 0
 
     def refuses(self) -> bool:
-        """Say whether the command that came now is refused, whatever it is."""
+        """Return whether the current command is refused, whatever it is."""
         if not self.refuse_every:
             self._asked = 0
             return False

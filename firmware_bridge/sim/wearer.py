@@ -1,8 +1,4 @@
-"""A scripted human: one line is one thing a wearer does (`tap`, `say hello`, `wait 2`, `battery
-40`).
-
-Knows the words of a script and the glasses they act on; has never heard of radios.
-"""
+"""A scripted wearer: each line is one action (`tap`, `say hello`, `wait 2`, `battery 40`)."""
 
 import json
 import shlex
@@ -22,12 +18,12 @@ MAX_WAIT_S: Final = 3600.0
 
 
 class ScriptError(ValueError):
-    """A line that is no step; the message names the line, the problem and what is allowed."""
+    """An invalid line; the message names the line, the problem and what is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do: a verb and its words, already checked."""
+    """One action: a verb and its arguments, validated."""
 
     verb: str
     words: tuple[str, ...] = ()
@@ -35,7 +31,7 @@ class Step:
 
 
 def parse(line: str) -> Step | None:
-    """Read one line; None for an empty one or a comment. Raises `ScriptError`."""
+    """Parse one line; None for an empty one or a comment. Raises `ScriptError`."""
     if len(line) > MAX_LINE:
         raise ScriptError(f"{len(line)} characters in one line; at most {MAX_LINE}")
     stripped = line.strip()
@@ -58,11 +54,11 @@ def parse(line: str) -> Step | None:
 
 
 def _fault_step(verb: str, words: tuple[str, ...]) -> Step:
-    """Read a step that is a fault, in the same words as `--fault`. Raises `ScriptError`."""
+    """Parse a fault step, in the syntax of `--fault`. Raises `ScriptError`."""
     if not is_fault(verb):
         known = ", ".join(sorted(_CHECKS))
         raise ScriptError(
-            f"{verb!r} is nothing a wearer does; known: {known}, "
+            f"{verb!r} is not a wearer's action; known: {known}, "
             "and the faults of `glassd sim --help`"
         )
     if words:
@@ -74,7 +70,7 @@ def _fault_step(verb: str, words: tuple[str, ...]) -> Step:
 
 
 def parse_script(text: str) -> list[Step]:
-    """Read a whole script. Raises `ScriptError` naming the line number."""
+    """Parse a whole script. Raises `ScriptError` with the line number."""
     steps = []
     for number, line in enumerate(text.splitlines(), 1):
         try:
@@ -89,8 +85,8 @@ def parse_script(text: str) -> list[Step]:
 
 
 class Wearer:
-    """Does steps to one pair of glasses. `inject` does a fault (raising ValueError for one they
-    cannot have), `leave` ends the mock.
+    """Executes steps on one pair of glasses. `inject` applies a fault (ValueError if they cannot
+    have it), `leave` ends the simulator.
     """
 
     def __init__(
@@ -109,7 +105,7 @@ class Wearer:
             await self.do(step)
 
     async def do(self, step: Step) -> bool:
-        """Do one step; False when nobody was there to notice."""
+        """Do one step; False if nothing noticed it."""
         glasses, words = self._glasses, step.words
         if step.fault is not None:
             return await self._inject(step.fault)
@@ -139,7 +135,7 @@ class Wearer:
 
 
 def capability_changes(words: tuple[str, ...]) -> Mapping[str, Scalar | None]:
-    """Read `camera=true display.lines=3 light=null` into values. Raises `ScriptError`."""
+    """Parse `camera=true display.lines=3 light=null` into values. Raises `ScriptError`."""
     changes: dict[str, Scalar | None] = {}
     for word in words:
         key, equals, text = word.partition("=")
@@ -154,7 +150,7 @@ def capability_changes(words: tuple[str, ...]) -> Mapping[str, Scalar | None]:
 
 
 def checked_value(key: str, value: object) -> Scalar | None:
-    """Give back what a capability may be: bool, int, float, str, or None to forget it. Raises
+    """Return a valid capability value: bool, int, float, str, or None to remove it. Raises
     `ScriptError`.
     """
     if value is not None and not isinstance(value, bool | int | float | str):

@@ -1,6 +1,6 @@
-"""Radios and finding glasses on them: open one, scan it, recognise what is heard. Always bleak.
+"""Opens a radio and finds glasses on it. All radios are used through bleak.
 
-Knows nothing of connections (ble_connection.py) and of what packets mean.
+Connections are in ble_connection.py.
 """
 
 import asyncio
@@ -16,22 +16,22 @@ from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Cata
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports.radio_errors import RADIOS, classify
-from firmware_bridge.transports.sightings import Pairs, Sighting as Sighting, sided, whole  # noqa: PLC0414 - whoever scans names what is heard
+from firmware_bridge.transports.sightings import Pairs, Sighting as Sighting, sided, whole  # noqa: PLC0414 - re-exported
 
 log = logging.getLogger(__name__)
 
 GATT_TIMEOUT_S: Final = 5.0
-"""bleak has no timeout of its own for reads, writes and subscriptions (bleak 3.1), and BlueZ
-can lose an answer.
+"""Seconds for one operation: bleak has no timeout for reads, writes and subscriptions (bleak 3.1),
+and BlueZ can lose an answer.
 """
 DEAF_S: Final = 90.0
-"""Listening this long without one advertisement of anybody: BlueZ can scan and hear nothing
-(facts/ble-stack.md 5.2).
+"""Seconds of listening without an advertisement from any device: BlueZ can scan and hear
+nothing.
 """
 
 TURN_S: Final = 15.0
-"""A look around has the radio for so long at once: a link that is lost meanwhile, or one side
-of it, must not wait for its end.
+"""Seconds one scan may hold the radio: a link or side that is lost meanwhile must not wait for
+long.
 """
 
 
@@ -39,7 +39,7 @@ of it, must not wait for its end.
 
 
 class Ears:
-    """How long a radio has been listened to since it last heard anybody at all."""
+    """Seconds a radio has been listened to since it last received any advertisement."""
 
     def __init__(self) -> None:
         self.silent_s = 0.0
@@ -48,22 +48,21 @@ class Ears:
         self.silent_s = 0.0
 
     def silence(self, seconds: float) -> bool:
-        """Count a scan in which nobody was heard since; True when that makes the radio suspect."""
+        """Count a scan in which nothing was heard; return whether the radio is now suspect."""
         self.silent_s += seconds
         return self.silent_s >= DEAF_S
 
 
 @dataclass(frozen=True, slots=True)
 class Radio:
-    """Which air we listen to. `scanner` and `client` are bleak backends, None for the system's own
-    (BlueZ).
+    """A radio. `scanner` and `client` are bleak backends, None for the system's own (BlueZ).
 
-    `lost` waits until the adapter in use is gone and says why, `back` until one can be used;
-    `watch` calls what it is given at such a loss (of the adapter of a path), until what it returns
-    is called. `fresh` ends a left-over link to an address and drops what is remembered of it;
-    `reset` power-cycles; `mtu` asks for that of a characteristic's path. `air` is the virtual air
-    of an `inproc` radio; `bonding` is None for BlueZ's own. `is_open`: a host stack of our own has
-    its adapter open now.
+    `lost` waits until the adapter in use is gone and returns why; `back` waits until one is usable.
+    `watch` registers a callback for such a loss (of the adapter of a path) and returns a function
+    that unregisters it. `fresh` ends a left-over link to an address and clears its cached data.
+    `reset` power-cycles. `mtu` queries the MTU for a characteristic's path. `air` is the virtual
+    radio channel of `inproc`. `bonding` is None for BlueZ's own. `is_open`: whether our own host
+    stack has its adapter open now.
     """
 
     name: str
@@ -85,17 +84,17 @@ class Radio:
     ears: Ears = field(default_factory=Ears)
 
     async def close(self) -> None:
-        """Give the adapter back. Idempotent."""
+        """Release the adapter. Idempotent."""
         if self.release is not None:
             await self.release()
 
 
 async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None) -> Radio:
-    """Give the radio of a moniker; the adapter itself is opened by the first scan, and again after
-    it was lost.
+    """Return the radio for a moniker; its adapter is opened by the first scan, and again after a
+    loss.
 
-    `inproc` makes a virtual air (or takes `air`), on which mocks of this process can be started.
-    `keys` is the file of the bonds of a radio that BlueZ does not keep (None: in memory). Raises
+    `inproc` creates a virtual radio channel (or uses `air`), on which simulated glasses of this
+    process can run. `keys` is the file for bonds that BlueZ does not keep (None: in memory). Raises
     `RadioError`.
     """
     if moniker == "bluez":
@@ -164,7 +163,7 @@ def _well_formed(kind: str, rest: str) -> bool:
 
 
 Wanted = Callable[["Sighting"], bool]
-"""Whether these are glasses of ours."""
+"""Predicate: whether these glasses are wanted."""
 
 
 async def scan(
@@ -177,12 +176,12 @@ async def scan(
     wanted: Wanted | None = None,
     arms: bool = True,
 ) -> Sighting:
-    """Listen until glasses of `catalog` are heard (of this address or model, and `wanted`, when
+    """Listen until glasses of `catalog` are heard (with this address or model, and `wanted`, if
     given) and return at once.
 
-    Of two-sided glasses both arms are waited for, each of which must be `wanted`; one alone for
-    `ARMS_GRACE_S` at most; with `arms` False any arm will do. Raises `RadioError`; with `NOT_FOUND`
-    when the time is over, `DEAF` when nobody at all was heard for long.
+    For two-sided glasses both arms are awaited, each of which must be `wanted`, and a single one is
+    returned after `ARMS_GRACE_S`; with `arms` False any arm will do. Raises `RadioError`:
+    `NOT_FOUND` on timeout, `DEAF` if no advertisement was heard from any device for long.
     """
     async with radio.lock:
         found: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
@@ -216,8 +215,8 @@ async def scan_all(
     timeout_s: float,
     tell: Callable[[Sighting], None] | None = None,
 ) -> list[Sighting]:
-    """Listen for the whole time and give everything recognised, strongest first; `tell` hears each
-    advertisement at once.
+    """Listen for the whole time and return all recognised glasses, strongest first; `tell` receives
+    each advertisement at once.
 
     Raises `RadioError`.
     """
@@ -234,7 +233,7 @@ async def scan_all(
 
     while timeout_s > 0:
         turn_s = min(timeout_s, TURN_S)
-        async with radio.lock:  # first come, first served: whoever waited has it next
+        async with radio.lock:  # first come, first served
             try:
                 await _listen(radio, heard, never, turn_s)
             except RadioError as error:
@@ -271,7 +270,7 @@ async def _listen(
         raise
     except AmbiguousModel as error:
         raise RadioError(
-            RadioReason.OTHER, str(error), "this is a fault of the catalogue"
+            RadioReason.OTHER, str(error), "this is an error in glassd's model catalogue"
         ) from error
     except (
         Exception
@@ -280,9 +279,7 @@ async def _listen(
 
 
 async def _stop(scanner: Any) -> None:
-    """Stop a scan; what BlueZ then complains about must not hide what was heard, nor why it
-    ended.
-    """
+    """Stop a scan; BlueZ's errors here must not hide what was heard, nor why it ended."""
     try:
         async with timeout(GATT_TIMEOUT_S):
             await scanner.stop()
@@ -291,7 +288,7 @@ async def _stop(scanner: Any) -> None:
 
 
 async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: float) -> Sighting:
-    """Wait for the sighting, for the end of the radio, or for the end of patience."""
+    """Wait for the sighting, the loss of the radio, or the timeout."""
     waits: list[asyncio.Future[Any]] = [found]
     if radio.lost is not None:
         waits.append(asyncio.ensure_future(radio.lost()))
@@ -308,7 +305,7 @@ async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: flo
         if radio.ears.silence(timeout_s):
             raise RadioError(
                 RadioReason.DEAF,
-                f"not one advertisement of anybody in {DEAF_S:g} s of listening",
+                f"no advertisement from any device in {DEAF_S:g} s of listening",
                 "if there are Bluetooth devices near: "
                 "systemctl restart bluetooth, or replug the adapter",
             )
@@ -324,9 +321,7 @@ async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: flo
 
 
 def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
-    """Give the glasses of an advertisement, or None when it is nothing we know. Raises
-    `AmbiguousModel`.
-    """
+    """Return the glasses of an advertisement, or None if unknown. Raises `AmbiguousModel`."""
     if not _advertises(device):
         return None
     name = data.local_name or device.name
@@ -341,15 +336,16 @@ def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
 
 
 def _props(device: Any) -> dict[str, Any]:
-    """What BlueZ says of a device; another radio's device is opaque to us."""
+    """Return BlueZ's properties of a device; {} on other radios."""
     found = device.details.get("props") if isinstance(device.details, dict) else None
     return found or {}
 
 
 def _advertises(device: Any) -> bool:
-    """Bleak takes every change of a BlueZ device for an advertisement, the loss of its link
-    included (bleak 3.1). One that is heard in this scan has a signal strength, and is not
-    connected.
+    """Return whether a device is really advertising: it has a signal strength and is not connected.
+
+    bleak reports every change of a BlueZ device as an advertisement, including the loss of its link
+    (bleak 3.1).
     """
     props = _props(device)
     return not props or ("RSSI" in props and not props.get("Connected"))
@@ -368,10 +364,10 @@ def _meant(sighting: Sighting, address: str | None, model: str | None) -> bool:
 async def left_over(
     radio: Radio, catalog: Catalog = CATALOG, *, wanted: Wanted | None = None
 ) -> list[Sighting]:
-    """Give glasses that BlueZ is connected to already: of a daemon that was killed, or of another
-    program. Each arm must be `wanted`: two pairs may have one name. Never raises.
+    """Return glasses that BlueZ is already connected to, from a killed daemon or another program.
 
-    The virtual radios end their links with the process that made them.
+    Each arm must be `wanted`: two pairs may share a name. Never raises. Virtual radios end their
+    links with the process that made them.
     """
     if radio.client is not None:
         return []

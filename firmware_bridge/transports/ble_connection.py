@@ -1,7 +1,6 @@
-"""One BLE connection: connect, read `info`, subscribe, move packets. Always bleak, on whichever
-radio was chosen.
+"""One BLE connection through bleak, on any radio: connect, read `info`, subscribe, move packets.
 
-Knows nothing of what packets mean, nor of finding glasses (ble.py).
+Finding glasses is in ble.py.
 """
 
 import asyncio
@@ -18,21 +17,21 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_S: Final = 3.0
-"""bluetoothd takes about 2 s for a disconnect (measured 1.9 to 2.7)."""
+"""Seconds for a disconnect; bluetoothd takes about 2 s (measured 1.9 to 2.7)."""
 MTU_SETTLE_S: Final = 1.0
-"""BlueZ may still report the smallest packet right after connecting while the MTU is being
-negotiated.
+"""Seconds to wait for the MTU: BlueZ may report the smallest one right after connecting, while it
+is being negotiated.
 """
 SMALLEST_PACKET: Final = 20
 MAX_QUEUED_PACKETS: Final = 1024
-"""The codec grants 32 frames; whoever sends 1,024 unread ones has no flow control and is cut
-off.
+"""Packets not yet read: the codec grants 32 frames; a peer that sends 1,024 ignores flow control
+and is disconnected.
 """
 
 
 async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "BleTransport":
     """Connect, read `info`, subscribe. Raises `RadioError`."""
-    # two connects at once fail both, and a scan beside one slows it (facts/ble-stack.md 5.3, 5.19)
+    # two connects at once fail both, and a scan beside one slows it (seen on BlueZ)
     async with radio.lock:
         transport = BleTransport(radio, sighting)
         try:
@@ -54,7 +53,9 @@ async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "Ble
 
 
 async def _open(transport: "BleTransport", timeout_s: float) -> None:
-    """Open it; a BlueZ that is lost meanwhile would let us wait until the end of our patience."""
+    """Open the connection, unless BlueZ is lost meanwhile: waiting for the timeout would be useless
+    then.
+    """
     opening = asyncio.ensure_future(transport.open(timeout_s))
     gone = asyncio.ensure_future(transport.adapter_gone.wait())
     try:
@@ -69,7 +70,7 @@ async def _open(transport: "BleTransport", timeout_s: float) -> None:
 
 
 class BleTransport:
-    """One connection; implements `Transport`. `connect` makes it. Used once."""
+    """One connection, made by `connect`; implements `Transport`. Used once."""
 
     def __init__(self, radio: Radio, sighting: Sighting) -> None:
         self._radio = radio
@@ -80,11 +81,11 @@ class BleTransport:
         self._packets: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._lost: LostReason | None = None
         self.why = ""
-        """More about the end than its reason, when there is more."""
+        """Details about the end, beyond its reason, if any."""
         self.adapter_gone = asyncio.Event()
         self._unwatch: Callable[[], None] | None = None
         self.info_bytes = b""
-        """Value of the family's info characteristic; empty when it has none."""
+        """Value of the family's info characteristic; empty if it has none."""
 
     @property
     def name(self) -> str:
@@ -96,7 +97,7 @@ class BleTransport:
 
     @property
     def max_packet(self) -> int:
-        """Bytes one write can carry now; it may grow while the MTU is being negotiated."""
+        """Bytes one write can carry now; may grow while the MTU is being negotiated."""
         if self._carries is not None:
             return max(SMALLEST_PACKET, self._carries)
         size = (
@@ -144,21 +145,22 @@ class BleTransport:
         return found
 
     async def _settle(self, mtu: Callable[[str], Awaitable[int]]) -> None:
-        """Ask BlueZ for the MTU, and give it a moment to learn it: bleak goes on telling that of an
-        earlier connection (bleak 3.1), and a packet too large for this one ends it. Glasses that
-        really have the smallest lose a second.
+        """Query the MTU and give BlueZ a moment to learn it: bleak keeps reporting that of an
+        earlier connection (bleak 3.1), and a packet too large for this one ends it.
+
+        Glasses whose MTU really is the smallest lose a second.
         """
         try:
             async with timeout(MTU_SETTLE_S):
                 while self._lost is None and (self._carries or 0) <= SMALLEST_PACKET:
                     self._carries = await mtu(self._rx.obj[0]) - 3
                     await asyncio.sleep(0 if self._carries > SMALLEST_PACKET else 0.05)
-        except Exception as error:  # noqa: BLE001 - BlueZ before 5.62 does not know; then bleak's word must do
+        except Exception as error:  # noqa: BLE001 - BlueZ before 5.62 lacks it; then bleak's value is used
             log.debug("the MTU of %s: %s", self.address, classify(error, "asking BlueZ"))
 
     async def write(self, packet: bytes) -> None:
-        """Send one packet, unanswered. Raises `LinkLost`; ValueError for one that the radio
-        would cut.
+        """Send one packet without response. Raises `LinkLost`; ValueError for one that is too
+        large.
         """
         if self._lost is not None:
             raise LinkLost(self._lost)
@@ -171,12 +173,12 @@ class BleTransport:
             raise LinkLost(self._lost_because(), str(classify(error, "writing"))) from error
 
     async def packets(self) -> AsyncIterator[bytes]:
-        """Packets from the glasses, until the connection is lost; raises `LinkLost` where more
-        is known than that.
+        """Yield packets from the glasses until the connection is lost; raises `LinkLost` if the
+        reason is known.
         """
         while (packet := await self._packets.get()) is not None:
             yield packet
-        self._packets.put_nowait(None)  # whoever asks again gets the same answer
+        self._packets.put_nowait(None)  # later readers also see the end
         if self._lost in (LostReason.ADAPTER_LOST, LostReason.PROTOCOL):
             raise LinkLost(self._lost, self.why)
 
@@ -199,8 +201,8 @@ class BleTransport:
         if self._lost is not None:
             return
         if self._packets.qsize() >= MAX_QUEUED_PACKETS:
-            log.warning("%s sends without looking at its credit; cut off", self.address)
-            self._end(LostReason.PROTOCOL, "they send without looking at their credit")
+            log.warning("%s ignores its credit; disconnected", self.address)
+            self._end(LostReason.PROTOCOL, "the glasses ignore their credit")
             return
         self._packets.put_nowait(bytes(data))
 

@@ -1,8 +1,6 @@
-"""BlueZ's side of pairing: an agent that is there only while a pairing is under way, and forgetting
-a device.
+"""Pairing through BlueZ: an agent registered only while a pairing runs, and removal of a bond.
 
-Answers for the one device being paired and refuses everything else; who is asked and what it proves
-is `bonding.py`'s.
+Answers for the device being paired and refuses all others; `bonding.py` asks the user.
 """
 
 import asyncio
@@ -25,16 +23,16 @@ MANAGER: Final = "org.bluez.AgentManager1"
 AGENT: Final = "org.bluez.Agent1"
 PATH: Final = "/org/glassd/agent"
 CAPABILITY: Final = "KeyboardDisplay"
-"""Everything less makes BlueZ fall back to Just Works with glasses that show a code, without a
-word (facts: lab, t8).
+"""Agent capability; with less, BlueZ silently falls back to Just Works for glasses that show a code
+(measured).
 """
 CALL_S: Final = 5.0
 REMOVE_S: Final = 10.0
-"""Removing a connected device takes bluetoothd 2 s."""
+"""Seconds for removing a connected device; bluetoothd takes 2 s."""
 REJECTED: Final = "org.bluez.Error.Rejected"
 CANCELED: Final = "org.bluez.Error.Canceled"
 MAX_WAITING: Final = 16
-"""Calls of bluetoothd that wait for us; it asks one thing at a time."""
+"""Calls from bluetoothd waiting for us; it asks one thing at a time."""
 
 
 class BluezError(Exception):
@@ -42,8 +40,8 @@ class BluezError(Exception):
 
 
 async def connected(address: str | None) -> MessageBus:
-    """Open a connection of our own to the system bus, or to the bus at `address`. Raises
-    OSError and dbus-fast's errors.
+    """Open our own connection to the system bus, or to the bus at `address`. Raises OSError and
+    dbus-fast's errors.
     """
     bus = MessageBus(bus_address=address) if address else MessageBus(bus_type=BusType.SYSTEM)
     try:
@@ -55,7 +53,7 @@ async def connected(address: str | None) -> MessageBus:
 
 
 async def closed(bus: MessageBus) -> None:
-    """Close a connection and wait until it is: dbus-fast only begins to. Never raises."""
+    """Close a connection and wait for it, as dbus-fast only starts the close. Never raises."""
     bus.disconnect()
     try:
         async with timeout(CALL_S):
@@ -73,7 +71,7 @@ async def call(
     to: str = BLUEZ,
     timeout_s: float | None = None,
 ) -> list[Any]:
-    """Call `interface.Member` and give the answer's body. Raises `BluezError`, TimeoutError."""
+    """Call `interface.Member` and return the answer's body. Raises `BluezError`, TimeoutError."""
     interface, _, member = method.rpartition(".")
     async with timeout(CALL_S if timeout_s is None else timeout_s):
         answer = await bus.call(
@@ -142,9 +140,7 @@ def _is_bonded(device: dict[str, Any], address: str) -> bool:
 
 
 class Agent:
-    """One `org.bluez.Agent1` for one pairing. `serve()` answers, one question after the other.
-    Used once.
-    """
+    """One `org.bluez.Agent1` for one pairing. `serve()` answers questions one by one. Used once."""
 
     def __init__(self, bus: MessageBus, address: str, witness: Witness) -> None:
         self._bus = bus
@@ -155,7 +151,7 @@ class Agent:
         self._current: asyncio.Future[Message] | None = None
 
     async def register(self) -> None:
-        """Be the default agent of bluetoothd as it is now. Raises `BluezError`, TimeoutError."""
+        """Become the default agent of the running bluetoothd. Raises `BluezError`, TimeoutError."""
         rule = (
             f"type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='{BLUEZ}'"
         )
@@ -179,7 +175,7 @@ class Agent:
         )
 
     async def unregister(self) -> None:
-        """Be no agent any more; never raises."""
+        """Unregister the agent; never raises."""
         self._bus.remove_message_handler(self._on_message)
         try:
             await call(self._bus, "/org/bluez", f"{MANAGER}.UnregisterAgent", "o", PATH)
@@ -230,18 +226,20 @@ class Agent:
             if message is None:
                 await self._register_again()
             else:
-                await self._bus.send(await self._answered(message))
+                await self._bus.send(await self._reply(message))
 
     async def _register_again(self) -> None:
-        """A restarted bluetoothd knows no agents; the pairing it interrupted fails by itself."""
+        """Register with a restarted bluetoothd, which knows no agents; the interrupted pairing
+        fails by itself.
+        """
         self._owner = ""
         try:
             await self._register()
         except (BluezError, TimeoutError) as refused:
-            log.warning("the new bluetoothd does not take our pairing agent: %s", refused)
+            log.warning("the restarted bluetoothd refused our pairing agent: %s", refused)
 
-    async def _answered(self, message: Message) -> Message:
-        """Give the reply, whatever happens; `Cancel` cuts the question short."""
+    async def _reply(self, message: Message) -> Message:
+        """Return the reply, whatever happens; `Cancel` ends the question early."""
         self._current = asyncio.ensure_future(self._ask(message))
         try:
             await asyncio.wait([self._current])
@@ -265,9 +263,9 @@ class Agent:
                 if await self._witness.same(int(message.body[1])):
                     return Message.new_method_return(message)
             case "DisplayPasskey", "ouq":
-                if message.body[2] == 0:  # told again for each key that is pressed over there
+                if message.body[2] == 0:  # repeated for each key pressed on the other side
                     await self._witness.show(int(message.body[1]))
                 return Message.new_method_return(message)
-        # RequestPinCode, DisplayPinCode, RequestAuthorization, AuthorizeService: nobody pairs or
-        # serves without being asked
+        # RequestPinCode, DisplayPinCode, RequestAuthorization, AuthorizeService: glassd never
+        # pairs or serves in these ways
         return Message.new_error(message, REJECTED, "no")

@@ -1,7 +1,6 @@
-"""What can be done about a BlueZ that is in a bad way: drop what it remembers of glasses, power its
-adapter off and on.
+"""BlueZ recovery: removes stale devices and power-cycles the adapter.
 
-Refuses to decide when (the recovery ladder does) and to watch (bluez_watch.py).
+When to do so is decided by the link's recovery rules; bluez_watch.py detects losses.
 """
 
 import asyncio
@@ -21,11 +20,11 @@ from firmware_bridge.transports.bluez_watch import (
 log = logging.getLogger(__name__)
 
 OFF_S: Final = 0.5
-"""How long an adapter stays off: bluetoothd tears links down meanwhile."""
+"""Seconds an adapter stays off, so that bluetoothd can tear down its links."""
 
 
 class BluezCure:
-    """Two rungs of the ladder, on the bus of a watch. Neither raises: the next attempt shows
+    """Two recovery steps, on the bus connection of a watch. Neither raises: the next attempt shows
     whether it helped.
     """
 
@@ -34,8 +33,8 @@ class BluezCure:
         watch.on_lost(lambda _why: forget())
 
     async def fresh(self, address: str) -> None:
-        """End a left-over link to `address` and drop its device object, cached services
-        included; a bond is kept.
+        """End a left-over link to `address` and remove its device object with cached services; a
+        bond is kept.
         """
         try:
             await self._watch.open()
@@ -52,13 +51,11 @@ class BluezCure:
         if device.get("Connected"):
             log.info("ending a left-over link to %s", device.get("Address"))
             await self._watch.call(path, DEVICE, "Disconnect")
-        if not device.get("Paired"):  # removing it would throw the bond away
+        if not device.get("Paired"):  # removing it would delete the bond
             await self._watch.call(str(device["Adapter"]), ADAPTER, "RemoveDevice", "o", (path,))
 
     async def reset(self) -> None:
-        """Power every adapter that is on off and on, unless somebody else's device is connected
-        through it.
-        """
+        """Power every active adapter off and on, unless another device is connected through it."""
         try:
             await self._watch.open()
             objects = await self._watch.objects()
@@ -82,7 +79,7 @@ class BluezCure:
         try:
             await self._power(path, on=False)
             await asyncio.sleep(OFF_S)
-        finally:  # also when we are stopped in between: an adapter must not stay off because of us
+        finally:  # also on cancellation: the adapter must not stay off
             await asyncio.shield(self._on_again(path))
 
     async def _on_again(self, path: str) -> None:
@@ -100,11 +97,10 @@ class BluezCure:
 
 
 def forget() -> None:
-    """Make bleak drop its D-Bus connection: BlueZ then ends the discovery sessions that hang on it,
-    bleak tells every client that it is disconnected, and what bleak remembers of devices and
-    services goes. It connects again by itself.
+    """Drop bleak's D-Bus connection: BlueZ ends its discovery sessions, every client becomes
+    disconnected, and cached devices and services are dropped. bleak reconnects by itself.
 
-    bleak has no public way, and without one it believes a dead bluetoothd's objects for ever (bleak
+    bleak has no public way to do this and would otherwise keep a dead bluetoothd's objects (bleak
     3.1, manager.py).
     """
     from bleak.backends.bluezdbus import manager  # noqa: PLC0415 - as in ble.py

@@ -1,8 +1,6 @@
-"""Read-only questions to BlueZ over D-Bus: is it there, which adapters, powered or not, which
-devices it knows.
+"""Read-only queries to BlueZ over D-Bus: service, adapters, power, known devices.
 
-Refuses to change anything, to start bluetoothd (D-Bus would, for whoever merely asks), and to use
-the radio.
+Never starts bluetoothd (a plain D-Bus call would) and never uses the radio.
 """
 
 from collections.abc import Mapping
@@ -25,7 +23,7 @@ _DEVICE: Final = "org.bluez.Device1"
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """A Bluetooth adapter as BlueZ shows it; `name` is hci0 and so on."""
+    """A Bluetooth adapter as seen by BlueZ; `name` is hci0 and so on."""
 
     name: str
     address: str
@@ -34,7 +32,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A device BlueZ remembers."""
+    """A device known to BlueZ."""
 
     address: str
     name: str
@@ -45,9 +43,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found. The first of the three complaints that is not empty is as far as we
-    came.
-    """
+    """Result of one query. The first non-empty problem shows how far it got."""
 
     no_bus: str = ""
     no_service: str = ""
@@ -58,7 +54,7 @@ class Seen:
 
 
 async def look(bus_address: str = SYSTEM_BUS, *, timeout_s: float = 2.0) -> Seen:
-    """Ask once; never raises for what is wrong with D-Bus or BlueZ, but says it."""
+    """Query once; problems with D-Bus or BlueZ are returned, not raised."""
     from dbus_fast.aio import MessageBus  # noqa: PLC0415 - only a machine with a BlueZ radio needs it
     from dbus_fast.errors import AuthError, InvalidAddressError  # noqa: PLC0415
 
@@ -67,7 +63,7 @@ async def look(bus_address: str = SYSTEM_BUS, *, timeout_s: float = 2.0) -> Seen
         async with timeout(timeout_s):
             bus = MessageBus(bus_address)
             await bus.connect()
-            return await _asked(bus)
+            return await _query(bus)
     except TimeoutError:
         return Seen(no_bus=f"{bus_address} does not answer")
     except (OSError, EOFError, AuthError, InvalidAddressError) as e:
@@ -82,12 +78,12 @@ async def look(bus_address: str = SYSTEM_BUS, *, timeout_s: float = 2.0) -> Seen
                     await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast's
 
 
-async def _asked(bus: "MessageBus") -> Seen:
+async def _query(bus: "MessageBus") -> Seen:
     owned = await _call(bus, _BUS, "NameHasOwner", "org.bluez")
     if not (_good(owned) and owned.body[0]):
         names = await _call(bus, _BUS, "ListActivatableNames")
         activatable = _good(names) and "org.bluez" in names.body[0]
-        return Seen(no_service="nobody owns org.bluez on the bus", activatable=activatable)
+        return Seen(no_service="org.bluez has no owner on the bus", activatable=activatable)
     objects = await _call(bus, _OBJECTS, "GetManagedObjects")
     if not _good(objects):
         return Seen(refused=f"{objects.error_name}: {' '.join(map(str, objects.body))}"[:200])
@@ -125,7 +121,7 @@ def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
 async def _call(
     bus: "MessageBus", whom: tuple[str, str, str], member: str, *words: str
 ) -> "Message":
-    """Call `member` of (destination, path, interface); every argument is a string."""
+    """Call `member` of (destination, path, interface); all arguments are strings."""
     from dbus_fast import Message, MessageFlag  # noqa: PLC0415
 
     destination, path, interface = whom

@@ -1,8 +1,8 @@
-"""Watches BlueZ over D-Bus: the service, its adapters, the bus itself; says when what we use is
-gone, and when it is back.
+"""Watches BlueZ over D-Bus (service, adapters, bus) and reports when the adapter in use is lost and
+back.
 
-Knows no glasses and mends nothing (bluez_cure.py does). bleak alone never notices that bluetoothd
-died (bleak 3.1).
+Needed because bleak does not notice that bluetoothd died (bleak 3.1). bluez_cure.py does the
+recovery.
 """
 
 import asyncio
@@ -25,9 +25,9 @@ CHARACTERISTIC: Final = "org.bluez.GattCharacteristic1"
 PROPERTIES: Final = "org.freedesktop.DBus.Properties"
 OBJECTS: Final = "org.freedesktop.DBus.ObjectManager"
 CALL_S: Final = 5.0
-"""D-Bus has a time-out of its own, of 25 s."""
+"""Seconds for a call; D-Bus's own timeout is 25 s."""
 RETRY_S: Final = 1.0
-"""Between looks for a D-Bus that is not there; nobody tells when it comes."""
+"""Seconds between attempts to reach a missing D-Bus, whose return is not announced."""
 _RULES: Final = (
     "type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='org.bluez'",
     f"type='signal',sender='{BLUEZ}',interface='{OBJECTS}'",
@@ -42,24 +42,24 @@ class BluezError(Exception):
 
 
 class BluezWatch:
-    """One connection to the system bus, opened when first needed and again after it was lost."""
+    """One connection to the system bus, opened when first needed and again after a loss."""
 
     def __init__(self) -> None:
         self._bus: MessageBus | None = None
         self._ending: asyncio.Future[None] | None = None
         self._lock = asyncio.Lock()
         self._powered: dict[str, bool] = {}
-        self._known = False  # whether `_powered` is what BlueZ would say now
+        self._known = False  # whether `_powered` is up to date
         self._news = asyncio.Event()
         self._losses = 0
         self._why = ""
         self._listeners: dict[object, tuple[Told, str]] = {}
 
-    # -------------------------------------------------------------- what others ask
+    # -------------------------------------------------------------- queries
 
     async def open(self) -> None:
-        """Be connected and know the adapters; idempotent. Raises what dbus-fast raises when
-        there is no bus.
+        """Connect and read the adapters; idempotent. Raises dbus-fast's errors if there
+        is no bus.
         """
         async with self._lock:
             if self._bus is None or not self._bus.connected:
@@ -69,22 +69,22 @@ class BluezWatch:
 
     @property
     def usable(self) -> bool:
-        """BlueZ runs and an adapter is switched on, as far as we were told."""
+        """Whether BlueZ runs and an adapter is on, as far as known."""
         return self._known and any(self._powered.values())
 
     async def lost(self) -> str:
-        """Wait for the next loss of service, adapter or bus, and say what it was."""
+        """Wait for the next loss of service, adapter or bus; return what was lost."""
         before = self._losses
         while self._losses == before:
             await self._next()
         return self._why
 
     async def back(self) -> None:
-        """Wait until there is a usable adapter."""
+        """Wait until an adapter is usable."""
         while True:
             try:
                 await self.open()
-            except Exception as error:  # noqa: BLE001 - no bus, no service: dbus-fast and the system have many words for it
+            except Exception as error:  # noqa: BLE001 - no bus or no service: many different errors
                 log.debug("no BlueZ yet: %s", error)
                 await asyncio.sleep(RETRY_S)
                 continue
@@ -92,16 +92,18 @@ class BluezWatch:
                 return
             await self._next()
 
-    def on_lost(self, told: Told, where: str = "") -> Callable[[], None]:
-        """Call `told` with the reason at every loss that concerns the object `where` (all of them
-        by default), until the function returned is called.
+    def on_lost(self, report: Told, where: str = "") -> Callable[[], None]:
+        """Call `report` with the reason at every loss that concerns the object `where` (default:
+        all), until the returned function is called.
         """
         key = object()
-        self._listeners[key] = (told, where)
+        self._listeners[key] = (report, where)
         return lambda: self._listeners.pop(key, None) and None
 
     async def objects(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Every object of BlueZ: path → interface → property → value. Raises `BluezError`."""
+        """Return every object of BlueZ: path → interface → property → value. Raises
+        `BluezError`.
+        """
         (found,) = await self.call("/", OBJECTS, "GetManagedObjects")
         return {
             path: {
@@ -119,7 +121,7 @@ class BluezWatch:
         signature: str = "",
         body: tuple[Any, ...] = (),
     ) -> list[Any]:
-        """Ask BlueZ; never starts it. Raises `BluezError`, TimeoutError."""
+        """Call BlueZ without starting it. Raises `BluezError`, TimeoutError."""
         assert self._bus is not None, "open() first"
         return await _ask(
             self._bus,
@@ -135,14 +137,14 @@ class BluezWatch:
         )
 
     async def mtu(self, characteristic: str) -> int:
-        """Give the MTU of the connection that the object `characteristic` belongs to. Raises
-        `BluezError`, TimeoutError.
+        """Return the MTU of the connection of a characteristic's object. Raises `BluezError`,
+        TimeoutError.
         """
         (mtu,) = await self.call(characteristic, PROPERTIES, "Get", "ss", (CHARACTERISTIC, "MTU"))
         return int(mtu.value)
 
     async def close(self) -> None:
-        """Leave the bus. Idempotent, never raises."""
+        """Close the bus connection. Idempotent, never raises."""
         bus, self._bus, self._known = self._bus, None, False
         ending, self._ending = self._ending, None
         if ending is not None:
@@ -184,8 +186,8 @@ class BluezWatch:
             self._lose("D-Bus is gone")
 
     async def _look(self) -> None:
-        """Learn which adapters there are; without bluetoothd there are none."""
-        self._known = True  # before asking: what changes meanwhile is told after the answer
+        """Read the adapters; without bluetoothd there are none."""
+        self._known = True  # before the call: later changes arrive as signals
         try:
             objects = await self.objects()
         except BluezError as error:
@@ -230,14 +232,14 @@ class BluezWatch:
         self._news.set()
 
     def _lose(self, why: str, where: str = "") -> None:
-        """Tell everyone whom it concerns: all, or those who use the adapter `where`."""
+        """Report a loss to everyone concerned: all, or the users of the adapter `where`."""
         log.debug("bluez: %s", why)
         self._losses += 1
         self._why = why
         self._news.set()
-        for told, place in list(self._listeners.values()):
+        for report, place in list(self._listeners.values()):
             if not where or not place or place.startswith(f"{where}/"):
-                told(why)
+                report(why)
 
     async def _next(self) -> None:
         self._news.clear()

@@ -1,8 +1,6 @@
-"""bumble's host stack on one HCI stream: opened, used until the stream dies, then replaced by a
-fresh one.
+"""bumble's host stack on one HCI stream: opened, used until the stream ends, then replaced.
 
-Knows controllers, scanning and links; has never heard of bleak's classes (bumble_radio.py) nor of
-glasses.
+The bleak interface to it is bumble_radio.py.
 """
 
 import asyncio
@@ -29,16 +27,16 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OPEN_TIMEOUT_S: Final = 5.0
-"""Reset and about twenty HCI questions take 10 ms on a virtual controller, under a second on a
-dongle.
+"""Seconds to start a controller: reset and about twenty HCI commands take 10 ms on a virtual one,
+under a second on a dongle.
 """
 CANCEL_TIMEOUT_S: Final = 1.0
 RETRY_S: Final = 0.5
-"""Between two tries to open an adapter that is gone."""
+"""Seconds between attempts to open a missing adapter."""
 
 
 class Listener(Protocol):
-    """Who hears advertisements."""
+    """Receives advertisements."""
 
     def on_advertisement(self, advertisement: Any) -> None: ...
 
@@ -53,7 +51,7 @@ def _unavailable(text: str) -> BleakBluetoothNotAvailableError:
 async def _open_hci(
     moniker: str, air: Any, lost: Callable[[str], None]
 ) -> tuple[Any, Any, Callable[[], Awaitable[None]]]:
-    """Open the stream a moniker names: (source, sink, close). `lost` is called when it ends by
+    """Open the HCI stream of a moniker: (source, sink, close). `lost` is called if it ends by
     itself.
     """
     kind, _, rest = moniker.partition(":")
@@ -103,8 +101,8 @@ async def _open_usb(
 
 
 class OpenAdapter:
-    """One opened HCI stream with its host stack. Used once: when the stream dies, so does
-    everything on it.
+    """One open HCI stream with its host stack. Used once: when the stream ends, everything on it
+    ends.
     """
 
     def __init__(self, slot: "AdapterSlot") -> None:
@@ -152,7 +150,7 @@ class OpenAdapter:
         return self._device
 
     def die(self, reason: str) -> None:
-        """End everything that rests on this stream: links, operations, scans. Idempotent."""
+        """End everything on this stream: links, operations, scans. Idempotent."""
         if self.dead is not None:
             return
         self.dead = reason
@@ -165,7 +163,7 @@ class OpenAdapter:
         self.gone.set()
 
     async def close(self, reason: str = "closed") -> None:
-        """Give the stream back. Idempotent, never raises."""
+        """Close the stream. Idempotent, never raises."""
         self.die(reason)
         close, self._close = self._close, None
         if close is not None:
@@ -173,14 +171,10 @@ class OpenAdapter:
                 await close()
 
     async def run(self, operation: Awaitable[T]) -> T:
-        """Await something of bumble, whose aborts look like cancellations of us, and tell the
-        two apart.
-        """
+        """Await a bumble operation, and distinguish its aborts from a cancellation of ours."""
         task = asyncio.current_task()
         assert task is not None
-        before = (
-            task.cancelling()
-        )  # not 0 for ever: task groups of Python 3.11 leave a count behind
+        before = task.cancelling()  # not always 0: task groups of Python 3.11 leave a count behind
         try:
             return await operation
         except asyncio.CancelledError:
@@ -191,8 +185,8 @@ class OpenAdapter:
             raise BleakError(f"the controller refused: {error}") from error
 
     async def _whole(self, conversation: Awaitable[T]) -> T:
-        """Like `run`, but a cancellation waits until the HCI commands under way are answered:
-        bumble would lose count.
+        """Like `run`, but a cancellation waits until running HCI commands are answered: bumble
+        would lose track.
         """
         talking = asyncio.ensure_future(conversation)
         try:
@@ -218,8 +212,8 @@ class OpenAdapter:
             scanner.on_advertisement(advertisement)
 
     async def connect(self, address: hci.Address) -> Connection:
-        """Make one link (bumble allows one attempt at a time). Cancelling it cancels it in the
-        controller too.
+        """Make one link (bumble allows one attempt at a time). Cancellation also cancels it in the
+        controller.
         """
         async with self._connect_lock:
             attempt = asyncio.ensure_future(self.device.connect(address, timeout=None))
@@ -232,7 +226,7 @@ class OpenAdapter:
                 raise
 
     async def _abandon(self, attempt: "asyncio.Future[Connection]") -> None:
-        """Leave neither a pending attempt nor an ownerless link behind."""
+        """Leave neither a pending attempt nor an unowned link behind."""
         with contextlib.suppress(TimeoutError, BleakError, core.BaseBumbleError, hci.HCI_Error):
             async with timeout(CANCEL_TIMEOUT_S):
                 if not attempt.done():
@@ -245,15 +239,15 @@ class OpenAdapter:
 
 
 class AdapterSlot:
-    """Where the open adapter of one radio is kept: the next user after a loss opens a fresh
-    one, with the same keys.
+    """Holds the open adapter of one radio; after a loss the next user opens a new one with the same
+    keys.
     """
 
     def __init__(self, moniker: str, air: Any, keys: Path | None = None) -> None:
         self.moniker = moniker
         self.keys = KeyFile(keys)
         self.witness: Witness | None = None
-        """Who answers while a pairing window is open."""
+        """The witness that answers while a pairing runs."""
         self._air = air
         self._lock = asyncio.Lock()
         self._adapter: OpenAdapter | None = None
@@ -273,9 +267,7 @@ class AdapterSlot:
             return self._adapter
 
     async def lost(self) -> str:
-        """Wait until the adapter that is open now is gone, and say why; waits for ever when
-        none is open.
-        """
+        """Wait until the open adapter is gone and return why; waits forever if none is open."""
         if self._adapter is None:
             await asyncio.Event().wait()
         assert self._adapter is not None
@@ -284,9 +276,7 @@ class AdapterSlot:
         return adapter.dead or ""
 
     async def back(self) -> None:
-        """Wait until an adapter can be opened; nobody tells when a stream can be had again, so
-        it is tried.
-        """
+        """Wait until an adapter can be opened, by retrying: availability is not announced."""
         while True:
             try:
                 await self.adapter()

@@ -1,8 +1,6 @@
-"""The keys of a bumble host stack in one file, or in memory: who we are on the air, and whom we are
-bonded with.
+"""Identity and bonds of a bumble host stack, in one file or in memory.
 
-Knows bumble's key records and nothing of pairing; the file is private to us, replaced whole, and
-put aside when damaged.
+The file is private, replaced atomically, and moved aside if damaged.
 """
 
 import asyncio
@@ -28,11 +26,11 @@ IRK_BYTES: Final = 16
 
 
 class KeyFile(KeyStore):
-    """Implements bumble's key store. `address` and `irk` are made once and kept: the other side
-    knows us by them.
+    """Implements bumble's key store. `address` and `irk` are created once and kept: peers recognise
+    us by them.
 
-    `at_once` writes in the caller's own time, for glasses: bumble forgets to say "paired" when the
-    link ends meanwhile.
+    `at_once` writes synchronously, for glasses: bumble does not report "paired" if the link ends
+    meanwhile.
     """
 
     def __init__(
@@ -48,7 +46,9 @@ class KeyFile(KeyStore):
             self._load(path, fixed=address is not None)
 
     def known(self, name: str) -> PairingKeys | None:
-        """Give the keys of a peer (bumble's spelling of its identity address), without waiting."""
+        """Return the keys of a peer (bumble's spelling of its identity address), without
+        waiting.
+        """
         return self._bonds.get(name)
 
     @property
@@ -64,7 +64,7 @@ class KeyFile(KeyStore):
         return list(self._bonds.items())
 
     async def get_resolving_keys(self) -> list[tuple[bytes, hci.Address]]:
-        """None: with one, bumble scans before each connection, which cannot be called off
+        """Return none: with one, bumble scans before each connection, which cannot be cancelled
         (bumble 0.0.236).
         """
         return []
@@ -101,7 +101,7 @@ class KeyFile(KeyStore):
             )
             return
         try:
-            irk, address, bonds = _parsed(raw)
+            irk, address, bonds = _parse(raw)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as damaged:
             aside = path.with_name(path.name + ".bad")
             with contextlib.suppress(OSError):
@@ -143,7 +143,7 @@ class KeyFile(KeyStore):
         return json.dumps(document, indent=1).encode()
 
 
-def _parsed(raw: bytes) -> tuple[bytes, str, dict[str, PairingKeys]]:
+def _parse(raw: bytes) -> tuple[bytes, str, dict[str, PairingKeys]]:
     if len(raw) > MAX_FILE:
         raise ValueError(f"it has more than {MAX_FILE // 1024} KiB")
     document: dict[str, Any] = json.loads(raw)

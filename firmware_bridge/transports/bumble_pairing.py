@@ -1,7 +1,6 @@
-"""Our side of pairing on a bumble host stack: a keyboard and a display, asked only while a pairing
-window is open.
+"""Our side of pairing on a bumble host stack: keyboard and display, used only while a pairing runs.
 
-Knows bumble's pairing delegate; who answers, and what is proved by it, is `bonding.py`'s.
+`bonding.py` asks the user and judges the result.
 """
 
 from collections.abc import AsyncIterator
@@ -15,8 +14,8 @@ from firmware_bridge.transports.bumble_keys import KeyFile
 
 _KEYBOARD_DISPLAY: Final = PairingDelegate.IoCapability.DISPLAY_OUTPUT_AND_KEYBOARD_INPUT
 _RANDOM: Final = PairingConfig.AddressType.RANDOM
-"""Our identity is the random static address in the key file; told otherwise, the other side
-looks for the wrong bond.
+"""We identify by the random static address in the key file; with another type the other side looks
+up the wrong bond.
 """
 
 
@@ -28,12 +27,10 @@ class Delegate(PairingDelegate):
         self._witness = witness
 
     async def accept(self) -> bool:
-        return False  # we begin a pairing, never they
+        return False  # only we start pairings
 
     async def confirm(self, auto: bool = False) -> bool:  # noqa: ARG002, FBT001, FBT002 - bumble's signature
-        return (
-            self._witness is not None
-        )  # Just Works: whether that will do is decided when it is over
+        return self._witness is not None  # Just Works: its acceptability is decided afterwards
 
     async def get_number(self) -> int | None:
         # bumble 0.0.236 takes 0 for "none yet" and never goes on: one code in a million has to be
@@ -56,7 +53,7 @@ def central_config(witness: Witness | None) -> PairingConfig:
 
 
 class Window(Protocol):
-    """Where the witness of the open window is kept, for every adapter of one radio."""
+    """Holds the witness of the running pairing, forevery adapter of one radio."""
 
     keys: KeyFile
     witness: Witness | None
@@ -86,5 +83,5 @@ class BumbleBonding:
 
 
 def same_address(name: str, address: Any) -> bool:
-    """Compare bumble's spelling (`…/P` for a public one) with everybody else's."""
+    """Compare addresses; bumble writes public ones as `…/P`."""
     return name.removesuffix("/P").upper() == str(address).removesuffix("/P").upper()

@@ -1,7 +1,4 @@
-"""A bleak backend over bumble: a host stack of our own for machines whose kernel has no Bluetooth.
-
-Knows bleak's class seam and HCI streams; has never heard of glasses, models or messages.
-"""
+"""A bleak backend over bumble: our own host stack for machines whose kernel has no Bluetooth."""
 
 import asyncio
 import contextlib
@@ -35,12 +32,10 @@ T = TypeVar("T")
 
 DISCONNECT_S: Final = 2.0
 WANTED_MTU: Final = 517
-"""The largest useful ATT MTU: 512 bytes of attribute, 3 of ATT header, rounded as every phone
-does.
-"""
+"""The largest useful ATT MTU: 512 bytes of attribute, 3 of ATT header, rounded as phones do."""
 MAX_QUEUED_ACL: Final = 32
-"""ACL packets handed to bumble and not yet taken by the controller; half of what a virtual
-controller buffers.
+"""ACL packets given to bumble and not yet accepted by the controller; half a virtual controller's
+buffers.
 """
 
 
@@ -48,7 +43,7 @@ controller buffers.
 
 
 class BumbleScanner(BaseBleakScanner):
-    """bleak's scanner; `slot` is bound by `bind`."""
+    """bleak's scanner; `bind` sets `slot`."""
 
     slot: ClassVar[AdapterSlot]
 
@@ -85,7 +80,7 @@ class BumbleScanner(BaseBleakScanner):
 
 
 class BumbleClient(BaseBleakClient):
-    """bleak's client; `slot` is bound by `bind`."""
+    """bleak's client; `bind` sets `slot`."""
 
     slot: ClassVar[AdapterSlot]
 
@@ -166,9 +161,7 @@ class BumbleClient(BaseBleakClient):
         self.services = services
 
     async def _encrypt(self, link: Connection) -> None:
-        """Encrypt with the bond's key before anything is said, as BlueZ does: what is bonded is
-        never spoken to in clear.
-        """
+        """Encrypt with the bond's key before any other traffic, as BlueZ does."""
         try:
             await self._gatt(link.encrypt())
         except BleakError as error:
@@ -191,7 +184,7 @@ class BumbleClient(BaseBleakClient):
                 )
 
     def on_link_lost(self) -> None:
-        """Forget the link and tell bleak, exactly once per connection."""
+        """Drop the link and notify bleak, exactly once per connection."""
         if self._link is None:
             return
         self._link = None
@@ -210,8 +203,7 @@ class BumbleClient(BaseBleakClient):
                     ):  # it was gone already
                         await adapter.run(link.disconnect())
             except TimeoutError:
-                # A link that nobody owns would keep the glasses from everyone: rather lose the
-                # adapter.
+                # An unowned link would block the glasses for everyone: close the adapter instead.
                 await adapter.close("the controller does not answer a disconnect")
         self.on_link_lost()
 
@@ -234,9 +226,7 @@ class BumbleClient(BaseBleakClient):
         return self._link
 
     async def _gatt(self, operation: Coroutine[Any, Any, T], *, answered: bool = True) -> T:
-        """Run an operation of bumble's, which would ask a link that is gone, and wait 30 s for
-        its answer.
-        """
+        """Run an operation of bumble, which would use a lost link and wait 30 s for its answer."""
         assert self._adapter is not None
         if self._link is None:
             operation.close()
@@ -279,8 +269,8 @@ class BumbleClient(BaseBleakClient):
         )
 
     async def _room(self, link: Connection) -> None:
-        """Wait until the controller has taken enough of what we queued: bumble's own queue has
-        no bound.
+        """Wait until the controller has accepted enough queued packets: bumble's own queue is
+        unbounded.
         """
         while (
             (queue := link.data_packet_queue) is not None
@@ -315,7 +305,7 @@ class BumbleClient(BaseBleakClient):
 
 
 async def _while_up(link: Connection, operation: Coroutine[Any, Any, T]) -> T:
-    """Await what the other side has to answer; ends as cancelled when the link is lost."""
+    """Await an answer of the other side; cancelled when the link is lost."""
     asking = asyncio.ensure_future(operation)
 
     def lost(*_reason: object) -> None:
@@ -334,7 +324,7 @@ async def _while_up(link: Connection, operation: Coroutine[Any, Any, T]) -> T:
 
 
 class BumbleAdapter(BaseBleakAdapter):
-    """bleak's adapter; `slot` is bound by `bind`."""
+    """bleak's adapter; `bind` sets `slot`."""
 
     slot: ClassVar[AdapterSlot]
 
@@ -346,8 +336,8 @@ class BumbleAdapter(BaseBleakAdapter):
         return cls(await cls.slot.adapter())
 
     async def get_connected_devices(self, service_uuids: frozenset[str]) -> list[BLEDevice]:  # noqa: ARG002 - bleak's signature
-        """Every link of this adapter; virtual links die with their host, so none is ever left
-        over by another.
+        """Return every link of this adapter; virtual links end with their host, so none is left
+        over.
         """
         links = self._adapter.device.connections.values()
         return [
@@ -356,7 +346,7 @@ class BumbleAdapter(BaseBleakAdapter):
 
 
 class Bound:
-    """The three classes bound to one radio; bleak wants classes, not instances."""
+    """The three classes bound to one radio; bleak takes classes, not instances."""
 
     def __init__(self, moniker: str, air: Any = None, keys: Path | None = None) -> None:
         self.slot = AdapterSlot(moniker, air, keys)
@@ -374,7 +364,7 @@ class Bound:
 
 
 def _text(identifier: Any) -> str:
-    """Give what bleak wants everywhere: lower-case 128-bit UUID strings."""
+    """Return lower-case 128-bit UUID strings, as bleak requires."""
     return str(uuid.UUID(bytes=bytes(reversed(identifier.to_bytes(force_128=True)))))
 
 
@@ -395,7 +385,7 @@ _SERVICES: Final = {
 def _advertisement_data(
     advertisement: Any, earlier: tuple[BLEDevice, AdvertisementData] | None
 ) -> AdvertisementData:
-    """Read one advertisement, merged with what was heard before: name and services may come in
+    """Parse one advertisement, merged with earlier ones: name and services may come in
     two packets.
     """
     name: str | None = earlier[1].local_name if earlier else None

@@ -1,6 +1,5 @@
-"""HCI H4 on a byte stream: cut it into packets, carry it over TCP, notice when it ends.
-
-Knows the five packet headers of H4 and nothing above them; needs no Bluetooth library.
+"""HCI H4 on a byte stream: split into packets, carry over TCP, detect the end. No Bluetooth library
+needed.
 """
 
 import asyncio
@@ -10,11 +9,13 @@ from typing import Any, Final, cast
 from firmware_bridge.deadlines import timeout
 
 BUSY: Final = bytes([0x04, 0x10, 0x01, 0xB5])
-"""HCI Hardware Error with a vendor code of ours, said by a virtual radio: "this controller
-already has a host".
+"""HCI Hardware Error with our vendor code, sent by a virtual radio: "this controller already has a
+host".
 """
 MAX_UNSENT_BYTES: Final = 1 << 20
-"""A peer that leaves 1 MiB unread has stopped; a controller would not wait for it either."""
+"""Bytes a peer may leave unread before the stream is closed: 1 MiB; a controller would not wait
+either.
+"""
 CLOSE_S: Final = 1.0
 
 _LENGTH_FIELD: Final = {0x01: (3, 1), 0x02: (3, 2), 0x03: (3, 1), 0x04: (2, 1), 0x05: (3, 2)}
@@ -24,19 +25,19 @@ _LENGTH_FIELD: Final = {0x01: (3, 1), 0x02: (3, 2), 0x03: (3, 1), 0x04: (2, 1), 
 
 
 class NotH4(ValueError):
-    """A byte stood where a packet type must stand."""
+    """A byte that is not a packet type where one was expected."""
 
 
 class H4Splitter:
-    """Takes bytes as they come, gives whole packets, type byte included. A packet is at most 64
-    KiB + 5 by format.
+    """Splits a byte stream into whole packets, type byte included. A packet has at most 64 KiB + 5
+    bytes by format.
     """
 
     def __init__(self) -> None:
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Give every packet that `data` completes. Raises `NotH4`."""
+        """Return the packets completed by `data`. Raises `NotH4`."""
         self._pending += data
         packets = []
         while (size := self._next_size()) is not None:
@@ -106,18 +107,18 @@ class TcpHci(asyncio.Protocol):
             self.fail("the other end of the HCI stream reads nothing")
 
     def fail(self, why: str) -> None:
-        """End the stream now; `lost` will hear why."""
+        """End the stream now; `lost` receives the reason."""
         self._why = why
         if self._transport is not None:
             self._transport.abort()
 
     def hang_up(self) -> None:
-        """Send what is queued, then end the stream; `lost` will hear it."""
+        """Send what is queued, then end the stream; `lost` is called."""
         if self._transport is not None:
             self._transport.close()
 
     async def close(self) -> None:
-        """`hang_up`, and wait until it is done; a peer that reads nothing is cut off."""
+        """`hang_up`, and wait for it; a peer that does not read is disconnected."""
         self.hang_up()
         try:
             async with timeout(CLOSE_S):

@@ -1,7 +1,5 @@
-"""Two transports joined in memory, for tests and for glasses in the same process; packets can be
-lost on the way.
-
-Refuses to know what a packet holds: faults are chosen by position, or by a function of the bytes.
+"""Two transports connected in memory, for tests and for glasses in the same process, with optional
+packet faults.
 """
 
 import asyncio
@@ -13,22 +11,22 @@ from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason
 from firmware_bridge.packets import MIN_PACKET
 
 Air = Callable[[bytes], Iterable[bytes]]
-"""What becomes of a packet: `()` loses it, `(p, p)` doubles it; one kept back may be given with
-a later one.
+"""Fate of a packet: `()` loses it, `(p, p)` duplicates it; a held packet may be returned with a
+later one.
 """
 
 QUEUE_PACKETS: Final = 256
-"""Packets on the way in one direction; a writer waits when it is full, as a radio's would."""
+"""Packets in transit per direction; writers wait when it is full, as on a radio."""
 
 
 def clear_air(packet: bytes) -> Iterable[bytes]:
-    """Deliver everything, once."""
+    """Deliver everything once."""
     return (packet,)
 
 
 class Faults:
-    """An `Air` that spoils packets by their position, counted from 0: lose it, double it, let
-    `late[i]` others pass.
+    """An `Air` with faults by packet position, counted from 0: lose it, duplicate it, or delay it
+    by `late[i]` packets.
     """
 
     def __init__(
@@ -98,7 +96,7 @@ class LoopbackTransport:
         self._inbound = inbound
 
     async def write(self, packet: bytes) -> None:
-        """Send one packet through the air. Raises `LinkLost` when either end was closed."""
+        """Send one packet. Raises `LinkLost` if either end was closed."""
         if len(packet) > self.max_packet:
             raise LocalMisuse(
                 f"a packet of {len(packet)} bytes; this link carries {self.max_packet}"
@@ -106,7 +104,7 @@ class LoopbackTransport:
         await self._outbound.put(packet)
 
     async def packets(self) -> AsyncIterator[bytes]:
-        """Packets from the other end, also those already on the way when it closed."""
+        """Yield packets from the other end, including those in transit when it closed."""
         while (packet := await self._inbound.get()) is not None:
             yield packet
 
@@ -122,7 +120,7 @@ def loopback_pair(
     to_glasses: Air = clear_air,
     to_central: Air = clear_air,
 ) -> tuple[LoopbackTransport, LoopbackTransport]:
-    """Give the central's end and the glasses' end of one connection."""
+    """Return the central's end and the glasses' end of one connection."""
     down, up = _Pipe(to_glasses), _Pipe(to_central)
     central = LoopbackTransport("loopback:glasses", down, up, max_packet=max_packet)
     glasses = LoopbackTransport("loopback:central", up, down, max_packet=max_packet)

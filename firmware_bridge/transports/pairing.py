@@ -1,8 +1,6 @@
-"""Pairing with one pair of glasses, and forgetting them again; the same on BlueZ and on our own
-host stack. Always bleak.
+"""Pairs with glasses and removes bonds, on BlueZ and on our own host stack.
 
-Knows no person: who is asked is handed in. That a code was really asked for decides, not what the
-host stack says.
+Success depends on whether a code was really asked for, not on what the host stack reports.
 """
 
 import logging
@@ -20,12 +18,12 @@ log = logging.getLogger(__name__)
 
 CONNECT_S: Final = 20.0
 CLOSE_S: Final = 3.0
-"""bluetoothd takes about 2 s for a disconnect (measured 1.9 to 2.7)."""
+"""Seconds for a disconnect; bluetoothd takes about 2 s (measured 1.9 to 2.7)."""
 
 
 async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: float) -> Proof:
-    """Connect, pair, disconnect. The glasses must not be bonded with us already: `unpair` first,
-    then hear them again.
+    """Connect, pair, disconnect. The glasses must not be bonded with us: `unpair` first, then scan
+    for them again.
 
     Raises `PairingError` and `RadioError`.
     """
@@ -52,7 +50,7 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
             PairingReason.UNPROVEN,
             f"{doing}: it went through without a code, "
             "though these glasses can show one; it was undone",
-            "somebody else may be answering in their place: "
+            "another device may be answering in their place: "
             "move away from other people's devices, restart the glasses, "
             "then: glassd pair",
         )
@@ -60,8 +58,8 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
 
 
 async def _bonded(radio: Radio, sighting: Sighting) -> str:
-    """Make the bond (or, with glasses that know none, only prove that they are there); gives
-    their own address.
+    """Create the bond (for glasses without pairing: only connect); return the glasses' identity
+    address.
     """
     from bleak import BleakClient  # noqa: PLC0415 - 8 MiB that a daemon without radio does not need
 
@@ -90,9 +88,7 @@ async def _hang_up(client: Any) -> None:
 
 
 async def unpair(radio: Radio, address: str) -> bool:
-    """Forget the bond with an address on our side; False when there was none. Raises
-    `RadioError`.
-    """
+    """Delete our bond with an address; False if there was none. Raises `RadioError`."""
     async with radio.lock:
         try:
             return await _bonding(radio).forget(address)
@@ -103,6 +99,6 @@ async def unpair(radio: Radio, address: str) -> bool:
 def _bonding(radio: Radio) -> Bonding:
     if radio.bonding is not None:
         return radio.bonding
-    from firmware_bridge.transports.bluez_agent import BluezBonding  # noqa: PLC0415 - dbus-fast: 3 MiB for who never pairs
+    from firmware_bridge.transports.bluez_agent import BluezBonding  # noqa: PLC0415 - dbus-fast costs 3 MiB, needed only for pairing
 
     return BluezBonding()

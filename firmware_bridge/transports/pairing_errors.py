@@ -1,8 +1,4 @@
-"""What host stacks say when pairing fails, and what a person can do about it: BlueZ's and bumble's
-words in one table.
-
-The one reader of those texts; knows no radio and asks nobody.
-"""
+"""Maps pairing errors of BlueZ and bumble to a reason, a message and a hint, in one table."""
 
 import re
 from typing import Final, NamedTuple
@@ -36,7 +32,7 @@ _RULES: Final = (
     _Rule(
         r"REPEATED_ATTEMPTS",
         _R.REFUSED,
-        "the glasses want a pause after too many tries",
+        "the glasses require a pause after too many tries",
         "wait half a minute, then: glassd pair",
     ),
     _Rule(
@@ -57,7 +53,7 @@ _RULES: Final = (
         "the glasses did not answer in time",
         "bring them near and " + _AGAIN,
     ),
-    _Rule(r"AuthenticationCanceled", _R.NOT_ANSWERED, "pairing was called off", _AGAIN),
+    _Rule(r"AuthenticationCanceled", _R.NOT_ANSWERED, "pairing was cancelled", _AGAIN),
     _Rule(
         r"disconnected during|ConnectionAttemptFailed|Not "
         r"connected|not connected|Service Discovery has not",
@@ -67,25 +63,26 @@ _RULES: Final = (
     ),
     _Rule(r"AuthenticationFailed", _R.REFUSED, "the glasses refuse to be paired", _MODE),
 )
-"""First match wins (facts: lab; org.bluez.Device1.Pair; Core 5.4, Vol 3, Part H, 3.5.5)."""
+"""First match wins (sources: org.bluez.Device1.Pair; Core 5.4, Vol 3, Part H, 3.5.5; own
+measurements).
+"""
 _FAILED_CHECK: Final = (
     r"CONFIRM_VALUE_FAILED|DHKEY_CHECK_FAILED|PASSKEY_ENTRY_FAILED|AuthenticationFailed"
 )
 
 
 def why_unpaired(error: BaseException, witness: Witness, doing: str) -> PairingError:
-    """Turn whatever was raised while pairing into a reason, a sentence and the next thing to do.
+    """Return the reason, message and hint for an error raised while pairing.
 
-    A host stack says only that authentication failed: that a person was asked makes it a wrong
-    code.
+    A host stack only reports failed authentication: if a code was asked for, it was wrong.
     """
-    told = f"{type(error).__name__}: {error} {getattr(error, 'dbus_error', '')}"
+    text = f"{type(error).__name__}: {error} {getattr(error, 'dbus_error', '')}"
     if witness.declined:
         return _failure(_DECLINED, doing)
-    if witness.how in PROVED and re.search(_FAILED_CHECK, told):
+    if witness.how in PROVED and re.search(_FAILED_CHECK, text):
         return _failure(_WRONG, doing)
     for rule in _RULES:
-        if re.search(rule.pattern, told):
+        if re.search(rule.pattern, text):
             return _failure(rule, doing)
     radio = classify(error, doing)
     return PairingError(_R.OTHER, str(radio), radio.hint or _AGAIN)

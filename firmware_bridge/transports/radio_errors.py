@@ -1,7 +1,5 @@
-"""What bleak, BlueZ and our own backend say when something is wrong, and what a person can do about
-it.
-
-The one reader of their texts; knows no connections and no glasses.
+"""Maps errors of bleak, BlueZ and our own backend to a reason, a message and a hint, in
+one table.
 """
 
 import re
@@ -14,7 +12,7 @@ RADIOS: Final = "bluez, usb:N, tcp:HOST:PORT or inproc"
 
 
 class _Rule(NamedTuple):
-    """`says` replaces a text that would mean nothing to a person."""
+    """`says` replaces a text that people would not understand."""
 
     pattern: str
     reason: RadioReason
@@ -43,7 +41,7 @@ _RULES: Final = (
     _Rule(
         r"no Bluetooth dongle|dongle is gone",
         RadioReason.NO_ADAPTER,
-        "plug the dongle in; check that we may open it (udev)",
+        "plug the dongle in; check that glassd may open it (udev)",
     ),
     _Rule(
         r"POWERED_OFF|not powered|No powered Bluetooth adapters|NotReady|Resource Not Ready",
@@ -131,16 +129,14 @@ _RULES: Final = (
         "bring the glasses near; switch them off and on",
     ),
 )
-"""Every text by which bleak, BlueZ or our own backend says what is wrong, first match wins
-(facts: lab, bleak 3.1).
-"""
+"""Error texts of bleak 3.1, BlueZ and our own backend; first match wins."""
 
 _WHEN_BONDED: Final = {
     RadioReason.LINK_FAILED: RadioReason.BOND_DOUBT,
     RadioReason.NOT_PAIRED: RadioReason.BOND_LOST,
 }
-"""The same words mean something else of glasses whose key we keep: BlueZ tells a mismatch as
-`br-connection-canceled`, or as a link that drops while it is being made (facts/ble-stack.md 5.15).
+"""The same texts mean something else for bonded glasses: BlueZ reports a key mismatch as
+`br-connection-canceled`, or as a link that drops while being established.
 """
 MTU_STUCK: Final = (
     "the glasses carry only 20 bytes a packet, so pages come slowly: "
@@ -153,8 +149,9 @@ _PLAIN: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 def classify(
     error: BaseException, doing: str, *, radio: str = "tcp:HOST:PORT", bonded: bool = False
 ) -> RadioError:
-    """Turn whatever bleak raised into a reason, a sentence and the next thing a person can do.
-    `bonded`: we keep a key of the glasses that this is about.
+    """Return the reason, message and hint for an error raised by bleak.
+
+    `bonded`: we have a key for the glasses concerned.
     """
     words = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
     detail = _PLAIN.sub(" ", words).strip()[:300]  # remote text: no control characters, one line
@@ -164,13 +161,13 @@ def classify(
     code = getattr(getattr(error, "reason", None), "name", "") or getattr(
         getattr(error, "code", None), "name", ""
     )
-    told = f"{type(error).__name__}: {detail} {more} {code}"
+    whole_text = f"{type(error).__name__}: {detail} {more} {code}"
     named = isinstance(
         getattr(error, "reason", None), Enum
-    )  # bleak's own name of it, which means nothing to a person
+    )  # bleak's own name for it, meaningless to users
     text = detail if named else f"{detail} {more}".strip()
     for rule in _RULES:
-        if re.search(rule.pattern, told):
+        if re.search(rule.pattern, whole_text):
             said = rule.says or text or type(error).__name__
             reason = _WHEN_BONDED.get(rule.reason, rule.reason) if bonded else rule.reason
             hint = _PAIR if reason is RadioReason.BOND_LOST else rule.hint.replace("{radio}", radio)

@@ -1,8 +1,7 @@
-"""Two connections as one: moves packets of both sides of a pair, and joins a side again that was
-lost.
+"""Joins two connections into one: moves packets of both sides of a pair, and reconnects a lost
+side.
 
-Refuses to know what packets mean and how a side is found (side_radio.py): `join` gives a fresh
-connection of a side.
+`join` returns a new connection of a side (side_radio.py).
 """
 
 import asyncio
@@ -17,27 +16,27 @@ from firmware_bridge.transport import Transport
 log = logging.getLogger(__name__)
 
 Join = Callable[[Side], Awaitable[Transport[bytes]]]
-"""Find and connect one side. Raises `RadioError`."""
+"""Finds and connects one side. Raises `RadioError`."""
 
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 30.0
-"""Between two tries to join a side; a try listens itself, so that a side that returns is heard
+"""Seconds between attempts to join a side; each attempt also listens, so a returning side is heard
 within one.
 """
 STABLE_S: Final = 10.0
-"""A side that was there this long is joined at once when it is lost; one that comes and goes is
-rested for as well.
+"""A side that was connected this many seconds is rejoined at once when lost; a shorter one after a
+pause.
 """
 MAX_QUEUED: Final = 2048
-"""Packets of both sides nobody has taken yet; each connection has its own bound as well."""
+"""Packets of both sides not yet read; each connection has its own limit as well."""
 
 
 class SidePair:
     """One connection to a pair; implements `Transport[Sided]`. Used once.
 
-    What it says first is which sides are there. A side that is lost becomes `SideNews`, and is
-    joined again with growing rests while the other carries on; with neither side left the
-    connection is over. A codec that gives a side up says so with `SideNews(side, up=False)`.
+    First reports which sides are connected. A lost side becomes `SideNews` and is rejoined with
+    growing pauses while the other continues; the connection ends when no side is left. A codec
+    gives a side up with `SideNews(side, up=False)`.
     """
 
     def __init__(
@@ -66,21 +65,21 @@ class SidePair:
 
     @property
     def address(self) -> str:
-        """The pair's own name: the same whichever of its sides is there."""
+        """The pair's name: the same whichever side is connected."""
         return self._address
 
     @property
     def max_packet(self) -> int:
-        """What both sides can carry."""
+        """Bytes that both sides can carry."""
         return min(
             (each.max_packet for each in self._there.values()), default=self._first.max_packet
         )
 
     async def write(self, packet: Sided) -> None:
-        """Send a packet to its side; to one that is away it is lost, and the codec knows by then,
-        or will in a moment.
+        """Send a packet to its side; if that side is away the packet is lost, and the codec learns
+        of it.
 
-        Raises `LinkLost` when no side is left.
+        Raises `LinkLost` if no side is left.
         """
         there = self._there.get(packet.side)
         if isinstance(packet, SideNews):
@@ -114,15 +113,15 @@ class SidePair:
                 self._dropped[packet.side].set()
 
     async def packets(self) -> AsyncIterator[Sided]:
-        """Packets and news of both sides, until neither is there."""
+        """Yield packets, losses and returns of both sides, until no side is left."""
         while (packet := await self._queue.get()) is not None:
             if isinstance(packet, BaseException):
                 raise packet
             yield packet
-        self._queue.put_nowait(None)  # whoever asks again gets the same answer
+        self._queue.put_nowait(None)  # later readers also see the end
 
     async def close(self) -> None:
-        """Disconnect both sides at once; idempotent, never raises."""
+        """Disconnect both sides; idempotent, never raises."""
         self._end(None)
         self._running.cancel()
         await self._close(wait_for=[self._running])
@@ -140,7 +139,7 @@ class SidePair:
     # -------------------------------------------------------------- one side's life
 
     def _start(self) -> "asyncio.Task[None]":
-        """Ended by `close`, and by itself when neither side is there."""
+        """Start the service; `close` ends it, and it ends itself when no side is left."""
         return asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
@@ -150,11 +149,11 @@ class SidePair:
                     lives.create_task(self._live(side), name=f"side-{side}")
         except* LinkLost:
             self._end(None)
-        except* Exception as fault:  # noqa: BLE001 - a mistake of ours must not look like glasses that are silent
+        except* Exception as fault:  # noqa: BLE001 - a bug must not look like silent glasses
             self._end(fault)
 
     async def _live(self, side: Side) -> None:
-        """Read one side while it is there, join it while it is not. Raises `LinkLost` when the
+        """Read one side while it is connected, rejoin it while it is not. Raises `LinkLost` if the
         other is gone as well.
         """
         time = asyncio.get_running_loop().time
@@ -191,7 +190,7 @@ class SidePair:
     async def _pump(self, side: Side, there: Transport[bytes]) -> None:
         async for packet in there.packets():
             if self._queue.qsize() >= MAX_QUEUED:
-                log.warning("packets of the %s side are not taken; cut off", side)
+                log.warning("packets of the %s side are not read; disconnected", side)
                 return
             self._queue.put_nowait(SidePacket(side, packet))
 

@@ -1,8 +1,7 @@
-"""Finding and connecting glasses of two radios: both arms of one pair, left first, or one of them
+"""Finds and connects glasses with two radios: both arms of a pair, left first, or one of them
 again.
 
-Knows no packets; the two connections it makes become one in side_pair.py. Always bleak, by way of
-ble.py.
+side_pair.py joins the two connections.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ from firmware_bridge.transports.side_pair import SidePair
 log = logging.getLogger(__name__)
 
 LISTEN_S: Final = 10.0
-"""One scan for a side that is away; other users of the radio wait for its end."""
+"""Seconds of one scan for a missing side; other users of the radio wait for its end."""
 
 
 async def connect_any(
@@ -31,7 +30,7 @@ async def connect_any(
     catalog: Catalog = CATALOG,
     wanted: Wanted | None = None,
 ) -> Transport[bytes] | SidePair:
-    """Connect glasses heard just now, of one radio or of two. Raises `RadioError`."""
+    """Connect glasses just heard, with one radio or two. Raises `RadioError`."""
     if sighting.side is None:
         return await connect(radio, sighting, timeout_s=timeout_s)
     return await connect_pair(radio, sighting, timeout_s=timeout_s, catalog=catalog, wanted=wanted)
@@ -45,8 +44,8 @@ async def connect_pair(
     catalog: Catalog = CATALOG,
     wanted: Wanted | None = None,
 ) -> SidePair:
-    """Connect the left arm, then the right; one that was not heard or cannot be had joins
-    later. Raises `RadioError`.
+    """Connect the left arm, then the right; an arm that cannot be connected joins later. Raises
+    `RadioError`.
     """
     there: dict[Side, Transport[bytes]] = {}
     failed: list[RadioError] = []
@@ -64,14 +63,15 @@ async def connect_pair(
     missing = [side for side in Side if side not in there]
     if missing:
         why = failed[0] if failed else "it was not heard"
-        log.warning("going on without the %s side: %s", missing[0], why)
+        log.warning("continuing without the %s side: %s", missing[0], why)
     return SidePair(sighting.pair, Joiner(radio, sighting, catalog, wanted, timeout_s), there)
 
 
 class Joiner:
-    """Joins arms of one pair again, each by the address it had: the name of a pair is only a
-    channel, which another wearer's glasses may share. An arm that was never heard is the first that
-    is wanted.
+    """Reconnects arms of one pair, each by its previous address: the pair's name is only a channel,
+    which another wearer's glasses may share.
+
+    For an arm never heard before, the first wanted one is taken.
     """
 
     def __init__(
@@ -90,8 +90,8 @@ class Joiner:
         self._addresses = {side: arm.address for side, arm in by_side(sighting).items()}
 
     async def __call__(self, side: Side) -> BleTransport:
-        """Listen for an arm and connect it; one that this machine still holds does not
-        advertise. Raises `RadioError`.
+        """Listen for an arm and connect it; one still connected to this machine does not advertise.
+        Raises `RadioError`.
         """
 
         def wanted(heard: Sighting) -> bool:

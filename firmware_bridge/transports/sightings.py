@@ -1,7 +1,4 @@
-"""What a scan heard: one pair of glasses, of one radio or of two arms that belong together.
-
-Knows no radio; how long an arm is waited for is the only time in it.
-"""
+"""Glasses heard in a scan: with one radio, or as two arms that belong together."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -11,19 +8,16 @@ from firmware_bridge.catalog import Model
 from firmware_bridge.sides import Side
 
 ARMS_GRACE_S: Final = 3.0
-"""How long one arm of a pair waits for the other: an arm that is there advertises many times in
-it.
-"""
+"""Seconds one arm of a pair waits for the other: an arm in range advertises many times in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Glasses that were heard just now. `device` is bleak's own and goes stale within half a
-    minute.
+    """Glasses just heard. `device` is bleak's own and goes stale within half a minute.
 
-    `bonded`: the radio keeps a key of them. `left_over`: they were not heard, but are connected to
-    this machine already. Of two-sided glasses this is one `side` of a `pair`; `other` is the other
-    side, when it was heard too.
+    `bonded`: the radio has a key for them. `left_over`: not heard, but already connected to this
+    machine. For two-sided glasses this is one `side` of a `pair`; `other` is the other side, if
+    heard too.
     """
 
     entry: Model
@@ -39,18 +33,18 @@ class Sighting:
 
     @property
     def arms(self) -> "tuple[Sighting, ...]":
-        """All of these glasses that was heard."""
+        """The sightings of all arms heard."""
         return (self,) if self.other is None else (self, self.other)
 
 
 def sided(sighting: Sighting) -> Sighting:
-    """Note which arm of which pair it is, by its name."""
+    """Return it with pair and side set from its name."""
     arm = sighting.entry.side_of(sighting.name)
     return sighting if arm is None else replace(sighting, pair=arm[0], side=arm[1])
 
 
 def whole(found: list[Sighting]) -> list[Sighting]:
-    """Both arms of a pair as one sighting, the left first."""
+    """Return both arms of a pair as one sighting, the left first."""
     pairs: dict[str, list[Sighting]] = {}
     for sighting in sorted(found, key=lambda s: s.side or ""):
         pairs.setdefault(sighting.pair or sighting.address, []).append(sighting)
@@ -58,7 +52,9 @@ def whole(found: list[Sighting]) -> list[Sighting]:
 
 
 class Pairs:
-    """Arms heard in one scan, until a pair of ours is whole or has been waited for long enough."""
+    """Collects the arms heard in one scan, until a wanted pair is complete or has been awaited long
+    enough.
+    """
 
     def __init__(self, found: "asyncio.Future[Sighting]") -> None:
         self._found = found
@@ -66,7 +62,7 @@ class Pairs:
         self._waiting: dict[str, asyncio.TimerHandle] = {}
 
     def heard(self, arm: Sighting, *, ours: bool) -> None:
-        """A pair is ours as soon as one of its arms is."""
+        """Add an arm; a pair is wanted as soon as one of its arms is."""
         assert arm.side is not None
         pair = self._heard.setdefault(arm.pair, {})
         pair[arm.side] = arm

@@ -724,8 +724,8 @@ def test_every_conflict_of_the_catalogue_is_a_switch_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("word", "told"),
     [
-        ("colour=red", "'colour=red' is no quirk; known.*newscreen=any"),
-        ("newscreen", "no quirk"),
+        ("colour=red", "'colour=red' is not a quirk; known.*newscreen=any"),
+        ("newscreen", "not a quirk"),
         ("newscreen=99", "newscreen is '99'; any, 71, 31, 30"),
     ],
 )
