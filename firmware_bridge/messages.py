@@ -342,6 +342,11 @@ class HidingChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class PageClosed:
+    """The wearer closed the page at the glasses: the lens may be empty until the next is drawn."""
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """Speech of the wearer recognised by the glasses (or from a simulated wearer)."""
 
@@ -388,6 +393,7 @@ Event = (
     | SideChanged
     | CapabilitiesChanged
     | HidingChanged
+    | PageClosed
 )
 Reply = GlassesInfo | Done | Failed
 
@@ -425,6 +431,7 @@ __all__ = [
     "Hiding",
     "HidingChanged",
     "MicrophoneChunk",
+    "PageClosed",
     "Ping",
     "Prompt",
     "PromptAnswered",

@@ -773,7 +773,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "One tap that both arms report, however late, is one tap.", "issue 11, Show 4"
     ),
     "I11-consent-hidden": Promise(
-        "What the wearer hides (silent mode, the glasses' dashboard), "
+        "What the wearer hides (silent mode, the glasses' dashboard, an early double tap), "
         "or what was dark before the daemon started, takes no answer; "
         "it is asked when it can be seen.",
         "issue 11, Show 4",

@@ -31,6 +31,7 @@ from firmware_bridge.messages import (
     Event,
     Gesture,
     HidingChanged,
+    PageClosed,
     PromptAnswered,
     WornChanged,
 )
@@ -198,7 +199,7 @@ class Asker:
             self.answered(event)
         elif isinstance(event, WornChanged):
             self.worn_changed()
-        elif isinstance(event, HidingChanged) and head is not None:
+        elif isinstance(event, HidingChanged | PageClosed) and head is not None:
             self._gone(head)
 
     def answered(self, event: PromptAnswered) -> None:

@@ -18,6 +18,7 @@ from firmware_bridge.messages import (
     Hiding,
     HidingChanged,
     MicrophoneChunk,
+    PageClosed,
     WornChanged,
 )
 from firmware_bridge.sides import Side
@@ -75,7 +76,9 @@ class News:
             return []
         hiding = self.hides(*_HIDING[known]) if known in _HIDING else []
         if known in _GESTURES:
-            return hiding + self._gesture(side, _GESTURES[known], now)
+            gesture = _GESTURES[known]
+            closed = [PageClosed()] if gesture is Gesture.DOUBLE_TAP else []
+            return [*hiding, *self._gesture(side, gesture, now), *closed]
         if known in _WORN:
             return self._wear(worn=_WORN[known])
         if known is Sub.BATTERY:

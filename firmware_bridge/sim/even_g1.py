@@ -120,10 +120,14 @@ class ArmSession(Session):
         return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
-        """Report a gesture if it belongs to this arm."""
-        return (aimed or _HANDS.get(gesture, Side.RIGHT) is self._side) and super().gestured(
-            gesture
-        )
+        """Report a gesture if it belongs to this arm. A double tap closes the page."""
+        if not aimed and _HANDS.get(gesture, Side.RIGHT) is not self._side:
+            return False
+        if gesture is Gesture.DOUBLE_TAP and any(e.lit for e in self._glasses.lenses.values()):
+            for lens in self._glasses.lenses.values():
+                lens.clear()
+            self._glasses.tell(self._glasses.shown())
+        return super().gestured(gesture)
 
     def _other(self, command: Command | Event | Reply) -> Reply:
         match command:

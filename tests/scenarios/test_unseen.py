@@ -9,7 +9,7 @@ import pytest
 from edge.own_reading import read
 from firmware_bridge.messages import Gesture, Hiding
 from tests.scenarios.test_consent import PAY, SHORT, alone, asked, question_pages, state
-from tests.scenarios.test_two_sides import G1
+from tests.scenarios.test_two_sides import G1, L, R, both_show
 from tests.scenarios.world import until, world
 from tools_cache.tool import CallOrigin
 
@@ -100,6 +100,31 @@ async def test_a_question_that_the_wearer_hides_takes_no_answer_and_is_asked_aga
         asked_before = len(shown_questions(place))
         place.mock.glasses.hide(by, hidden=False)
         await until(lambda: len(shown_questions(place)) > asked_before, "the question again")
+        await place.answer_question()
+        assert await state(place, call) != "AWAITING_CONFIRMATION"
+
+
+@pytest.mark.requirement("I11-consent-hidden")
+@pytest.mark.parametrize("arms", [(R,), (R, L)])
+async def test_a_question_is_drawn_again_after_a_double_tap_too_early_to_be_a_no(
+    tmp_path, monkeypatch, arms
+):
+    """It takes the page off the lens. One on the other arm soon after may count as the same."""
+    for module in ("edge.render.prompt", "tests.scenarios.world"):
+        monkeypatch.setattr(f"{module}.TOO_SOON_S", 4.0)
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        call, _ = await asked(place, SHORT)
+        for arm in arms:
+            await both_show(place, "amount: 1")
+            asked_before = len(shown_questions(place))
+            assert not place._may_answer(), "this machine is too slow for an early double tap"
+            assert place.mock.glasses.gesture(Gesture.DOUBLE_TAP, side=arm)
+            assert not place.lens(), "a double tap leaves the page"
+            place.tap()
+            await until(lambda before=asked_before: len(shown_questions(place)) > before, "again")
+        assert await state(place, call) == "AWAITING_CONFIRMATION"
+        await both_show(place, "tap: yes")
         await place.answer_question()
         assert await state(place, call) != "AWAITING_CONFIRMATION"
 

@@ -161,6 +161,7 @@ def test_a_text_is_not_taken_for_another_kind_of_value():
         ("to \u06f1\u0661", "\\{1 in extended arabic-indic digits}\\{1 in arabic-indic digits}"),
         ("\u0661\u0301", "\\{1 in arabic-indic digits}\\u0301"),
         ("\u0661 \u0634 a", "\\{1 in arabic-indic digits} \\u0634 a"),
+        ("\u0661 \u05d0", "\\{1 in arabic-indic digits} \\u05d0"),
         ("\uff18", "\\uff18"),
         ("\u09ea8 \u0995", "\\{4 in bengali digits}8"),
     ],
