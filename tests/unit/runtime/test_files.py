@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -172,6 +173,23 @@ def test_a_link_at_the_temporary_name_is_not_followed(write, tmp_path):
     write(tmp_path / "file", NEW)
     assert not (tmp_path / "file").is_symlink()
     assert _content(tmp_path) == {"file": NEW, "victim": OLD}
+
+
+def test_a_link_that_appears_at_the_last_moment_is_not_followed(write, tmp_path, monkeypatch):
+    victim, unlink = tmp_path / "victim", os.unlink
+    victim.write_bytes(OLD)
+
+    def plant(path, **options):
+        with suppress(FileNotFoundError):
+            unlink(path, **options)
+        monkeypatch.undo()
+        (tmp_path / ".file.new").symlink_to(victim)
+
+    monkeypatch.setattr(os, "unlink", plant)
+    with pytest.raises(FileExistsError):
+        write(tmp_path / "file", NEW)
+    assert victim.read_bytes() == OLD
+    assert not (tmp_path / "file").exists()
 
 
 def test_the_half_file_of_another_writer_is_never_put_in_place(write, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """A process that speaks a protocol over its stdin and stdout."""
 
+import os
 import subprocess
 import sys
 
@@ -23,6 +24,7 @@ def test_stray_prints_and_readers_do_not_touch_the_protocol():
         check=True,
         input=b"question ",
         capture_output=True,
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
         timeout=60,
     )
     assert ran.stdout == b"before|answer to question ''"
