@@ -23,6 +23,8 @@ from firmware_bridge.messages import (
 _SETTINGS = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
 _SET: Final = (Hiding.SILENT, Hiding.DARK)
 """What hides a page until it is set otherwise; the rest goes by itself."""
+MOST_GLASSES: Final = 8
+"""Other glasses of which it is remembered whether their lens is dark."""
 
 
 class Wishes:
@@ -35,6 +37,7 @@ class Wishes:
         self._granted: dict[object, Command] = {}
         self._unsure: dict[object, Command] = {}
         self._hidden: dict[Hiding, bool] = {}
+        self._others: dict[str, tuple[dict[Hiding, bool], dict[object, Command]]] = {}
 
     def granted(self, command: Command) -> None:
         """The glasses carried `command` out."""
@@ -81,14 +84,17 @@ class Wishes:
         )
 
     def of(self, address: str) -> tuple[Command, ...]:
-        """What to tell the glasses at `address` again; other glasses begin with nothing. What the
-        wearer has set otherwise at the glasses is not wished again.
+        """What to send to the glasses at `address` again: nothing when others were connected
+        meanwhile, nor what the wearer has changed at the glasses. Whether each lens is dark is
+        remembered.
         """
         if address != self._address:
+            self._others[self._address] = self._hidden, self._unsure
+            self._hidden, self._unsure = self._others.pop(address, ({}, {}))
+            if len(self._others) > MOST_GLASSES:
+                del self._others[next(iter(self._others))]
             self._address = address
             self._granted.clear()
-            self._unsure.clear()
-            self._hidden.clear()
         self._hidden = {by: hidden for by, hidden in self._hidden.items() if by in _SET}
         self._granted = {
             key: wish
