@@ -19,7 +19,7 @@ from edge.clock import Clock
 from edge.core import idempotency, latency, results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
-from edge.core.session import FAREWELL
+from edge.core.session import FAREWELL, NoEffect
 from edge.events import CallAnswered, CallCompleted
 from edge.gate import Limits, Refused
 from edge.ports import (
@@ -154,7 +154,10 @@ class Ending:
         started = False
         for intent in intents:
             before = self.session.described(self._clock.boot())
-            if not self.session.apply(intent, tool=ticket.call.tool, now=self._clock.boot()):
+            try:
+                self.session.apply(intent, tool=ticket.call.tool, now=self._clock.boot())
+            except NoEffect as e:
+                _log.warning("%s", e)
                 continue
             started |= intent.get("type") == "START_VOICE_SESSION"
             try:

@@ -3,7 +3,6 @@
 Refuses to decide whether a call may run (that is `policy`) and to touch microphone or speaker.
 """
 
-import logging
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +10,6 @@ from typing import Final
 
 from tools_cache.tool import Json, Turn
 
-_log: Final = logging.getLogger(__name__)
 MAX_TURNS: Final = 256
 """Turns whose budget is remembered; an edge has a handful of sessions, so this is hours of talk."""
 MAX_TRANSITIONS: Final = 100
@@ -70,6 +68,10 @@ class SessionState:
     suppress_transcript: bool = False
     end_after: str | None = None
     pending_message: str | None = None
+
+
+class NoEffect(Exception):
+    """An intent that is unknown, or has nothing to act on; the text says which."""
 
 
 class SessionController:
@@ -132,47 +134,37 @@ class SessionController:
             self._state.quiet_until is None or self.quiet_s(now) > 0
         )
 
-    def apply(self, intent: Mapping[str, Json], *, tool: str, now: float = 0.0) -> bool:
-        """Carry one intent out; False (and a warning) when it is unknown or has nothing to act
-        on.
-        """
+    def apply(self, intent: Mapping[str, Json], *, tool: str, now: float = 0.0) -> None:
+        """Carry one intent out. Raises `NoEffect` when it is unknown or has nothing to act on."""
         kind = intent.get("type")
         if kind == "START_VOICE_SESSION":
-            return self._start(intent, tool, now)
-        if kind == "END_VOICE_SESSION":
-            return self._end(intent, tool)
-        if kind == "SUPPRESS_AUDIO":
-            return self._silence(intent, tool, now)
-        if kind == "SUPPRESS_TRANSCRIPT":
-            return self._move(
-                tool, replace(self._state, suppress_transcript=intent.get("value") is True)
-            )
-        if kind == "SET_PENDING_MESSAGE":
-            return self._move(
-                tool,
-                replace(
-                    self._state,
-                    pending_message=_message(intent.get("message", intent.get("value"))),
-                ),
-            )
-        _log.warning("Unknown intent type: %s", str(kind)[:40])
-        return False
+            self._start(intent, tool, now)
+        elif kind == "END_VOICE_SESSION":
+            self._end(intent, tool)
+        elif kind == "SUPPRESS_AUDIO":
+            self._silence(intent, tool, now)
+        elif kind == "SUPPRESS_TRANSCRIPT":
+            self._move(tool, replace(self._state, suppress_transcript=intent.get("value") is True))
+        elif kind == "SET_PENDING_MESSAGE":
+            text = _message(intent.get("message", intent.get("value")))
+            self._move(tool, replace(self._state, pending_message=text))
+        else:
+            raise NoEffect(f"Unknown intent type: {str(kind)[:40]}")
 
-    def _start(self, intent: Mapping[str, Json], tool: str, now: float) -> bool:
+    def _start(self, intent: Mapping[str, Json], tool: str, now: float) -> None:
         """Begin afresh: silence, a quiet time and suppression of before are over. A pending
         message is for this moment, and stays.
         """
         if self.voice_active(now):
-            _log.warning("Cannot start a session in an active one")
-            return False
+            raise NoEffect("Cannot start a session in an active one")
         self._heard_at = now
         named = intent.get("sessionId")
         session_id, pending = named if isinstance(named, str) else None, self._state.pending_message
-        return self._move(
+        self._move(
             tool, SessionState(voice_active=True, session_id=session_id, pending_message=pending)
         )
 
-    def _silence(self, intent: Mapping[str, Json], tool: str, now: float) -> bool:
+    def _silence(self, intent: Mapping[str, Json], tool: str, now: float) -> None:
         on, seconds = intent.get("value") is True, intent.get("duration")
         timed = (
             on
@@ -181,18 +173,17 @@ class SessionController:
             and 0 < seconds <= MAX_QUIET_S
         )
         until = now + float(seconds) if timed and isinstance(seconds, int | float) else None
-        return self._move(tool, replace(self._state, suppress_audio=on, quiet_until=until))
+        self._move(tool, replace(self._state, suppress_audio=on, quiet_until=until))
 
-    def _end(self, intent: Mapping[str, Json], tool: str) -> bool:
+    def _end(self, intent: Mapping[str, Json], tool: str) -> None:
         if not self._state.voice_active:
-            _log.warning("Cannot end inactive session")
-            return False
+            raise NoEffect("Cannot end inactive session")
         after = intent.get("after")
         ended = SessionState(
             end_after=after if isinstance(after, str) else None,
             pending_message=self._state.pending_message,
         )
-        return self._move(tool, ended)
+        self._move(tool, ended)
 
     # -------------------------------------------------------------- what outlives the daemon
 
@@ -220,10 +211,9 @@ class SessionController:
         if self._state.pending_message == message:
             self._move("shown", replace(self._state, pending_message=None))
 
-    def _move(self, cause: str, after: SessionState) -> bool:
+    def _move(self, cause: str, after: SessionState) -> None:
         self.transitions.append((cause, self._state, after))
         self._state = after
-        return True
 
 
 def _message(value: Json) -> str | None:

@@ -21,7 +21,7 @@ from edge.core.call_state import (
 from edge.core.ids import new_call_id
 from edge.core.rates import MAX_SLICES, RateLimits
 from edge.core.routing import Circumstances, RouteKind, choose
-from edge.core.session import IDLE_S, MAX_TURNS, SessionController, TurnLedger
+from edge.core.session import IDLE_S, MAX_TURNS, NoEffect, SessionController, TurnLedger
 from edge.core.turns import Turn
 from tools_cache.tool import (
     CallOrigin,
@@ -246,15 +246,15 @@ def test_a_session_that_fell_silent_is_not_described_as_going_on() -> None:
     assert not session.described(100.1 + IDLE_S)["voice_active"]
 
 
-def test_intents_move_the_session_and_each_move_names_its_cause(caplog) -> None:
+def test_intents_move_the_session_and_each_move_names_its_cause() -> None:
     session = SessionController()
-    assert session.apply({"type": "END_VOICE_SESSION"}, tool="a:b") is False
-    assert "Cannot end inactive session" in caplog.text
+    with pytest.raises(NoEffect, match="Cannot end inactive session"):
+        session.apply({"type": "END_VOICE_SESSION"}, tool="a:b")
     session.begin_voice()
     before = session.snapshot()
-    assert session.apply({"type": "SUPPRESS_AUDIO", "value": True}, tool="a:b")
-    assert session.apply({"type": "SUPPRESS_TRANSCRIPT", "value": True}, tool="a:b")
-    assert session.apply({"type": "SET_PENDING_MESSAGE", "message": "later"}, tool="a:b")
+    session.apply({"type": "SUPPRESS_AUDIO", "value": True}, tool="a:b")
+    session.apply({"type": "SUPPRESS_TRANSCRIPT", "value": True}, tool="a:b")
+    session.apply({"type": "SET_PENDING_MESSAGE", "message": "later"}, tool="a:b")
     after = session.snapshot()
     assert (after.suppress_audio, after.suppress_transcript, after.pending_message) == (
         True,
@@ -262,11 +262,11 @@ def test_intents_move_the_session_and_each_move_names_its_cause(caplog) -> None:
         "later",
     )
     assert not before.suppress_audio, "a snapshot is a copy"
-    assert session.apply({"type": "END_VOICE_SESSION", "after": "speech"}, tool="c:d")
+    session.apply({"type": "END_VOICE_SESSION", "after": "speech"}, tool="c:d")
     assert (session.snapshot().voice_active, session.snapshot().end_after) == (False, "speech")
     assert [cause for cause, _, _ in session.transitions] == ["voice", "a:b", "a:b", "a:b", "c:d"]
-    assert session.apply({"type": "DANCE"}, tool="a:b") is False
-    assert "Unknown intent type: DANCE" in caplog.text
+    with pytest.raises(NoEffect, match="Unknown intent type: DANCE"):
+        session.apply({"type": "DANCE"}, tool="a:b")
 
 
 # ------------------------------------------------------------------ previews and confirmation

@@ -11,7 +11,7 @@ import pytest
 
 from edge.calendars.room import CalendarRoom, Place
 from edge.core import policy
-from edge.core.session import SessionController
+from edge.core.session import NoEffect, SessionController
 from edge.gate import Gate, Limits
 from edge.store.knowledge import KnowledgeBase
 from edge.ticket import Ticket
@@ -522,7 +522,7 @@ async def test_a_voice_session_is_begun_once_under_a_name_of_its_own(house):
     assert re.fullmatch(r"voice-\d{13}-[0-9a-f]{6}", response.data["sessionId"])
     assert response.data["pendingRequest"] is None
     for intent in response.intents:
-        assert house.session.apply(intent, tool="voice:start")
+        house.session.apply(intent, tool="voice:start")
     state = house.session.snapshot()
     assert (state.voice_active, state.session_id, state.pending_message) == (
         True,
@@ -547,7 +547,7 @@ async def test_a_voice_session_is_ended_after_the_farewell_and_only_when_there_i
     house.session.begin_voice()
     response = await house.good("voice:end", mode=Mode.VOICE)
     assert intents(response) == [{"type": "END_VOICE_SESSION", "after": "farewell_spoken"}]
-    assert house.session.apply(response.intents[0], tool="voice:end")
+    house.session.apply(response.intents[0], tool="voice:end")
     assert not house.session.snapshot().voice_active
 
 
@@ -585,8 +585,8 @@ def test_a_quiet_time_ends_by_itself_or_with_a_new_session():
     session = SessionController()
     assert session.begin_voice(10.0)
     quiet = {"type": "SUPPRESS_AUDIO", "value": True, "duration": 600}
-    assert session.apply({"type": "END_VOICE_SESSION"}, tool="t", now=20.0)
-    assert session.apply(quiet, tool="t", now=20.0)
+    session.apply({"type": "END_VOICE_SESSION"}, tool="t", now=20.0)
+    session.apply(quiet, tool="t", now=20.0)
     assert (session.silent(20.0), session.silent(619.9), session.silent(620.0)) == (
         True,
         True,
@@ -597,13 +597,10 @@ def test_a_quiet_time_ends_by_itself_or_with_a_new_session():
     assert session.described(300.0)["quiet_s"] == 320
     assert session.begin_voice(620.0) is True
     session.apply(quiet, tool="t", now=700.0)
-    assert (
-        session.apply({"type": "START_VOICE_SESSION", "sessionId": "s"}, tool="t", now=700.0)
-        is False
-    ), "one is active"
-    assert session.apply({"type": "START_VOICE_SESSION", "sessionId": "s"}, tool="t", now=1000.0), (
-        "nobody spoke for five minutes"
-    )
+    start = {"type": "START_VOICE_SESSION", "sessionId": "s"}
+    with pytest.raises(NoEffect, match="in an active one"):
+        session.apply(start, tool="t", now=700.0)
+    session.apply(start, tool="t", now=1000.0)  # nobody spoke for five minutes
     assert (session.silent(1000.0), session.begin_voice(1000.0)) == (False, True)
 
 
