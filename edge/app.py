@@ -135,10 +135,11 @@ class Daemon:
         await self._open_store(stack)
         self._open_link()
         self._open_cloud()
+        self._open_uplink()
+        self._open_stage()
         self._open_registry()
         self._open_tools(stack)
         self._open_servers(stack)
-        self._open_uplink()
         await self._open_choice(stack)
         self._open_calls()
         self._open_reload()
@@ -265,7 +266,7 @@ class Daemon:
             clock=self.clock,
             hide=self._hide,
             note=self.audit,
-            present=lambda scene, shown: self.stage.present(scene, shown),  # noqa: PLW0108 - the stage is built later
+            present=self.stage.present,
             draw=lambda text: self.lending.pictures().code(text),
         )
         self.gateway = Gateway()
@@ -389,10 +390,10 @@ class Daemon:
         self.registry.follow(self.cloud.registry())
         return told
 
-    def _open_calls(self) -> None:
-        s = self.settings
-        off = "speech is switched off (audio.speech)" if s.audio.speech == "off" else ""
-        self.voice = Voice(language=s.audio.voice, off=off)
+    def _open_stage(self) -> None:
+        audio = self.settings.audio
+        off = "speech is switched off (audio.speech)" if audio.speech == "off" else ""
+        self.voice = Voice(language=audio.voice, off=off)
         self.stage = Stage(
             glasses=self.link,
             bus=self.bus,
@@ -401,6 +402,9 @@ class Daemon:
             voice=self.voice,
             within=self.vigil.within,
         )
+
+    def _open_calls(self) -> None:
+        s = self.settings
         ports = CallPorts(
             registry=self.registry,
             backends={
