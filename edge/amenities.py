@@ -49,7 +49,7 @@ class Amenities:
     there.
     """
 
-    def __init__(self, glasses: GlassesPort, clock: Clock, display: Callable[[], SendPort]) -> None:
+    def __init__(self, glasses: GlassesPort, clock: Clock, display: SendPort) -> None:
         self._glasses = glasses
         self._display = display
         self._clock = clock
@@ -104,7 +104,7 @@ class Amenities:
 
     async def _tell(self, command: Command) -> None:
         try:
-            await self._display().send(command, timeout_s=TIMEOUT_S)
+            await self._display.send(command, timeout_s=TIMEOUT_S)
         except QuestionWaits:
             raise _failure(
                 ErrorCode.NOT_ACCEPTED,

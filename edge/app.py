@@ -31,6 +31,7 @@ from edge.core.ids import new_call_id
 from edge.core.loader_rules import Facts
 from edge.core.own import Own
 from edge.core.routing import RouteKind
+from edge.core.session import SessionController
 from edge.enrol import Enrolment
 from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed, ToolsFiltered
@@ -83,7 +84,7 @@ from tools_cache.shelf import Shelf
 
 if TYPE_CHECKING:
     from edge.tool_box import ToolBox
-    from tools_cache.tool import ToolCall
+    from tools_cache.tool import ToolCall, ToolResponse
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +118,7 @@ class Daemon:
         self.edge_id = self.identity.edge_id
         self.notifier = Notifier(env)
         self.turns = OpenTurns()
+        self.session = SessionController()
         self._tools_changed = asyncio.Event()
         self._air = air
         self._hide = hide
@@ -232,7 +234,7 @@ class Daemon:
             secret=self._secret,
             notes=self._storage("notes"),
             glasses=self.link.status,
-            uplink=lambda: self.uplink.status(),  # noqa: PLW0108 - the uplink is built later
+            uplink=self.uplink.status,
         )
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
@@ -244,11 +246,14 @@ class Daemon:
                 clock=self.clock,
                 glasses=self.link.status,
                 private=self.private.of,
-                voice_active=lambda: self.calls.session.voice_active(self.clock.boot()),
+                call=self._call,
+                present=self.stage.present,
+                state=self._session_state,
+                voice_active=lambda: self.session.voice_active(self.clock.boot()),
                 note=self.audit,
                 configs=s.tool.values,
                 network=self.lending.network,
-                glasses_do=Amenities(self.link, self.clock, lambda: self.stage.beside),
+                glasses_do=Amenities(self.link, self.clock, self.stage.beside),
                 knowledge=self.lending.knowledge,
                 calendars=self.lending.calendars,
                 pictures=self.lending.pictures,
@@ -417,6 +422,7 @@ class Daemon:
             shelves=self.shelves,
             confirmations=self.confirmations,
             sessions=self.sessions,
+            session=self.session,
             notes=self.notes,
             uplink=self.uplink,
             glasses=self.link,
@@ -429,12 +435,14 @@ class Daemon:
         )
         policy_ = rewire.policy(s, choice=self.choice, language=s.audio.voice)
         self.calls = Orchestrator(ports, limits=rewire.limits(s), policy_=policy_, turns=self.turns)
-        self.link.hides_words = lambda: self.calls.session.snapshot().suppress_transcript
-        self.tools.compose(
-            self.calls.call,
-            present=self.stage.present,
-            state=lambda: self.calls.session.described(self.clock.boot()),
-        )
+        self.link.hides_words = lambda: self.session.snapshot().suppress_transcript
+
+    async def _call(self, call: "ToolCall") -> "ToolResponse":
+        """A tool calls another one; the calls are built after the tools."""
+        return await self.calls.call(call)
+
+    def _session_state(self) -> dict[str, Any]:
+        return self.session.described(self.clock.boot())
 
     def _open_reload(self) -> None:
         self.reload = Reload(
@@ -487,7 +495,7 @@ class Daemon:
             new_id=lambda: new_call_id(self.clock.wall()),
             confirmations=self.confirmations,
             sessions=self.sessions,
-            session_state=lambda: self.calls.session.described(self.clock.boot()),
+            session_state=self._session_state,
             user_id=s.edge.user_id,
             metrics=self.metrics.openmetrics,
             pairing=self.desk,

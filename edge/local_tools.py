@@ -8,7 +8,7 @@ the handler's secrets in it.
 
 import copy
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from edge.ports import Progress
 from edge.store.errors import StorageUnavailable
 from edge.tool_loader import BadHandler, Handlers, Runner
 from edge.tool_results import disk_unavailable, internal, judged, nothing_fits, too_slow
-from edge.tool_services import Call, Present, Services
+from edge.tool_services import Services
 from firmware_bridge.deadlines import timeout
 from tools_cache.handed import Json
 from tools_cache.tool import ErrorCode, Source, ToolCall, ToolDefinition, ToolFailure, ToolResponse
@@ -44,18 +44,6 @@ class LocalTools:
         self._full = full
         self._handlers = Handlers(tools)
         self._services = services
-
-    def compose(
-        self,
-        call: Call,
-        *,
-        present: Present | None = None,
-        state: Callable[[], Mapping[str, Json]] | None = None,
-    ) -> None:
-        """From now on handlers may call other tools, through the whole pipeline, show and say
-        things (`present`), and look at the voice session (`state`).
-        """
-        self._services = replace(self._services, call=call, present=present, state=state)
 
     def configure(self, configs: Mapping[str, Mapping[str, Json]]) -> None:
         """These are the tools' settings from the next call on."""

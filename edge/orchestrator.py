@@ -9,7 +9,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
@@ -99,6 +99,8 @@ class CallPorts:
     on_registry: Callable[[RegistryNotice], Awaitable[None]]
     """Called with every registry notice of the cloud."""
     audit: Audit | None = None
+    session: SessionController = field(default_factory=SessionController)
+    """The voice session, which tools' intents steer."""
 
 
 class Orchestrator:
@@ -126,6 +128,7 @@ class Orchestrator:
         self._policy = policy_ or Policy()
         self._voice = VoiceTurns(ports.notes, ports.clock)
         self._turns = turns or OpenTurns()
+        self.session = ports.session
         self._gate = Gate(
             registry=ports.registry,
             store=self._store,
@@ -173,11 +176,6 @@ class Orchestrator:
             choice=self._policy.choice,
         )
         self._gate.adopt(self._policy)
-
-    @property
-    def session(self) -> SessionController:
-        """The voice session that tools' intents steer."""
-        return self._ending.session
 
     @property
     def running(self) -> int:
@@ -572,7 +570,12 @@ class Orchestrator:
 
 def _ending(ports: CallPorts, limits: Limits, tasks: Tasks) -> Ending:
     voice = VoiceSession(
-        notes=ports.notes, stage=ports.stage, bus=ports.bus, clock=ports.clock, tasks=tasks
+        ports.session,
+        notes=ports.notes,
+        stage=ports.stage,
+        bus=ports.bus,
+        clock=ports.clock,
+        tasks=tasks,
     )
     return Ending(
         registry=ports.registry,

@@ -34,13 +34,20 @@ class VoiceSession:
     """
 
     def __init__(
-        self, *, notes: Notes, stage: RenderPort, bus: Bus, clock: Clock, tasks: Tasks
+        self,
+        controller: SessionController,
+        *,
+        notes: Notes,
+        stage: RenderPort,
+        bus: Bus,
+        clock: Clock,
+        tasks: Tasks,
     ) -> None:
         self._notes = notes
         self._stage = stage
         self._bus = bus
         self._clock = clock
-        self.controller = SessionController()
+        self.controller = controller
         self._tasks = tasks
         self._on_disk: dict[str, Json] = {}
         self._due = False

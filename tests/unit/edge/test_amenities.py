@@ -48,7 +48,7 @@ class Glasses:
 
 
 def amenities(glasses):
-    return Amenities(glasses, CLOCK, lambda: Beside(glasses, CLOCK, lambda: False))
+    return Amenities(glasses, CLOCK, Beside(glasses, CLOCK, lambda: False))
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def run(tmp_path, glasses):
     )
     registry.load()
 
-    able = Amenities(glasses, CLOCK, lambda: Beside(glasses, CLOCK, lambda: False))
+    able = Amenities(glasses, CLOCK, Beside(glasses, CLOCK, lambda: False))
 
     async def go(tool, args, *, do=able):
         definition = registry.snapshot().find(tool).definition

@@ -681,19 +681,19 @@ async def test_every_shipped_handler_loads(shipped, caplog):
 
 @pytest.mark.requirement("S2-134")
 async def test_a_tool_may_call_others_three_deep_and_a_second_run_makes_the_same_calls(make):
-    rig = make(
-        body(
-            "answer = await ctx.call_tool('demo:do', {})",
-            "return {'data': [answer.ok, answer.data if answer.ok else answer.error.code.value]}",
-        )
-    )
     asked = []
 
     async def pipeline(nested):
         asked.append(nested)
         return await rig.go(nested)
 
-    rig.local.compose(pipeline)
+    rig = make(
+        body(
+            "answer = await ctx.call_tool('demo:do', {})",
+            "return {'data': [answer.ok, answer.data if answer.ok else answer.error.code.value]}",
+        ),
+        call=pipeline,
+    )
     response = await rig.run("demo:do", call_id="c9", turn_id="t", session="s")
     assert response.data == [True, [True, [True, [False, "UNSUPPORTED"]]]]
     assert [c.depth for c in asked] == [1, 2, 3]

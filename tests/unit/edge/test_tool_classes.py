@@ -35,10 +35,6 @@ async def classes(make, tmp_path):  # noqa: F811
     stores = PrivateStores(tmp_path / "users", key=tmp_path / "tools.key")
 
     def of(handler, **options):
-        notes = []
-        rig = make(handler, private=stores.of, note=notes.append, glasses_do=nobody, **options)
-        rig.shown, rig.notes, rig.state = [], notes, {"voice_active": True}
-
         async def present(scene, response):
             rig.shown.append((scene, response.render))
             return DeliveryReport(Delivery.SHOWN)
@@ -46,7 +42,18 @@ async def classes(make, tmp_path):  # noqa: F811
         async def other(nested):
             return ToolResponse(data={"of": nested.tool, "depth": nested.depth})
 
-        rig.local.compose(other, present=present, state=lambda: rig.state)
+        notes = []
+        rig = make(
+            handler,
+            private=stores.of,
+            note=notes.append,
+            glasses_do=nobody,
+            call=other,
+            present=present,
+            state=lambda: rig.state,
+            **options,
+        )
+        rig.shown, rig.notes, rig.state = [], notes, {"voice_active": True}
         return rig
 
     yield of
