@@ -1,5 +1,5 @@
-"""Where the command `glassd` begins: Ctrl-C in the first moments, while Python still imports,
-ends it without a traceback.
+"""Entry point of the command `glassd`. Ctrl-C while modules are still being imported ends it
+without a traceback.
 """
 
 import signal

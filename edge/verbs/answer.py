@@ -1,4 +1,4 @@
-"""`glassd answer`: hand in the result of a call that waits for one."""
+"""`glassd answer`: submit the result of a pending call."""
 
 from argparse import Namespace
 from typing import Any
@@ -17,12 +17,12 @@ def run(args: Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(answer)
     else:
-        screen.line(f"{plain(args.id)} has its result; see it: glassd calls {plain(args.id)}")
+        screen.line(f"{plain(args.id)} has its result; show it: glassd calls {plain(args.id)}")
     return 0
 
 
 def _body(result: Any) -> dict[str, Any]:
-    """A whole envelope is known by its `ok`; everything else is the data of a good result."""
+    """Return the request body: a value with `ok` is a complete response, any other is its data."""
     return (
         dict(result)
         if isinstance(result, dict) and isinstance(result.get("ok"), bool)

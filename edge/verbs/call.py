@@ -1,6 +1,4 @@
-"""`glassd call`: one call through the whole pipeline; tells the envelope and how it reached the
-wearer.
-"""
+"""`glassd call`: call one tool, and show its response and how it reached the wearer."""
 
 from argparse import Namespace
 from typing import Any, Final
@@ -12,8 +10,8 @@ from edge.verbs.talk import ask
 from edge.verbs.words import arguments
 
 MARGIN_S: Final = 70.0
-"""The daemon ends a call at its own deadline plus 60 s; ours lies behind that, so that its word
-is the one heard.
+"""The daemon ends a call 60 s after the call's deadline at the latest; this waits a little longer,
+so that the daemon's answer arrives first.
 """
 
 
@@ -22,7 +20,7 @@ def run(args: Namespace, screen: Screen) -> int:
         raise CliError(
             "USAGE",
             "--confirm and --no-wait exclude each other",
-            "leave --no-wait out: the answer is what became of the token",
+            "leave out --no-wait: the answer says whether the token was accepted",
             exit_code=2,
         )
     answer = ask(
@@ -37,7 +35,7 @@ def run(args: Namespace, screen: Screen) -> int:
         return _admitted(answer, screen)
     if asks(answer) and args.no_wait:
         question.show(answer, screen)
-        return 0  # asking is what was asked for
+        return 0  # with --no-wait, the question is the expected result
     if asks(answer) and not args.confirm:
         answer = question.decided(args, screen, answer, patience_s=args.ttl + MARGIN_S)
     error = answer.get("error") or {}
@@ -47,7 +45,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _nearest(args: Namespace) -> str:
-    """Name the tool that was probably meant."""
+    """Return a suggestion that names the tool that was probably meant."""
     from tools_cache.nearest import did_you_mean  # noqa: PLC0415 - only for a name that no tool has
 
     names = [str(tool.get("name")) for tool in ask(args, "GET", "/v1/tools").get("tools", ())]
@@ -72,7 +70,7 @@ def _body(args: Namespace) -> dict[str, Any]:
 
 
 def _admitted(answer: dict[str, Any], screen: Screen) -> int:
-    """It is on disk, and will be answered whatever happens."""
+    """Print the id of a call that is stored and will be answered."""
     if screen.as_json:
         screen.json(answer)
     else:

@@ -1,4 +1,4 @@
-"""`glassd calls`: history, pending calls, one call's whole story."""
+"""`glassd calls`: recent calls, pending calls, one call in detail."""
 
 from argparse import Namespace
 from typing import Any
@@ -13,11 +13,11 @@ from edge.verbs.talk import ask
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.id:
-        told = ask(args, "GET", f"/v1/calls/{quote(args.id, safe='')}")
+        call = ask(args, "GET", f"/v1/calls/{quote(args.id, safe='')}")
         if screen.as_json:
-            screen.json(told)
+            screen.json(call)
         else:
-            story.show(told, screen)
+            story.show(call, screen)
         return 0
     document = ask(args, "GET", f"/v1/calls?limit={args.limit}&pending={int(args.pending)}")
     if screen.as_json:
@@ -28,9 +28,7 @@ def run(args: Namespace, screen: Screen) -> int:
         )
     else:
         screen.line(
-            "No calls are pending."
-            if args.pending
-            else "Nothing was called yet. Try: glassd call clock:now"
+            "No calls are pending." if args.pending else "No calls yet. Try: glassd call clock:now"
         )
     return 0
 
@@ -50,7 +48,7 @@ def _row(call: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _waiting(call: dict[str, Any]) -> tuple[str, ...]:
-    """What a call without an answer waits for, and how long it still may."""
+    """Return the row of a call without an answer: what it waits for, and the time it has left."""
     left = call.get("left_s")
     life = f"{duration(max(0.0, left))} left" if isinstance(left, int | float) else ""
     return _text(
@@ -64,7 +62,7 @@ def _waiting(call: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _full(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Leave out the columns in which nothing stands."""
+    """Leave out the columns that are empty in every row."""
     said = [any(column) for column in zip(*rows, strict=True)]
     return [tuple(cell for cell, kept in zip(row, said, strict=True) if kept) for row in rows]
 

@@ -1,4 +1,4 @@
-"""`glassd cancel`: call a call off."""
+"""`glassd cancel`: cancel a call."""
 
 from argparse import Namespace
 from urllib.parse import quote
@@ -8,10 +8,10 @@ from edge.verbs.talk import ask
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    body = {"reason": args.reason or "called off on the command line"}
+    body = {"reason": args.reason or "cancelled on the command line"}
     answer = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/cancel", body, who="either")
     if screen.as_json:
         screen.json(answer)
     else:
-        screen.line(f"{plain(args.id)} is called off; see it: glassd calls {plain(args.id)}")
+        screen.line(f"{plain(args.id)} is cancelled; show it: glassd calls {plain(args.id)}")
     return 0

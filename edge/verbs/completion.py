@@ -1,5 +1,5 @@
-"""`glassd completion`: the shells' completion scripts, made from the very tree of verbs that
-parses the command line.
+"""`glassd completion`: completion scripts for bash, zsh and fish, generated from the parser of
+the command line.
 """
 
 import argparse
@@ -12,7 +12,7 @@ from edge.verbs.screen import Screen
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its names, what it does, whether a file may follow, and which words may."""
+    """One option: its names, its help, whether it takes a value or a file, and its choices."""
 
     names: tuple[str, ...]
     text: str
@@ -39,7 +39,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def verbs_of(parser: ArgumentParser) -> list[Verb]:
-    """Read the tree: every verb with its options, and the words its positional arguments may be."""
+    """Return every verb with its options and the choices of its positional arguments."""
     tree = _subparsers(parser)
     texts = {choice.dest: choice.help or "" for choice in tree._choices_actions}  # noqa: SLF001 - argparse has no public way
     return [_verb(name, texts.get(name, ""), verb) for name, verb in tree.choices.items()]

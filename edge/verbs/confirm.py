@@ -1,5 +1,5 @@
-"""`glassd confirm`: say yes or no to a call that waits for it: by its token, or by reading all
-that wait and typing an answer.
+"""`glassd confirm`: say yes or no to a call that waits for confirmation, by its token, or by
+typing an answer for each one that waits.
 """
 
 import os
@@ -22,7 +22,7 @@ def run(args: Namespace, screen: Screen) -> int:
         raise CliError(
             "USAGE",
             "--deny and --always exclude each other",
-            "to forbid the tool for good: --never",
+            "to deny the tool permanently: --never",
             exit_code=2,
         )
     grant = "always" if args.always else "never" if args.never else "once"
@@ -43,7 +43,7 @@ def run(args: Namespace, screen: Screen) -> int:
 def decide(
     args: Namespace, screen: Screen, which: Mapping[str, str], *, allow: bool, grant: str
 ) -> int:
-    """Answer one question; tell what became of its call."""
+    """Answer one question and show the response of its call."""
     body = {**which, "allow": allow, "grant": grant}
     envelope = ask(args, "POST", "/v1/confirm", body, timeout_s=PATIENCE_S, who="owner")
     if allow or exit_code(envelope) == 0 or (envelope.get("error") or {}).get("code") != "DENIED":
@@ -57,24 +57,24 @@ def decide(
             if grant == "never"
             else "Denied."
         )
-    return 0  # a no was asked for, and a no it is
+    return 0  # denied, as requested
 
 
 def _all(args: Namespace, screen: Screen) -> int:
-    """Show every open question, and take an answer to each from the terminal."""
+    """Show every open question and read an answer to each from the terminal."""
     if screen.as_json:
         screen.json(ask(args, "GET", "/v1/confirm"))
         return 0
     questions = ask(args, "GET", "/v1/confirm", who="owner")["questions"]
     if not questions:
-        screen.line("No call waits for a yes.")
+        screen.line("No call waits for confirmation.")
         return 0
     terminal = Terminal.open() if os.isatty(0) else None
     if terminal is None:
         for question in questions:
             screen.line("\n".join((*particulars(question), "")))
         fix = "run glassd confirm in a terminal, or answer on the glasses"
-        raise CliError("NO_TERMINAL", "an answer is typed at a terminal, and this is none", fix)
+        raise CliError("NO_TERMINAL", "an answer can be typed only at a terminal", fix)
     code = 0
     with terminal:
         for question in questions:

@@ -1,8 +1,7 @@
-"""The pairing desk seen from the command line: what is heard, one pairing with its questions, told
-step by step.
+"""Scanning and pairing on the command line: lists the glasses found, and runs one pairing with its
+questions, printing each step.
 
-Refuses to choose glasses: the verbs do. Questions are read from stdin, so that a script can pipe
-the answers in.
+The verbs choose the glasses. Answers are read from stdin, so that a script can pipe them in.
 """
 
 import re
@@ -17,12 +16,12 @@ from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask, stream
 
 TRIES: Final = 3
-"""Wrong codes a person may type before we give up, as the glasses do."""
+"""Wrong codes that a person may type; the glasses allow as many."""
 SIX_DIGITS: Final = re.compile("[0-9]{6}")
 ANSWER_S: Final = 45.0
 """The glasses and the daemon give up after 30 s."""
 SLACK_S: Final = 30.0
-"""The daemon ends a window or a scan itself; this ends us when it does not."""
+"""The daemon ends a window or a scan itself; after this much longer we stop waiting for it."""
 _EXIT_OF: Final = {"NOT_FOUND": 4, "TIMEOUT": 5, "AMBIGUOUS": 2}
 HOW: Final = {
     "passkey": "a code was typed",
@@ -35,7 +34,7 @@ HOW: Final = {
 def heard(
     args: Namespace, seconds: float, *, settle_s: float | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Give what is heard, as it is heard. Raises `CliError`."""
+    """Yield the glasses of a scan as they are found. Raises `CliError`."""
     settle = f"&settle={settle_s:g}" if settle_s else ""
     with closing(
         stream(
@@ -54,7 +53,7 @@ def heard(
 
 
 def described(glasses: dict[str, Any]) -> tuple[str, ...]:
-    """One line of the list: title, name, address, signal, whose."""
+    """Return a row of the list: title, name, address, signal strength, paired or new."""
     signal = f"{glasses['rssi']} dBm" if glasses.get("rssi") is not None else ""
     side = f"only one side heard; {glasses['missing']} is missing" if glasses.get("missing") else ""
     whose = (
@@ -77,7 +76,7 @@ def described(glasses: dict[str, Any]) -> tuple[str, ...]:
 def paired(
     args: Namespace, screen: Screen, wanted: str | None, *, seconds: float
 ) -> dict[str, Any]:
-    """Pair, asking what must be asked; gives the last step. Raises `CliError`."""
+    """Pair, ask the questions of the pairing, and return its last step. Raises `CliError`."""
     tries = TRIES if sys.stdin.isatty() and not args.code else 1
     while True:
         tries -= 1
@@ -93,7 +92,7 @@ def _one_window(
     args: Namespace, screen: Screen, wanted: str | None, seconds: float
 ) -> dict[str, Any]:
     body = {"seconds": seconds, **({"glasses": wanted} if wanted else {})}
-    told = ""
+    shown = ""
     with closing(
         stream(args, "POST", "/v1/pairing", body, quiet_s=seconds + SLACK_S, who="owner")
     ) as steps:
@@ -104,13 +103,13 @@ def _one_window(
                 _answer(args, screen, step)
             elif step.get("state") == "PAIRED":
                 return dict(step)
-            elif not screen.as_json and (line := _line(step)) != told:
-                told = line
+            elif not screen.as_json and (line := _line(step)) != shown:
+                shown = line
                 screen.line(line)
                 screen.flush()
     raise CliError(
         "NOT_RUNNING",
-        "the daemon ended the pairing without a word",
+        "the daemon ended the pairing without a result",
         "see: glassd status",
         exit_code=3,
     )
@@ -129,8 +128,8 @@ def _line(step: dict[str, Any]) -> str:
 
 
 def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
-    """Ask the person, tell the daemon. One who says nothing is left to the daemon, which gives
-    up and says so.
+    """Ask the person and send the answer to the daemon. Without an answer the daemon ends the
+    pairing itself and reports why.
     """
     number = plain(step.get("number", ""))
     try:
@@ -153,21 +152,19 @@ def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
     try:
         ask(args, "POST", "/v1/pairing/answer", body, who="owner")
     except CliError as error:
-        if (
-            error.code != "NOTHING_ASKED"
-        ):  # then it is over meanwhile, and the window itself says why
+        if error.code != "NOTHING_ASKED":  # the window closed meanwhile; its last step says why
             raise
 
 
 def _code(screen: Screen) -> str:
-    """Read a code; what cannot be one is asked for again, before the glasses count it as wrong."""
+    """Read a code; ask again for a malformed one, which the glasses would count as wrong."""
     for _ in range(TRIES):
         line = _read(screen, "The glasses show a code. Type it here: ").replace(" ", "")
         if SIX_DIGITS.fullmatch(line):
             return line
         screen.note("A code is six digits, for example 012345.")
     raise CliError(
-        "NOT_ANSWERED", "that was no code", "look at the lens and try again: glassd pair"
+        "NOT_ANSWERED", "that was not a code", "look at the lens and try again: glassd pair"
     )
 
 
@@ -178,7 +175,7 @@ def _read(screen: Screen, question: str) -> str:
         screen.note("")
         raise CliError(
             "NOT_ANSWERED",
-            "a code is asked for, and nobody is there to type it",
+            "a code is needed, but no terminal is there to type it",
             "run it in a terminal, or give --code",
             exit_code=1,
         )
@@ -186,8 +183,8 @@ def _read(screen: Screen, question: str) -> str:
 
 
 def failed(args: Namespace, event: dict[str, Any]) -> CliError:
-    """Say why it failed; of a radio that does not work what `glassd status` and `glassd doctor`
-    say, which looked at the machine.
+    """Return the error of a failed scan or pairing. If the radio does not work, the reason and the
+    fix are those of the adapter in `glassd status`.
     """
     code, text, fix = (
         str(event.get("code") or "FAILED"),

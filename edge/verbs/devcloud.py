@@ -1,5 +1,5 @@
 """`glassd devcloud`: the reference cloud alone, until Ctrl-C; with `--tls` it shows the first
-code, to paste or to scan.
+enrolment code, to paste or to scan.
 """
 
 import errno
@@ -45,7 +45,7 @@ def _failed(error: OSError, http: str) -> CliError:
     if error.errno == errno.EADDRINUSE:
         return CliError(
             "DEVCLOUD_FAILED",
-            f"{http}: somebody listens there already",
+            f"{http}: another program listens there already",
             "choose another, or any that is free: --http 127.0.0.1:0",
         )
     if error.filename is not None:
@@ -79,16 +79,16 @@ def _worker(args: Namespace, screen: Screen, cloud: Any) -> int:
 
 
 def _announcer(screen: Screen) -> Callable[[Mapping[str, Any]], None]:
-    """Tell where it is; a code is for people, so it stands by itself."""
+    """Return the function that announces the cloud; for people, its code is shown separately."""
     announce = announcer(screen, "devcloud")
 
-    def told(facts: Mapping[str, Any]) -> None:
+    def announce_cloud(facts: Mapping[str, Any]) -> None:
         code = None if screen.as_json else facts.get("code")
         announce({key: value for key, value in facts.items() if key != "code" or code is None})
         if code is not None:
             _show(screen, str(code), str(facts["http"]), str(facts["ca_file"]))
 
-    return told
+    return announce_cloud
 
 
 def _show(screen: Screen, code: str, url: str, ca_file: str) -> None:

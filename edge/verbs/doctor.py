@@ -1,6 +1,4 @@
-"""`glassd doctor`: examines this machine and prints what it finds, each with its fix. Refuses
-to examine anything itself.
-"""
+"""`glassd doctor`: checks this machine and prints every result, with its fix."""
 
 import os
 import time
@@ -47,7 +45,7 @@ async def _examine(args: Namespace, screen: Screen, *, named: bool) -> int:
 
 
 class _Lines:
-    """Prints entries as they come; those that were not reached for the same reason share a line."""
+    """Prints entries as they come; checks not reached for the same reason share a line."""
 
     def __init__(self, screen: Screen, lines: Any) -> None:
         self._screen = screen
@@ -99,7 +97,9 @@ def _close(
     if document["next_action"]:
         screen.line(f"Next: {plain(document['next_action'])}")
     if document.get("bundle"):
-        screen.line(f"Bundle: {plain(document['bundle'])} (no secrets; read it before you send it)")
+        screen.line(
+            f"Bundle: {plain(document['bundle'])} (without secrets; read it before you send it)"
+        )
 
 
 async def _bundle(path: Path, patient: Any, document: dict[str, Any]) -> str:
@@ -107,7 +107,7 @@ async def _bundle(path: Path, patient: Any, document: dict[str, Any]) -> str:
     try:
         await bundle.write(path, patient, document)
     except OSError as e:
-        fix = "choose a place with room that you may write to: --bundle FILE"
+        fix = "choose a directory with free space that you may write to: --bundle FILE"
         raise CliError(
             "CANNOT_WRITE", f"{path}: the bundle cannot be written: {e.strerror}", fix
         ) from None

@@ -1,7 +1,5 @@
-"""An enrolment code seen from the command line: read where nobody looks, spent by the daemon, told
-in two lines.
-
-Refuses to read what is in it, and to know where credentials are kept.
+"""Enrolment on the command line: reads the code without showing it, sends it to the daemon, and
+waits until the uplink is connected.
 """
 
 import getpass
@@ -16,40 +14,41 @@ from edge.verbs.talk import ask
 
 MAX_CODE: Final = 2000
 SPEND_S: Final = 130.0
-"""Fetching the authority, three tries of the exchange and two looks at a key, each with the
-daemon's own deadline of 20 s: who gives up sooner has spent the code without hearing so.
+"""Fetching the CA certificate, three tries of the exchange and two key checks, each with the
+daemon's own deadline of 20 s. With a shorter wait the code could be used up without a report.
 """
 LINK_S: Final = 20.0
 POLL_S: Final = 0.3
 
 
 def enrolled(args: Namespace, screen: Screen) -> dict[str, Any]:
-    """Spend the code named by the arguments, and see the uplink come up. Raises `CliError`."""
-    told = dict(
+    """Enrol with the code of the arguments, and wait for the uplink. Raises `CliError`."""
+    enrolment = dict(
         ask(
             args, "POST", "/v1/enrol", {"code": _code(args, screen)}, timeout_s=SPEND_S, who="owner"
         )
     )
     if not screen.as_json:
         screen.line(
-            f"Enrolled with {plain(told.get('broker'))} as "
-            f"{plain(told.get('tenant'))}/{plain(told.get('edge_id'))} ({_by(told)})."
+            f"Enrolled with {plain(enrolment.get('broker'))} as "
+            f"{plain(enrolment.get('tenant'))}/{plain(enrolment.get('edge_id'))} "
+            f"({_by(enrolment)})."
         )
         screen.flush()
     _connected(args)
     if not screen.as_json:
         screen.line("Connected to the cloud.")
         screen.flush()
-    return told
+    return enrolment
 
 
 def _code(args: Namespace, screen: Screen) -> str:
-    """Read it from stdin, unseen on a terminal; a command line is seen by everybody on this
-    machine, so say so.
+    """Read the code from stdin, hidden on a terminal; a command line is visible to every user of
+    this machine, so print a note about it.
     """
     if args.enrol != "-":
         screen.note(
-            "note: a code on the command line is seen in ps and kept in "
+            "note: a code on the command line is visible in ps and stays in "
             "the shell's history; better: glassd up -"
         )
         return str(args.enrol)
@@ -68,10 +67,11 @@ def _code(args: Namespace, screen: Screen) -> str:
     return text.strip()
 
 
-def _by(told: dict[str, Any]) -> str:
-    ends = told.get("certificate_ends")
+def _by(enrolment: dict[str, Any]) -> str:
+    ends = enrolment.get("certificate_ends")
     return (
-        f"client certificate until {datetime.fromtimestamp(ends, UTC):%Y-%m-%d}, renewed by itself"
+        f"client certificate until {datetime.fromtimestamp(ends, UTC):%Y-%m-%d}, "
+        "renewed automatically"
         if ends
         else "password"
     )
@@ -89,6 +89,6 @@ def _connected(args: Namespace) -> None:
         time.sleep(POLL_S)
     raise CliError(
         "NO_UPLINK",
-        f"enrolled, but the broker is not reached: {uplink.get('reason') or 'no answer'}",
+        f"enrolled, but the broker cannot be reached: {uplink.get('reason') or 'no answer'}",
         str(action or "see: glassd status"),
     )

@@ -1,6 +1,4 @@
-"""An envelope as a person reads it, and the exit code it means. Refuses to know where it came
-from.
-"""
+"""Shows the response of a call to a person, and maps it to an exit code."""
 
 from typing import Any, Final
 
@@ -12,7 +10,7 @@ _TIMED_OUT: Final = frozenset(
 
 
 def tell(envelope: dict[str, Any], screen: Screen) -> int:
-    """Show an envelope and give the exit code it means."""
+    """Show a response and return its exit code."""
     code = exit_code(envelope)
     if screen.as_json:
         screen.json(envelope)
@@ -24,7 +22,7 @@ def tell(envelope: dict[str, Any], screen: Screen) -> int:
 
 
 def exit_code(envelope: dict[str, Any]) -> int:
-    """Map an envelope to an exit code: done, failed, no such tool, timed out."""
+    """Map a response to an exit code: done, failed, no such tool, timed out."""
     if envelope.get("ok"):
         return 0
     error = envelope.get("error") or {}
@@ -45,19 +43,17 @@ def _tell_success(envelope: dict[str, Any], screen: Screen) -> None:
     screen.line(screen.paint(plain(" · ".join(facts)), "dim"))
     if isinstance(data, dict) and data.get("status") == "pending" and data.get("pendingToolCallId"):
         screen.line(
-            f"its result comes later; see it: glassd calls {plain(data['pendingToolCallId'])}"
+            f"its result comes later; show it: glassd calls {plain(data['pendingToolCallId'])}"
         )
 
 
 def _old(meta: dict[str, Any]) -> list[str]:
-    """Say of an answer that is not a new one where it is from: known for a while, or an earlier
-    call's.
-    """
+    """Return why an answer is not new: stored for some time, or from an earlier call."""
     age = meta.get("ageS")
-    told = (
+    stale = (
         [f"as of {duration(age)} ago"] if meta.get("stale") and isinstance(age, int | float) else []
     )
-    return told + (
+    return stale + (
         ["the answer of an earlier call with the same key"]
         if meta.get("_idempotent_cache_hit")
         else []
@@ -65,7 +61,7 @@ def _old(meta: dict[str, Any]) -> list[str]:
 
 
 def delivered(delivery: Any) -> str:
-    """Show how far a result got, and why not further."""
+    """Return the delivery of a result as text: its state, and why it got no further."""
     if not isinstance(delivery, dict):
         return str(delivery)
     more = [str(delivery[key]) for key in ("reason", "downgrade") if delivery.get(key)]
@@ -73,13 +69,13 @@ def delivered(delivery: Any) -> str:
 
 
 def asks(envelope: dict[str, Any]) -> bool:
-    """Tell whether an answer says that its call waits for a yes."""
+    """Return whether a response says that its call waits for confirmation."""
     return (envelope.get("error") or {}).get("code") == "CONFIRMATION_REQUIRED"
 
 
 def token_of(envelope: dict[str, Any]) -> str:
-    """Return the token of an answer that asks for a yes; "" when it does not, or when only the
-    owner is given it.
+    """Return the token of a response that asks for confirmation; "" if it does not, or if only
+    the owner may see the token.
     """
     request = (envelope.get("error") or {}).get("confirmation_request") or {}
     return str(request.get("token") or "") if asks(envelope) else ""
@@ -103,7 +99,7 @@ def _failure(envelope: dict[str, Any]) -> CliError:
     )
     listed = "".join(
         f"\n  {p.get('path') or 'root'}: {p['problem']}" for p in faults
-    )  # details of another kind stand in the message
+    )  # details in any other form are in the message already
     return CliError(
         str(error.get("code", "")),
         f"{error.get('message', '')} ({error.get('code', '')}){listed}",

@@ -1,5 +1,5 @@
-"""Imports what only some verbs need, and says which extras bring what is not installed, and how
-they are installed here.
+"""Imports libraries that only some verbs need; if one is missing, the error names the extra to
+install and the command for this kind of installation.
 """
 
 import sys
@@ -16,7 +16,7 @@ LIBRARIES: Final = {
     "voice": ("py_nanotts",),
     "mcp": ("mcp", "mcp_types"),
 }
-"""What each extra of pyproject.toml brings, by the names it is imported by."""
+"""The libraries of each extra of pyproject.toml, by their import names."""
 EXTRAS_OF: Final = {"demo": ("sim", "devcloud"), "mcp --demo": ("mcp", "sim", "devcloud")}
 """The extras of verbs that need more than one."""
 OPT: Final = Path("/opt/glassd")
@@ -28,7 +28,7 @@ _CHECKOUT: Final = Path(__file__).parents[2]
 
 
 def load(module: str, verb: str) -> Any:
-    """Import what a verb needs. Raises `CliError` that names the extras to install."""
+    """Import a module that a verb needs. Raises `CliError` that names the extras to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as e:
@@ -36,8 +36,8 @@ def load(module: str, verb: str) -> Any:
 
 
 def require(verb: str) -> None:
-    """Look for everything that a verb needs, before it starts anything. Raises `CliError` that
-    names all that is missing.
+    """Check that every library of a verb is installed, before it starts anything. Raises
+    `CliError` that names all missing ones.
     """
     lacking = _lacking(EXTRAS_OF[verb])
     if lacking:
@@ -45,8 +45,8 @@ def require(verb: str) -> None:
 
 
 def missing(e: ModuleNotFoundError, verb: str) -> CliError:
-    """Say which extras bring what is not installed: all that the verb needs, not only the first
-    that was looked for.
+    """Return the error that names the extras to install: all that the verb needs, not only the
+    one whose import failed first.
     """
     library = (e.name or "").split(".")[0]
     extra = next((extra for extra, libraries in LIBRARIES.items() if library in libraries), "")
@@ -80,13 +80,13 @@ def _not_installed(lacking: dict[str, list[str]], verb: str) -> CliError:
 
 
 def _how(extras: str) -> str:
-    """Give the one command that installs them, for this kind of installation."""
+    """Return the command that installs them, for this kind of installation."""
     if Path(sys.prefix) == OPT and DPKG.exists():
         return (
-            "the package brings them all; install it again: sudo apt-get install --reinstall glassd"
+            "the package contains them; install it again: sudo apt-get install --reinstall glassd"
         )
     if Path(sys.prefix) == OPT:
-        return "an installation brings them all; in the checkout, again: sudo make install"
+        return "an installation contains them; run it again in the checkout: sudo make install"
     if _is_checkout():
         return (
             f"install what is missing, in {_CHECKOUT}: "
@@ -100,7 +100,7 @@ def _is_checkout() -> bool:
 
 
 def sample() -> str:
-    """Give the path of the commented configuration, where this kind of installation has it."""
+    """Return the path of the commented sample configuration in this kind of installation."""
     installed = [share / SAMPLE for share in SHARES] if Path(sys.prefix) == OPT else []
     places = [_CHECKOUT / "systemd" / SAMPLE, *installed, Path(__file__).parents[1] / SAMPLE]
     return str(

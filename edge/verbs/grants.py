@@ -1,6 +1,4 @@
-"""`glassd grants`: the tools that need no yes any more, and those that are forbidden; given and
-taken back.
-"""
+"""`glassd grants`: list, add and revoke the tools that are always or never allowed."""
 
 import time
 from argparse import Namespace
@@ -18,7 +16,7 @@ def run(args: Namespace, screen: Screen) -> int:
         return _done(
             screen,
             ask(args, "DELETE", f"/v1/grants?{urlencode({'tool': args.revoke})}", who="owner"),
-            "is asked about every time again",
+            "asks for confirmation again",
         )
     if given := args.always or args.never:
         grant = "always" if args.always else "never"
@@ -34,7 +32,7 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.table([_row(grant) for grant in document["grants"]])
     else:
         screen.line(
-            "Nothing is granted or forbidden for good: tools that need a yes ask every time."
+            "No tool is always or never allowed: tools that need confirmation ask every time."
         )
     return 0
 
@@ -61,8 +59,8 @@ def _row(grant: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _bound(grant: dict[str, Any]) -> str:
-    """What an “always” holds for: the tool's origin and the definition it had. A “never” holds
-    for the name.
+    """Return what an “always” is bound to: the tool's origin and the definition it had. A “never”
+    is bound to the name only.
     """
     if grant.get("grant") != "always" or not grant.get("definition"):
         return ""

@@ -1,6 +1,6 @@
-"""One line that a person types, or a script pipes in, within a time. Refuses to know what is asked.
+"""Reads one line that a person types, or a script pipes in, with a timeout.
 
-Read byte by byte: what follows the line stays where it is, for the next question.
+It is read byte by byte, so that what follows the line stays in stdin for the next question.
 """
 
 import os
@@ -13,9 +13,7 @@ MAX_LINE: Final = 256
 
 
 def typed(timeout_s: float) -> str | None:
-    """Give the line, "" for an empty one; None when nobody is there (any more). Raises
-    TimeoutError.
-    """
+    """Return the line, "" for an empty one; None at the end of the input. Raises TimeoutError."""
     fd, end, line = sys.stdin.fileno(), time.monotonic() + timeout_s, b""
     while not line.endswith(b"\n") and len(line) < MAX_LINE:
         if not select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]:

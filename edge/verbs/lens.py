@@ -1,5 +1,5 @@
-"""`glassd lens`: what the lens shows now, as text or as a picture; again and again with
-`--watch`.
+"""`glassd lens`: what the lens shows now, as text or as a picture; with `--watch` again whenever it
+changes.
 """
 
 import json
@@ -42,8 +42,8 @@ def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:
     if args.png:
         _draw(args, lens)
     if screen.as_json:
-        told = {key: value for key, value in lens.items() if key != "drawn"}
-        screen.json({**told, "png": args.png} if args.png else told, lines=lines)
+        shown = {key: value for key, value in lens.items() if key != "drawn"}
+        screen.json({**shown, "png": args.png} if args.png else shown, lines=lines)
         return
     if lines:
         screen.clear()
@@ -60,7 +60,7 @@ def _text(line: Any) -> str:
 
 
 def framed(lines: list[str]) -> list[str]:
-    """Put a frame around lines of text; no lines are a dark lens."""
+    """Return lines of text in a frame; without lines the lens is shown as dark."""
     shown = lines or ["(dark)"]
     width = max(24, *(len(line) for line in shown))
     edge = "─" * (width + 2)
@@ -80,7 +80,7 @@ def _below(lens: dict[str, Any]) -> str:
 
 
 def _draw(args: Namespace, lens: dict[str, Any]) -> None:
-    """Draw what was acknowledged with the mock's own font, on a display of these glasses' size."""
+    """Draw the acknowledged content with the simulator's font, at the size of these glasses."""
     drawing = load("firmware_bridge.sim.portrait", "lens --png")
     known = ask(args, "GET", "/v1/status").get("glasses", {}).get("capabilities") or {}
     picture = drawing.png(lens, known)

@@ -1,7 +1,7 @@
-"""`glassd llm`: models' own tool formats. `tools` prints what a request's `tools` are, `answer`
-runs what a model asks for.
+"""`glassd llm`: tool formats of model providers. `tools` prints the `tools` of a request, `answer`
+runs the calls that a model asks for.
 
-Refuses to speak to any model: the conversation is the caller's, and so is the key to it.
+It never contacts a model: the conversation and the API key stay with the caller.
 """
 
 import json
@@ -34,22 +34,22 @@ def run(args: Namespace, screen: Screen) -> int:
         if args.action == "answer":
             screen.json(turn.answer(_message(args.file)))
             return 0
-        told, withheld = turn.tools()
+        tools, withheld = turn.tools()
     except BadMessage as e:
         raise CliError(
             "INVALID_REQUEST",
-            f"{_told(args.file)}: {e}",
-            "hand in what the provider's API answered, as JSON",
+            f"{_source(args.file)}: {e}",
+            "pass the answer of the provider's API, as JSON",
             exit_code=2,
         ) from None
     for name, why in withheld.items():
-        screen.note(f"warning: {args.provider} cannot be told of {name}: {why}")
-    screen.json(told)
-    return 0 if told else 4
+        screen.note(f"warning: {name} cannot be offered to {args.provider}: {why}")
+    screen.json(tools)
+    return 0 if tools else 4
 
 
 class _Daemon:
-    """The control API; what the model can mend is told from what it cannot."""
+    """The control API; errors that the model can correct are raised as `BadRequest`."""
 
     def __init__(self, args: Namespace) -> None:
         self._args = args
@@ -74,15 +74,15 @@ def _message(file: str) -> Any:
     except OSError as e:
         raise CliError(
             "INVALID_REQUEST",
-            f"{_told(file)}: cannot be read: {e.strerror}",
+            f"{_source(file)}: cannot be read: {e.strerror}",
             "name a file, or - for standard input",
             exit_code=2,
         ) from None
     if len(raw) > MAX_MESSAGE:
         raise CliError(
             "INVALID_REQUEST",
-            f"{_told(file)}: is larger than {MAX_MESSAGE} bytes",
-            "hand in one answer of the model",
+            f"{_source(file)}: is larger than {MAX_MESSAGE} bytes",
+            "pass a single answer of the model",
             exit_code=2,
         )
     try:
@@ -90,11 +90,11 @@ def _message(file: str) -> Any:
     except (ValueError, RecursionError) as e:
         raise CliError(
             "INVALID_REQUEST",
-            f"{_told(file)}: is not JSON: {str(e)[:120]}",
-            "hand in what the provider's API answered",
+            f"{_source(file)}: is not JSON: {str(e)[:120]}",
+            "pass the answer of the provider's API",
             exit_code=2,
         ) from None
 
 
-def _told(file: str) -> str:
+def _source(file: str) -> str:
     return "standard input" if file == "-" else file

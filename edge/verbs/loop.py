@@ -1,7 +1,4 @@
-"""Runs a verb that is a program of its own: a loop, and SIGTERM as a clean end.
-
-Refuses to know what runs.
-"""
+"""Runs a long-running verb: an event loop, and a clean end at SIGTERM."""
 
 import asyncio
 import contextlib
@@ -13,8 +10,8 @@ from edge.verbs.extras import load
 
 
 def run_until_told(main: Callable[[], Coroutine[Any, Any, Any]], *, fast: bool = False) -> int:
-    """Run to the end: its own code (None is 0), 0 after SIGTERM, KeyboardInterrupt after
-    SIGINT. `fast` takes uvloop.
+    """Run `main` and return its exit code (None is 0), or 0 after SIGTERM; raise
+    KeyboardInterrupt after SIGINT. `fast` uses uvloop.
     """
     factory = load("uvloop", "run").new_event_loop if fast else None
     with asyncio.Runner(loop_factory=factory) as runner:
@@ -22,7 +19,7 @@ def run_until_told(main: Callable[[], Coroutine[Any, Any, Any]], *, fast: bool =
 
 
 async def _until_terminated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """A second SIGTERM is not ours any more: it kills."""
+    """Cancel `main` at the first SIGTERM; a second one ends the process at once."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     terminated = False
@@ -35,9 +32,7 @@ async def _until_terminated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any
         task.cancel()
 
     ends = [signal.SIGTERM]
-    if (
-        signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
-    ):  # the terminal went away, and nobody said nohup
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal closed, without nohup
         ends.append(signal.SIGHUP)
     for end in ends:
         loop.add_signal_handler(end, terminate)

@@ -1,4 +1,4 @@
-"""`glassd mcp`: our tools as an MCP server, over stdio or as streamable HTTP."""
+"""`glassd mcp`: the tools as an MCP server, over stdio or as streamable HTTP."""
 
 import logging
 import os
@@ -19,7 +19,7 @@ from edge.verbs.loop import run_until_told
 from edge.verbs.screen import CliError, Screen
 
 BURST_OF: Final = 5
-"""A fifth of a minute's calls may come at once."""
+"""A fifth of the calls per minute may come at once."""
 CREDENTIAL: Final = "glassd-mcp-token"
 """Its name among systemd's credentials of the unit."""
 MAX_TOKEN: Final = 4096
@@ -64,26 +64,30 @@ async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
 
 
 def _check_owner(sockets: tuple[Path, ...]) -> None:
-    """A daemon that does not run yet is waited for; one that would refuse every answer is said
-    at once. Raises `CliError`.
+    """Raise `CliError` if the daemon would refuse every answer from here. A daemon that does not
+    run yet is no error: it is waited for.
     """
     try:
         ControlClient(sockets).request("GET", "/v1/confirm")
     except ControlError as e:
         if e.code == "PERMISSION":
-            message = f"--confirm-in-client answers in the owner's place, and {e.message}"
+            message = f"--confirm-in-client answers for the owner, but {e.message}"
             raise CliError(
                 e.code, message, f"leave it out, or {e.fix}", exit_code=e.exit_code
             ) from None
 
 
 async def _borrowed(stack: AsyncExitStack) -> Path:
-    """Mock glasses and a daemon that wears them; gone when we are. Raises `CliError`."""
+    """Start mock glasses and a daemon connected to them; both end with this process. Raises
+    `CliError`.
+    """
     demo = load("edge.demo.pair", "mcp --demo")
     try:
         return Path(await stack.enter_async_context(demo.pair(os.environ)))
     except demo.CastError as e:
-        raise CliError("DEMO_FAILED", str(e), "see whether it works alone: glassd demo") from None
+        raise CliError(
+            "DEMO_FAILED", str(e), "check whether the demo works alone: glassd demo"
+        ) from None
     except ModuleNotFoundError as e:
         raise missing(e, "mcp --demo") from None
 
@@ -120,8 +124,8 @@ def _place(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
         if env.get("LISTEN_PID") != str(os.getpid()) or env.get("LISTEN_FDS") != "1":
             raise CliError(
                 "USAGE",
-                "systemd handed no socket over",
-                "enable glassd-mcp.socket, or name a place: --http 127.0.0.1:8788",
+                "systemd passed no socket",
+                "enable glassd-mcp.socket, or name an address: --http 127.0.0.1:8788",
                 exit_code=2,
             )
         return http.Place(handed=True, hosts=tuple(args.allow_host), token=token)
@@ -130,7 +134,7 @@ def _place(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
         raise CliError(
             "USAGE",
             f"--http {args.http}: is not HOST:PORT",
-            "for example --http 127.0.0.1:8788 (port 0: any that is free)",
+            "for example --http 127.0.0.1:8788 (port 0: any free port)",
             exit_code=2,
         )
     return http.Place(
@@ -142,9 +146,7 @@ def _place(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
 
 
 def _token(named: str | None, env: Mapping[str, str], least: int) -> str:
-    """Read the token: from the file that was named, else from systemd's credential; "" when
-    there is neither.
-    """
+    """Read the token from the named file, else from systemd's credential; "" without either."""
     credentials = env.get("CREDENTIALS_DIRECTORY")
     path = Path(named) if named else Path(credentials or "/nonexistent") / CREDENTIAL
     if not named and not path.exists():
@@ -153,7 +155,7 @@ def _token(named: str | None, env: Mapping[str, str], least: int) -> str:
         with path.open(encoding="ascii") as file:
             token = file.read(MAX_TOKEN).strip()
     except (OSError, UnicodeDecodeError) as e:
-        why = e.strerror if isinstance(e, OSError) else "it holds more than plain letters"
+        why = e.strerror if isinstance(e, OSError) else "it is not plain ASCII text"
         raise CliError(
             "TOKEN",
             f"the token in {path} cannot be read: {why}",

@@ -1,4 +1,4 @@
-"""`glassd pair`: pair with glasses; the one step that also cures a bond lost on either side."""
+"""`glassd pair`: pair with glasses; also repairs a bond that was lost on either side."""
 
 from argparse import Namespace
 
@@ -18,7 +18,7 @@ def run(args: Namespace, screen: Screen) -> int:
         how = str(step.get("how", ""))
         screen.line(
             f"Paired with {plain(glasses.get('id', ''))} ({HOW.get(how, plain(how))}). "
-            "They are connected to by themselves from now on."
+            "From now on glassd connects to them by itself."
         )
     return 0
 

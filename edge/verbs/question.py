@@ -1,7 +1,7 @@
-"""A call that waits for the wearer's yes, seen from the command line: what it asks, how to decide
-it, and what came of it.
+"""A call that waits for confirmation, on the command line: shows the question, how to answer it,
+and then the response.
 
-Who may decide is asked at the terminal; all others wait for the glasses or for `glassd confirm`.
+Users who may decide are asked at the terminal; others wait for the glasses or `glassd confirm`.
 """
 
 import os
@@ -17,13 +17,13 @@ from edge.verbs.terminal import Terminal, rows
 SLICE_S: Final = 20.0
 """One question to the daemon waits this long."""
 DAY_S: Final = 86400.0
-"""The daemon ends every question in its time; this ends us when it does not."""
+"""The daemon ends every question in time; after this long we stop waiting for it."""
 DECIDED_S: Final = 120.0
 """A confirmed call runs 40 s at most, and its answer may be spoken."""
 
 
 def show(envelope: dict[str, Any], screen: Screen) -> None:
-    """Show what is asked, for somebody who will not wait."""
+    """Show a question to a caller that does not wait for its answer."""
     if screen.as_json:
         screen.json(envelope)
         return
@@ -39,8 +39,8 @@ def show(envelope: dict[str, Any], screen: Screen) -> None:
 def decided(
     args: Namespace, screen: Screen, envelope: dict[str, Any], *, patience_s: float
 ) -> dict[str, Any]:
-    """Wait until the call has its answer, telling what it waits for. Gives `envelope` back when
-    nothing waits for a yes.
+    """Wait until the call has its response and return it, showing what it waits for. Returns
+    `envelope` if no call waits for confirmation.
     """
     try:
         story = _story(args, _call_id(envelope), wait="")
@@ -61,8 +61,8 @@ def decided(
 
 
 def _typed(args: Namespace, screen: Screen, envelope: dict[str, Any]) -> dict[str, Any] | None:
-    """Ask at this terminal, for somebody who may answer; None when nothing was typed, or the
-    answer came from elsewhere.
+    """Ask at this terminal, if its user may answer; None if nothing was typed, or if the answer
+    came from elsewhere.
     """
     terminal = (
         Terminal.open() if token_of(envelope) and not screen.as_json and os.isatty(0) else None
@@ -85,8 +85,8 @@ def _typed(args: Namespace, screen: Screen, envelope: dict[str, Any]) -> dict[st
 
 
 def _waited(args: Namespace, call_id: str, patience_s: float) -> dict[str, Any]:
-    """Wait until the question is over, however long the daemon lets it stand, and then
-    `patience_s` for the answer.
+    """Wait until the question is over, as long as the daemon keeps it open, and then `patience_s`
+    seconds for the answer.
     """
     try:
         for _ in range(int(DAY_S / SLICE_S)):
@@ -103,7 +103,7 @@ def _waited(args: Namespace, call_id: str, patience_s: float) -> dict[str, Any]:
 
 
 def _see(call_id: str) -> str:
-    return f"see what became of it: glassd calls {call_id}"
+    return f"show the call: glassd calls {call_id}"
 
 
 def _story(args: Namespace, call_id: str, *, wait: str) -> Any:
@@ -117,7 +117,7 @@ def _call_id(envelope: dict[str, Any]) -> str:
 
 
 def _particulars(envelope: dict[str, Any], screen: Screen) -> str:
-    """All that the wearer is shown of the call, a line each; those after the first are indented."""
+    """Return the lines of the call that the wearer is shown; all but the first are indented."""
     error = envelope.get("error") or {}
     request = error.get("confirmation_request") or {}
     first, *more = [

@@ -18,7 +18,7 @@ from tools_cache.stamp import stamp
 from tools_cache.tool import Source, ToolDefinition
 
 SYNC_S: Final = 150.0
-"""The daemon itself gives up sooner."""
+"""The daemon itself gives up earlier than this."""
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -35,13 +35,13 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _sync(args: Namespace, screen: Screen) -> int:
-    """Fetch now, and say what came."""
+    """Have the daemon fetch the cloud's registry now, and show the result."""
     layer = ask(args, "POST", "/v1/registry/sync", {}, timeout_s=SYNC_S, who="owner")
     if screen.as_json:
         screen.json(layer)
         return 0
     cloud = layer["cloud"]
-    screen.line(f"registry {cloud['version']} of {cloud['url']} is in force")
+    screen.line(f"registry {cloud['version']} of {cloud['url']} is active")
     screen.line(
         f"{layer['tools']} tools with those of this installation, "
         f"{layer['compatible']} for these glasses"
@@ -65,7 +65,7 @@ def _build(args: Namespace, file: Path, screen: Screen) -> int:
             "CANNOT_WRITE", f"{file}: cannot be written: {e.strerror}", "choose another: --file"
         ) from None
     if args.losses and not screen.as_json:
-        for line in _told(report):
+        for line in _losses(report):
             screen.line(line)
     return _summary(report, file, screen)
 
@@ -77,12 +77,12 @@ def _check(args: Namespace, file: Path, screen: Screen) -> int:
     if report.text is None:
         return 1
     if not build.up_to_date(report.text, file):
-        raise CliError("NOT_UP_TO_DATE", f"{file} is not what the tools compile to", _again(args))
+        raise CliError("NOT_UP_TO_DATE", f"{file} does not match the tools", _again(args))
     return _summary(report, file, screen)
 
 
 def _again(args: Namespace) -> str:
-    """Say how this very registry is built."""
+    """Return the command that builds this registry."""
     return " ".join(
         [
             "glassd registry build",
@@ -96,7 +96,7 @@ def _folders(args: Namespace) -> Path:
 
 
 def _compiled(args: Namespace, screen: Screen) -> build.Report:
-    """Compile, and tell everything that was found; with `--json` the failures as data."""
+    """Compile the tools and print every problem found; with `--json` the failures as data."""
     try:
         report = build.compile_tools(_folders(args))
     except OSError as e:
@@ -108,7 +108,7 @@ def _compiled(args: Namespace, screen: Screen) -> build.Report:
     for warning in report.warnings if not screen.as_json else ():
         screen.note(f"warning: {warning}")
     if report.text is None:
-        fix = "correct them, then again"
+        fix = "correct them, then build again"
         if not screen.as_json:
             raise CliError(
                 "DOES_NOT_COMPILE",
@@ -156,7 +156,7 @@ def _summary(report: build.Report, file: Path, screen: Screen) -> int:
     return 0
 
 
-def _told(report: build.Report) -> list[str]:
+def _losses(report: build.Report) -> list[str]:
     return [
         f"{name} for {provider}: {loss}"
         for name, told in report.told.items()
@@ -219,7 +219,7 @@ def _read(file: Path, again: str) -> tuple[dict[str, Any], Registry]:
 
 
 def _form(told: Any, provider: str, screen: Screen) -> int:
-    """Print one provider's form alone, so that it can be piped; what it loses goes beside."""
+    """Print one provider's form on stdout, so that it can be piped; its losses go to stderr."""
     try:
         form = form_of(told, provider)
     except MissingForm as e:
@@ -235,7 +235,7 @@ def _form(told: Any, provider: str, screen: Screen) -> int:
 
 
 def _tool(told: Any, registry: Registry, folders: Path, screen: Screen) -> int:
-    """Print all there is to know of one tool."""
+    """Print all details of one tool."""
     tool = next(t for app in registry.apps for t in app.tools if t.name == told["name"])
     doc = about.documentation(tool, folders)
     known = {

@@ -1,4 +1,4 @@
-"""`glassd run`: reads the settings, sets logging up, and hands over to the roof."""
+"""`glassd run`: reads the settings, sets up logging, and runs the daemon."""
 
 import os
 from argparse import Namespace
@@ -65,7 +65,7 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
 
 
 def _no_directory(error: OSError) -> str:
-    """Name the first part of the path that is there and is no directory."""
+    """Return the first part of the path that exists and is not a directory."""
     path = Path(error.filename or "edge.state_dir").absolute()
     return str(
         next(
@@ -80,7 +80,7 @@ def _no_directory(error: OSError) -> str:
 
 
 def _not_stored(e: Exception, state: Path) -> CliError:
-    """The state cannot be read or written: because of the whole disk, or of one file."""
+    """Return the error of a state that cannot be read or written: the disk's fault or a file's."""
     if isinstance(e, StorageUnavailable) or is_disk_fault(e):
         return CliError(
             "STORAGE_UNAVAILABLE", f"glassd cannot start: {e}", room.explain(state, str(e))
@@ -94,7 +94,7 @@ def _not_stored(e: Exception, state: Path) -> CliError:
 
 
 def _crashed(group: ExceptionGroup[Exception]) -> Exception:
-    """Tell of a service that does not stay up; anything else is a bug and keeps its traceback."""
+    """Report a service that keeps failing; anything else is a bug and keeps its traceback."""
     found = group.subgroup(TooManyCrashes)
     while found is not None and isinstance(found.exceptions[0], ExceptionGroup):
         found = found.exceptions[0]
@@ -103,5 +103,5 @@ def _crashed(group: ExceptionGroup[Exception]) -> Exception:
     return CliError(
         "CRASHED",
         str(found.exceptions[0]),
-        "what is wrong here: glassd doctor; what it said before: journalctl -u glassd",
+        "find the cause: glassd doctor; its log: journalctl -u glassd",
     )

@@ -8,7 +8,7 @@ from edge.verbs.screen import Screen
 from edge.verbs.talk import ask
 
 PATIENCE_S: Final = 120.0
-"""What is said may start a tool of the slowest kind (40 s), whose answer is then spoken."""
+"""The text may start the slowest kind of tool (40 s), whose answer is then spoken."""
 
 
 def run(args: Namespace, screen: Screen) -> int:

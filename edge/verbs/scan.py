@@ -1,4 +1,4 @@
-"""`glassd scan`: the glasses that are near, as they are heard."""
+"""`glassd scan`: the glasses that are near, printed as they are found."""
 
 from argparse import Namespace
 from typing import Any
@@ -29,9 +29,9 @@ def run(args: Namespace, screen: Screen) -> int:
     if not found:
         raise CliError(
             "NOT_FOUND",
-            f"no glasses were heard in {args.seconds:g} s",
+            f"no glasses were found in {args.seconds:g} s",
             "switch them on and bring them near; "
-            "glasses that are connected to a phone are not heard",
+            "glasses that are connected to a phone cannot be found",
             exit_code=4,
         )
     return 0

@@ -1,8 +1,6 @@
-"""What a person or a program sees of a verb: text, tables, colour, JSON, errors. Loads nothing
-heavy.
+"""The output of a verb: text, tables, colour, JSON, errors. Imports nothing heavy.
 
-Refuses to know what is shown. Text from elsewhere is made harmless here: it cannot move a
-terminal's cursor.
+Text from other sources is escaped here, so that it cannot move the terminal's cursor.
 """
 
 import json
@@ -12,7 +10,7 @@ from typing import Any, Final, TextIO
 
 _COLOURS: Final = {"red": 31, "green": 32, "yellow": 33, "dim": 2, "bold": 1}
 _PAINTED: Final = re.compile(r"(\x1b\[\d{1,2}m)")
-"""What `Screen.paint` writes: a colour, the one thing a text may change about a terminal."""
+"""What `Screen.paint` writes: a colour, the only escape sequence that is let through."""
 
 
 class CliError(Exception):
@@ -45,7 +43,7 @@ class Screen:
         self._out.write(self._fit(harmless(text)) + "\n")
 
     def clear(self) -> None:
-        """Begin a new picture on a terminal; elsewhere pictures follow one another."""
+        """Clear a terminal; in other outputs the pictures follow one another."""
         if self._colour:
             self._out.write("\x1b[H\x1b[2J")
 
@@ -53,24 +51,24 @@ class Screen:
         self._out.flush()
 
     def json(self, document: Any, *, lines: bool = False) -> None:
-        """Write one document; `lines` keeps it on one line, for those that follow one another."""
+        """Write one JSON document; with `lines` on a single line."""
         indent = 2 if self.terminal and not lines else None
         self._out.write(json_text(document, only_ascii=self._ascii, indent=indent) + "\n")
         if lines:
             self._out.flush()
 
     def note(self, text: str) -> None:
-        """Say something beside the output."""
+        """Write a note to stderr."""
         self._err.write(plain(text) + "\n")
         self._err.flush()
 
     def prompt(self, question: str) -> None:
-        """Ask beside the output; the answer comes on the same line."""
+        """Write a question to stderr; the answer is typed on the same line."""
         self._err.write(plain(question))
         self._err.flush()
 
     def error(self, error: CliError) -> None:
-        """Tell what is wrong and what to do next."""
+        """Write what is wrong and what to do next."""
         if self.as_json:
             self.json({"error": {"code": error.code, "message": error.message, "fix": error.fix}})
             self._out.flush()
@@ -85,7 +83,7 @@ class Screen:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._colour and colour else text
 
     def table(self, rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
-        """Write aligned columns; the last one is cut at the terminal's edge."""
+        """Write aligned columns; the last one is cut at the width of the terminal."""
         cells = [[plain(cell).replace("\n", " ") for cell in row] for row in rows]
         widths = (
             [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)] if cells else []
@@ -103,9 +101,9 @@ class Screen:
 
 
 def os_problem(error: OSError) -> str:
-    """Say what the system refused, in words: which file, and why."""
+    """Return what failed as text: which file, and why."""
     if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
-        return f"{error.filename}: is a file, where a folder is needed"
+        return f"{error.filename}: is a file, but a folder is needed"
     return (
         f"{error.filename}: {(error.strerror or '').lower() or error}"
         if error.filename
@@ -114,9 +112,7 @@ def os_problem(error: OSError) -> str:
 
 
 def plain(text: object) -> str:
-    """Make text from elsewhere harmless: control characters (other than line ends) become
-    visible escapes.
-    """
+    """Return the text with control characters, other than line ends, as visible escapes."""
     return "".join(
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode()
         for c in str(text)
@@ -124,7 +120,7 @@ def plain(text: object) -> str:
 
 
 def harmless(text: str) -> str:
-    """As `plain`, but colours stay."""
+    """Escape as `plain` does, but keep colours."""
     if text.isprintable():
         return text
     return "".join(
@@ -133,8 +129,8 @@ def harmless(text: str) -> str:
 
 
 def json_text(value: Any, *, only_ascii: bool = False, indent: int | None = None) -> str:
-    """Write JSON whose texts cannot move a cursor or turn the direction of writing: what is not
-    printable is an escape.
+    """Return JSON in which every unprintable character is an escape, so that it can neither move
+    the cursor nor change the direction of writing.
     """
     text = json.dumps(value, ensure_ascii=only_ascii, indent=indent)
     if text.replace("\n", "").isprintable():
@@ -143,17 +139,17 @@ def json_text(value: Any, *, only_ascii: bool = False, indent: int | None = None
 
 
 def cut(text: str, width: int) -> str:
-    """Shorten to a width; 0 means there is none."""
+    """Shorten to a width; 0 means unlimited."""
     return text if not width or len(text) <= width else text[: width - 1] + "…"
 
 
 def for_people(value: Any) -> str:
-    """Show any JSON value to a person: text as it is, the rest indented."""
+    """Return any JSON value for a person: text as it is, the rest as indented JSON."""
     return plain(value if isinstance(value, str) else json_text(value, indent=2))
 
 
 def duration(seconds: float) -> str:
-    """Show a duration in the unit a person would use."""
+    """Return a duration in a suitable unit."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
@@ -161,6 +157,6 @@ def duration(seconds: float) -> str:
 
 
 def _width() -> int:
-    import shutil  # noqa: PLC0415 - it brings three compressors along, and the daemon has no terminal
+    import shutil  # noqa: PLC0415 - it imports three compression libraries, and the daemon has no terminal
 
     return shutil.get_terminal_size((100, 24)).columns

@@ -1,7 +1,7 @@
-"""`glassd servers`: the other MCP servers whose tools are ours, how each fares, a fresh look, and
-the end of a sign-in.
+"""`glassd servers`: list the other MCP servers with their state, list a server's tools again,
+complete a sign-in.
 
-Refuses to sign in itself: a person does that in a browser, and brings back where it was sent.
+A person signs in with a browser, and pastes the address it was redirected to.
 """
 
 from argparse import Namespace
@@ -12,7 +12,7 @@ from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask
 
 SETTLES_S: Final = 75.0
-"""The daemon itself gives up sooner."""
+"""The daemon itself gives up earlier than this."""
 _GOOD: Final = {
     "connected": "green",
     "disconnected": "",
@@ -20,7 +20,7 @@ _GOOD: Final = {
     "authorizing": "yellow",
 }
 _READ_AS: Final = str.maketrans({"O": "0", "I": "1", "L": "1", "-": None, " ": None})
-"""A code that was read off a lens, as it was meant."""
+"""Corrects letters that are easily confused when a code is read from the lens."""
 NAMED: Final = 8
 
 
@@ -31,7 +31,7 @@ def run(args: Namespace, screen: Screen) -> int:
         raise CliError(
             "USAGE",
             f"glassd servers {args.act} needs a server's id",
-            "see them: glassd servers",
+            "list them: glassd servers",
             exit_code=2,
         )
     if args.act == "refresh":
@@ -54,7 +54,7 @@ def _list(servers: list[dict[str, Any]], screen: Screen) -> int:
         screen.json({"servers": servers})
     elif not servers:
         screen.line(
-            "No other MCP servers. Write one down as [[mcp.servers]] in the "
+            "No other MCP servers. Add one as [[mcp.servers]] in the "
             "configuration, then: systemctl reload glassd"
         )
     else:
@@ -81,7 +81,7 @@ def _row(screen: Screen, one: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _beside(one: dict[str, Any], screen: Screen) -> None:
-    """What its owner may want to do about it."""
+    """Print notes on what the owner may want to do about this server."""
     name = plain(one["id"])
     if url := one.get("authorize_url"):
         screen.note(
@@ -108,8 +108,8 @@ def _one(server: dict[str, Any], screen: Screen) -> int:
 
 
 def _authorize(args: Namespace, screen: Screen) -> int:
-    """Without a code: where to go. With one, or with the whole address the browser ended at:
-    finish.
+    """Without a code show where to sign in; with a code, or the whole address that the browser was
+    redirected to, complete the sign-in.
     """
     server = _meant(ask(args, "GET", "/v1/servers")["servers"], args.server)
     if args.code is None:
@@ -142,21 +142,21 @@ def _meant(servers: list[dict[str, Any]], word: str) -> dict[str, Any]:
             if not one.get("authorize_url"):
                 raise CliError(
                     "NOT_FOUND",
-                    f"{word} asks for no sign-in now; it is {one['status']}",
+                    f"{word} needs no sign-in now; it is {one['status']}",
                     "see: glassd servers",
                     exit_code=4,
                 )
             return one
     raise CliError(
         "NOT_FOUND",
-        f"there is no server {word}, and no sign-in of this code",
+        f"there is no server {word}, and no sign-in with this code",
         "see: glassd servers",
         exit_code=4,
     )
 
 
 def _brought(text: str) -> dict[str, str]:
-    """Read a bare code, or the address that holds it."""
+    """Read a code, or the address that contains it."""
     if "://" not in text and "code=" not in text:
         return {"code": text}
     given = parse_qs(urlsplit(text).query or text.partition("?")[2] or text)
@@ -164,13 +164,13 @@ def _brought(text: str) -> dict[str, str]:
         raise CliError(
             "DENIED",
             f"the sign-in was refused: {plain(given['error'][0])}",
-            "begin it again: glassd servers",
+            "start it again: glassd servers",
         )
     if "code" not in given:
         raise CliError(
             "USAGE",
             "there is no code in this address",
-            "paste the whole address the browser was sent to",
+            "paste the whole address that the browser was sent to",
             exit_code=2,
         )
     return {key: given[key][0] for key in ("code", "state", "iss") if key in given}

@@ -42,7 +42,7 @@ def run(args: Namespace, screen: Screen) -> int:
     except RadioError as e:
         code = (
             2 if e.reason is RadioReason.OTHER else 1
-        )  # a radio that does not exist is a word mistyped, not a fault
+        )  # a radio that does not exist is wrong usage
         raise CliError(
             "RADIO",
             str(e),
@@ -53,7 +53,7 @@ def run(args: Namespace, screen: Screen) -> int:
         raise CliError("USAGE", str(e), "see: glassd sim --help", exit_code=2) from None
     except OSError as e:
         raise CliError(
-            "SIM_FAILED", os_problem(e), "name another place: --out DIR, --control SOCKET"
+            "SIM_FAILED", os_problem(e), "choose another path: --out DIR, --control SOCKET"
         ) from None
 
 
@@ -61,10 +61,10 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _announcer(screen: Screen, model: str) -> Callable[[Mapping[str, Any]], None]:
-    """Tell where they are, of a pair in words."""
+    """Return the function that announces the glasses; for a pair both sides in one text."""
     announce = announcer(screen, model)
 
-    def told(facts: Mapping[str, Any]) -> None:
+    def announce_sides(facts: Mapping[str, Any]) -> None:
         sides = facts.get("sides") or {}
         if screen.as_json or not sides:
             announce(facts)
@@ -78,11 +78,13 @@ def _announcer(screen: Screen, model: str) -> Callable[[Mapping[str, Any]], None
                 }
             )
 
-    return told
+    return announce_sides
 
 
 def _teller(screen: Screen) -> Callable[[Mapping[str, Any]], None]:
-    """Tell what happens to the glasses, a line each; programs have the control channel for that."""
+    """Return the function that prints each event of the glasses; programs use the control
+    channel instead.
+    """
 
     def tell(event: Mapping[str, Any]) -> None:
         words = _WORDS.get(str(event.get("event")))

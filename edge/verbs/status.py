@@ -1,6 +1,4 @@
-"""`glassd status`: one line a layer, and the one thing to do next. Refuses to judge: the daemon
-said it all.
-"""
+"""`glassd status`: one line per layer, and the one thing to do next."""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -53,7 +51,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _layer(screen: Screen, name: str, layer: Any, *, said: Any = None) -> None:
-    """One line. What is `said` below as the next thing to do is not said here too."""
+    """Print one layer on one line, without the text that is printed as the next action anyway."""
     if not isinstance(layer, dict):
         return
     state = plain(layer.get("state", ""))
@@ -71,15 +69,15 @@ def _layer(screen: Screen, name: str, layer: Any, *, said: Any = None) -> None:
 
 
 def _sides(screen: Screen, sides: Mapping[str, Any]) -> None:
-    """Of glasses of two radios, a line a side; a reason that only repeats the state says
-    nothing.
+    """Print one line per side of glasses with two radios; a reason equal to the state is left
+    out.
     """
     for name, side in sides.items():
         _layer(screen, f"  {plain(name)}", side, said=side.get("state"))
 
 
 def _worth(value: Any) -> bool:
-    """Only what says something: no empty text, no nested records, no plain False."""
+    """Return whether a value is worth printing: not empty, not nested, not False."""
     return (
         value is not None
         and value is not False
@@ -99,9 +97,9 @@ def _detail(key: str, value: Any) -> str:
 
 def _services(screen: Screen, services: list[dict[str, Any]]) -> None:
     ill = [s for s in services if s.get("state") not in {"running", "done"}]
-    told = ", ".join(
+    failing = ", ".join(
         plain(f"{s.get('name')} {s.get('state')} {s.get('error', '')}".rstrip()) for s in ill
     )
     screen.line(
-        f"services  {screen.paint(told, 'red')}" if ill else f"services  {len(services)} running"
+        f"services  {screen.paint(failing, 'red')}" if ill else f"services  {len(services)} running"
     )

@@ -1,7 +1,5 @@
-"""One call's whole story, for a person: what, who, when, every state it went through, and how its
-answer got to the wearer.
-
-Refuses to ask for it, and to leave anything out that was told.
+"""One call in detail, for a person: what, who, when, every state it went through, and how its
+answer reached the wearer.
 """
 
 import time
@@ -27,7 +25,7 @@ PENDING_FOR: Final = {
 
 
 def show(story: dict[str, Any], screen: Screen) -> None:
-    """Write it: a head, the facts, the states with their times, the answer."""
+    """Print a title, the facts, the states with their times, the answer."""
     state = str(story.get("state", ""))
     painted = screen.paint(
         plain(state), "green" if state in _GOOD else "red" if state in _BAD else "yellow"
@@ -42,8 +40,8 @@ def show(story: dict[str, Any], screen: Screen) -> None:
 
 
 def waits_for(call: dict[str, Any]) -> str:
-    """Say what a call without an answer waits for; a pending one waits for whoever its route
-    names, else for anybody's result.
+    """Return what a call without an answer waits for; for a pending call that follows from its
+    route.
     """
     state, route = str(call.get("state")), str(call.get("route"))
     if state == "PENDING":
@@ -66,16 +64,16 @@ def _facts(story: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _when(story: dict[str, Any]) -> str:
     wall, age = story.get("created_wall"), story.get("age_s")
-    told = (
+    parts = (
         [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))]
         if isinstance(wall, int | float)
         else []
     )
-    return ", ".join(told + ([f"{duration(age)} ago"] if isinstance(age, int | float) else []))
+    return ", ".join(parts + ([f"{duration(age)} ago"] if isinstance(age, int | float) else []))
 
 
 def _who(story: dict[str, Any], request: dict[str, Any]) -> str:
-    """Say who asked, in which mode, in whose name, within which session and turn."""
+    """Return who made the call: origin, mode, user, session and turn."""
     user, session, turn = (
         story.get("user_id") or request.get("user_id"),
         request.get("session"),
@@ -91,7 +89,7 @@ def _who(story: dict[str, Any], request: dict[str, Any]) -> str:
 
 
 def _attempts(story: dict[str, Any]) -> int:
-    """How often it was run; a daemon that does not count them lists them."""
+    """Return how often the call was run; an older daemon only lists the attempts as steps."""
     counted = story.get("attempts")
     return (
         counted
@@ -101,7 +99,7 @@ def _attempts(story: dict[str, Any]) -> int:
 
 
 def _keys(story: dict[str, Any], request: dict[str, Any]) -> Sequence[str]:
-    """The idempotency keys, the deciding one first."""
+    """Return the idempotency keys, the one that decides first."""
     return [
         str(key)
         for key in story.get("keys")

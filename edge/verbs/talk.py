@@ -1,6 +1,4 @@
-"""A verb's way to the daemon: the control client on the socket the verb needs, its errors told
-as the command line tells them.
-"""
+"""Requests from a verb to the daemon: picks the control socket, and raises errors as `CliError`."""
 
 import os
 from argparse import Namespace
@@ -13,7 +11,7 @@ from edge.paths import client_sockets, owner_socket
 from edge.verbs.screen import CliError
 
 As = Literal["caller", "owner", "either"]
-"""Which socket is asked: `control.sock`, `owner.sock`, or the owner's where it may be opened."""
+"""Which socket is used: `control.sock`, `owner.sock`, or the owner's if it may be opened."""
 
 
 def client(args: Namespace, who: As = "caller") -> ControlClient:
@@ -40,7 +38,7 @@ def ask(
     timeout_s: float = 30.0,
     who: As = "caller",
 ) -> Any:
-    """Ask once and give the JSON answer. Raises `CliError`."""
+    """Send one request and return the JSON answer. Raises `CliError`."""
     try:
         return client(args, who).request(method, path, body, timeout_s=timeout_s)[1]
     except ControlError as e:
@@ -48,7 +46,7 @@ def ask(
 
 
 def fetch(args: Namespace, path: str) -> str:
-    """Get a document that is text. Raises `CliError`."""
+    """Return the text of a document that is not JSON. Raises `CliError`."""
     try:
         return client(args).text(path)
     except ControlError as e:
@@ -56,7 +54,7 @@ def fetch(args: Namespace, path: str) -> str:
 
 
 def follow(args: Namespace, after: str | None = None) -> Iterator[tuple[str, str, str]]:
-    """Follow events: (id, name, JSON text). Raises `CliError`."""
+    """Yield events as (id, name, JSON text). Raises `CliError`."""
     try:
         yield from client(args).events(after)
     except ControlError as e:
@@ -72,7 +70,7 @@ def stream(
     quiet_s: float = 60.0,
     who: As = "caller",
 ) -> Generator[Any, None, None]:
-    """Read an answer that goes on: the JSON of each event. Closing the iterator hangs up.
+    """Yield the JSON of each event of a streamed answer. Closing the iterator ends the connection.
     Raises `CliError`.
     """
     try:

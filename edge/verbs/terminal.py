@@ -1,5 +1,5 @@
-"""A question answered by a person at this process's own terminal. What is piped in, or typed
-before it was asked, is no answer.
+"""Asks a person at this process's own terminal. Text that is piped in, or typed before the
+question, is not taken as an answer.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from edge.verbs.screen import duration, plain
 
 TTY: Final = "/dev/tty"
 LOOK_S: Final = 1.0
-"""Between two looks at whether somebody else has answered meanwhile."""
+"""Seconds between two checks whether the question was answered elsewhere."""
 CHOICES: Final[Mapping[str, tuple[bool, str]]] = {
     "y": (True, "once"),
     "yes": (True, "once"),
@@ -24,7 +24,7 @@ CHOICES: Final[Mapping[str, tuple[bool, str]]] = {
     "no": (False, "once"),
     "never": (False, "never"),
 }
-"""What may be typed: is it a yes, and what is it worth beyond this one call."""
+"""Answers that may be typed: (allow, grant)."""
 _INDENT: Final = "  "
 _FURTHER: Final = "  | "
 COLUMNS: Final = 80
@@ -34,14 +34,14 @@ _PROMPT: Final = "Run it? Type yes, no, always or never, then Enter (Enter alone
 
 
 class Terminal:
-    """The controlling terminal, opened for itself: standard input may be anything."""
+    """The controlling terminal, opened separately: standard input may be something else."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
 
     @classmethod
     def open(cls) -> Self | None:
-        """None where there is no terminal."""
+        """Return the terminal, or None if there is none."""
         try:
             return cls(os.open(TTY, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
         except OSError:
@@ -57,11 +57,11 @@ class Terminal:
         os.write(self._fd, plain(text).encode("utf-8", "replace"))
 
     def ask(self, question: Mapping[str, Any], over: Callable[[], bool]) -> tuple[bool, str] | None:
-        """Show a question and wait for its answer: a member of `CHOICES`, or None for "not now" and
+        """Show a question and return its answer: a value of `CHOICES`, or None for "not now" and
         once it is `over`.
 
-        A question longer than the screen is shown in parts: a yes must not be possible while its
-        beginning has scrolled away unread.
+        A question longer than the screen is shown in parts, so that nobody can say yes to text
+        that has scrolled out of sight unread.
         """
         size = self._size()
         shown, part = (
@@ -79,12 +79,14 @@ class Terminal:
         return CHOICES[line] if line else None
 
     def _typed(self, prompt: str, over: Callable[[], bool]) -> str | None:
-        """A line typed after this prompt was there; None once the question is over."""
+        """Return a line typed after this prompt was shown; None once the question is over."""
         with contextlib.suppress(termios.error):
-            termios.tcflush(self._fd, termios.TCIFLUSH)  # typed before it could be read
+            termios.tcflush(
+                self._fd, termios.TCIFLUSH
+            )  # discard what was typed before the question was shown
         self.write(prompt)
         if (line := self._line(over)) is None:
-            self.write("\nanswered elsewhere, or its time is over\n")
+            self.write("\nanswered elsewhere, or expired\n")
         return line
 
     def _size(self) -> os.terminal_size:
@@ -101,8 +103,8 @@ class Terminal:
 
 
 def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
-    """Everything that would run, for a person: who asks, and the lines that the wearer is shown
-    too.
+    """Return everything that would run, as lines for a person: who asks, and what the wearer is
+    shown too.
     """
     lines = [
         f"call       {_text(question.get('call_id'))}",
@@ -120,8 +122,8 @@ def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
 
 
 def rows(line: str, columns: int) -> list[str]:
-    """Indent a line; break it for a terminal of so many columns (0: never), each further row
-    marked, so that none looks like a line.
+    """Indent a line and break it for a terminal of so many columns (0: never); continuation rows
+    are marked, so that none looks like a line of its own.
     """
     room = max(10, columns - len(_FURTHER) - 1) if columns else 0
     broken, width = [_INDENT], 0

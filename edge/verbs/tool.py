@@ -1,5 +1,5 @@
-"""`glassd tools show|enable|disable TOOL` and `glassd tools usage`: one tool told whole,
-switched, counted.
+"""`glassd tools show|enable|disable TOOL` and `glassd tools usage`: one tool in detail, switched
+on or off, and how often each was called.
 """
 
 import time
@@ -77,17 +77,19 @@ def _facts(tool: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _parameters(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """What may be said to it: name, type, what it is for; a star marks what must be there. The
-    schema is somebody else's.
+    """Return the arguments as (name, type, description); a star marks a required one. The schema
+    is not under our control, so nothing about it is assumed.
     """
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return []
     needed = required if isinstance(required, list) else []
-    return [(name + "*" * (name in needed), *_told(value)) for name, value in properties.items()]
+    return [
+        (name + "*" * (name in needed), *_describe(value)) for name, value in properties.items()
+    ]
 
 
-def _told(value: Any) -> tuple[str, str]:
+def _describe(value: Any) -> tuple[str, str]:
     if not isinstance(value, dict):
         return "anything", ""
     kind = _text(value.get("enum") or value.get("const") or value.get("type") or "anything")
@@ -108,7 +110,7 @@ def _usage(args: Namespace, screen: Screen) -> int:
     elif document["tools"]:
         screen.table([_row(used) for used in document["tools"]])
     else:
-        screen.line("No tool was called yet.")
+        screen.line("No tool has been called yet.")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""`glassd tools`: what can be called now, and how old that knowledge is; with `--all` also what
-cannot be called, and why.
+"""`glassd tools`: the tools that can be called now, and how old the registry is; with `--all` also
+the hidden tools, and why they are hidden.
 
-Where no daemon runs it tells what is on disk (`cold.py`), and says so.
+Without a running daemon it lists the tools stored on disk (`cold.py`), and says so.
 """
 
 import os
@@ -19,8 +19,8 @@ ORIGINS: Final = {
     "local": "the tools of this installation",
 }
 ASLEEP: Final = (
-    "glassd is not running: these are the tools it would begin with; "
-    "which of them your glasses can do, it judges when it runs"
+    "glassd is not running: these are the tools it would start with; "
+    "which of them work with your glasses is known when it runs"
 )
 
 
@@ -52,16 +52,16 @@ def run(args: Namespace, screen: Screen) -> int:
             f"{counts['offered']} of {counts['offered'] + counts['available']} are offered "
             "to models; they find the others with registry:search"
         )
-    if told := _age(document):
-        screen.line(plain(told))
+    if age := _age(document):
+        screen.line(plain(age))
     if document.get("running") is False:
         screen.note(ASLEEP)
     return _exit_code(args, tools)
 
 
 def _exit_code(args: Namespace, tools: list[dict[str, Any]]) -> int:
-    """An empty list is no failure; a category that no tool has, hidden ones included, is not
-    found.
+    """Return 0, also for an empty list; but NOTHING for a category that no tool has, hidden tools
+    included.
     """
     if tools or not args.category:
         return 0
@@ -70,10 +70,10 @@ def _exit_code(args: Namespace, tools: list[dict[str, Any]]) -> int:
 
 
 def _document(args: Namespace) -> dict[str, Any]:
-    """Ask the daemon; where none is, and no certain one was meant, read the disk."""
+    """Ask the daemon; if none runs, and no socket was named, read the disk."""
     if not args.socket and not os.environ.get("GLASSD_SOCKET") and not _somebody_there():
         return _cold(args)
-    from urllib.parse import urlencode  # noqa: PLC0415 - with http.client half of what an answer from disk takes
+    from urllib.parse import urlencode  # noqa: PLC0415 - with http.client it takes half the time of an answer from disk
 
     from edge.verbs.talk import ask  # noqa: PLC0415 - see above
 
@@ -97,7 +97,7 @@ def _document(args: Namespace) -> dict[str, Any]:
 
 
 def _somebody_there() -> bool:
-    """Without any socket file there is nobody to ask, and no need to load what asks."""
+    """Return whether a socket file exists; without one the client need not be imported."""
     from edge.paths import client_sockets  # noqa: PLC0415 - as below
 
     return any(_exists(path) for path in client_sockets(os.environ))
@@ -106,12 +106,12 @@ def _somebody_there() -> bool:
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # a directory that is not ours to look into: ask, and be told so
+    except OSError:  # a directory we may not read: ask, so that the error is reported
         return True
 
 
 def _cold(args: Namespace) -> dict[str, Any]:
-    import time  # noqa: PLC0415 - for no answer of the daemon's
+    import time  # noqa: PLC0415 - not needed when the daemon answers
 
     from edge import cold  # noqa: PLC0415 - see above
 
@@ -147,7 +147,7 @@ def _about(tool: dict[str, Any], *, warn: bool) -> str:
 
 
 def _age(document: dict[str, Any]) -> str:
-    """Say whose tools these are and how old that is."""
+    """Return where the tools come from and how old the registry is."""
     registry = document.get("registry") or {}
     if not registry:
         return ""

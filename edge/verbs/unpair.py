@@ -18,6 +18,6 @@ def run(args: Namespace, screen: Screen) -> int:
     else:
         screen.line(
             f"{plain(answer['unpaired']['id'])} is forgotten here. "
-            "To forget this machine over there, reset the glasses."
+            "To make the glasses forget this machine, reset them."
         )
     return 0

@@ -12,10 +12,12 @@ from edge.verbs.talk import ask
 
 SCAN_S: Final = 20.0
 SETTLE_S: Final = 2.0
-"""After the first glasses a second pair is waited for this long."""
+"""How long to wait for a second pair after the first glasses were found."""
 WINDOW_S: Final = 120.0
 READY_S: Final = 45.0
-"""Seeking takes a second, connecting at most twenty, greeting five; twice is a bad day."""
+"""Finding takes a second, connecting at most twenty, the first exchange five; this is nearly
+twice that.
+"""
 POLL_S: Final = 0.3
 CHOOSE_S: Final = 300.0
 
@@ -24,7 +26,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.no_glasses and not args.enrol:
         raise CliError(
             "USAGE",
-            "--no-glasses leaves nothing to do without a code",
+            "--no-glasses without an enrolment code leaves nothing to do",
             "glassd up - --no-glasses",
             exit_code=2,
         )
@@ -44,8 +46,8 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def glasses_up(args: Namespace, screen: Screen) -> dict[str, Any]:
-    """Have glasses of ours connected, pairing them if need be; gives `glasses` of the status
-    document. Raises `CliError`.
+    """Make sure that paired glasses are connected, pairing them first if needed; return `glasses`
+    of the status document. Raises `CliError`.
     """
     status = ask(args, "GET", "/v1/status").get("glasses") or {}
     if (
@@ -69,7 +71,7 @@ def _is_up(glasses: dict[str, Any]) -> bool:
 
 
 def _chosen(args: Namespace, screen: Screen) -> str:
-    """Scan, and ask when several pairs are there."""
+    """Scan, and ask which glasses to use if several are found."""
     if not screen.as_json:
         screen.line("Looking for glasses …")
         screen.flush()
@@ -79,7 +81,7 @@ def _chosen(args: Namespace, screen: Screen) -> str:
     if not found:
         raise CliError(
             "NOT_FOUND",
-            f"no glasses were heard in {SCAN_S:g} s",
+            f"no glasses were found in {SCAN_S:g} s",
             "switch them on, take them out of the case, bring them near",
             exit_code=4,
         )
@@ -92,10 +94,10 @@ def _chosen(args: Namespace, screen: Screen) -> str:
         )
     if len(listed) == 1 or args.yes:
         return str(listed[0]["id"])
-    return _asked(screen, [str(g["id"]) for g in listed])
+    return _ask_which(screen, [str(g["id"]) for g in listed])
 
 
-def _asked(screen: Screen, names: list[str]) -> str:
+def _ask_which(screen: Screen, names: list[str]) -> str:
     screen.prompt(f"Which ones? [1-{len(names)}] ")
     try:
         answer = typed(CHOOSE_S) or ""
@@ -107,7 +109,7 @@ def _asked(screen: Screen, names: list[str]) -> str:
         return names[int(answer[:4]) - 1]
     raise CliError(
         "USAGE",
-        f"several glasses are here: {', '.join(names)}",
+        f"several glasses were found: {', '.join(names)}",
         "name one: glassd up --address ADDRESS",
         exit_code=2,
     )
@@ -122,7 +124,7 @@ def _ready(args: Namespace) -> dict[str, Any]:
         if _is_up(status.get("glasses") or {}):
             return dict(status["glasses"])
         time.sleep(POLL_S)
-    reason = (status.get("link") or {}).get("reason") or "nothing was heard of them"
+    reason = (status.get("link") or {}).get("reason") or "the glasses did not answer"
     raise CliError(
         "TIMEOUT",
         f"the glasses are paired, but not connected after {READY_S:g} s: {reason}",

@@ -1,6 +1,4 @@
-"""The words behind a verb, read as JSON: a call's arguments, a result handed in. Refuses to
-know what they are for.
-"""
+"""Reads values of the command line as JSON: the arguments of a call, or a submitted result."""
 
 import json
 import sys
@@ -14,8 +12,8 @@ MAX_STDIN: Final = 200 * 1024
 
 
 def arguments(words: list[str]) -> dict[str, Any]:
-    """Read an object: `-`, one JSON object, or key=value pairs; pairs overrule the object's
-    keys.
+    """Read an object: `-` for stdin, one JSON object, or key=value pairs, which override the keys
+    of the object.
     """
     found: dict[str, Any] = {}
     for word in words:
@@ -34,7 +32,7 @@ def arguments(words: list[str]) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Take a value as JSON when it is JSON (5, true, [1, 2], "5"), else as text."""
+    """Return a value as JSON if it is JSON (5, true, [1, 2], "5"), else as text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -67,8 +65,8 @@ def _wrong(message: str, fix: str) -> CliError:
 
 
 def value(words: list[str]) -> Any:
-    """Read any one value: what `arguments` reads, any other JSON, or one plain word as text;
-    nothing is null.
+    """Read one value: what `arguments` reads, any other JSON, or one word as text; without words
+    it is None.
     """
     if not words:
         return None

@@ -82,7 +82,7 @@ def test_a_cloud_whose_port_is_taken_says_which_and_how_to_have_another():
         done = run("devcloud", "--http", place)
     assert done.returncode == 1
     assert (
-        f"error: {place}: somebody listens there already\nnext: "
+        f"error: {place}: another program listens there already\nnext: "
         " choose another, or any that is free: --http 127.0.0.1:0"
     ) in done.stderr
 

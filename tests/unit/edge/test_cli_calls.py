@@ -189,7 +189,7 @@ async def test_a_daemon_that_stops_meanwhile_leaves_the_way_to_the_story(tmp_pat
     async with asyncio.timeout(DEADLINE_S):
         _, err = await process.communicate()
     assert process.returncode == 3
-    assert err.decode().endswith("next:  see what became of it: glassd calls id-1\n")
+    assert err.decode().endswith("next:  show the call: glassd calls id-1\n")
 
 
 @pytest.mark.parametrize(("state", "day_s"), [("RUNNING", 86400.0), ("AWAITING_CONFIRMATION", 0.3)])
@@ -204,7 +204,7 @@ async def test_who_waits_gives_up_in_the_end(tmp_path, monkeypatch, state, day_s
             await asyncio.to_thread(question.decided, *waiting(house), patience_s=0.1)
     assert (caught.value.exit_code, caught.value.fix) == (
         5,
-        "see what became of it: glassd calls id-1",
+        "show the call: glassd calls id-1",
     )
 
 
@@ -291,7 +291,7 @@ async def test_grants_are_given_listed_and_taken_back(tmp_path):
         )
     assert (
         none.out
-        == "Nothing is granted or forbidden for good: tools that need a yes ask every time.\n"
+        == "No tool is always or never allowed: tools that need confirmation ask every time.\n"
     )
     assert (always.out, never.out) == (
         "cal:add runs without asking\n",
@@ -303,7 +303,7 @@ async def test_grants_are_given_listed_and_taken_back(tmp_path):
     ]
     assert "since 2023-11-1" in listed.out
     assert [g["grant"] for g in program.json["grants"]] == ["always", "never"]
-    assert revoked.out == "cal:add is asked about every time again\n"
+    assert revoked.out == "cal:add asks for confirmation again\n"
     assert (unknown.code, typo.code) == (4, 4)
     assert {key: kept.grant for key, kept in house.confirmations.kept.items()} == {
         ("local", "cam:pay"): Grant.NEVER
@@ -325,8 +325,8 @@ async def test_a_call_is_called_off(tmp_path):
             await glassd("cancel", "c1", *where),
             await glassd("cancel", "nope", "--json", *where),
         )
-    assert (ran.code, ran.out, why.code) == (0, "c7 is called off; see it: glassd calls c7\n", 0)
-    assert house.calls.running == {"c7": "called off on the command line", "c8": "wrong day"}
+    assert (ran.code, ran.out, why.code) == (0, "c7 is cancelled; show it: glassd calls c7\n", 0)
+    assert house.calls.running == {"c7": "cancelled on the command line", "c8": "wrong day"}
     assert (over.code, "is DELIVERED" in over.err, unknown.code) == (1, True, 4)
 
 
@@ -447,7 +447,7 @@ async def test_a_list_in_which_nobody_says_how_long_has_no_column_for_it(tmp_pat
         (
             {"status": "pending", "pendingToolCallId": "c9"},
             {"route": "wearer"},
-            "its result comes later; see it: glassd calls c9",
+            "its result comes later; show it: glassd calls c9",
         ),
         ({"status": "pending"}, {"route": "local"}, "route local · delivery none"),
     ],

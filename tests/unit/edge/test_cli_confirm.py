@@ -168,7 +168,7 @@ async def test_a_pipe_is_no_terminal(tmp_path):
         await ask_about(house)
         ran = await glassd("confirm", "--socket", str(house.path), stdin=b"yes\nyes\n")
         assert (ran.code, house.calls.decided) == (1, [])
-        assert "an answer is typed at a terminal" in ran.err
+        assert "an answer can be typed only at a terminal" in ran.err
         assert "amount (not declared): 99999" in ran.out
         listed = await glassd("confirm", "--json", "--socket", str(house.path))
     assert [question["args"] for question in listed.json["questions"]] == [ARGS]
@@ -177,7 +177,7 @@ async def test_a_pipe_is_no_terminal(tmp_path):
 async def test_nothing_to_confirm_is_said(tmp_path):
     async with open_house(tmp_path) as house:
         ran = await glassd("confirm", "--socket", str(house.path))
-    assert (ran.code, ran.out.strip()) == (0, "No call waits for a yes.")
+    assert (ran.code, ran.out.strip()) == (0, "No call waits for confirmation.")
 
 
 @pytest.mark.parametrize("words", [("--deny",), ("--always",), ("--never",)])

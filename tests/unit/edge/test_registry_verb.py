@@ -48,7 +48,7 @@ def test_check_fails_until_what_changed_was_built_again(desk):
     ):
         write(folders, **change)
         code, _, err = run("check")
-        assert (code, "is not what the tools compile to\nnext:  glassd registry build" in err) == (
+        assert (code, "does not match the tools\nnext:  glassd registry build" in err) == (
             1,
             True,
         )

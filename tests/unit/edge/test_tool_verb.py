@@ -125,7 +125,7 @@ def test_usage_is_a_table_and_nothing_is_said_plainly(person):
     lines = person("usage", used, None)
     assert [" ".join(line.split()[:3]) for line in lines] == ["kb:get 1 call", "a:b 12 calls"]
     assert "3 failed" in lines[1]
-    assert person("usage", {"tools": []}, None) == ["No tool was called yet."]
+    assert person("usage", {"tools": []}, None) == ["No tool has been called yet."]
 
 
 def test_a_listing_of_too_many_tools_says_how_many_models_are_shown(person):

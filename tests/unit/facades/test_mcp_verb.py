@@ -155,7 +155,7 @@ def said(capsys, *words):
         (["--token-file", "x"], "--token-file and --allow-host are for --http"),
         (["--http", "nowhere"], "is not HOST:PORT"),
         (["--http", "127.0.0.1:99999"], "is not HOST:PORT"),
-        (["--http", "systemd"], "systemd handed no socket over"),
+        (["--http", "systemd"], "systemd passed no socket"),
         (["--rate", "0"], "1 to 100000"),
         (
             ["--http", "127.0.0.1:0", "--token-file", "/nonexistent/token"],
