@@ -1,7 +1,4 @@
-"""What became of a call: its whole story, now or as soon as it has its answer.
-
-Refuses to begin, to decide or to end one.
-"""
+"""Reads the stored record of a call, at once or as soon as the call has its answer."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,16 +13,16 @@ from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json
 
 SETTLE_S: Final = 2.0
-"""Between an answer on disk and the word of how it reached the wearer: the lens acknowledges
-within a second, or never.
+"""How long to wait, after an answer is stored, for the report of its delivery: the lens
+acknowledges within a second, or never.
 """
 
 Story = Mapping[str, Json]
 
 
 class Answers:
-    """Reads the store; the bus says when to look again. How many may wait at once is the
-    caller's to bound.
+    """Reads calls from the store, and again after events on the bus. The caller limits how many
+    clients may wait at once.
     """
 
     def __init__(self, store: CallStore, bus: Bus) -> None:
@@ -33,7 +30,7 @@ class Answers:
         self._bus = bus
 
     async def story(self, call_id: str) -> Story:
-        """Tell it as it is. Raises `Refused` (404) for a call nobody knows (any more)."""
+        """Return the record of a call. Raises `Refused` (404) for an unknown or deleted call."""
         story = await self._store.get(call_id)
         if story is None:
             raise unknown(call_id)
@@ -43,7 +40,7 @@ class Answers:
         """Tell it when the call has its final answer (with `pending`, that one is an answer too);
         None when `wait_s` were over first, or may not have been enough.
         """
-        with self._bus.listen() as heard:  # listening first: nothing after the look is missed
+        with self._bus.listen() as heard:  # subscribe before reading, so that no change is missed
             story = await self.story(call_id)
             answered = _answered(story, pending=pending)
             if answered and (story.get("delivery") is not None or not story.get("response")):
@@ -58,7 +55,7 @@ class Answers:
 
 def unknown(call_id: str) -> Refused:
     return Refused(
-        404, "NOT_FOUND", f"there is no call {call_id}", "see the last ones: glassd calls"
+        404, "NOT_FOUND", f"there is no call {call_id}", "list recent calls: glassd calls"
     )
 
 

@@ -1,8 +1,6 @@
-"""What a client may do with calls: begin one, decide one that waits for a yes, call one off, hand
-in a result.
+"""The paths that act on calls: start one, confirm or deny one, cancel one, submit a result.
 
-Does not know who runs a call and how. A caller's answer holds no confirmation token: the asker does
-not answer.
+Responses to callers contain no confirmation token: a caller cannot confirm its own call.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -31,7 +29,7 @@ GRACE_S: Final = 60.0
 text takes 40 s to say.
 """
 LIFE_S: Final = 40.0
-"""A call's life when nothing else is said: 10 s to activate, 30 s to run."""
+"""The default lifetime of a call: 10 s to activate its app, 30 s to run."""
 MAX_TTL_S: Final = 86400.0
 MAX_REASON: Final = 200
 MAX_TOKEN: Final = 255
@@ -60,8 +58,8 @@ _CALL_KEYS: Final = (
 )
 _ENVELOPE_KEYS: Final = ("ok", "data", "error", "intents", "render", "meta")
 _OWN: Final = frozenset({CallOrigin.CLI.value, CallOrigin.MCP.value})
-"""Origins of calls that came over the control API: a caller may call these off, but not the
-wearer's nor the cloud's.
+"""Origins of calls that came over the control API: a caller may cancel these, but not calls of the
+wearer or of the cloud.
 """
 _WEARERS: Final = "wearer"
 """The route of a call whose result is the wearer's own answer."""
@@ -70,7 +68,7 @@ Envelope = dict[str, Any]
 
 
 class CallRoutes:
-    """The paths that do something with calls; each raises `Refused` for what cannot be served."""
+    """Handlers of the paths that act on calls; each raises `Refused` for an invalid request."""
 
     def __init__(
         self, ports: Ports, answers: Answers, *, begins: int, role: Role, owners: SocketFile
@@ -80,7 +78,7 @@ class CallRoutes:
         self._role = role
         self._answers = answers
         self._begins = Places(
-            begins, "too many calls are being taken in at once", "again in a moment"
+            begins, "too many calls are being started at once", "try again in a moment"
         )
 
     async def call(self, request: Request) -> Reply | Stream:
@@ -91,12 +89,12 @@ class CallRoutes:
         token = reading.same_text(body, "confirm", "confirmation_token", most=MAX_TOKEN)
         if token and wait is None:
             raise reading.malformed(
-                "wait: must not be false beside confirm",
-                "the answer is what became of the token: leave wait out",
+                "wait: must not be false together with confirm",
+                "leave out wait: the answer says whether the token was accepted",
             )
         if told and (token or wait is None):
             raise reading.malformed(
-                "progress: goes with neither confirm nor wait false",
+                "progress: cannot be combined with confirm or with wait false",
                 "follow GET /v1/events instead",
             )
         if token:
@@ -123,7 +121,7 @@ class CallRoutes:
         return await self._envelope(self._ports.calls.call(call, wait=wait), limit_s)
 
     async def _begun(self, call: ToolCall) -> ToolResponse | None:
-        """None once the call is on disk; else what it was answered at once."""
+        """Return None once the call is stored, or the response it got at once."""
         with self._begins.one():
             return await within(self._ports.calls.begin(call), call.ttl_s + GRACE_S)
 
@@ -197,7 +195,9 @@ class CallRoutes:
         )
 
     async def _mode(self, session: str, wanted: Mode | None) -> Mode:
-        """A session keeps the mode it was made with (S2-83); a call outside of one has its own."""
+        """Check the mode: a session keeps the mode it was created with, and only a call without a
+        session chooses its own. Raises `Refused`.
+        """
         if not session or self._ports.sessions is None:
             return wanted or Mode.TEXT
         found, _ = await self._ports.sessions.open(
@@ -211,7 +211,7 @@ class CallRoutes:
                 409,
                 "CONFLICT",
                 message,
-                f"leave mode out, or say {found}, or begin another session",
+                f"leave mode out, or send {found}, or start another session",
             )
         return Mode(found)
 
@@ -219,14 +219,14 @@ class CallRoutes:
     # in
 
     async def questions(self, _request: Request) -> Reply:
-        """The calls that wait for a yes, oldest first, each with all its arguments."""
+        """Return the calls that wait for confirmation, oldest first, with all their arguments."""
         return Reply(
             200, {"questions": [dict(question) for question in self._ports.calls.questions()]}
         )
 
     async def confirm(self, request: Request) -> Reply:
-        """Say yes or no to a call that waits for it, named by its id or its token; the reply is
-        that call's answer.
+        """Confirm or deny a waiting call, named by its id or its token; the reply is the response
+        of that call.
         """
         body = reading.json_object(
             request, ("token", "confirmation_token", "call_id", "allow", "grant")
@@ -236,14 +236,14 @@ class CallRoutes:
         if bool(token) is bool(call_id):
             raise reading.malformed(
                 "token: must be text, or there must be call_id instead",
-                "see what waits for a yes: glassd confirm",
+                "list the calls that wait for confirmation: glassd confirm",
             )
         allow = reading.boolean(body, "allow")
         grant = Grant(reading.one_of(body, "grant", tuple(Grant)))
         if grant is (Grant.NEVER if allow else Grant.ALWAYS):
             raise reading.malformed(
-                f"grant: {grant} goes with allow {str(not allow).lower()}",
-                "send once, or turn allow round",
+                f"grant: {grant} needs allow {str(not allow).lower()}",
+                "send once, or change allow",
             )
         if call_id:
             return await self._envelope(
@@ -267,13 +267,11 @@ class CallRoutes:
             if origin not in _OWN:
                 self._decides(f"the call {call_id}, which came from {origin},")
         if not await self._ports.calls.cancel(call_id, reason):
-            raise await self._over(call_id, "nothing is left to cancel")
+            raise await self._over(call_id, "there is nothing left to cancel")
         return Reply(200, {"call_id": call_id, "cancelled": True})
 
     async def result(self, request: Request, call_id: str) -> Reply:
-        """Take in the result of a pending call, as a whole envelope or as its data or error
-        alone.
-        """
+        """Accept the result of a pending call, as a complete response or as its data or error."""
         body = reading.json_object(request, (*_ENVELOPE_KEYS, "session"))
         session = reading.text(body, "session", most=MAX_SESSION, default="")
         response = _response({key: value for key, value in body.items() if key != "session"})
@@ -296,7 +294,7 @@ class CallRoutes:
         return Reply(200, {"call_id": call_id, "submission": outcome.value})
 
     async def _over(self, call_id: str, problem: str) -> Refused:
-        """Why there is nothing to do with a call; 404 when nobody knows it."""
+        """Return the refusal for a call that cannot be changed any more; 404 if it is unknown."""
         story = await self._ports.store.get(call_id)
         if story is None:
             return unknown(call_id)
@@ -304,7 +302,7 @@ class CallRoutes:
             409,
             "CONFLICT",
             f"the call {call_id} is {story.get('state')}: {problem}",
-            f"see it: glassd calls {call_id}",
+            f"show it: glassd calls {call_id}",
         )
 
 
@@ -318,7 +316,7 @@ def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
     ):
         raise reading.malformed(
             "input: must be an object with inputResponses and requestState",
-            "they answer error.details of the call before",
+            "they answer error.details of the previous call",
         )
     if found is not None and not (
         isinstance(found.get("inputResponses"), dict | None)
@@ -326,21 +324,21 @@ def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
     ):
         raise reading.malformed(
             "input: inputResponses must be an object, requestState text",
-            "take both as error.details of the call before has them",
+            "copy both from error.details of the previous call",
         )
     return found
 
 
 def _named(body: Mapping[str, Json]) -> str:
-    """Read the id a client chose, so that it can call the call off before any answer; "" when
-    it leaves that to us.
+    """Read the id that a client chose, so that it can cancel the call before any answer; "" if it
+    chose none.
     """
     told = reading.text(body, "call_id", most=36, default="")
     try:
         return str(UUID(told)) if told else ""
     except ValueError:
         raise reading.malformed(
-            "call_id: must be a UUID", "leave it out, or make a new UUIDv7 for each call"
+            "call_id: must be a UUID", "leave it out, or create a new UUIDv7 for each call"
         ) from None
 
 
@@ -355,11 +353,11 @@ def _wait(body: Mapping[str, Json]) -> Wait | None:
 
 
 def _response(body: Mapping[str, Json]) -> ToolResponse:
-    """Read an envelope; one without `ok` says by its data or its error which it is."""
+    """Read a response; without `ok`, its data or its error tells success from failure."""
     if "ok" not in body:
         if ("data" in body) is ("error" in body):
             raise reading.malformed(
-                "data: there must be data, or an error, and not both",
+                "data: exactly one of data and error is needed",
                 'for example {"data": {"answer": "yes"}}',
             )
         body = {"ok": "data" in body, **body}
@@ -374,9 +372,7 @@ def _response(body: Mapping[str, Json]) -> ToolResponse:
 
 
 async def within(answer: Awaitable[_T], limit_s: float) -> _T:
-    """Wait for an answer. Raises `Refused` (504) when it does not come in time; what was begun
-    goes on.
-    """
+    """Wait for an answer. Raises `Refused` (504) if it does not come in time; the call goes on."""
     try:
         async with timeout(limit_s):
             return await answer
@@ -385,6 +381,4 @@ async def within(answer: Awaitable[_T], limit_s: float) -> _T:
 
 
 def _late() -> Refused:
-    return Refused(
-        504, "TIMEOUT", "there was no answer in time", "see what became of it: glassd calls"
-    )
+    return Refused(504, "TIMEOUT", "there was no answer in time", "look for the call: glassd calls")

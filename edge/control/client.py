@@ -1,7 +1,5 @@
-"""The control API from outside: finds the socket, asks, reads the answer. Standard library only, so
-that it loads at once.
-
-Refuses to know what an answer means; it knows only why there is none.
+"""Client of the control API: finds the socket, sends a request, reads the answer. Standard library
+only, so that it is imported quickly.
 """
 
 import contextlib
@@ -19,12 +17,12 @@ MAX_LINE: Final = 4 * 1024 * 1024
 CONNECT_S: Final = 5.0
 NO_CONTENT: Final = 204
 QUIET_S: Final = 60.0
-"""A stream that is silent this long is dead: the daemon says something every 15 s."""
+"""A stream that is silent this long is lost: the daemon sends something every 15 s."""
 
 
 class ControlError(Exception):
-    """There is no good answer. `exit_code` is what the command line exits with; `fix` the next
-    thing to do.
+    """The request failed. `exit_code` is the exit code of the command line, `fix` the next thing to
+    do.
     """
 
     def __init__(self, code: str, message: str, fix: str = "", *, exit_code: int = 1) -> None:
@@ -51,7 +49,7 @@ class _UnixConnection(http.client.HTTPConnection):
 
 
 class ControlClient:
-    """Speaks to the daemon on the first of `sockets` that is there."""
+    """Sends requests to the daemon on the first of `sockets` that exists."""
 
     def __init__(self, sockets: tuple[Path, ...]) -> None:
         self._sockets = sockets
@@ -59,8 +57,8 @@ class ControlClient:
     def request(
         self, method: str, path: str, body: Any = None, *, timeout_s: float = 30.0
     ) -> tuple[int, Any]:
-        """Ask once: (HTTP status, JSON; None when the answer is empty). Raises `ControlError`, also
-        for every answer that is an error.
+        """Return (HTTP status, JSON; None if the body is empty). Raises `ControlError`, also for
+        every answer that is an error.
         """
         status, raw = self._whole(method, path, body, timeout_s)
         try:
@@ -69,7 +67,7 @@ class ControlClient:
             raise _stopped() from None
 
     def text(self, path: str, *, timeout_s: float = 30.0) -> str:
-        """Get something that is text, not JSON. Raises `ControlError`."""
+        """Return the text of an answer that is not JSON. Raises `ControlError`."""
         return self._whole("GET", path, None, timeout_s)[1].decode("utf-8", "replace")
 
     def _whole(self, method: str, path: str, body: Any, timeout_s: float) -> tuple[int, bytes]:
@@ -85,8 +83,8 @@ class ControlClient:
             return answer.status, raw
 
     def events(self, last_event_id: str | None = None) -> Iterator[tuple[str, str, str]]:
-        """Follow happenings for ever: (event id, event name, data as JSON text). Raises
-        `ControlError` at the end.
+        """Yield events as (event id, event name, data as JSON text) without end. Raises
+        `ControlError` when the connection ends.
         """
         headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
         lost = contextlib.suppress(OSError, http.client.HTTPException)
@@ -97,8 +95,8 @@ class ControlClient:
     def stream(
         self, method: str, path: str, body: Any = None, *, quiet_s: float
     ) -> Generator[Any, None, None]:
-        """Read a reply that goes on: each event's JSON, until it ends. Closing the iterator
-        hangs up. Raises `ControlError`.
+        """Yield the JSON of each event of a streamed reply, until it ends. Closing the iterator
+        ends the connection. Raises `ControlError`.
         """
         with self._open(method, path, body, {}, quiet_s) as answer:
             try:
@@ -128,8 +126,8 @@ class ControlClient:
         return answer
 
     def _connected(self, timeout_s: float) -> socket.socket:
-        """Connect to the first socket somebody answers on; a forbidden one is told only when no
-        other answers.
+        """Connect to the first socket that answers; a forbidden one is an error only if no other
+        answers.
         """
         forbidden: Path | None = None
         for path in self._sockets:
@@ -185,7 +183,7 @@ def _refusal(answer: _Answer) -> ControlError:
         error = json.loads(answer.read(MAX_LINE))["error"]
         code, message, fix = (str(error.get(key, "")) for key in ("code", "message", "fix"))
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError, AttributeError):
-        return ControlError("INTERNAL", f"the daemon answered {answer.status} and did not say why")
+        return ControlError("INTERNAL", f"the daemon answered {answer.status} without a reason")
     return ControlError(code, message, fix, exit_code=_EXIT_OF.get(code, 1))
 
 
@@ -193,7 +191,7 @@ def _not_running(sockets: tuple[Path, ...]) -> ControlError:
     tried = ", ".join(str(path) for path in sockets)
     return ControlError(
         "NOT_RUNNING",
-        f"glassd is not running (nobody answers at {tried})",
+        f"glassd is not running (no answer at {tried})",
         NOT_RUNNING,
         exit_code=3,
     )
@@ -216,7 +214,7 @@ def _forbidden(path: Path) -> ControlError:
 
 
 def _late(timeout_s: float) -> ControlError:
-    fix = "see what is wrong: glassd doctor; and its journal: journalctl -u glassd -n 50"
+    fix = "find the cause: glassd doctor, and in its journal: journalctl -u glassd -n 50"
     return ControlError(
         "TIMEOUT", f"the daemon did not answer within {timeout_s:g} s", fix, exit_code=5
     )
@@ -232,8 +230,8 @@ def _stopped() -> ControlError:
 
 
 def _alone(path: Path) -> str:
-    """The user whose socket this is, when no group may use it; "" when one may, or when nobody
-    can tell.
+    """Return the user who owns this socket, if no group may use it; "" if one may, or if it is
+    unknown.
     """
     try:
         found = path.stat()

@@ -1,7 +1,5 @@
-"""`GET /v1/metrics`: the daemon's counts as OpenMetrics text, when it has them and the library to
-write them.
-
-Refuses to count: whoever counts hands in the text.
+"""`GET /v1/metrics`: the daemon's metrics as OpenMetrics text, if metrics are enabled and the
+library for the text is installed.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,8 +18,8 @@ async def counted(exposition: Exposition | None) -> Reply:
         raise Refused(
             501,
             "UNSUPPORTED",
-            "this daemon does not count its calls",
-            "see what it knows: glassd status --json",
+            "this daemon keeps no metrics",
+            "see its state instead: glassd status --json",
         )
     try:
         text = await exposition()

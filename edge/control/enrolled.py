@@ -1,5 +1,5 @@
-"""`POST /v1/enrol`: a code from a cloud's operator, spent once. Refuses to look into it: it is
-a secret until it is spent.
+"""`POST /v1/enrol`: enrol with a code from a cloud's operator. The code is a secret: it is neither
+logged nor returned.
 """
 
 from typing import Final

@@ -1,8 +1,7 @@
-"""The last happenings, numbered, for everyone who follows them; whoever lags is told exactly how
+"""The latest events, numbered, for all clients that follow them; a slow client learns exactly how
 many it missed.
 
-Refuses to know how they are sent. One ring for all followers: a slow one holds nothing but its own
-cursor.
+All followers share one ring buffer: a slow one costs only its own cursor.
 """
 
 import asyncio
@@ -18,11 +17,11 @@ from edge.clock import Clock
 from edge.events import PrivateWords, as_json
 
 RING: Final = 1024
-"""Happenings kept for replay: minutes of a busy daemon, under 1 MiB."""
+"""Events kept for replay: minutes of a busy daemon, under 1 MiB."""
 BATCH: Final = 64
 ALL: Final = "0"
-"""As a `Last-Event-ID`: whatever is kept; for who starts a daemon and wants to miss nothing of
-its first moments.
+"""As a `Last-Event-ID`: everything that is kept, for a client that started the daemon and wants
+its first events.
 """
 
 
@@ -33,7 +32,7 @@ class Entry:
 
 
 def missed(number: int | None) -> str:
-    """Tell a follower how many happenings it cannot get any more; None when that is not known."""
+    """Return the event that says how many events a follower missed; None if that is unknown."""
     return f"event: missed\ndata: {json.dumps({'event': 'missed', 'missed': number})}"
 
 
@@ -52,12 +51,12 @@ class Feed:
         self._ring: deque[Entry] = deque(maxlen=ring)
         self._life = f"{int(clock.wall() * 1000):x}" + (
             "" if calls else "q"
-        )  # the two feeds count apart
+        )  # the two feeds are numbered separately
         self._last = 0
         self._news = asyncio.Condition()
 
     async def run(self) -> None:
-        """Record until cancelled. What our own subscription missed leaves a gap in the numbers."""
+        """Record until cancelled. Events that the subscription missed leave a gap."""
         with self._bus.listen(calls=self._calls) as listener:
             missed = 0
             async for happening in listener:
@@ -75,10 +74,8 @@ class Feed:
                     self._news.notify_all()
 
     def cursor(self, last_event_id: str | None) -> tuple[int, bool]:
-        """Say where a follower stands: (number it has seen, whether it comes from this life or is
-        new).
-
-        Without an id it begins now, with `ALL` at the oldest that is kept.
+        """Return a follower's position: (number it has seen, whether its id is from this life or it
+        is new). Without an id it starts now, with `ALL` at the oldest event that is kept.
         """
         if last_event_id is None:
             return self._last, True
@@ -90,7 +87,7 @@ class Feed:
         return min(int(number[:18]), self._last), True
 
     async def news(self, after: int) -> tuple[int, list[str]]:
-        """Wait for happenings after `after`: the new cursor, and event blocks, gaps told as
+        """Wait for events after `after`; return the new cursor and the event blocks, with gaps as
         `event: missed`.
         """
         async with self._news:

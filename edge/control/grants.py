@@ -1,7 +1,4 @@
-"""What the wearer allowed or forbade for good: listed, given, taken back.
-
-Does not know what a grant is good for; the part that asks the wearer looks it up.
-"""
+"""Paths of the wearer's grants, the tools always or never allowed: list, add and revoke them."""
 
 from collections.abc import Mapping
 
@@ -21,13 +18,13 @@ class GrantRoutes:
         self._ports = ports
 
     async def show(self, _request: Request) -> Reply:
-        """Each with what it is bound to, and with why it has ended, if it has."""
+        """Return all grants, each with what it is bound to, and why it has ended, if it has."""
         grants = await self._kept().grants(self._ports.user_id)
         return Reply(200, {"grants": [{**grant, "ended": self._ended(grant)} for grant in grants]})
 
     def _ended(self, row: Mapping[str, Json]) -> str:
-        """A “never” does not end. An “always” whose tool is away counts again when the same
-        tool is back.
+        """Return why a grant has ended, or "". A “never” does not end. An “always” whose tool is
+        away applies again when the same tool is back.
         """
         found = self._ports.registry.snapshot().find(row["tool"])
         if row["grant"] != Grant.ALWAYS:
@@ -41,7 +38,7 @@ class GrantRoutes:
         if body.get("grant") not in (Grant.ALWAYS, Grant.NEVER):
             raise reading.malformed(
                 "grant: must be one of always, never",
-                f"to ask every time again: DELETE /v1/grants?tool={tool[:80]}",
+                f"to be asked every time again: DELETE /v1/grants?tool={tool[:80]}",
             )
         definition = self._worth(tool, Grant(body["grant"]))
         granted = Granted(
@@ -58,25 +55,25 @@ class GrantRoutes:
             raise Refused(
                 404,
                 "NOT_FOUND",
-                f"nothing is granted or forbidden for {tool[:80]}",
-                "see what is: glassd grants",
+                f"there is no grant for {tool[:80]}",
+                "list all grants: glassd grants",
             )
         await self._kept().grant(self._ports.user_id, tool, Granted())
         return Reply(200, {"tool": tool, "revoked": True})
 
     def _worth(self, tool: str, grant: Grant) -> ToolDefinition:
-        """A grant for a mistyped tool would be worth nothing, nor an “always” for one that
-        never asks. Raises `Refused`.
+        """Raise `Refused` for an unknown tool, and for an “always” on a tool that never asks:
+        such a grant would have no effect.
         """
         found = self._ports.registry.snapshot().find(tool)
         if found is None:
             raise reading.no_tool(tool, self._ports.registry)
         if grant is Grant.ALWAYS and not policy.needs_confirmation(found.definition):
-            fix = f"to forbid it: glassd grants --never {tool[:80]}"
+            fix = f"to deny it: glassd grants --never {tool[:80]}"
             raise Refused(
                 409,
                 "CONFLICT",
-                f"{tool[:80]} runs without a yes: there is nothing to allow for good",
+                f"{tool[:80]} runs without confirmation: there is nothing to allow",
                 fix,
             )
         return found.definition

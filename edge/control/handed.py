@@ -1,4 +1,4 @@
-"""What the control API is handed: every port and value its paths need. No code runs here."""
+"""The dependencies of the control API: every port and value that its paths need."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,26 +76,26 @@ class ChoicePort(Protocol):
 
 
 class ServersPort(Protocol):
-    """Implemented by `servers.py`: the other MCP servers whose tools are ours. Secrets never
-    come out of it.
+    """The other MCP servers whose tools can be called, implemented by `edge/servers.py`. It never
+    returns secrets.
     """
 
     def describe(self) -> Sequence[Mapping[str, Json]]:
         """Every configured server, by id."""
 
     async def refresh(self, server: str) -> None:
-        """List its tools anew, connecting first where it is not. Raises `NoServer`."""
+        """List its tools again, connecting first if needed. Raises `NoServer`."""
 
     async def authorize(self, server: str, code: str, state: str, iss: str | None) -> None:
-        """Finish its authorization with what the browser was sent back with. Raises `NoServer`."""
+        """Complete the sign-in with the parameters of the redirect. Raises `NoServer`."""
 
 
 class NoServer(Exception):
-    """There is no such server, or nothing of this kind to do with it; the text says which,
-    `fix` what to do.
+    """There is no such server, or the request does not apply to it; the text says which, `fix` what
+    to do.
     """
 
-    def __init__(self, text: str, fix: str = "see all of them: glassd servers") -> None:
+    def __init__(self, text: str, fix: str = "list them: glassd servers") -> None:
         super().__init__(text)
         self.fix = fix
 

@@ -1,7 +1,6 @@
-"""One HTTP/1.1 connection: bytes to requests, replies to bytes, everything bounded in size and
-time.
+"""One HTTP/1.1 connection: parses requests and writes replies, all limited in size and time.
 
-Refuses to know any path or port; who may connect was decided by the socket's mode.
+The mode of the socket file decides who may connect.
 """
 
 import asyncio
@@ -19,10 +18,10 @@ from tools_cache.tool import Json
 
 READ: Final = 64 * 1024
 LINGER_S: Final = 1.0
-"""A refused sender gets this long to stop sending, so that it reads why instead of a reset."""
+"""A refused client gets this long to stop sending, so that it reads the error, not a reset."""
 MAX_LINGER: Final = 4 * 1024 * 1024
 MAX_QUERY: Final = 32
-"""Words behind the question mark; no path knows more than three."""
+"""Query parameters; no path takes more than three."""
 NO_CONTENT: Final = 204
 
 
@@ -67,9 +66,7 @@ class Reply:
 
 
 class Refused(Exception):
-    """A request that is not served: status, and problem and fix in words. Our reply, not our
-    failure.
-    """
+    """A request that is not served: status, problem and fix of the error reply."""
 
     def __init__(
         self, status: int, code: str, message: str, fix: str = "", *, allow: str = ""
@@ -81,7 +78,7 @@ class Refused(Exception):
 
 
 def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
-    """Build the one form every error of the control API has."""
+    """Return the JSON body that every error of the control API has."""
     return {"error": {"code": code, "message": message, "fix": fix}}
 
 
@@ -91,10 +88,7 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
         target = urlsplit(text)
         query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=MAX_QUERY))
     except ValueError:
-        fix = (
-            "ask for a path as in /v1/status, with at most "
-            f"{MAX_QUERY} words behind the question mark"
-        )
+        fix = "ask for a path as in /v1/status, with at most {MAX_QUERY} parameters in the query"
         raise Refused(400, "INVALID_REQUEST", "the path cannot be read", fix) from None
     return unquote(target.path), query
 
@@ -125,7 +119,7 @@ class Connection:
         writer.transport.set_write_buffer_limits(high=READ)
 
     async def request(self) -> Request | None:
-        """Give the next request, None when the client has gone or said nothing. Raises
+        """Return the next request, None if the client disconnected or sent nothing. Raises
         `Refused`.
         """
         self._spoken = bool(self._h11.trailing_data[0])
@@ -180,7 +174,7 @@ class Connection:
             413,
             "INVALID_REQUEST",
             f"the body is larger than {self._limits.body} bytes",
-            "send less at once",
+            "send a smaller body",
         )
 
     # -------------------------------------------------------------- replies
@@ -212,8 +206,8 @@ class Connection:
         return False
 
     async def refuse(self, refused: Refused) -> None:
-        """Say why a request is not served, as far as it can still be said; the connection is
-        over.
+        """Send the error reply of a refused request, if that is still possible, and end the
+        connection.
         """
         if self._h11.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
@@ -251,7 +245,7 @@ class Connection:
         await self._send(h11.Data(data=text.encode(errors="replace") + b"\n\n"))
 
     async def end_events(self) -> None:
-        """End a stream that has said everything, and the connection with it."""
+        """End a complete stream, and the connection with it."""
         await self._send(h11.EndOfMessage())
         self._writer.close()
 
@@ -259,7 +253,7 @@ class Connection:
         """Write and wait until the client keeps up. Raises ConnectionError, TimeoutError."""
         data = b"".join(
             self._h11.send(event) or b"" for event in events
-        )  # at once: one system call, and one wake-up of who reads
+        )  # one write: one system call, and the reader wakes up once
         if data:
             self._still_there()
             self._writer.write(data)
@@ -272,18 +266,18 @@ class Connection:
             raise ConnectionResetError("the client hung up")
 
     async def gone(self) -> None:
-        """Wait until the client has hung up; what it still says is dropped."""
+        """Wait until the client has closed the connection; what it still sends is discarded."""
         with contextlib.suppress(ConnectionError):
             while await self._reader.read(READ):
                 continue
 
     def abort(self) -> None:
-        """End the connection now, unsent bytes and all."""
+        """Close the connection now, discarding unsent bytes."""
         self._writer.transport.abort()
 
     async def close(self) -> None:
-        """Let go of the connection; a client that does not take its last bytes within a second
-        loses them.
+        """Close the connection; a client that does not read its last bytes within a second loses
+        them.
         """
         self._writer.close()
         try:

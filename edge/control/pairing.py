@@ -1,7 +1,6 @@
 """The pairing paths of the control API: scan, a pairing window, its answers, the bonds.
 
-Refuses to know radios and states: the desk does. A stream ends with its client, and the window with
-the stream.
+A stream ends when its client disconnects, and the pairing window ends with the stream.
 """
 
 import json
@@ -21,9 +20,7 @@ from tools_cache.tool import Json
 MAX_SCAN_S: Final = 120.0
 SCAN_S: Final = 5.0
 MAX_WINDOW_S: Final = PairingTimes().window_s
-"""Asked for more, it is said: a window that closes sooner than its client thinks is worse than
-none.
-"""
+"""Longer requests are refused: a window must not close earlier than its client expects."""
 MAX_NAME: Final = 64
 _STATUS: Final = {
     "BUSY": 409,
@@ -43,7 +40,7 @@ class PairingRoutes:
     @property
     def _desk(self) -> PairingPort:
         if self._maybe_desk is None:
-            raise Refused(404, "NOT_FOUND", "this daemon pairs no glasses", "see: glassd status")
+            raise Refused(404, "NOT_FOUND", "this daemon cannot pair glasses", "see: glassd status")
         return self._maybe_desk
 
     async def scan(self, request: Request) -> Stream:
@@ -52,7 +49,7 @@ class PairingRoutes:
         return Stream(_told(_scanned(self._desk, seconds or SCAN_S, settle_s)))
 
     async def open(self, request: Request) -> Stream:
-        """Open the window. The stream tells each step; hanging up closes the window."""
+        """Open the window. The stream reports each step; closing it closes the window."""
         body = reading.json_object(request, ("glasses", "seconds"))
         wanted = reading.text(body, "glasses", most=MAX_NAME) if body.get("glasses") else None
         seconds = reading.seconds(body, "seconds", default=MAX_WINDOW_S, most=MAX_WINDOW_S)
@@ -67,7 +64,7 @@ class PairingRoutes:
             raise Refused(
                 400,
                 "INVALID_REQUEST",
-                "an answer is passkey or same",
+                "answer: must be passkey or same",
                 'for example: {"passkey": "012345"} or {"same": true}',
             )
         _refusing(lambda: self._desk.answer(passkey=passkey, same=same))
@@ -80,7 +77,7 @@ class PairingRoutes:
         return Reply(200, {"closed": await self._desk.close()})
 
     async def unpair(self, request: Request, wanted: str = "") -> Reply:
-        """Forget one bond; without a name the only one."""
+        """Delete one bond; without a name the only one."""
         del request
         try:
             bond = await self._desk.unpair(wanted or None)

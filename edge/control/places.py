@@ -1,6 +1,4 @@
-"""A bounded number of places. Refuses to make anyone wait for one: who finds none is told so at
-once.
-"""
+"""Concurrency limits: a request for which no place is free is refused at once, never queued."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,8 +7,8 @@ from edge.control.http import Refused
 
 
 class Places:
-    """`with places.one(): …` takes a place. Raises `Refused` (503) when all are taken; the
-    words say what to do.
+    """`with places.one(): …` takes a place. Raises `Refused` (503), with a fix, when all are
+    taken.
     """
 
     def __init__(self, most: int, problem: str, fix: str) -> None:

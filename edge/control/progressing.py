@@ -1,8 +1,7 @@
-"""A call whose caller wants to hear how far it is: `progress` events, then the `answer`, in order,
-on the call's own connection.
+"""A call with progress: `progress` events, then the `answer`, in order, on the call's own
+connection.
 
-Refuses to know what is called. A client that hangs up calls nothing off: it says so, with the id it
-chose.
+A client that disconnects does not cancel its call; it can cancel it by the id it chose.
 """
 
 import asyncio

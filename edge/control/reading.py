@@ -1,7 +1,5 @@
-"""What a client sent, read field by field: the value, or a `Refused` that names field, problem and
+"""Reads the fields of a request: returns the value, or raises `Refused` with field, problem and
 fix.
-
-Refuses to know what the values are for.
 """
 
 import json
@@ -19,15 +17,11 @@ MAX_COUNT: Final = 1_000_000
 
 
 def no_tool(name: str, registry: RegistryPort) -> Refused:
-    """Refuse a name that no tool has, with the tool that was probably meant."""
+    """Return the refusal of an unknown tool, with the tool that was probably meant."""
     near = did_you_mean(
         name, [entry.definition.name for entry in registry.snapshot().entries() if not entry.hidden]
     )
-    fix = (
-        f"{near} (all of them: glassd tools --all)"
-        if near
-        else "see all of them: glassd tools --all"
-    )
+    fix = f"{near} (all of them: glassd tools --all)" if near else "list them: glassd tools --all"
     return Refused(404, "NOT_FOUND", f"there is no tool {name[:80]}", fix)
 
 
@@ -45,11 +39,11 @@ def json_object(request: Request, known: Sequence[str], *, empty: bool = False) 
         body = json.loads(request.body, parse_constant=_no_constant)
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeError:
-        raise malformed("the body is not UTF-8 text, or holds half a character") from None
+        raise malformed("the body is not UTF-8 text, or contains an unpaired surrogate") from None
     except (json.JSONDecodeError, _NoNumber) as e:
         raise malformed(f"the body is not JSON: {e}") from None
     except ValueError:  # 5000 digits, or 1e999
-        raise malformed("the body is not JSON as we take it: a number is too large") from None
+        raise malformed("the body has a number that is too large") from None
     except RecursionError:
         raise malformed("the body is nested too deeply") from None
     if not isinstance(body, dict):
@@ -78,7 +72,7 @@ def text(body: Mapping[str, Json], key: str, *, most: int, default: str | None =
 
 
 def arguments(body: Mapping[str, Json]) -> dict[str, Json]:
-    """Read a call's arguments: an object, or the JSON text of one, as models send them (S4-24)."""
+    """Read a call's arguments: an object, or the JSON text of one, which some models send."""
     found = body.get("args", {})
     if isinstance(found, str):
         try:
@@ -155,7 +149,7 @@ def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
     """
     if given is None:
         return None
-    from edge.core.scope import Scope, admits  # noqa: PLC0415 - only agents beside other servers have one
+    from edge.core.scope import Scope, admits  # noqa: PLC0415 - only agents with other MCP servers send a scope
 
     try:
         return partial(admits, Scope.of(given))

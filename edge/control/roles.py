@@ -10,7 +10,7 @@ class Role(Enum):
     """The file system decides who has which: a socket's group is who may open it."""
 
     CALLER = "control"
-    """`control.sock`: calls tools, calls off what came this way, and reads."""
+    """`control.sock`: calls tools, cancels calls from this socket, and reads."""
     OWNER = "owner"
     """`owner.sock`: all of that, and decides for the wearer: confirms, grants, pairs, enrols,
     configures.

@@ -1,7 +1,7 @@
 """The paths of the control API, `/v1/…`: a request in, a reply out.
 
-Refuses to know sockets and HTTP's bytes. A tool's result is always 200, whatever it says; 4xx is a
-request we cannot read, or cannot serve as things are.
+The result of a tool is always 200, also if the tool failed; 4xx is a request that is invalid, or
+cannot be served in the current state.
 """
 
 import re
@@ -30,7 +30,7 @@ MAX_TEXT: Final = 4000
 """Characters of one transcript: minutes of talking."""
 MAX_LISTED: Final = 1000
 MAX_WAIT_S: Final = 60.0
-"""The longest a client waits for a call's answer with one question; it may ask again."""
+"""The longest a client may wait for a call's answer with one request; it may repeat it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Routes:
         self._polls = Places(
             limits.polls,
             "too many clients wait for an answer",
-            "ask without wait, or again in a moment",
+            "ask without wait, or try again in a moment",
         )
         calls, grants = (
             CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners),
@@ -119,14 +119,14 @@ class Routes:
             raise Refused(
                 405,
                 "METHOD_NOT_ALLOWED",
-                f"{request.method} is not for {request.path}",
+                f"{request.method} is not allowed for {request.path}",
                 f"use {allow}",
                 allow=allow,
             )
         raise Refused(
             404,
             "NOT_FOUND",
-            f"there is no {request.path[:80]}",
+            f"there is no path {request.path[:80]}",
             "paths begin with /v1/, for example /v1/status",
         )
 

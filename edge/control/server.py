@@ -1,6 +1,6 @@
-"""The two control sockets: how many clients each serves at once, and one loop per connection.
+"""The server of the two control sockets: limits clients and runs one loop per connection.
 
-Does not know what is asked (`routes.py`) and how it is spelled (`http.py`).
+`routes.py` answers the requests, `http.py` reads and writes them.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Entrance:
-    """One of the sockets. Each has places of its own, so that callers cannot keep the owner out."""
+    """One of the sockets. Each has its own limits, so that callers cannot lock out the owner."""
 
     file: SocketFile
     routes: Routes
@@ -158,11 +158,11 @@ class ControlServer:
         except Refused as refused:
             await _quietly(connection.refuse(refused))
         except (OSError, TimeoutError) as e:
-            log.debug("a control client went away: %s", e)
+            log.debug("a control client disconnected: %s", e)
         except Exception:
             log.exception(
-                "a control client was cut off by a mistake of ours"
-            )  # and no other with it
+                "unexpected error while serving a control client; connection closed"
+            )  # the other connections go on
         finally:
             entrance.clients -= 1
             await connection.close()
@@ -173,35 +173,35 @@ class ControlServer:
         except Refused as refused:
             return refused.reply
         except StorageUnavailable as e:
-            fix = "glassd status says what to do about the disk; reading goes on meanwhile"
+            fix = "glassd status says what to do about the disk; read requests still work"
             return Reply(
                 507, failure("STORAGE_UNAVAILABLE", f"nothing new can be stored now: {e}", fix)
             )
         except self._full as e:
             fix = (
-                "make room where glassd keeps its state, "
-                "or wait until calls are done; reading goes on meanwhile"
+                "free space where glassd stores its state, or wait until calls are done; "
+                "read requests still work"
             )
-            return Reply(507, failure("DISK_FULL", f"nothing new can be kept now: {e}", fix))
+            return Reply(507, failure("DISK_FULL", f"nothing new can be stored now: {e}", fix))
         except Exception:
             log.exception("the control API failed on %s", request.path[:80])
             return Reply(
                 500,
                 failure(
-                    "INTERNAL", "glassd made a mistake", "see the journal: journalctl -u glassd"
+                    "INTERNAL", "internal error in glassd", "see the journal: journalctl -u glassd"
                 ),
             )
         if not isinstance(answer, Reply) and entrance.streams >= self._limits.streams:
             return Reply(
                 503,
-                failure("BUSY", "too many clients follow what happens", "close some, try again"),
+                failure("BUSY", "too many clients follow events", "close some, try again"),
             )
         return answer
 
     async def _follow(
         self, entrance: _Entrance, connection: Connection, follow: Follow | Stream
     ) -> None:
-        """Stream until the client goes, also when there is nothing to send that would show it."""
+        """Stream until the client disconnects, also while there is nothing to send."""
         entrance.streams += 1
         try:
             async with asyncio.TaskGroup() as both:
@@ -227,11 +227,11 @@ class ControlServer:
                 for block in blocks:
                     await connection.event(block)
         except (OSError, TimeoutError) as e:
-            log.debug("a follower of events went away: %s", e)
+            log.debug("a client that follows events disconnected: %s", e)
             connection.abort()
 
     async def _tell(self, connection: Connection, stream: Stream) -> None:
-        """Send a reply that goes on, to its end."""
+        """Send a streamed reply to its end."""
         try:
             async with aclosing(stream.blocks) as blocks:
                 await connection.begin_events()
@@ -239,7 +239,7 @@ class ControlServer:
                     await connection.event(block)
                 await connection.end_events()
         except (OSError, TimeoutError) as e:
-            log.debug("a client went away in the middle of a stream: %s", e)
+            log.debug("a control client disconnected during a stream: %s", e)
             connection.abort()
 
     async def _next_blocks(self, feed: Feed, cursor: int) -> tuple[int, list[str]]:
@@ -254,4 +254,4 @@ async def _quietly(sending: Awaitable[None]) -> None:
     try:
         await sending
     except (OSError, TimeoutError) as e:
-        log.debug("a control client did not hear why it was refused: %s", e)
+        log.debug("the error reply could not be sent to a control client: %s", e)

@@ -1,7 +1,5 @@
-"""The other MCP servers as a person sees them: their state, a fresh look at their tools, the end of
-an authorization.
-
-Refuses to know how anybody is asked, and sees no secret: the port gives none.
+"""Paths of the other MCP servers: their state, listing their tools again, completing a sign-in. No
+secret passes through here.
 """
 
 from collections.abc import Awaitable
@@ -29,12 +27,12 @@ class ServerRoutes:
         return Reply(200, {"servers": self._all()})
 
     async def refresh(self, request: Request, server: str) -> Reply:
-        """Look again; the reply is the server as it is then."""
+        """List the server's tools again; the reply is its new state."""
         reading.json_object(request, (), empty=True)
         return await self._done(server, self._port().refresh(server))
 
     async def authorize(self, request: Request, server: str) -> Reply:
-        """Finish an authorization; without `state` the one that is under way is meant."""
+        """Complete a sign-in; without `state` the one that is under way."""
         body = reading.json_object(request, ("code", "state", "iss"))
         code = reading.text(body, "code", most=MAX_CODE)
         state, iss = (
@@ -71,5 +69,7 @@ class ServerRoutes:
 
     def _port(self) -> ServersPort:
         if self._servers is None:
-            raise Refused(501, "UNSUPPORTED", "this daemon knows no other servers", "update glassd")
+            raise Refused(
+                501, "UNSUPPORTED", "this daemon supports no other MCP servers", "update glassd"
+            )
         return self._servers

@@ -27,7 +27,7 @@ PROBE_S: Final = 1.0
 
 
 class SocketTaken(Exception):
-    """The socket cannot be made. The text says why and what to do."""
+    """The socket cannot be created. The text says why and what to do."""
 
 
 class SocketFile:
@@ -103,7 +103,7 @@ class SocketFile:
         except OSError as e:
             bound.close()
             raise SocketTaken(
-                f"{self.path}: cannot be made: {e.strerror}; "
+                f"{self.path}: cannot be created: {e.strerror}; "
                 f"check the directory, or set {self._key}"
             ) from e
         return bound
@@ -129,7 +129,7 @@ class SocketFile:
         )
 
     def _remove_stale(self) -> None:
-        """Remove a socket file nobody answers on; anything else is left alone."""
+        """Remove a socket file on which no daemon answers; anything else is left alone."""
         try:
             mode = self.path.lstat().st_mode
         except FileNotFoundError:

@@ -1,6 +1,4 @@
-"""A reply that goes on: event blocks one after the other, until they end or the client has
-gone. No code runs here.
-"""
+"""A streamed reply: event blocks, until they end or the client disconnects."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""`POST /v1/registry/sync`: fetch the cloud's registry now. Refuses to know HTTP's other end:
-the registry does.
-"""
+"""`POST /v1/registry/sync`: fetch the cloud's registry now."""
 
 from typing import Final
 

@@ -1,8 +1,7 @@
-"""The tools as a person sees them: listed with their state and its reason, told whole, switched on
-and off, counted.
+"""Paths of the tools: list them with state and reason, show one in detail, switch one on or off,
+count their calls.
 
-Refuses to decide anything about a tool; the choice of tools does. Without one, what the registry
-says stands.
+The tool selection decides the state of a tool; without one, the registry does.
 """
 
 import asyncio
@@ -30,8 +29,8 @@ class ToolRoutes:
         self._ports = ports
 
     async def show(self, request: Request) -> Reply:
-        """Those in force; with `all` the hidden too. `mode` asks what is there for one way of
-        talking.
+        """List the active tools; with `all` the hidden ones too, with `mode` only those offered to
+        callers of that mode.
         """
         everything, category = reading.flag(request, "all"), request.query.get("category", "")
         mode = (

@@ -75,7 +75,7 @@ async def test_what_is_not_said_is_nothing(tmp_path):
             {"confirm": "a", "confirmation_token": "b"},
             "confirmation_token: is not the same as confirm",
         ),
-        ({"confirm": "a", "wait": False}, "wait: must not be false beside confirm"),
+        ({"confirm": "a", "wait": False}, "wait: must not be false together with confirm"),
         ({"mode": None}, "mode: must be one of"),
     ],
 )
@@ -388,8 +388,8 @@ async def test_a_no_may_be_for_good(tmp_path):
         ({"token": "t"}, "allow: must be true or false"),
         ({"token": "t", "allow": "yes"}, "allow"),
         ({"token": "t", "allow": True, "grant": "maybe"}, "grant: must be one of"),
-        ({"token": "t", "allow": True, "grant": "never"}, "grant: never goes with allow false"),
-        ({"token": "t", "allow": False, "grant": "always"}, "grant: always goes with allow true"),
+        ({"token": "t", "allow": True, "grant": "never"}, "grant: never needs allow false"),
+        ({"token": "t", "allow": False, "grant": "always"}, "grant: always needs allow true"),
         ({"token": "t", "allow": True, "tool": "a:b"}, "tool: unknown key"),
     ],
 )

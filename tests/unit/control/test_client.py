@@ -102,7 +102,7 @@ async def test_errors_of_the_api_keep_their_words_and_get_an_exit_code(tmp_path)
     assert (missing.exit_code, missing.code, missing.fix) == (
         4,
         "NOT_FOUND",
-        "see the last ones: glassd calls",
+        "list recent calls: glassd calls",
     )
     assert (malformed.exit_code, malformed.code) == (2, "INVALID_REQUEST")
 

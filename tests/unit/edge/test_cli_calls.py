@@ -629,7 +629,7 @@ async def test_metrics_are_printed_as_they_come(tmp_path):
     async with open_house(tmp_path) as house:
         none = await glassd("metrics", "--socket", str(house.path))
     assert (none.code, none.out) == (1, "")
-    assert "next:  see what it knows: glassd status --json" in none.err
+    assert "next:  see its state instead: glassd status --json" in none.err
 
 
 # ------------------------------------------------------------------ what it costs
