@@ -151,7 +151,7 @@ class Servers:
         """See `ServersPort`."""
         if self._desk is None or not await self._desk.authorize(server, code, state, iss):
             known = any(one["id"] == server for one in self.describe())
-            raise NoServer(f"{server} asks for no sign-in now") if known else self._none(server)
+            raise NoServer(f"{server} needs no sign-in now") if known else self._none(server)
 
     def _none(self, server: str) -> NoServer:
         found = next((one for one in self.describe() if one["id"] == server), None)

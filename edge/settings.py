@@ -1,8 +1,7 @@
 """The settings: every key there is, its type, its bounds, its default. Plain values, checked by
 settings_reading.py.
 
-Refuses to know what a value is used for, and never holds a secret: only the name of the file it
-stands in.
+A setting never holds a secret, only the name of the file that contains it.
 """
 
 from collections.abc import Mapping
@@ -84,7 +83,7 @@ class Uplink:
 
     def __post_init__(self) -> None:
         if bool(self.cert_file) != bool(self.key_file):
-            raise ValueError("cert_file and key_file belong together: set both, or neither")
+            raise ValueError("cert_file and key_file are needed together: set both, or neither")
         if not self.tls and (self.ca_file or self.cert_file):
             raise ValueError("ca_file and cert_file need tls = true")
         if self.password_file and not self.username:
@@ -116,7 +115,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """What one user may not, or not as often."""
+    """Restrictions of one user: tools not allowed, and rate limits."""
 
     disabled_tools: Denied = ()
     rate_limits: dict[str, Rate] = field(default_factory=dict)
@@ -146,7 +145,7 @@ class Tools:
         if len(self.essential) > self.offered_max - 4:
             raise ValueError(
                 f"essential may name {self.offered_max - 4} tools at most: "
-                "offered_max, less four for finding the others"
+                "offered_max, minus four for the tools that find others"
             )
 
 
@@ -194,15 +193,16 @@ class Calendar:
 
     def __post_init__(self) -> None:
         if self.folder and self.url:
-            raise ValueError("folder and url exclude each other: set the one, or the other")
+            raise ValueError("folder and url exclude each other: set only one of them")
         if self.password_file and not self.username:
             raise ValueError("password_file needs a username")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """Another MCP server whose tools become ours: a program to run, or an address. `${env.NAME}` in
-    `args`, `env`, `headers` and `url` is a secret; `secret_files` names the file it stands in.
+    """Another MCP server whose tools can be called here: a program to run, or an address.
+
+    `${env.NAME}` in `args`, `env`, `headers` and `url` is a secret; `secret_files` names its file.
     """
 
     id: Annotated[
@@ -267,7 +267,7 @@ class Mcp:
         if len(ids) > MAX_SERVERS:
             raise ValueError(f"there may be {MAX_SERVERS} servers at most")
         if twice := next((one for one in ids if ids.count(one) > 1), ""):
-            raise ValueError(f"two servers have the id {twice}: an id names one")
+            raise ValueError(f"two servers have the id {twice}: each server needs its own id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +284,7 @@ class Log:
 
 
 SWITCHED_OFF: Final = "switched off"
-"""Begins the reason of a tool that its owner does not want."""
+"""The reason of a tool that its owner disabled begins with this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,9 +346,7 @@ class Settings:
 
 
 def credential(configured: str, name: str, env: Env) -> Path | None:
-    """Give the file a secret stands in: the configured one, else systemd's credential `name`,
-    else None.
-    """
+    """Return the file of a secret: the configured one, else systemd's credential, else None."""
     if configured:
         return Path(configured)
     folder = env.get("CREDENTIALS_DIRECTORY")

@@ -1,8 +1,7 @@
-"""Reads the settings once more while the daemon runs, in a child of its own: pydantic and its 13
-MiB stay out of this process.
+"""Reads the settings again while the daemon runs, in a child process, so that pydantic and its
+13 MiB stay out of this process.
 
-Refuses to compare and to apply. The child runs `main`: the file's name comes as an argument,
-pickled settings go to stdout.
+The child runs `main`: the file's name is an argument, the settings are pickled to stdout.
 """
 
 import os
@@ -39,7 +38,7 @@ def _answer(packed: bytes, code: int | None) -> Settings:
         found: Settings | str = pickle.loads(packed)  # noqa: S301 - of our own child
     except Exception:  # noqa: BLE001 - after an upgrade on disk the child may answer in words of another version, too
         raise BadSettings(
-            f"the configuration could not be read: its reader ended with {code}"
+            f"the configuration could not be read: the process that reads it ended with {code}"
         ) from None
     if isinstance(found, str):
         raise BadSettings(found)
@@ -47,7 +46,7 @@ def _answer(packed: bytes, code: int | None) -> Settings:
 
 
 def main(config: str) -> None:
-    """Be the child."""
+    """Run as the child process."""
     from edge import settings_reading  # noqa: PLC0415 - pydantic, for the child alone
 
     found: Settings | str

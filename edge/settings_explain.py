@@ -1,8 +1,7 @@
-"""What is wrong with a configuration, in sentences: the key, the problem, the fix. And the keys'
-way in by environment.
+"""Explains what is wrong with a configuration, by key, problem and fix; and reads keys from
+environment variables.
 
-Refuses to know the keys themselves (they are handed in as models) and never repeats the value of an
-unknown key: it may be a password in the wrong place.
+It never repeats the value of an unknown key: it may be a password in the wrong place.
 """
 
 import json
@@ -52,8 +51,8 @@ def overlay(
 
 
 def _value(annotation: object, text: str) -> object:
-    """Read a variable as its key's type asks: text as it is, lists also by commas, the rest as
-    TOML would.
+    """Read a variable as the type of its key requires: text as it is, lists also comma-separated,
+    the rest as in TOML.
     """
     if _is_text(annotation):
         return text
@@ -94,7 +93,7 @@ def every_key(model: type[BaseModel]) -> list[tuple[str, str]]:
 def problems(
     model: type[BaseModel], wrong: ValidationError, from_env: Mapping[Where, str]
 ) -> list[Problem]:
-    """Turn every validation error into a problem a person can act on."""
+    """Return every validation error as a problem with its fix."""
     return [_problem(model, error, from_env) for error in wrong.errors(include_url=False)]
 
 
@@ -107,13 +106,13 @@ def _problem(model: type[BaseModel], error: Any, from_env: Mapping[Where, str]) 
     if error["type"] == "value_error":
         return Problem(".".join(where), str(context["error"]), "", source)
     if error["type"] == "missing":
-        return Problem(".".join(where), "missing", "write it down", source)
+        return Problem(".".join(where), "missing", "add it", source)
     key = ".".join(where if _inner(model, where) else where[:2])
     if len(where) == 1:
         return Problem(
             key,
             f"must be a section, got {_shown(error['input'])}",
-            f"write [{key}] on a line of its own, its keys below",
+            f"write [{key}] on its own line, with its keys below",
         )
     problem = f"{_must(error['type'], context) or error['msg']}, got {_shown(error['input'])}"
     return Problem(
@@ -167,7 +166,7 @@ def _shown(value: object) -> str:
 
 
 def _unknown(model: type[BaseModel], where: Where) -> Problem:
-    """Name the nearest key: in the same section, else anywhere (a good key in the wrong place)."""
+    """Suggest the nearest key: in the same section, else in any other."""
     if len(where) == 1:
         homes = [f"{section}.{key}" for section, key in every_key(model) if key == where[0]]
         fix = f"did you mean {homes[0]}?" if homes else did_you_mean(where[0], model.model_fields)
@@ -187,8 +186,8 @@ def _unknown(model: type[BaseModel], where: Where) -> Problem:
 
 
 def _inner(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
-    """Give the form of one entry of a list or table of them (`mcp.servers.0.url`); None for a
-    section's own keys.
+    """Return the model of one entry of a list or table (`mcp.servers.0.url`); None for the keys of
+    a section itself.
     """
     if len(where) < 4 or where[1] not in _section(model, where[0]).model_fields:
         return None
@@ -199,7 +198,7 @@ def _inner(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Name the nearest of what is known, else all of it."""
+    """Suggest the nearest known name, else list all of them."""
     choices = list(known)
     near = nearest(word, choices)
     return f"did you mean {near}?" if near else "known: " + ", ".join(choices)

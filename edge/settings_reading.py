@@ -1,8 +1,7 @@
-"""Reads the settings from TOML and the environment, and explains what is wrong. Runs in a child of
-the daemon.
+"""Reads the settings from TOML and the environment, and explains what is wrong. Runs in a child
+process of the daemon.
 
-Refuses to know single keys: its form is made from the classes of settings.py, and pydantic fills it
-in.
+The pydantic models are built from the classes of settings.py.
 """
 
 import stat
@@ -100,7 +99,7 @@ FORM: Final = _form(Settings)
 
 
 def formed(document: Mapping[str, Any]) -> Settings:
-    """Make settings of a document's sections. Raises pydantic's ValidationError."""
+    """Return the settings of a document's sections. Raises pydantic's ValidationError."""
     made: Settings = FORM.model_validate(document).made()
     return made
 
@@ -109,9 +108,7 @@ def formed(document: Mapping[str, Any]) -> Settings:
 
 
 def load(path: Path | None, env: Env) -> Settings:
-    """Read the settings in force. Raises `BadSettings`: one message with every problem, one a
-    line.
-    """
+    """Read the active settings. Raises `BadSettings` with one problem per line."""
     source = find(path, env)
     document = _read(source) if source else {}
     tables = document.pop(tool_settings.SECTION, {})
@@ -151,7 +148,7 @@ def _own_folders(document: Mapping[str, Any]) -> tuple[list[Path], bool]:
 
 
 def find(path: Path | None, env: Env) -> Path | None:
-    """Give the file to read: the one named, else the first there is, else None. Raises
+    """Return the file to read: the named one, else the first that exists, else None. Raises
     `BadSettings`.
     """
     named = path or (Path(env["GLASSD_CONFIG"]) if env.get("GLASSD_CONFIG") else None)
@@ -166,8 +163,8 @@ def find(path: Path | None, env: Env) -> Path | None:
 
 
 def _there(path: Path) -> bool:
-    """Tell whether there is such a file. Raises `BadSettings` where we may not even look: a
-    configuration that is there and not ours to read must not be taken for none.
+    """Return whether the file exists. Raises `BadSettings` if its directory may not be entered: a
+    configuration that exists but is not readable must not count as missing.
     """
     try:
         return path.exists()
@@ -222,8 +219,8 @@ def _check_version(source: Path, version: object) -> None:
 
 
 def _unreadable_files(settings: Settings, from_env: Mapping[tuple[str, ...], str]) -> list[Problem]:
-    """Name every `*_file` that cannot be opened now, before anything starts that would need it
-    later.
+    """Return a problem for every `*_file` that cannot be opened, before anything starts that needs
+    it later.
     """
     found = []
     for section, key in explain.every_key(FORM):

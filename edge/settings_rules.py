@@ -1,9 +1,8 @@
-"""What a setting may hold: the checks of single values, and how a wrong one is told. No library, no
-key by name.
+"""What a setting may hold: validators of single values, and the error for a bad configuration.
 
-Refuses to know pydantic: the daemon keeps the settings, and the library that checks them (13 MiB)
-stays in a child that ends (settings_reading.py). The marks below are understood by pydantic all the
-same.
+This module must not import pydantic: the daemon keeps the settings in memory, while the library
+(13 MiB) stays in a short-lived child process (settings_reading.py). Pydantic understands the
+annotations below nevertheless.
 """
 
 import re
@@ -12,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_PROBLEMS: Final = 20
-"""Problems told at once; more than that means the wrong file."""
+"""Problems listed at once; more than that means the wrong file."""
 MAX_SOCKET: Final = 107
 """Bytes of a unix socket's path (sun_path less its end mark)."""
 
 WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-"""What may stand as one level of an MQTT topic, and as a file name."""
+"""A name that is valid as one level of an MQTT topic, and as a file name."""
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 """A name in an environment."""
 SERVER: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
@@ -143,7 +142,7 @@ def headers(value: dict[str, str]) -> dict[str, str]:
     """
     for name, text in value.items():
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", name):
-            raise ValueError(f"{name[:64]!r} is no header's name")
+            raise ValueError(f"{name[:64]!r} is not a valid header name")
         if not (text.isascii() and text.isprintable()):
             raise ValueError(f"{name}: must be plain ASCII on one line")
         if name.lower() in _SECRET_HEADERS and "${env." not in text:
@@ -156,9 +155,7 @@ def headers(value: dict[str, str]) -> dict[str, str]:
 
 def absolute(value: str) -> str:
     if value and not value.startswith("/"):
-        raise ValueError(
-            "must be an absolute path (a service has no directory of its own to start from)"
-        )
+        raise ValueError("must be an absolute path (a service has no working directory)")
     return value
 
 
@@ -200,7 +197,7 @@ def tool_names(value: tuple[str, ...]) -> tuple[str, ...]:
         package, colon, tool = name.partition(":")
         if not (package and colon and tool) or any(ch.isspace() for ch in name):
             raise ValueError(
-                f"{name[:80]!r} is no tool; a tool is named package:tool, see glassd tools --all"
+                f"{name[:80]!r} is not a tool name; use package:tool, see glassd tools --all"
             )
     return value
 
@@ -210,6 +207,6 @@ def configurable(value: tuple[str, ...]) -> tuple[str, ...]:
         if name.partition(":")[0] == BUILT_IN:
             raise ValueError(
                 f"{name[:80]!r} is built in and not configurable; "
-                "it is offered only where it is needed"
+                "it is offered only when it is needed"
             )
     return value

@@ -244,7 +244,7 @@ async def test_what_goes_wrong_is_an_exit_code_and_a_sentence(tmp_path):
         assert place.daemon.bonds.all() == ()
 
         silent = await glassd(place, "pair", place.mock.address)
-        assert (silent.code, "nobody is there to type it" in silent.err) == (1, True)
+        assert (silent.code, "no terminal is there to type it" in silent.err) == (1, True)
         place.mock.security.refuse()
         refused = await glassd(place, "pair", place.mock.address)
         assert (refused.code, "pairing mode" in refused.err) == (1, True)

@@ -113,8 +113,8 @@ async def test_a_client_may_choose_the_id_by_which_it_calls_a_call_off(tmp_path)
         ({"progress": "yes"}, "progress: must be true or false"),
         ({"input": {"inputResponses": 5}}, "input: inputResponses must be an object"),
         ({"input": {"requestState": {}}}, "input: inputResponses must be an object"),
-        ({"progress": True, "wait": False}, "progress: goes with neither"),
-        ({"progress": True, "confirm": "tok-1"}, "progress: goes with neither"),
+        ({"progress": True, "wait": False}, "progress: cannot be combined"),
+        ({"progress": True, "confirm": "tok-1"}, "progress: cannot be combined"),
     ],
 )
 async def test_an_id_or_a_wish_that_cannot_be_meant_is_a_400(tmp_path, body, named):
@@ -469,8 +469,8 @@ async def test_a_result_comes_plain_or_as_a_whole_envelope(tmp_path, body, ok, v
     ("body", "named"),
     [
         (b"", "not JSON"),
-        ({}, "data: there must be data, or an error"),
-        ({"data": 1, "error": {}}, "data: there must be"),
+        ({}, "data: exactly one of data and error"),
+        ({"data": 1, "error": {}}, "data: exactly one of"),
         ({"ok": 1, "data": 2}, "ok: must be true or false"),
         ({"ok": True, "error": {}}, "error: must be absent"),
         ({"error": "no"}, "error: must be an object"),

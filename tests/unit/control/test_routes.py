@@ -191,11 +191,11 @@ async def test_a_wrong_method_is_a_405_that_names_the_right_one(tmp_path, method
         ({"tool": "a:b", "ttl_s": 1e9}, "ttl_s"),
         (b'{"tool": "a:b", "ttl_s": NaN}', "NaN is not JSON"),
         ({"tool": "a:b", "origin": "cloud"}, "origin: must be one of cli, mcp"),
-        (b'{"tool": "a:b", "args": {"x": "\\ud800"}}', "half a character"),
+        (b'{"tool": "a:b", "args": {"x": "\\ud800"}}', "an unpaired surrogate"),
         (b'{"tool": "\xff"}', "not UTF-8"),
         (b"[" * 100_000, "nested too deeply"),
-        (b'{"tool": "a:b", "args": {"x": ' + b"9" * 5000 + b"}}", "a number is too large"),
-        (b'{"tool": "a:b", "args": {"x": 1e999}}', "a number is too large"),
+        (b'{"tool": "a:b", "args": {"x": ' + b"9" * 5000 + b"}}", "a number that is too large"),
+        (b'{"tool": "a:b", "args": {"x": 1e999}}', "a number that is too large"),
     ],
 )
 async def test_a_request_we_cannot_read_is_a_400_that_names_the_problem(tmp_path, body, named):

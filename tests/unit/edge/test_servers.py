@@ -163,7 +163,7 @@ async def test_who_is_not_there_is_said(house):
     with pytest.raises(NoServer, match="a is not asked: switched off"):
         await house.servers.refresh("a")
     house.use(settings({"id": "a"}))
-    with pytest.raises(NoServer, match="a asks for no sign-in now"):
+    with pytest.raises(NoServer, match="a needs no sign-in now"):
         await house.servers.authorize("a", "c", "s", None)
 
 

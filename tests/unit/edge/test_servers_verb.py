@@ -100,7 +100,7 @@ def test_a_sign_in_is_finished_with_a_code_or_with_the_whole_address(daemon, bro
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ({"act": "authorize", "server": "files"}, "asks for no sign-in now"),
+        ({"act": "authorize", "server": "files"}, "needs no sign-in now"),
         ({"act": "authorize", "server": "gone"}, "there is no server gone"),
         ({"act": "refresh"}, "needs a server's id"),
         (

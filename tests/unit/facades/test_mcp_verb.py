@@ -174,7 +174,7 @@ def test_what_cannot_be_meant_is_told_before_anything_is_served(capsys, words, p
     [
         (b"short", "at least 16"),
         (b"two words of a token", "at least 16"),
-        ("schlüssel-schlüssel".encode(), "plain letters"),
+        ("schlüssel-schlüssel".encode(), "plain ASCII text"),
     ],
 )
 @pytest.mark.requirement("MCP-token")
