@@ -70,7 +70,7 @@ class ToolRoutes:
         return Reply(200, told)
 
     async def one(self, request: Request) -> Reply:
-        """Everything known of one tool, its documentation included (S2-58, S2-59)."""
+        """Everything known of one tool, its documentation included."""
         name = reading.text(request.query, "tool", most=255)
         told = await self._choice().described(name, self._ports.user_id)
         if told is None:
@@ -104,7 +104,7 @@ class ToolRoutes:
         )
 
     async def usage(self, _request: Request) -> Reply:
-        """How often this user called which tool (S0-69)."""
+        """How often this user called which tool."""
         used = await self._choice().usage(self._ports.user_id)
         return Reply(
             200,
@@ -179,7 +179,7 @@ _VERBATIM: Final = ("title", "outputSchema", "annotations", "icons", "_meta")
 
 def _of_another_server(tool: ToolDefinition) -> dict[str, Json]:
     """The seed's id beside the provenance, for who still knows it by that; nobody is called by
-    it (C-05).
+    it.
     """
     if tool.source is not Source.UPSTREAM:
         return {}

@@ -1,8 +1,7 @@
-"""When to try again: reconnecting with full jitter, re-sending with a little. Pure: time and chance
-are handed in.
+"""Delays between tries: reconnecting with full jitter, re-sending with a little. Pure: time and
+random numbers are arguments.
 
-Refuses to know what is tried. Full jitter keeps a thousand edges from coming back in the same
-second.
+Full jitter keeps a thousand edges from reconnecting in the same second.
 """
 
 from collections.abc import Callable

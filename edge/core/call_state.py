@@ -1,6 +1,6 @@
 """The life of one tool call, as a table.
 
-Refuses to know who moves a call along, and why: it only says which steps there are.
+The table lists every allowed step.
 """
 
 from collections.abc import Mapping
@@ -102,7 +102,7 @@ RECOVERY: Final[Mapping[Left, Recovery]] = MappingProxyType(
 
 
 class UnlistedStep(Exception):
-    """A step that the table does not have: our bug, never the world's."""
+    """A step that the table does not have; always a bug in glassd."""
 
 
 def check(before: str, after: str) -> None:
@@ -130,10 +130,10 @@ def diagram() -> str:
 
 
 class Submission(StrEnum):
-    """What became of a result that was handed in for a pending call."""
+    """What became of a result that was submitted for a pending call."""
 
     TAKEN = "taken"
     UNKNOWN = "unknown"
-    """no such call, or not one of this caller's (S3-27, S3-28)"""
+    """no such call, or not one of this caller's"""
     OVER = "over"
-    """it was resolved, cancelled or expired before (S3-25)"""
+    """it was resolved, cancelled or expired before"""

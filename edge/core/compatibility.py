@@ -1,9 +1,9 @@
-"""What an app needs × what the glasses can do → is it in force, what is missing, and why, in words
-for a person.
+"""What an app needs × what the glasses can do → whether it can be used, and what is missing, in
+words for a person.
 
-MentraOS's algorithm with its holes closed: unknown glasses have nothing (fail closed), a word for
-hardware we do not know is missing, what lies below a flag is looked at too, glasses that are away
-count as last known and are marked stale. Refuses to know any tool.
+MentraOS's algorithm, corrected: unknown glasses have nothing (fail closed), an unknown hardware
+type is missing, the details below a flag are compared too, and glasses that are away count as last
+known and are marked stale.
 """
 
 from collections.abc import Iterable, Sequence

@@ -2,8 +2,7 @@
 with.
 
 Refuses to ask anybody and to store anything. A token is 128 random bits, bound to tool, canonical
-arguments, session and user (C-14); only its SHA-256 is ever kept, and no handler sees either
-(S2-98).
+arguments, session and user; only its SHA-256 is ever kept, and no handler sees either.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolErro
 
 TOKEN_BYTES: Final = 16
 LIFE_S: Final = 300.0
-"""S2-95: five minutes."""
+"""A confirmation expires after five minutes."""
 HOW: Final = "Confirm on the glasses, or run glassd confirm in a terminal"
 
 
@@ -34,7 +33,7 @@ def subject(tool: ToolDefinition, call: ToolCall) -> str:
 
 
 def too_long(tool: ToolDefinition, call: ToolCall) -> ToolError | None:
-    """Refuse arguments that no person could be shown whole; None when they can be."""
+    """Return a refusal of arguments that are too long to be shown completely; None if they fit."""
     try:
         particulars.lines(tool, call.args, call.input)
     except particulars.TooLong:
@@ -51,7 +50,7 @@ def too_long(tool: ToolDefinition, call: ToolCall) -> ToolError | None:
 def changed(name: str) -> ToolError:
     return ToolError.of(
         ErrorCode.MISMATCH,
-        f"{name} changed after it was asked about, so nothing was done",
+        f"{name} changed after its confirmation was requested, so nothing was done",
         suggestion="Call it again",
     )
 
@@ -59,7 +58,7 @@ def changed(name: str) -> ToolError:
 def needed_now(name: str) -> ToolError:
     return ToolError.of(
         ErrorCode.MISMATCH,
-        f"{name} needs a confirmation now, and nobody was asked, so nothing was done",
+        f"{name} needs a confirmation now, which nobody was asked for, so nothing was done",
         suggestion="Call it again",
     )
 
@@ -67,7 +66,7 @@ def needed_now(name: str) -> ToolError:
 def required(
     call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float, wall: float
 ) -> ToolError:
-    """CONFIRMATION_REQUIRED with its request (C-22): `expires` in epoch milliseconds."""
+    """CONFIRMATION_REQUIRED with its request: `expires` in epoch milliseconds."""
     preview = policy.preview(tool, call.args)
     request: dict[str, Json] = {
         "token": token,
@@ -87,7 +86,9 @@ def required(
 
 
 def without_token(response: ToolResponse) -> ToolResponse:
-    """The answer for who asked: only somebody else may decide, so the token is not in it."""
+    """Return the response for the caller, without the token: the caller may not confirm its own
+    call.
+    """
     error = response.error
     if error is None or error.confirmation_request is None:
         return response
@@ -99,15 +100,15 @@ def denied(tool: ToolDefinition, by: str) -> ToolError:
     return ToolError.of(
         ErrorCode.DENIED,
         f"{by} said no to {_name(tool)}",
-        suggestion="Ask again if that was a slip",
+        suggestion="Ask again if that was a mistake",
     )
 
 
 def never_allowed(tool: ToolDefinition) -> ToolError:
-    """The wearer said never; how to take that back is said with it."""
+    """The wearer chose “never”; the suggestion says how to revoke that."""
     return ToolError.of(
         ErrorCode.DENIED,
-        f"{_name(tool)} is never allowed: so it was decided earlier",
+        f"{_name(tool)} is never allowed: the wearer decided so earlier",
         suggestion=f"glassd grants --revoke {tool.name}",
     )
 
@@ -122,12 +123,12 @@ def expired(tool: ToolDefinition | None) -> ToolError:
 _WORDS: Final[Mapping[Consumption, tuple[ErrorCode, str, str]]] = {
     Consumption.USED: (
         ErrorCode.USED,
-        "This confirmation was used already",
-        "See what became of it: glassd calls",
+        "This confirmation has already been used",
+        "Look for the call: glassd calls",
     ),
     Consumption.EXPIRED: (
         ErrorCode.EXPIRED,
-        "This confirmation is unknown, or its time is over",
+        "This confirmation is unknown or has expired",
         "Call the tool again",
     ),
     Consumption.MISMATCH: (

@@ -37,8 +37,8 @@ TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class BadCode(ValueError):
-    """This text is no enrolment code. The words say where it is wrong and never repeat it: it
-    holds a secret.
+    """This text is not a valid enrolment code. The message says where it is wrong, but never
+    repeats it: it contains a secret.
     """
 
     def __init__(self, problem: str, fix: str = "paste the whole code again, or scan it") -> None:
@@ -94,7 +94,7 @@ def encode(offer: Offer) -> str:
 def decode(text: str) -> Offer:
     """Read a code: case, spaces, line ends and lost hyphens do not matter. Raises `BadCode`."""
     if len(text) > MAX_TEXT:
-        raise BadCode(f"this is no enrolment code: it has more than {MAX_TEXT} characters")
+        raise BadCode(f"this is not an enrolment code: it has more than {MAX_TEXT} characters")
     plain = re.sub(r"[\s-]", "", text.upper())
     mark = PREFIX.rstrip("-")
     if not plain.startswith(mark):
@@ -104,7 +104,7 @@ def decode(text: str) -> Offer:
                 f"this enrolment code is of version {newer[1]}, which this glassd cannot read",
                 "update glassd",
             )
-        raise BadCode(f"this is no enrolment code: one begins with {PREFIX}")
+        raise BadCode(f"this is not an enrolment code: one begins with {PREFIX}")
     body = _from_symbols(_message(plain[len(mark) :]))
     if len(body) <= _SUM_BYTES or _sum(body[:-_SUM_BYTES]) != body[-_SUM_BYTES:]:
         raise BadCode("the enrolment code is not complete: a part of it is missing")
@@ -191,5 +191,5 @@ def _parsed(body: bytes) -> Offer:
     except ValueError as e:
         problem = "text that is not ASCII" if isinstance(e, UnicodeDecodeError) else str(e)
         raise BadCode(
-            f"the enrolment code says what cannot be: {problem}", "ask for another code"
+            f"the enrolment code has an invalid field: {problem}", "ask for another code"
         ) from None

@@ -114,7 +114,7 @@ def tail(lacks: Sequence[Lack], here: Here) -> str:
     ((_, value),) = lacks[0].failing
     noun = word(lacks[0].type).removeprefix("a ")
     if value is None:
-        return f"{here} do not say so of their {noun}"
+        return f"{here} do not report this about their {noun}"
     return (
         f"{here} have no such {noun}"
         if isinstance(value, bool)

@@ -1,7 +1,6 @@
 """When are two calls one? Keys, and which stored answers may be given again.
 
-Refuses to store anything and to guess: MCP request ids are no keys (C-06), and distinct stable ids
-are distinct calls (C-48).
+MCP request ids are not keys, and distinct stable ids are distinct calls.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ _NEVER_REPLAYED: Final = frozenset(
     }
 )
 _MIN_PROVIDER_ID: Final = 9
-"""A provider's id of 8 characters or fewer is a counter, not an identity (S2-102)."""
+"""A provider's id of 8 characters or fewer is a counter, not an identity."""
 _WIRE_CHARS: Final = 255
 REPEATS: Final = 100
 """Intended repetitions of one question in one turn that are told apart; a session keeps no more
@@ -68,8 +67,8 @@ def provider_key(provider_id: str) -> str | None:
 def hash_key(
     epoch: str, turn_id: str, tool: str, args: Mapping[str, Json], ordinal: int | None = None
 ) -> str:
-    """Key for callers without stable ids: the same question in the same turn (C-06); `turn_id`
-    survives reconnects. `ordinal` tells two intended, equal calls of one message apart (C-48).
+    """Key for callers without stable ids: the same question in the same turn; `turn_id`
+    survives reconnects. `ordinal` tells two intended, equal calls of one message apart.
     """
     asked: dict[str, Json] = {"tool": tool, "args": dict(args), "turn": turn_id}
     if ordinal is not None:
@@ -79,8 +78,8 @@ def hash_key(
 
 def keys_of(call: ToolCall, epoch: str) -> tuple[str, ...]:
     """All keys of a call, the deciding one first: the caller's own, the provider's stable id, the
-    hash within its turn (C-06). All are remembered, so that a later replay under another form is
-    known too (C-47).
+    hash within its turn. All are remembered, so that a later replay under another form is
+    known too.
     """
     found = [f"key:{call.idempotency_key}"] if call.idempotency_key else []
     if call.provider_call_id and (stable := provider_key(call.provider_call_id)):
@@ -95,7 +94,7 @@ def keys_of(call: ToolCall, epoch: str) -> tuple[str, ...]:
 
 
 def may_repeat(call: ToolCall, key: str) -> bool:
-    """True when an equal, finished call under this key was another, intended one (C-48): only a
+    """True when an equal, finished call under this key was another, intended one: only a
     hash without an ordinal, on a stream that is not a replay, leaves that open.
     """
     return key.startswith("hash:") and call.ordinal is None and not call.replayed
@@ -117,9 +116,9 @@ def on_the_wire(key: str) -> str:
 
 
 def replayable(response: ToolResponse) -> bool:
-    """True when this answer may be given to a later call with the same key (C-15): good ones, final
+    """True when this answer may be given to a later call with the same key: good ones, final
     failures, and those of a write that may have been done and must not be done twice
-    (`idempotencyRequired`, C-06).
+    (`idempotencyRequired`).
     """
     error = response.error
     return (
@@ -130,5 +129,5 @@ def replayable(response: ToolResponse) -> bool:
 
 
 def as_replay(stored: ToolResponse, original_turn: str = "") -> ToolResponse:
-    """Mark a stored answer as given again (S2-104): the wearer got nothing new by it."""
+    """Mark a stored answer as given again: the wearer got nothing new by it."""
     return stored.with_meta(_idempotent_cache_hit=True, _original_turn=original_turn or None)

@@ -1,6 +1,6 @@
 """Names for calls: UUIDv7, so that they sort by age wherever they are listed.
 
-Refuses to keep state: two ids of one millisecond are told apart by 74 random bits alone.
+No state is kept: two ids of one millisecond are told apart by 74 random bits alone.
 """
 
 import secrets

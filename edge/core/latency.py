@@ -1,8 +1,7 @@
-"""How long calls take: soft budgets per tool and per spoken turn, the classes of S2-140, histograms
-of what was measured.
+"""How long calls take: soft budgets per tool and per spoken turn, targets per category and mode,
+histograms of measured durations.
 
-Refuses to stop anything: how many calls a turn may make is `policy`'s (S2-94); slowness is only
-told, afterwards.
+Nothing is stopped here: `policy` limits the calls of a turn; slowness is only reported afterwards.
 """
 
 from bisect import bisect_left
@@ -16,7 +15,7 @@ from tools_cache.tool import Json, ToolDefinition, Turn
 MAX_TURNS: Final = 256
 """Turns whose time is remembered; an edge has a handful of sessions, so this is hours of talk."""
 TURN_MS: Final = 1500
-"""What all calls of one spoken turn may take together before it is told (S2-92)."""
+"""What all calls of one spoken turn may take together before it is told."""
 BOUNDS_MS: Final = (
     5,
     10,
@@ -45,7 +44,7 @@ TARGETS_MS: Final[Mapping[tuple[str, str], int]] = MappingProxyType(
         ("action", "text"): 5000,
     }
 )
-"""(category, mode) → what its calls should take at most (S2-140). Others have no target."""
+"""(category, mode) → what its calls should take at most. Others have no target."""
 
 
 class LatencyLedger:
@@ -69,12 +68,12 @@ class LatencyLedger:
 
 
 def over_budget(tool: ToolDefinition | None, duration_ms: int) -> bool:
-    """Say whether one call took longer than its tool should (S2-91)."""
+    """Say whether one call took longer than its tool should."""
     return tool is not None and duration_ms > tool.latency_budget_ms
 
 
 def turn_over_budget(duration_ms: int, turn_total_ms: int, limit_ms: int = TURN_MS) -> bool:
-    """Say whether this call took its turn over the limit (S2-92): true for one call of a turn,
+    """Say whether this call took its turn over the limit: true for one call of a turn,
     so turns can be counted.
     """
     return turn_total_ms - duration_ms <= limit_ms < turn_total_ms

@@ -1,8 +1,5 @@
-"""The life of our link to the glasses, as a table. Refuses to know radios, time, or why somebody
-wants to move.
-
-An unlisted step raises; the diagram in docs is printed from the table (`python -m
-edge.core.link_state`).
+"""The states of the link to the glasses, as a table. An unlisted step raises; the diagram in docs
+is printed from the table (`python -m edge.core.link_state`).
 """
 
 from enum import StrEnum
@@ -45,7 +42,7 @@ STEPS: Final = MappingProxyType(
 
 
 class IllegalStep(Exception):
-    """A bug of ours: the table does not list this step."""
+    """A bug in glassd: the table does not list this step."""
 
 
 def check(old: LinkState, new: LinkState) -> LinkState:

@@ -16,12 +16,12 @@ PASSING_TURNS: Final = 1
 META_TOOLS: Final = 3
 """Places kept for search, load and invoke while not everything is offered."""
 DESCRIBE_FROM: Final = 20
-"""Tools from which on one more place is kept: for documentation by the piece (S2-118)."""
+"""Tools from which on one more place is kept: for documentation by the piece."""
 NOTHING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
 
 class Kind(StrEnum):
-    """What can happen to the loader (S4-56)."""
+    """What can happen to the loader."""
 
     INITIALIZED = "initialized"
     LOADED = "loaded"
@@ -60,7 +60,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """The state (S4-54). `available` are the tools in force, best first; `needs` what each of
+    """The state. `available` are the tools in force, best first; `needs` what each of
     them depends on.
     """
 
@@ -145,7 +145,7 @@ def adopt(
 
 def turn(loader: Loader) -> Step:
     """Cross a turn boundary: tools idle for too many whole turns go, unless they are essential or
-    there is room for all (S4-21, S4-55).
+    there is room for all.
     """
     now = replace(loader, turn=loader.turn + 1)
     if not now.crowded:

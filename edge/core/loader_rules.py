@@ -27,7 +27,7 @@ HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
 
 @dataclass(frozen=True, slots=True)
 class UserRules:
-    """What the configuration says of one user (S0-69): names (`package:tool`, `package:*`, `*`)
+    """What the configuration says of one user: names (`package:tool`, `package:*`, `*`)
     denied, and rates by name.
     """
 
@@ -37,7 +37,7 @@ class UserRules:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What conditional tools are judged by (S2-133)."""
+    """What conditional tools are judged by."""
 
     glasses: bool = False
     uplink: bool = False
@@ -86,13 +86,13 @@ def named(name: str, patterns: Collection[str]) -> bool:
 
 
 def built_in(tool: ToolDefinition) -> bool:
-    """Ours, and part of how tools are offered: injected, not configurable (S3-19)."""
+    """Ours, and part of how tools are offered: injected, not configurable."""
     return tool.source is Source.LOCAL and tool.execution_type is ExecutionType.INTERNAL
 
 
 def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, bool]) -> str:
     """Why this tool is off for a user; empty when it is on. All are on until switched off: of other
-    servers only what the owner named is there at all (C-37).
+    servers only what the owner named is there at all.
     """
     if built_in(tool):
         return ""
@@ -102,14 +102,14 @@ def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, b
 
 
 def refused(name: str, why: str) -> ToolError:
-    """A call of a tool that is off for its user (S4-23)."""
+    """A call of a tool that is off for its user."""
     return ToolError.of(
-        ErrorCode.USER_DISABLED, f"Tool {name} is not in force: {why}", details={"reason": why}
+        ErrorCode.USER_DISABLED, f"Tool {name} is not active: {why}", details={"reason": why}
     )
 
 
 def shut(name: str, why: str) -> ToolError:
-    """A call of a tool whose gate is shut (C-39)."""
+    """A call of a tool whose gate is shut."""
     return ToolError.of(
         ErrorCode.TOOL_UNAVAILABLE,
         f"Tool {name} is not available now: {why}",
@@ -137,27 +137,27 @@ class Catalogue:
 
 
 def enable(name: str, known: Catalogue) -> Switched:
-    """Switch a tool on, and all it depends on (S4-17). Raises `CannotSwitch`: unknown, gated
-    (S4-18), the owner's no.
+    """Switch a tool on, and all it depends on. Raises `CannotSwitch` if it is unknown, gated or
+    disabled by the owner.
     """
     tool = _there(name, known)
     if why := known.gate(tool):
         raise CannotSwitch(
             "CONFLICT",
             f"{name} cannot be enabled: {why}",
-            "it is there by itself once that has changed",
+            "it becomes available by itself when that changes",
         )
     if known.off(tool) == BY_OWNER:
         raise CannotSwitch(
             "CONFLICT",
             f"{name} is {BY_OWNER}",
-            "take it out of policy (disabled_tools) in the configuration",
+            "remove it from disabled_tools in [policy] of the configuration",
         )
     changed, warnings = [name] if known.off(tool) else [], []
     for needed in closure([name], known.needs)[1:]:
         below = known.find(needed)
         if below is None:
-            warnings.append(f"it depends on {needed}, which is not there")
+            warnings.append(f"it depends on {needed}, which does not exist")
         elif known.off(below) == BY_OWNER:
             warnings.append(f"it depends on {needed}, which is {BY_OWNER}")
         elif why := known.gate(below):
@@ -168,7 +168,7 @@ def enable(name: str, known: Catalogue) -> Switched:
 
 
 def disable(name: str, known: Catalogue) -> Switched:
-    """Switch a tool off; those that depend on it are named (S4-19). Raises `CannotSwitch`:
+    """Switch a tool off; those that depend on it are named. Raises `CannotSwitch`:
     unknown, built in.
     """
     tool = _there(name, known)
@@ -176,7 +176,7 @@ def disable(name: str, known: Catalogue) -> Switched:
         raise CannotSwitch(
             "CONFLICT",
             f"{name} is built in and not configurable",
-            "leave it: it is offered only where it is needed",
+            "leave it: it is offered only when it is needed",
         )
     left = dependants(name, known)
     warnings = tuple(f"{other} depends on it and may not work without it" for other in left)
@@ -199,9 +199,7 @@ def _there(name: str, known: Catalogue) -> ToolDefinition:
     if tool is None:
         near = did_you_mean(name, [known_tool.name for known_tool in known.tools()])
         fix = (
-            f"{near} (all of them: glassd tools --all)"
-            if near
-            else "see all of them: glassd tools --all"
+            f"{near} (all of them: glassd tools --all)" if near else "list them: glassd tools --all"
         )
         raise CannotSwitch("NOT_FOUND", f"there is no tool {name[:80]}", fix)
     return tool

@@ -46,13 +46,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One MCP server of the owner's (S3-34): a program to run, or an address. `name` is its id and
+    """One MCP server of the owner's: a program to run, or an address. `name` is its id and
     the package its tools are in.
 
-    `allowed_tools` is an allow-list: nothing of a third party comes in unnamed (C-37), `*` names
+    `allowed_tools` is an allow-list: nothing of a third party comes in unnamed, `*` names
     all. Texts of `args`, `env`, `headers` and `url` may hold `${env.NAME}`; `secret_files` says in
     which file such a secret stands. `trusted`: what it says of its tools' effects is believed.
-    `prompt` goes before each of its descriptions, `tool_prompts` stand in their place (S1-45).
+    `prompt` goes before each of its descriptions, `tool_prompts` stand in their place.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Ready:
 
 def ready(own: Own, secret: Secret) -> Ready:
     """Put the owner's secrets into the plans. What has no value, or none that fits its place,
-    never leaves (S3-12).
+    never leaves.
     """
     plans: dict[str, Plan] = {}
     withheld: dict[str, str] = {}
@@ -157,8 +157,8 @@ def ready_server(server: Server, secret: Secret) -> tuple[Server, frozenset[str]
     }
     if server.transport == "sse":
         raise ValueError(
-            "its transport sse is not spoken here, "
-            "as it was given up by MCP: ask its author for streamable HTTP"
+            "its transport sse is not supported, as MCP has removed it: "
+            "ask its author for streamable HTTP"
         )
     made = replace(
         server,

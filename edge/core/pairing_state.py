@@ -46,7 +46,7 @@ when the radio is not to be had, and IDLE everything: the window was closed.
 
 
 class IllegalStep(Exception):
-    """A bug of ours: the table does not list this step."""
+    """A bug in glassd: the table does not list this step."""
 
 
 def check(old: PairingState, new: PairingState) -> PairingState:

@@ -1,7 +1,7 @@
-"""May this call run? Each check is a function of what it is handed and gives the refusal, or None.
+"""May this call run? Each check is a pure function that returns a refusal, or None.
 
-Refuses to ask anybody, to count and to run: the orchestrator does, in the order of C-13
-(exists, stored answer, mode, total budget, retrieval budget, arguments, confirmation).
+The orchestrator makes them in this order: exists, stored answer, mode, total budget, retrieval
+budget, arguments, confirmation.
 """
 
 import math
@@ -24,7 +24,7 @@ SHOWN_PROBLEMS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class VoiceBudget:
-    """What one spoken turn may use (S2-86, S2-87, S2-90). Text mode has no hard caps (S2-89)."""
+    """What one spoken turn may use. Text mode has no hard caps."""
 
     calls: int = 3
     retrievals: int = 2
@@ -32,7 +32,7 @@ class VoiceBudget:
 
 
 def name_problem(name: object) -> ToolError | None:
-    """A call must name a tool, as `package:tool` (S0-30, S0-46, C-46)."""
+    """A call must name a tool, as `package:tool`."""
     if not isinstance(name, str) or not name.strip():
         return ToolError.of(ErrorCode.INVALID_REQUEST, "Missing or invalid tool name")
     try:
@@ -43,7 +43,7 @@ def name_problem(name: object) -> ToolError | None:
 
 
 def switched_off() -> ToolError:
-    """The owner's switch for all tools is off (S1-39)."""
+    """The owner's switch for all tools is off."""
     return ToolError.of(
         ErrorCode.DENIED,
         "Tools are switched off on this device",
@@ -52,9 +52,7 @@ def switched_off() -> ToolError:
 
 
 def quiet(left_s: float) -> ToolError:
-    """The wearer is left alone for a while (S2-128); nobody is told on the lens, that is the
-    point.
-    """
+    """The wearer is not disturbed for a while; nothing is shown on the lens, on purpose."""
     return ToolError.of(
         ErrorCode.SESSION_INACTIVE,
         f"Quiet for another {max(1, math.ceil(left_s))} s",
@@ -63,7 +61,7 @@ def quiet(left_s: float) -> ToolError:
 
 
 def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
-    """This tool was called too often just now (S2-131)."""
+    """This tool was called too often just now."""
     if wait_s <= 0:
         return None
     wait_ms = max(1, math.ceil(wait_s * 1000))
@@ -76,7 +74,7 @@ def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
 
 
 def out_of_scope(name: str) -> ToolError:
-    """The caller's scope leaves this tool out (S1-13)."""
+    """The caller's scope leaves this tool out."""
     return ToolError.of(
         ErrorCode.DENIED,
         f"Tool {name} is not in this caller's scope",
@@ -85,7 +83,7 @@ def out_of_scope(name: str) -> ToolError:
 
 
 def unknown(name: str, known: Iterable[str] = ()) -> ToolError:
-    """There is no such tool in this snapshot (S0-47). `known`: the tools that this caller may
+    """There is no such tool in this snapshot. `known`: the tools that this caller may
     be told of.
     """
     near = did_you_mean(name, known)
@@ -106,11 +104,11 @@ def hidden(name: str, reason: str, missing: Sequence[str], *, stale: bool) -> To
     if not reason:
         return None
     code = ErrorCode.USER_DISABLED if "disabled" in reason.lower() else ErrorCode.TOOL_UNAVAILABLE
-    return ToolError.of(code, f"Tool {name} is not in force: {reason}", details={"reason": reason})
+    return ToolError.of(code, f"Tool {name} is not active: {reason}", details={"reason": reason})
 
 
 def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
-    """Some tools are not for every way of talking (S2-69)."""
+    """Some tools are not for every way of talking."""
     if mode in tool.allowed_modes:
         return None
     advice = "Switch to text mode to use this tool" if mode is Mode.VOICE else None
@@ -122,28 +120,28 @@ def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
 
 
 def not_offered(tool: ToolDefinition, mode: Mode | None) -> str:
-    """Why a caller of this mode is not offered a tool it would be refused (S2-130); "" when it
+    """Why a caller of this mode is not offered a tool it would be refused; "" when it
     is, or has no mode yet.
     """
     return "" if mode is None or mode in tool.allowed_modes else f"not for {mode} mode"
 
 
 def registry_changed() -> ToolError:
-    """Development only: in production a turn goes on with the registry it began with (S2-66)."""
+    """Development only: in production a turn goes on with the registry it began with."""
     return ToolError.of(ErrorCode.INTERNAL, "Registry version mismatch detected - restart server")
 
 
 def key_problem(other: str) -> ToolError:
-    """A key names one call: another tool's answer is no answer to this one."""
+    """Refuse a key that was used for a call of another tool."""
     return ToolError.of(
         ErrorCode.INVALID_REQUEST,
         f"This idempotency key belongs to a call of {other}",
-        suggestion="Use a key of its own for each call",
+        suggestion="Use a separate key for each call",
     )
 
 
 def session_mode_problem(session: str, mode: str) -> ToolError:
-    """A session keeps the mode it was made with (S2-83)."""
+    """A session keeps the mode it was made with."""
     return ToolError.of(
         ErrorCode.INVALID_REQUEST,
         f"Session {session[:64]} is a {mode} session; its mode never changes",
@@ -170,7 +168,7 @@ def budget_problem(
 def clamp(
     args: Mapping[str, Json], mode: Mode, budget: VoiceBudget
 ) -> tuple[dict[str, Json], dict[str, list[int]]]:
-    """Cut `top_k` down for the ear, defaults included (C-08): (arguments, {name: [asked,
+    """Cut `top_k` down for the ear, defaults included: (arguments, {name: [asked,
     given]}).
     """
     asked = args.get("top_k")
@@ -185,7 +183,7 @@ def clamp(
 
 
 def arguments_problem(problems: Sequence[Mapping[str, str]]) -> ToolError | None:
-    """All that is wrong with the arguments, in one message (S2-39), each with its path."""
+    """All that is wrong with the arguments, in one message, each with its path."""
     if not problems:
         return None
     said = [
@@ -200,7 +198,7 @@ def arguments_problem(problems: Sequence[Mapping[str, str]]) -> ToolError | None
 
 
 def needs_confirmation(tool: ToolDefinition) -> bool:
-    """`always` asks; `policy` asks for what writes; `never` does not (C-20)."""
+    """`always` asks; `policy` asks for what writes; `never` does not."""
     if tool.requires_confirmation == "policy":
         return not tool.read_only
     return tool.requires_confirmation == "always"

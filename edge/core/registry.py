@@ -33,7 +33,7 @@ class Union:
         upstream: Iterable[App] = (),
     ) -> "Union":
         """Join them. No tool ever stands in for one of an earlier source: built-in, the
-        owner's, the cloud's, others' (C-17).
+        owner's, the cloud's, others'.
         """
         return cls(
             *merged(

@@ -1,6 +1,5 @@
-"""What a result looks and sounds like: response → Rendering, and the envelopes that are ours.
-
-Refuses to know glasses: what they can draw or speak is decided by the stage.
+"""What a result looks and sounds like: response → Rendering; and the responses that glassd itself
+creates.
 """
 
 from collections.abc import Mapping
@@ -77,8 +76,8 @@ class Rendering:
 
 
 def rendering_of(response: ToolResponse) -> Rendering:
-    """Read what a result wants shown; without a `render` object its text is shown, then spoken
-    (S0-66). What comes from the cache says how old it is.
+    """Return what a result wants shown; without a `render` object its text is shown, then
+    spoken. A result from the cache says how old it is.
     """
     return dated(_rendering_of(response), response.meta)
 
@@ -289,7 +288,7 @@ def fallback(code: ErrorCode, tool: ToolDefinition, reason: str) -> ToolResponse
             "Try again when the connection is back",
         ),
         ErrorCode.NOT_ACCEPTED: (
-            f"No answer: nobody took {name} up in time",
+            f"No answer: {name} was not accepted in time",
             "Try again in a moment",
         ),
         ErrorCode.SESSION_INACTIVE: (
@@ -303,7 +302,7 @@ def fallback(code: ErrorCode, tool: ToolDefinition, reason: str) -> ToolResponse
 
 
 def timed_out(limit_s: float, *, tool: ToolDefinition, started: bool) -> ToolResponse:
-    """It ran too long (S0-57); what it did meanwhile is unknown unless it can be repeated or
+    """It ran too long; what it did meanwhile is unknown unless it can be repeated or
     only reads.
     """
     return ToolResponse.failure(
@@ -333,7 +332,7 @@ def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
 
 
 def internal(tool: str) -> ToolResponse:
-    """A fault of ours (S2-45): its cause is in the log, never in the answer."""
+    """An internal error: its cause is in the log, never in the response."""
     return ToolResponse.failure(
         ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True
     )
@@ -358,7 +357,7 @@ def storage_unavailable(why: object) -> ToolError:
         ErrorCode.STORAGE_UNAVAILABLE,
         f"Nothing new can be stored now: {why}",
         retry_after_ms=STORAGE_RETRY_MS,
-        suggestion="See what to do about the disk with: glassd status",
+        suggestion="To see what to do about the disk: glassd status",
     )
 
 
@@ -368,7 +367,8 @@ def undecided() -> ToolResponse:
     """
     return ToolResponse.failure(
         ErrorCode.INTERRUPTED,
-        "The disk takes nothing now: whether this is done is known when it does again",
+        "The disk cannot be written now: "
+        "whether the call was done is known when it can be written again",
         partial_side_effects=True,
         idempotency_required=True,
         suggestion="Free some disk space, then look: glassd calls",

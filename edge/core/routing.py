@@ -1,6 +1,6 @@
 """Where a call is answered: tool × glasses × uplink × time left → a route and its reason.
 
-Refuses to carry anything out, and to know how a route is travelled.
+Nothing is carried out here: the backend of the route does that.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ class RouteKind(StrEnum):
 
     LOCAL = "local"
     GATEWAY = "gateway"
-    """asked over HTTP by this edge: a tool its owner made (S3-01, S3-02)"""
+    """asked over HTTP by this edge: a tool its owner made"""
     GLASSES = "glasses"
     CLOUD = "cloud"
     QUEUE = "queue"
     WEARER = "wearer"
-    """asked on the glasses: a `space` tool (S3-04)"""
+    """asked on the glasses: a `space` tool"""
     UPSTREAM = "upstream"
     """asked of another MCP server"""
     LATER = "later"
-    """whoever asked for it hands the result in (S3-03)"""
+    """whoever asked for it hands the result in"""
     CACHE = "cache"
     """the last good result, for its route is away"""
     FALLBACK = "fallback"
@@ -118,7 +118,7 @@ _UNMET: Final = {
 
 
 def unmet(tool: ToolDefinition, *, glasses: bool, uplink: bool, worn: bool | None) -> str:
-    """Judge the conditions a tool declares (S2-133): facts by name, never an expression. Empty
+    """Judge the conditions a tool declares: facts by name, never an expression. Empty
     when all hold.
     """
     facts = {"glasses": glasses, "uplink": uplink, "worn": worn is True}

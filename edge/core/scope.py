@@ -1,9 +1,8 @@
-"""Which tools of other servers one caller may see: those it mentions, else those it is allowed. Two
-filters, on purpose unlike.
+"""Which tools of other servers one caller may see: those it mentions, else those it is allowed.
 
-Pure. Refuses to narrow what is ours or the cloud's. Mentions add (none at all: everything), an
-allow-list restricts (none at all: nothing); a scope that says neither lets nothing in (S1-13 …
-S1-23).
+Pure. The two filters treat an empty list differently on purpose: mentions add (none at all:
+everything), an allow-list restricts (none at all: nothing); a scope with neither lets nothing in.
+Tools of this device and of the cloud are not filtered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -101,7 +100,7 @@ def _allowed(allowed: Json) -> Mapping[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose a tool is, and its name there; the server's display name decides nothing (S1-24)."""
+    """Whose a tool is, and its name there; the server's display name decides nothing."""
 
     server: str
     tool: str
@@ -117,7 +116,7 @@ def origin(tool: ToolDefinition) -> Origin | None:
 
 def by_mentions(origins: Iterable[Origin], mentions: Iterable[Mention]) -> tuple[Origin, ...]:
     """Keep what is mentioned: a server with all its tools, or single ones, which add up. No mention
-    at all keeps everything (S1-16); mentions of other kinds alone keep nothing (S1-20).
+    at all keeps everything; mentions of other kinds alone keep nothing.
     """
     given = tuple(mentions)
     if not given:
@@ -130,13 +129,13 @@ def by_mentions(origins: Iterable[Origin], mentions: Iterable[Mention]) -> tuple
 def by_allowed(
     origins: Iterable[Origin], allowed: Mapping[str, frozenset[str]] | None
 ) -> tuple[Origin, ...]:
-    """Keep what is named, server and tool (S1-22); nobody named keeps nothing (S1-21)."""
+    """Keep what is named, server and tool; nobody named keeps nothing."""
     named = allowed or {}
     return tuple(one for one in origins if one.tool in named.get(one.server, frozenset()))
 
 
 def within(scope: Scope, origins: Iterable[Origin]) -> tuple[Origin, ...]:
-    """Mentions decide where there are any; else the allow-list (S1-13, S1-14)."""
+    """Mentions decide where there are any; else the allow-list."""
     return (
         by_allowed(origins, scope.allowed)
         if scope.mentions is None

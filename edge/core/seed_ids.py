@@ -1,8 +1,7 @@
-"""The id by which seed 001's agents know another server's tool, `server_tool`: for who still holds
-such ids, and for nothing else.
+"""The older id of another server's tool, `server_tool`, for agents that still use it. Pure.
 
-Pure. Refuses to be read back: two tools can share one and a long name can lose its server (S1-10,
-S1-11), so calls go by the canonical name, looked up in a table (C-05).
+It cannot be parsed: two tools can share an id, and a long name can lose its server. So calls use
+the canonical name, looked up in a table.
 """
 
 import re
@@ -25,7 +24,7 @@ def sanitised(name: str) -> str:
 
 def tool_id(server: str, tool: str) -> str:
     """Join both; what is too long is shared out in proportion, 123 characters in all and the
-    `_` between (S1-09).
+    `_` between.
     """
     left, right = sanitised(server), sanitised(tool)
     if len(left) + len(right) + 1 > MAX_ID:

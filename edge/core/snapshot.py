@@ -54,7 +54,7 @@ class Snapshot:
     @property
     def filtered(self) -> dict[str, tuple[str, ...]]:
         """The packages of which these glasses leave something out, and the hardware they lack
-        for it (S0-13).
+        for it.
         """
         found: dict[str, tuple[str, ...]] = {}
         for entry in self._entries:

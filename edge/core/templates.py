@@ -27,7 +27,7 @@ Values = Mapping[str, str]
 
 
 class BadTemplate(ValueError):
-    """This text is no template of ours; the words say why and what to write."""
+    """This text is not a valid template; the message says why and what to write."""
 
 
 class Unfilled(ValueError):
@@ -43,7 +43,7 @@ def check(template: Json) -> None:
         for path in _SLOT.findall(text):
             if not _PATH.fullmatch(path):
                 raise BadTemplate(
-                    f"{{{{{path}}}}} is no placeholder; there are "
+                    f"{{{{{path}}}}} is not a placeholder; there are "
                     f"{{{{input.NAME}}}}, {{{{call.id}}}} and {{{{call.tool}}}}"
                 )
         rest = _ENV.sub("", _SLOT.sub("", text))

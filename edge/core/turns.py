@@ -2,7 +2,7 @@
 the one it was.
 
 Pure. Refuses to store anything: the last turn goes in and out as JSON, and outlives a restart that
-way (C-06).
+way.
 """
 
 from collections.abc import Mapping

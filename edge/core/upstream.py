@@ -3,7 +3,7 @@ may be believed of them.
 
 Pure. Refuses to believe a server about itself: what it says of its tools' effects is a hint until
 the owner trusts it, its words never take the place of ours, and nothing comes in that the owner did
-not name (C-37).
+not name.
 """
 
 import hashlib
@@ -77,7 +77,7 @@ def admitted(
 
 def _unusable(raw: Mapping[str, Json], ours: str, taken: Mapping[str, str], count: int) -> str:
     if count >= MAX_TOOLS:
-        return f"there are {MAX_TOOLS} of this server already: name those you use in allowed_tools"
+        return f"more than {MAX_TOOLS} tools of this server: name those you use in allowed_tools"
     if ours in taken:
         return "the server offers two tools of this name; the first one stands"
     if not raw.get("name"):
@@ -106,7 +106,7 @@ def canonical(server: str, tool: str) -> str:
 
 def definition(server: Server, name: str, raw: Mapping[str, Json]) -> ToolDefinition:
     """Make one tool of ours. Its author's words stay as they are, but for a description the
-    owner wrote instead (S1-45).
+    owner wrote instead.
     """
     origin = str(raw["name"])
     told = _told(server, origin, raw)
@@ -184,7 +184,7 @@ def fingerprint(server: Server) -> str:
 
 
 def unavailable(server: Server, why: str) -> str:
-    """Say why a tool that is kept cannot be called now (S1-43)."""
+    """Say why a tool that is kept cannot be called now."""
     return (
         f"its server {server.title or server.name} is away: {why}"
         if why

@@ -40,7 +40,7 @@ TEMPLATES: Final[Mapping[str, LayoutKind]] = {
     "dashboard": LayoutKind.DASHBOARD_CARD,
 }
 """`display.customUI` → how a result is laid out. A component that only another client has is
-text here (S3-18).
+text here.
 """
 _PARTS: Final = {
     LayoutKind.REFERENCE_CARD: ("title", "text"),
@@ -51,8 +51,8 @@ _PARTS: Final = {
 
 def visible(tool: ToolDefinition) -> bool:
     """Are calls of it shown beside what they do? Never those of internal and built-in tools,
-    whatever is configured (S3-05, S3-08); by default those of all others (S3-06) but for another
-    server's (S3-07).
+    whatever is configured; by default those of all others but for another
+    server's.
     """
     if tool.execution_type is ExecutionType.INTERNAL or tool.source is Source.GLASSES:
         return False
@@ -114,7 +114,7 @@ def working(tool: ToolDefinition | None) -> str:
 
 
 def dressed(response: ToolResponse, tool: ToolDefinition | None) -> ToolResponse:
-    """Lay a result out as its tool wants it, call and result in one picture (S3-09), unless the
+    """Lay a result out as its tool wants it, call and result in one picture, unless the
     result brings its own.
     """
     render: dict[str, Json] = dict(response.render or {})

@@ -53,7 +53,7 @@ def run(args: Namespace, screen: Screen) -> int:
         raise CliError("USAGE", str(e), "see: glassd sim --help", exit_code=2) from None
     except OSError as e:
         raise CliError(
-            "SIM_FAILED", os_problem(e), "choose another path: --out DIR, --control SOCKET"
+            "SIM_FAILED", os_problem(e), "name another path: --out DIR, --control SOCKET"
         ) from None
 
 

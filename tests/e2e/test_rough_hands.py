@@ -157,7 +157,7 @@ def test_a_file_in_the_place_of_a_folder_is_said_in_words(tmp_path, words):
     )
     assert done.returncode == 1
     assert (
-        f"error: {tmp_path}/file: is a file, but a folder is needed\nnext:  choose another"
+        f"error: {tmp_path}/file: is a file, but a folder is needed\nnext:  name another"
         in done.stderr
     )
 

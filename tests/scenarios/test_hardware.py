@@ -131,7 +131,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
 
         async with place.onlooker() as cloud_side:
             await wear(place, "mock:display")
-            shy = "these glasses (Mock display glasses) do not say so of their display"
+            shy = "these glasses (Mock display glasses) do not report this about their display"
             await hides(
                 place,
                 capsys,

@@ -126,7 +126,7 @@ async def test_on_a_silent_link_the_wearer_sees_work_within_a_second_and_a_fallb
         assert answer.error.code == "NOT_ACCEPTED"
         assert answer.meta["route"] == "fallback"
         assert took_s >= Limits().accept_s
-        await place.lens_shows("No answer: nobody took evaluate up")
+        await place.lens_shows("No answer: evaluate was not accepted")
 
 
 async def test_a_silent_connection_is_replaced_without_anybody_asking_and_later_calls_are_fine(

@@ -42,7 +42,7 @@ class Chosen:
         if self.fails:
             raise self.fails
         self.acts.append((user_id, tool, True, origin))
-        return Switched(tool, True, (tool, "b:b"), ("it depends on c:c, which is not there",))
+        return Switched(tool, True, (tool, "b:b"), ("it depends on c:c, which does not exist",))
 
     async def disable(self, user_id, tool, *, origin):
         self.acts.append((user_id, tool, False, origin))
@@ -89,7 +89,7 @@ async def test_a_switch_says_what_changed_and_what_to_know(tmp_path, chosen):
                 "changed": ["notes:add", "b:b"],
                 "state": AVAILABLE,
                 "reason": "not loaded",
-                "warnings": ["it depends on c:c, which is not there"],
+                "warnings": ["it depends on c:c, which does not exist"],
             },
         )
         assert (

@@ -118,8 +118,8 @@ def test_a_code_cut_off_after_any_group_is_not_complete(left):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "no enrolment code"),
-        ("hello", "no enrolment code"),
+        ("", "not an enrolment code"),
+        ("hello", "not an enrolment code"),
         ("GLASSD2-ABCDEFGH", "version 2"),
         ("GLASSD1-", "not complete"),
         ("GLASSD1-" + "0" * 2000, "more than"),

@@ -70,7 +70,7 @@ def test_a_circle_of_dependencies_ends_where_it_began():
 
 def test_a_dependency_that_cannot_be_had_is_a_warning_that_names_it():
     assert enable("lone:one", catalogue(*CHAIN)).warnings == (
-        "it depends on no:where, which is not there",
+        "it depends on no:where, which does not exist",
     )
     assert enable("a:a", catalogue(*CHAIN, denied=["c:*"])).warnings == (
         f"it depends on c:c, which is {BY_OWNER}",

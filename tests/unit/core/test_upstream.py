@@ -232,7 +232,7 @@ def test_secrets_are_put_in_and_a_server_that_lacks_one_says_which():
     program = Server(name="p", command="run", args=("--key", "${env.T}"), env={"K": "${env.T}"})
     made, _ = ready_server(program, {"T": "hush"}.get)
     assert (made.args, made.env) == (("--key", "hush"), {"K": "hush"})
-    with pytest.raises(ValueError, match="sse is not spoken"):
+    with pytest.raises(ValueError, match="sse is not supported"):
         ready_server(server(transport="sse"), lambda _name: None)
     assert (
         ready_server(server(client_secret="${env.T}"), {"T": "hush"}.get)[0].client_secret == "hush"

@@ -136,7 +136,7 @@ LENS = glasses(
             Detail("adjustBrightness", equal=True),
             (
                 "needs a display that lets its brightness be set; "
-                "these glasses do not say so of their display"
+                "these glasses do not report this about their display"
             ),
         ),
         (Detail("color", equal="GREEN"), ""),
@@ -182,7 +182,7 @@ def test_a_flag_without_details_is_there_and_nothing_more_is_known_of_it():
         [Requirement("IMU", details=(Detail("axisCount", least=6),))], LENS, stale=False
     ).reason == (
         "needs a motion sensor with at least 6 axes; "
-        "these glasses do not say so of their motion sensor"
+        "these glasses do not report this about their motion sensor"
     )
 
 

@@ -405,7 +405,7 @@ async def test_a_yes_does_not_hold_for_a_tool_that_changed_meanwhile(tmp_path, c
         h.wearer.say(Answer.ALLOW)
         answer = await caller
         assert answer.error.code is ErrorCode.MISMATCH
-        assert "changed after it was asked about" in answer.error.message
+        assert "changed after its confirmation was requested" in answer.error.message
         assert not h.tools.runs
         if by_token:
             token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))

@@ -220,7 +220,7 @@ SLIPS = [
     ),
     (
         tool(execution={"url": "https://h", "query": {"a": "{{inptu}}"}}),
-        "execution.query: {{inptu}} is no placeholder",
+        "execution.query: {{inptu}} is not a placeholder",
     ),
     (
         tool(execution={"url": "https://h", "headers": {"A": "{{call.id}}"}}),

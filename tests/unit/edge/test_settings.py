@@ -221,7 +221,7 @@ def test_a_wrong_variable_is_named_itself_and_nearest_is_offered():
         ('[uplink]\nhost = "mqtts://b:8883"\n', "uplink.host: must be a bare host name"),
         ('[uplink]\nhost = "b:8883"\n', "uplink.host: must be a bare host name"),
         ('[uplink]\ncert_file = "relative.pem"\n', "uplink.cert_file: must be an absolute path"),
-        ('[uplink]\ncert_file = "/x"\n', "uplink: cert_file and key_file belong together"),
+        ('[uplink]\ncert_file = "/x"\n', "uplink: cert_file and key_file are needed together"),
         ('[uplink]\npassword_file = "/x"\n', "uplink: password_file needs a username"),
         (
             '[uplink]\ntls = false\nca_file = "/x"\n',
@@ -258,7 +258,7 @@ def test_a_wrong_variable_is_named_itself_and_nearest_is_offered():
             '[log]\nlevel = "loud"\n',
             "log.level: must be one of 'debug', 'info', 'warning' or 'error', got \"loud\"",
         ),
-        ("log = 5\n", "log: must be a section, got 5; write [log] on a line of its own"),
+        ("log = 5\n", "log: must be a section, got 5; write [log] on its own line"),
         (
             '[policy]\ncloud_may = ["glases"]\n',
             (
