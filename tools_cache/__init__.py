@@ -1,3 +1,1 @@
-"""What can be called: tool definitions, calls, results, names, and the registry they are built
-into.
-"""
+"""Tools: definitions, calls, results, names, and the registry built from the tool folders."""

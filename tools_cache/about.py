@@ -1,7 +1,6 @@
-"""What can be told of a tool on demand: its summary, its policy, its whole documentation. Loads
-nothing heavy.
+"""Information about a tool on demand: its summary, policy and documentation.
 
-Refuses to keep any of it: documentation is read from its file when somebody asks (S2-58).
+Documentation is read from its file on each request and not kept in memory.
 """
 
 import re
@@ -14,14 +13,16 @@ from tools_cache.tool import Json, Source
 
 SUMMARY_KEY: Final = "io.glassd/summary"
 DOCUMENTATION_KEY: Final = "io.glassd/documentation"
-"""Where a tool that lives elsewhere may carry its documentation, as text."""
+"""Key under which a tool from elsewhere may carry its documentation, as text."""
 MAX_DOCUMENTATION: Final = 64 * 1024
-"""Characters: what a model reads at most, and what a tool's author can cost us."""
+"""Maximum characters of documentation given to a model; also bounds what a tool's author can make
+us read.
+"""
 _FOLDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 
 
 class Tool(Protocol):
-    """What is asked of a definition; `tools_cache.tool.ToolDefinition` is one."""
+    """The parts of a definition used here; `tools_cache.tool.ToolDefinition` has them."""
 
     @property
     def name(self) -> str: ...
@@ -38,16 +39,16 @@ class Tool(Protocol):
 
 
 def summary(tool: Tool) -> str:
-    """Give the summary its author wrote, else the description."""
+    """Return the author's summary, else the description."""
     written = _meta(tool).get(SUMMARY_KEY)
     return written if isinstance(written, str) and written else tool.description
 
 
 def documentation(tool: Tool, tools: Path) -> str | None:
-    """Give the whole documentation, or None when there is none. Reads a file of `tools` for a tool
-    of ours: blocking.
+    """Return the documentation of a tool, or None if there is none. Reads a file in `tools` for a
+    local tool: blocking.
 
-    Only what lives here names a folder; a cloud's word for one is not believed.
+    Only local tools name a folder; a folder named by a cloud is ignored.
     """
     if tool.source not in (Source.LOCAL, Source.GLASSES):
         carried = _meta(tool).get(DOCUMENTATION_KEY)
@@ -63,8 +64,8 @@ def documentation(tool: Tool, tools: Path) -> str | None:
 
 
 def folder_of(tool: Tool, tools: Path) -> Path | None:
-    """Give the folder of a tool that lives here: below `tools`, or where the owner's own
-    package is. None: it names none.
+    """Return the folder of a local tool: below `tools`, or in the owner's own package; None if it
+    names none.
     """
     build = _meta(tool).get(BUILD_KEY)
     if not isinstance(build, Mapping):
@@ -76,7 +77,7 @@ def folder_of(tool: Tool, tools: Path) -> Path | None:
 
 
 def metadata(tool: Json) -> dict[str, Json]:
-    """Give the eight policy fields of a `ToolDefinition` (S2-59)."""
+    """Return the eight policy fields of a `ToolDefinition`."""
     return {
         "toolId": tool.name,
         "version": tool.version,
@@ -90,7 +91,7 @@ def metadata(tool: Json) -> dict[str, Json]:
 
 
 def of_category(tools: Iterable[Tool], category: str) -> list[str]:
-    """Give the names of the tools of one category, in their order (S2-60)."""
+    """Return the names of the tools in one category, in order."""
     return [tool.name for tool in tools if tool.category == category]
 
 

@@ -1,7 +1,5 @@
-"""When somebody is free: taken times in, free slots out (S2-123). Pure.
-
-Refuses to know calendars: moments come in with their zone, and a day that is 23 hours long is no
-special case.
+"""Computes free time slots from busy times, with time zones; days of 23 or 25 hours need no special
+case.
 """
 
 from collections.abc import Iterable
@@ -13,7 +11,7 @@ from tools_cache.calendars import Busy
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A stretch of time, in UTC; `minutes` are whole ones, rounded down."""
+    """A period in UTC; `minutes` are whole minutes, rounded down."""
 
     start: datetime
     end: datetime
@@ -24,8 +22,10 @@ class Slot:
 
 
 def merged(busy: Iterable[Busy], start: datetime, end: datetime) -> list[Slot]:
-    """Join what overlaps or touches, cut to the window; in order, in UTC: Python compares and
-    subtracts two moments of one zone by their wall clocks, which is wrong twice a year.
+    """Join periods that overlap or touch, cut to the window, in order and in UTC.
+
+    UTC, because Python compares two moments of one zone by wall clock, which is wrong when the
+    clocks change.
     """
     start, end = start.astimezone(UTC), end.astimezone(UTC)
     moments = ((one.start.astimezone(UTC), one.end.astimezone(UTC)) for one in busy)
@@ -44,7 +44,7 @@ def merged(busy: Iterable[Busy], start: datetime, end: datetime) -> list[Slot]:
 
 
 def free(taken: Iterable[Slot], start: datetime, end: datetime, *, minutes: int) -> list[Slot]:
-    """Give the gaps of at least so many whole minutes; `taken` is what `merged` gave."""
+    """Return the gaps of at least `minutes` whole minutes; `taken` comes from `merged`."""
     slots = []
     at, end = start.astimezone(UTC), end.astimezone(UTC)
     for one in taken:
@@ -55,6 +55,6 @@ def free(taken: Iterable[Slot], start: datetime, end: datetime, *, minutes: int)
 
 
 def summary(taken: list[Slot], slots: list[Slot]) -> str:
-    """Say it in the seed's words, counted from the data (C-16)."""
+    """Return a summary in one sentence, counted from the data."""
     total = sum(slot.minutes for slot in slots)
     return f"{len(taken)} busy periods, {len(slots)} available slots ({total} minutes total)"

@@ -1,9 +1,7 @@
-"""What a tool asked over HTTP answers, made into our one envelope: an app's result, a failing
-status, a time that is over.
+"""Converts the HTTP answer of a tool into a `ToolResponse`: results, error statuses, timeouts.
 
-Refuses to do I/O and to know who asked: the devcloud asks mini-apps, an edge asks the addresses of
-its owner's own tools. `success` exists here and in the devcloud's outgoing form, nowhere else
-inside (C-01).
+Used by the devcloud for mini-apps and by the edge for the owner's HTTP tools. `success` exists only
+here and in the devcloud's outgoing form.
 """
 
 import logging
@@ -15,7 +13,7 @@ from tools_cache.tool import ErrorCode, ErrorType, Json, ToolResponse
 log = logging.getLogger(__name__)
 
 MAX_MESSAGE: Final = 500
-"""Characters of a foreign error message that are passed on."""
+"""Maximum characters of a foreign error message that are passed on."""
 _NOT_AN_APPS: Final = frozenset(
     {
         ErrorType.MODE_RESTRICTED,
@@ -24,17 +22,15 @@ _NOT_AN_APPS: Final = frozenset(
         ErrorType.CONFIRMATION_EXPIRED,
     }
 )
-"""Only the edge decides these, before it calls (S2-69 … S2-72)."""
+"""Error types only the edge may use: it decides them before calling the tool."""
 _NOTHING_DONE: Final = frozenset({ErrorType.VALIDATION, ErrorType.NOT_FOUND})
-"""Said before anything is done, so nothing was, and asking the same again is of no use (S2-67,
-S2-68).
-"""
+"""Codes for refusals before execution: nothing was done, and repeating the call is useless."""
 MAX_RETRY_AFTER_MS: Final = 3_600_000
 
 
 def of_app(value: Json, tool: str) -> ToolResponse:
-    """Read a mini-app's answer: MCPToolResult (`success`), our envelope (`ok`) or a bare
-    `{data, render}`.
+    """Parse a mini-app's answer: MCPToolResult (`success`), our envelope (`ok`), or a bare `{data,
+    render}`.
     """
     if not isinstance(value, dict):
         return _broken(tool, "it is not an object")
@@ -83,23 +79,23 @@ def _failed(error: Json, tool: str) -> ToolResponse:
 
 
 def _lawful(response: ToolResponse, tool: str) -> ToolResponse:
-    """Hold an app's error to what its type means, whatever it says beside it."""
+    """Return an app's error with the retryability that its type requires."""
     error = response.error
     if error is None:
         return response
     if error.type in _NOT_AN_APPS:
-        return _broken(tool, f"error: an app cannot say {error.type.value}")
+        return _broken(tool, f"error: an app cannot use type {error.type.value}")
     if error.type in _NOTHING_DONE:
         error = replace(error, retryable=False, partial_side_effects=False)
-    elif error.type is ErrorType.AUTH:  # C-10: the same call fails again until somebody signs in
+    elif error.type is ErrorType.AUTH:  # the same call fails again until a person signs in
         details = error.details if isinstance(error.details, dict) else {}
         error = replace(error, retryable=False, details={**details, "reauthRequired": True})
     return replace(response, error=error)
 
 
 def _broken(tool: str, why: str) -> ToolResponse:
-    """The app answered something that is no result: our caller gets words, never the thing
-    itself (S2-46).
+    """Return the error for an invalid result; the caller gets a message, never the
+    invalid value.
     """
     return ToolResponse.failure(
         ErrorCode.EXECUTION_ERROR, f"Invalid result structure for tool {tool}: {clean(why)}"
@@ -110,7 +106,9 @@ def _shown(response: ToolResponse, render: Json, tool: str) -> ToolResponse:
     if render is None or not response.ok:
         return response
     if not isinstance(render, dict):
-        log.warning("%s: render is not an object, its data is shown by the general rules", tool)
+        log.warning(
+            "%s: render is not an object and is ignored; data is shown by the general rules", tool
+        )
         return response
     return ToolResponse(
         data=response.data, intents=response.intents, render=render, meta=response.meta
@@ -118,8 +116,8 @@ def _shown(response: ToolResponse, render: Json, tool: str) -> ToolResponse:
 
 
 def _render_of_extensions(extensions: Json, render: Json) -> Json:
-    """`mentraExtensions` of a result, in the words of `render` (S0-41, S0-42); a `render`
-    beside it comes first.
+    """Convert the `mentraExtensions` of a result to `render`; an explicit `render` takes
+    precedence.
     """
     if not isinstance(extensions, dict):
         return render
@@ -137,7 +135,7 @@ def _render_of_extensions(extensions: Json, render: Json) -> Json:
 
 
 def clean(text: str) -> str:
-    """Foreign words made fit to pass on: printable, one line, short."""
+    """Return foreign text safe to pass on: printable, one line, short."""
     short = "".join(c if c.isprintable() else " " for c in text[: MAX_MESSAGE * 2])
     return " ".join(short.split())[:MAX_MESSAGE]
 
@@ -146,7 +144,7 @@ def clean(text: str) -> str:
 
 
 def of_status(status: int, text: str) -> ToolResponse:
-    """A response other than 2xx: `HTTP S: text`, retryable from 500 on (S0-58)."""
+    """Return the error for a status other than 2xx: `HTTP S: text`, retryable from 500 on."""
     from http import HTTPStatus  # noqa: PLC0415 - a table of all of them, for the day one is needed
 
     try:
@@ -160,7 +158,7 @@ def of_status(status: int, text: str) -> ToolResponse:
 
 
 def classify(message: str) -> ErrorCode:
-    """What an error's words say (S0-59); for runtimes that only have words."""
+    """Guess an error's type from its message, for runtimes that have nothing else."""
     if "timeout" in message or "ETIMEDOUT" in message:
         return ErrorCode.TIMEOUT
     if "ECONNREFUSED" in message or "ENOTFOUND" in message:
@@ -169,8 +167,8 @@ def classify(message: str) -> ErrorCode:
 
 
 def timed_out(limit_s: float, *, maybe_done: bool) -> ToolResponse:
-    """The tool was asked and did not answer in time (S0-57); `maybe_done`: asking again could
-    do it twice.
+    """Return the error for a tool that did not answer in time; `maybe_done`: repeating could
+    execute it twice.
     """
     message = f"Tool execution timeout after {round(limit_s * 1000)}ms"
     return ToolResponse.failure(ErrorCode.TIMEOUT, message, partial_side_effects=maybe_done)

@@ -1,8 +1,7 @@
-"""A local tool as a class: `Tool` to derive from, and the table of what its constructor may ask
-for.
+"""Base class for local tools, and the types its constructor parameters may have.
 
-Refuses to find or run tools: that is the daemon's. A handler may as well be one function, `async
-def execute(args, ctx)`.
+The daemon finds and runs the tools. A handler may also be a function, `async def execute(args,
+ctx)`.
 
     class Keep(Tool):
         def __init__(self, db: Database, log: logging.Logger) -> None:
@@ -42,23 +41,27 @@ INJECTED: Final[Mapping[type, str]] = MappingProxyType(
         ToolContext: "",
     }
 )
-"""Type of a constructor's parameter → the part of the context it gets; "" is the whole context."""
+"""Type of a constructor parameter → the part of the context passed for it; "" is the
+whole context.
+"""
 
 
 class Tool(ABC):
-    """One fresh instance a call, made with what its constructor's annotations name. It keeps
-    nothing between calls: what should last goes into the storage it is handed (C-38).
+    """One new instance per call, constructed with what its annotations name.
+
+    It keeps no state between calls; lasting data goes into the storage it is given.
     """
 
     @abstractmethod
     async def run(self, args: Mapping[str, Json]) -> Json:
-        """Do it. `args` are checked and filled; gives what a function handler gives, or raises
-        `ToolFailure`.
+        """Execute the call. `args` are validated and completed with defaults; returns what a
+        function handler returns, or raises `ToolFailure`.
         """
 
     async def is_available(self) -> str:
-        """Say why it cannot run now, asked before each run; "" when it can. What can be said
-        without running code belongs into the schema (`availableWhen`, `hardware`): only that hides
-        a tool from the list.
+        """Return why it cannot run now, or "" if it can; called before each run.
+
+        What can be decided without running code belongs into the schema (`availableWhen`,
+        `hardware`): only that hides a tool from the list.
         """
         return ""

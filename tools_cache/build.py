@@ -1,9 +1,9 @@
-"""Compile the tool folders into `tool_registry.json`: lint all, print every failure, write only
-what is whole.
+"""Compiles the tool folders into `tool_registry.json`: lints all of them, prints every failure,
+writes only a complete result.
 
-Deterministic: the same folders give the same bytes on every machine, but for the commit they are
-stamped with. Never imports a handler. What the daemon reads stands under `apps`; what models are
-told (`tools`, `prompts`) it passes over. Run: `python -m tools_cache.build [--check]`.
+Deterministic: the same folders give the same bytes on every machine, except for the commit stamp.
+Handlers are never imported. The daemon reads `apps`; `tools` and `prompts` are for models. Run:
+`python -m tools_cache.build [--check]`.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tools_cache.tool import ENVELOPE_VERSION, Json, Mode, Source, ToolDefinitio
 TOOLS: Final = Path(__file__).parent / "tools"
 ARTIFACT: Final = Path(__file__).parent / "tool_registry.json"
 LONG_ALIAS: Final = 48
-"""Hosts put a server's name before it, and take 64 characters together (facts/mcp.md 3)."""
+"""Hosts put a server's name before it, and take 64 characters together."""
 _COPIED: Final = (
     "version",
     "description",
@@ -52,8 +52,8 @@ _COPIED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build found. `text` is the artifact, None when anything failed. `told` holds each
-    tool's provider forms.
+    """Result of a build. `text` is the artifact, None if anything failed. `told` holds each tool's
+    provider forms.
     """
 
     text: str | None
@@ -66,7 +66,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """One good folder, as a document, as the daemon will read it, and as models are told of it."""
+    """One valid folder: as a document, as read by the daemon, and as described to models."""
 
     folder: lint.Folder
     entry: dict[str, Json]
@@ -79,7 +79,7 @@ class _Built:
 
 
 def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
-    """Lint and compile every folder. Raises OSError when `tools` itself cannot be read."""
+    """Lint and compile every folder. Raises OSError if `tools` itself cannot be read."""
     failures: list[Placed] = []
     warnings: list[Placed] = []
     built: list[_Built] = []
@@ -107,7 +107,7 @@ def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
 
 
 def names(paths: Iterable[Path]) -> frozenset[str]:
-    """Name the tools of these folders; one whose schema says no name counts for none."""
+    """Return the names of the tools in these folders; a schema without a name is skipped."""
     read = (lint.read(path)[0] for path in paths)
     return frozenset(str(folder.schema.get("name", "")) for folder in read if folder is not None)
 
@@ -115,9 +115,10 @@ def names(paths: Iterable[Path]) -> frozenset[str]:
 def compile_folder(
     path: Path, known: Collection[str]
 ) -> tuple[ToolDefinition | None, list[Finding]]:
-    """Lint and compile one tool alone: the definition, or what is wrong. Its texts may name the
-    tools that are `known`. The definition says where the folder is, for it is not among those of
-    this installation.
+    """Lint and compile one tool alone; return the definition, or what is wrong.
+
+    Its texts may refer to the `known` tools. The definition records the folder's path, because it
+    is not among the installation's tools.
     """
     folder, findings = lint.read(path)
     findings = findings if folder is None else lint.failures(folder)
@@ -137,14 +138,14 @@ def compile_folder(
 
 
 def write(text: str, artifact: Path = ARTIFACT, *, made: Stamp | None = None) -> None:
-    """Replace the artifact in one step: a reader sees the old one or the new one. Raises
-    OSError.
-    """
+    """Replace the artifact atomically. Raises OSError."""
     write_atomic(artifact, (text if made is None else stamped(text, made)).encode(), 0o666)
 
 
 def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:
-    """Is the artifact on disk what the folders compile to, whatever commit it was stamped with?"""
+    """Return whether the artifact on disk is what the folders compile to, ignoring its commit
+    stamp.
+    """
     try:
         return unstamped(artifact.read_text(encoding="utf-8")) == text
     except (OSError, UnicodeDecodeError):
@@ -155,8 +156,8 @@ def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:
 
 
 def _build(folder: lint.Folder, *, at: str = "") -> _Built | Finding:
-    """Make a tool's document, and read it as the daemon will: what passed the lint must load
-    (S2-20). `at`: where an owner's is.
+    """Create a tool's document and read it as the daemon will: what passed the lint must load.
+    `at`: path of an owner's tool.
     """
     entry = _entry(folder)
     if at:
@@ -174,8 +175,8 @@ def _build(folder: lint.Folder, *, at: str = "") -> _Built | Finding:
 
 
 def _entry(folder: lint.Folder) -> dict[str, Json]:
-    """One tool as the registry lists it. Hashes of its text files make every change a new
-    version (C-09).
+    """Return one tool as listed in the registry. Hashes of its text files make every change a new
+    version.
     """
     schema = folder.schema
     meta: dict[str, Json] = {
@@ -203,7 +204,7 @@ def _entry(folder: lint.Folder) -> dict[str, Json]:
 
 
 def _told(built: _Built) -> dict[str, Json]:
-    """What models are told, and where the rest is read when it is asked for (S2-22)."""
+    """Return what models are told about a tool, and where its documentation is."""
     folder = built.folder.name
     return {
         "name": built.name,
@@ -244,9 +245,7 @@ def _document(built: list[_Built]) -> dict[str, Json]:
 
 
 def _apps(built: list[_Built]) -> list[dict[str, Json]]:
-    """Group by package, all sorted. What one of our tools needs stands on the tool (S0-70), so
-    an app needs nothing.
-    """
+    """Group by package, sorted. Hardware needs of our tools are on the tools, so apps have none."""
     packages: dict[str, list[dict[str, Json]]] = {}
     for one in sorted(built, key=lambda b: parse(b.name)):
         packages.setdefault(parse(one.name).package, []).append(one.entry)
@@ -262,8 +261,10 @@ def _apps(built: list[_Built]) -> list[dict[str, Json]]:
 
 
 def _together(built: list[_Built], broken: Collection[str]) -> list[Placed]:
-    """What no folder can know alone: no two make one tool, and their texts name tools that exist
-    (C-21). A tool whose folder is `broken` exists too: that one mistake is told once.
+    """Check what involves several folders: no two define the same tool, and texts refer to existing
+    tools.
+
+    The tool of a `broken` folder counts as existing, so that its mistake is reported only once.
     """
     first: dict[str, str] = {}
     failures: list[Placed] = []
@@ -289,8 +290,8 @@ def _together(built: list[_Built], broken: Collection[str]) -> list[Placed]:
 
 
 def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Placed]:
-    """What a tool depends on is enabled with it, so it must be there; a tool that needs itself
-    says nothing (S4-17).
+    """Check that dependencies exist, because they are enabled together; a tool must not depend on
+    itself.
     """
     known = {*others, *(one.name for one in built)}
     return [
@@ -311,7 +312,9 @@ def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Pla
 
 
 def _prompts(texts: Path, built: list[_Built]) -> list[Placed]:
-    """The texts of the agent loop: every place is filled, every tool they name exists."""
+    """Check the texts of the agent loop: every placeholder is known, every tool they name
+    exists.
+    """
     known = [one.name for one in built]
     failures: list[Placed] = []
     for mode in Mode:
@@ -330,8 +333,8 @@ def _unknown(file: str, text: str, known: Iterable[str]) -> list[Finding]:
 
 
 def _long_aliases(built: list[_Built]) -> list[Placed]:
-    """Warn of aliases that leave a host no room. Raises `BadToolName` when two tools share one:
-    the encoder is broken.
+    """Warn about aliases that are too long for some hosts. Raises `BadToolName` if two tools share
+    an alias.
     """
     long = {
         name: told
@@ -354,12 +357,12 @@ def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# ------------------------------------------------------------------ the door
+# ------------------------------------------------------------------ command line
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Build, or with `--check` compare. 0 done, 1 something failed (or the artifact is not up
-    to date).
+    """Build, or with `--check` compare. Returns 0 on success, 1 if something failed (or the
+    artifact is not up to date).
     """
     parser = argparse.ArgumentParser(
         prog="python -m tools_cache.build", description="Compile the tool folders."

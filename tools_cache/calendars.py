@@ -1,8 +1,5 @@
-"""Calendars as a tool sees them: what is taken, what is made, how asking can fail. Moments carry
-their zone.
-
-Refuses to know files, servers and iCalendar: whoever lends calendars to the tools does
-(`Calendars`).
+"""Calendar interface for tools: busy times, new events, and errors. All moments have a
+time zone.
 """
 
 import math
@@ -18,17 +15,15 @@ from tools_cache.handed import Json
 
 PRIMARY: Final = "primary"
 RETRY_AFTER_S: Final = 60.0
-"""How long to wait for a server that says it is asked too often, and not for how long (S2-124)."""
+"""Seconds to wait for a server that reports too many requests without a time."""
 MOST_RETRY_AFTER_S: Final = 3600.0
 YEARS: Final = range(1900, 9999)
-"""What calendars are asked about: around the first and the last year a window of ours has no
-room.
-"""
+"""Supported years: a window around the first and the last year of Python's dates would not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy:
-    """A time that is taken. `start` < `end`, both with a zone."""
+    """A busy period. `start` < `end`, both with a zone."""
 
     start: datetime
     end: datetime
@@ -39,7 +34,9 @@ class Busy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """An event to be made; `key` names it, so that making it again makes no second one."""
+    """An event to create; `key` identifies it, so that repeating the call does not create a second
+    one.
+    """
 
     key: str
     title: str
@@ -52,8 +49,8 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """An event that is in the calendar. `fresh` is False when it was there; `link` is ""
-    without an online meeting.
+    """An event in the calendar. `fresh` is False if it already existed; `link` is "" without an
+    online meeting.
     """
 
     uid: str
@@ -65,8 +62,8 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agenda:
-    """What is taken between two moments; `unread` counts what could not be understood, and so
-    may be taken too.
+    """Busy periods between two moments. `unread` counts entries that could not be parsed and may be
+    busy too.
     """
 
     busy: tuple[Busy, ...]
@@ -74,7 +71,7 @@ class Agenda:
 
 
 class Trouble(StrEnum):
-    """Why a calendar could not be asked."""
+    """Why a calendar request failed."""
 
     RATE_LIMIT = "rate limit"
     AUTH = "auth"
@@ -86,8 +83,8 @@ class Trouble(StrEnum):
 
 
 class CalendarTrouble(Exception):
-    """A calendar could not be asked, or not be written. `uncertain`: something may have been
-    written all the same.
+    """A calendar could not be read or written. `uncertain`: something may have been written
+    nevertheless.
     """
 
     def __init__(
@@ -108,7 +105,7 @@ class Calendars(Protocol):
     """The owner's calendars."""
 
     async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
-        """Give what is taken, in any order. Raises `CalendarTrouble`."""
+        """Return busy periods, in any order. Raises `CalendarTrouble`."""
 
     async def make(self, plan: Plan) -> Made:
         """Write one event into the primary calendar. Raises `CalendarTrouble`."""
@@ -121,8 +118,10 @@ def __getattr__(name: str) -> Any:
 
 
 def moment(args: Mapping[str, Json], name: str) -> datetime:
-    """Read an argument of the format date-time. Raises `ToolFailure`: that format also has a small
-    `t` and `z`, which are understood, and leap seconds and a year 0, which no clock of ours shows.
+    """Read an argument of the format date-time. Raises `ToolFailure`.
+
+    That format also allows lower-case `t` and `z`, which are accepted, and leap seconds and the
+    year 0, which Python cannot represent.
     """
     try:
         read = datetime.fromisoformat(str(args[name]).upper())
@@ -133,7 +132,7 @@ def moment(args: Mapping[str, Json], name: str) -> datetime:
         raise ToolFailure(
             ToolError.of(
                 ErrorCode.INVALID_ARGUMENTS,
-                f"Invalid parameters: /{name} is no moment of the years {YEARS[0]} to {YEARS[-1]}",
+                f"Invalid parameters: /{name} must be a moment in {YEARS[0]} to {YEARS[-1]}",
                 suggestion="Give it like 2026-11-23T09:00:00+01:00",
             )
         )
@@ -141,8 +140,8 @@ def moment(args: Mapping[str, Json], name: str) -> datetime:
 
 
 def failure(trouble: CalendarTrouble) -> ToolFailure:
-    """Say a calendar's trouble as S2-124 wants it; signing in again is a person's work, so AUTH
-    is not retryable (C-10).
+    """Return the tool error for a calendar error. AUTH is not retryable: a person must sign in
+    again.
     """
     text, partial = str(trouble), trouble.uncertain
     match trouble.trouble:

@@ -1,6 +1,6 @@
-"""Ask a child process of ours one question: bytes in, bytes out, within a time.
+"""Runs Python code in a child process: bytes in, bytes out, with a timeout.
 
-For work whose libraries, or whose faults, a daemon should not keep. Refuses to know what is asked.
+For work whose libraries should not stay in the daemon's memory, or whose crash should not end it.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ async def ask(
     limit_s: float,
     env: Mapping[str, str] | None = None,
 ) -> tuple[bytes, int | None]:
-    """Do as `run` with Python `code` and `words` as its arguments. `-P`: the working directory
-    puts no module in a library's place.
+    """Run Python `code` in a child with `words` as its arguments; see `run`. `-P` keeps modules in
+    the working directory from shadowing libraries.
     """
     command = (sys.executable, "-P", "-c", code, *words)
     return await run(command, question=question, limit_s=limit_s, env=env)

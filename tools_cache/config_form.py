@@ -1,7 +1,7 @@
-"""What a tool's `config.py` says its owner may set, read from its syntax tree: a pydantic model
-named `Config`.
+"""Reads the settings of a tool's `config.py` (a pydantic model named `Config`) from its syntax
+tree.
 
-Never imports it: pydantic is 13 MiB, and whoever only shows or builds a tool needs none of it.
+Never imports it: pydantic costs 13 MiB that showing or building a tool does not need.
 """
 
 import ast
@@ -16,7 +16,7 @@ CLASS: Final = "Config"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key, as it is written: its type, its default (None: it has none) and what it is for."""
+    """One key as written: its type, its default (None: it has none) and its description."""
 
     name: str
     type: str
@@ -25,7 +25,7 @@ class Setting:
 
 
 def read(text: str) -> tuple[tuple[Setting, ...], list[Finding]]:
-    """Give the settings, and everything that is wrong with the file."""
+    """Return the settings, and everything that is wrong with the file."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as e:

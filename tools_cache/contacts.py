@@ -1,7 +1,6 @@
-"""Contacts written in a text: e-mail addresses, phone numbers, and the names beside them. Pure and
-deterministic.
+"""Extracts contacts from text: e-mail addresses, phone numbers, and the names next to them.
 
-Refuses to guess: no name is made from an address, and a date or a time is no phone number.
+Deterministic; no name is derived from an address, and dates and times are not phone numbers.
 """
 
 import re
@@ -98,13 +97,13 @@ _NO_NAMES: Final = frozenset(
     }
 )
 MAX_BESIDE: Final = 80
-"""Characters before an address or number within which its name stands."""
+"""Characters before an address or number in which its name is searched."""
 MAX_WORDS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """One contact: what stands together in a text."""
+    """One contact: parts that stand together in a text."""
 
     name: str
     emails: tuple[str, ...]
@@ -123,8 +122,8 @@ class _Found:
 
 
 def extract(text: str) -> list[Contact]:
-    """Give the contacts in the order they stand; what follows a name up to the next name, in
-    one sentence or line, is its own.
+    """Return the contacts in text order; what follows a name, up to the next name and within one
+    sentence or line, belongs to it.
     """
     contacts: list[Contact] = []
     seen: set[str] = set()
@@ -151,8 +150,8 @@ def extract(text: str) -> list[Contact]:
 
 
 def _together(between: str, last: Contact) -> bool:
-    """In one sentence, or on the next line of one that is named: a list of bare addresses is a
-    list of people.
+    """Return whether two parts belong to one contact: in one sentence, or on the line after a named
+    one; a list of bare addresses is a list of people.
     """
     if "\n" in between:
         return bool(last.name) and between.count("\n") == 1
@@ -176,8 +175,8 @@ def _some(value: str) -> tuple[str, ...]:
 
 
 def _name(before: str) -> str:
-    """The last name in what stands before, in the same line and sentence: "Eva Meier at", "Eva
-    Meier <", "Name: Eva Meier,".
+    """Return the last name in the preceding text of the same line and sentence: "Eva Meier at",
+    "Eva Meier <", "Name: Eva Meier,".
     """
     beside = re.split(
         r"\n|[;!?]|\.(?=\s+[^\W\d_])(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)", before[-MAX_BESIDE:]
@@ -203,7 +202,7 @@ def _is_name(word: str) -> bool:
 
 
 def _card(before: str) -> str:
-    """The line above, when it is a name and nothing else, as on a visiting card."""
+    """Return the line above if it is just a name, as on a business card."""
     lines = before[-2 * MAX_BESIDE :].split("\n")
     words = _NAME.findall(lines[-2]) if len(lines) > 1 else []
     plain = (
@@ -221,7 +220,7 @@ def _trimmed(run: list[str]) -> str:
 
 
 def _name_after(text: str, one: _Found) -> str:
-    """A name in brackets right behind: "eva@example.com (Eva Meier)"."""
+    """Return a name in brackets right after: "eva@example.com (Eva Meier)"."""
     match = re.match(r"[ \t]{0,3}\(([^()\n]{2,60})\)", text[one.end : one.end + 70])
     words = _NAME.findall(match[1]) if match else []
     return (

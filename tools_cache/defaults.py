@@ -1,11 +1,11 @@
-"""Fill the defaults of a JSON schema into arguments, as Ajv's `useDefaults` does (S2-34). Never
-judges the arguments.
+"""Fills the defaults of a JSON schema into arguments, as Ajv's `useDefaults` does. Does not
+validate.
 
 Filled: absent properties (an explicit null stays), in `properties` and in object `items`, also
 below `allOf` and the taken branch of `if`. Not filled: anything through `$ref`, under
-`anyOf`/`oneOf`/`not`/`if`, inside an absent parent. Order is Ajv's, seen by running it: `allOf`,
-then `if`, then `items`, then own properties, each parent before its children; so a default below
-`allOf` beats a sibling one, and `if` is asked before the own defaults are in.
+`anyOf`/`oneOf`/`not`/`if`, inside an absent parent. The order is Ajv's, as observed: `allOf`, then
+`if`, then `items`, then own properties, each parent before its children; so a default below `allOf`
+beats a sibling one, and `if` is evaluated before the object's own defaults are filled.
 """
 
 import copy
@@ -13,14 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 Holds = Callable[[Mapping[str, Any], Any], bool]
-"""Does this subschema (of `if`) accept this value?"""
+"""Returns whether this subschema (of `if`) accepts this value."""
 
 UNFILLED: Final = ("anyOf", "oneOf", "not", "if")
-"""Where a default is never used; our own tools may not have one there (build lint)."""
+"""Places where a default is never used; our own tools must not have one there (checked by the
+build).
+"""
 
 
 def fill_defaults(schema: Mapping[str, Any], value: Any, holds: Holds) -> Any:
-    """Give a deep copy of `value` with the defaults in; `value` itself is left alone."""
+    """Return a deep copy of `value` with defaults filled in; `value` itself is not changed."""
     filled = copy.deepcopy(value)
     _fill(schema, filled, holds)
     return filled
@@ -53,8 +55,8 @@ def _fill_object(properties: Any, value: dict[str, Any], holds: Holds) -> None:
 
 
 def newly_filled(before: Any, after: Any, path: str = "") -> list[str]:
-    """Give a JSON pointer to each value that filling added, in order: for who has to tell what
-    was assumed (S2-35).
+    """Return a JSON pointer to each value that filling added, in order, to report what
+    was assumed.
     """
     if isinstance(before, list) and isinstance(after, list):
         return [
@@ -72,12 +74,12 @@ def newly_filled(before: Any, after: Any, path: str = "") -> list[str]:
 
 
 def holds_bool(condition: Any, value: Any, holds: Holds) -> bool:
-    """Ask `if`, which may be a plain true or false."""
+    """Evaluate `if`, which may be plain true or false."""
     return holds(condition, value) if isinstance(condition, Mapping) else condition is not False
 
 
 def misplaced_defaults(schema: Any, path: str = "", *, unfilled: bool = False) -> list[str]:
-    """Find defaults that would never be used: JSON pointers of each, for the build lint."""
+    """Return a JSON pointer to each default that would never be used, for the build lint."""
     if isinstance(schema, list):
         return [
             p

@@ -1,7 +1,6 @@
-"""A tool told to whoever wants to use, configure or change it: parameters, settings, what it needs.
-From texts alone (S4-10).
+"""Describes a tool to people who use, configure or change it: parameters, settings, dependencies.
 
-Imports neither handler nor `config.py`: what a person asks about need not run, and may be broken.
+Reads texts only, never imports the handler or `config.py`: the tool may be broken.
 """
 
 import ast
@@ -19,21 +18,19 @@ from tools_cache.registry import BUILD_KEY
 from tools_cache.tool import Json, ToolDefinition
 
 ENABLED: Final = Setting("enabled", "bool", "True")
-"""What may be set for a tool without a `config.py`."""
+"""Settings of a tool without a `config.py`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What stands in a tool's folder beside its schema."""
+    """Contents of a tool's folder besides its schema."""
 
     form: Form = field(default_factory=Form)
     settings: tuple[Setting, ...] = (ENABLED,)
 
 
 def read(tool: ToolDefinition, tools: Path) -> Written:
-    """Read the folder of a tool that was built. What cannot be read is left out: the build has
-    told about it.
-    """
+    """Read the folder of a built tool. Unreadable parts are left out: the build reported them."""
     build = (tool.raw.get("_meta") or {}).get(BUILD_KEY) or {}
     folder = tools / str(build.get("folder", ""))
     try:
@@ -45,7 +42,7 @@ def read(tool: ToolDefinition, tools: Path) -> Written:
 
 
 def data(tool: ToolDefinition, written: Written) -> dict[str, Json]:
-    """The same for programs."""
+    """Return the description as JSON."""
     return {
         "form": "class" if written.form.tool_class else "function",
         "asks": dict(written.form.asks),
@@ -59,7 +56,7 @@ def data(tool: ToolDefinition, written: Written) -> dict[str, Json]:
 
 
 def text(tool: ToolDefinition, written: Written) -> str:
-    """Give the formatted description."""
+    """Return the description as formatted text."""
     parts = [f"{tool.name}: {tool.description}"]
     parts += _block("parameters", _parameters(tool.input_schema))
     parts += _block(
@@ -73,7 +70,7 @@ def text(tool: ToolDefinition, written: Written) -> str:
 
 
 def section(tool: ToolDefinition) -> str:
-    """Name its table in glassd.toml; a package with dots stands in quotes there."""
+    """Return the name of its table in glassd.toml; a package with dots is quoted."""
     package, name = parse(tool.name)
     return ".".join(
         [

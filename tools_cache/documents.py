@@ -1,8 +1,7 @@
-"""The shapes of documents that enter: a registry, an app, a tool. Pydantic, strict, unknown fields
-kept.
+"""Pydantic models of incoming documents: registry, app, tool. Strict; unknown fields are kept.
 
-Only `manifest.py` reads these; what it makes of them are the frozen words of `tool.py`. On the wire
-their names are camelCase.
+Only `manifest.py` uses them and converts them to the frozen classes of `tool.py`. Names on the wire
+are camelCase.
 """
 
 from typing import Annotated, Any, Final, Literal, Self
@@ -27,7 +26,7 @@ MAX_NEEDS: Final = 16
 
 
 def _null_is_empty(value: Any) -> Any:
-    """`activationPhrases: null` broke MentraOS; here it says what it seems to say."""
+    """Treat null as an empty list: `activationPhrases: null` occurs in MentraOS documents."""
     return [] if value is None else value
 
 
@@ -36,7 +35,7 @@ def _null_is_nothing(value: Any) -> Any:
 
 
 def _tri_state(value: Any) -> Any:
-    """Seeds wrote true and false before `policy` existed (C-20)."""
+    """Accept true and false, which older documents used before `policy` existed."""
     return {True: "always", False: "never"}[value] if isinstance(value, bool) else value
 
 
@@ -54,9 +53,7 @@ class _Document(BaseModel):
 
 
 class Bounds(_Document):
-    """A number of a capability, at least `min`, at most `max`. Nothing else is understood, so
-    nothing else is let in.
-    """
+    """A numeric bound of a capability: at least `min`, at most `max`; no other keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -81,9 +78,10 @@ Wanted = (
 
 
 class Need(_Document):
-    """One line of `hardwareRequirements`. An unknown type or level is kept and fails closed.
-    `where` looks below the type: `{"maxTextLines": {"min": 5}, "canDisplayBitmap": true}`; ours,
-    MentraOS knows types only.
+    """One entry of `hardwareRequirements`. An unknown type or level is kept and never satisfied.
+
+    `where` checks details of the type: `{"maxTextLines": {"min": 5}, "canDisplayBitmap": true}`. It
+    is our extension; MentraOS only has types.
     """
 
     type: Word
@@ -95,7 +93,7 @@ class Need(_Document):
 
 
 class Hardware(_Document):
-    """The per-tool extension (S0-70), wrapped to be checked."""
+    """Wrapper to validate the per-tool hardware extension."""
 
     list: Annotated[list[Need], Field(max_length=32)]
 
@@ -115,21 +113,21 @@ class InputSchema(_Document):
 
 
 class Execution(_Document):
-    """Where an `external` tool is asked; `webhookUrl` is the older name (C-41)."""
+    """Address of an `external` tool; `webhookUrl` is the older name."""
 
     url: Url | None = None
     webhook_url: Url | None = None
 
 
 class Rate(_Document):
-    """`rateLimit`: at most `calls` in `window` seconds (S2-131)."""
+    """`rateLimit`: at most `calls` in `window` seconds."""
 
     calls: Annotated[StrictInt, Field(ge=1, le=MAX_RATE_CALLS)]
     window: Annotated[Number, Field(le=MAX_RATE_WINDOW_S)]
 
 
 class Tool(_Document):
-    """One tool: MCP's fields, our policy metadata (S2-02), MentraOS extensions."""
+    """One tool: MCP's fields, our policy metadata, MentraOS extensions."""
 
     name: Word
     description: StrictStr
@@ -164,7 +162,7 @@ class Tool(_Document):
 
 
 class AppDocument(_Document):
-    """One app; its `tools` are checked one by one, not here."""
+    """One app; its `tools` are validated one by one elsewhere."""
 
     package_name: Annotated[StrictStr, Field(min_length=1, max_length=200, pattern="^[^:]+$")]
     name: StrictStr | None = None
@@ -174,7 +172,7 @@ class AppDocument(_Document):
 
 
 class Head(_Document):
-    """The whole document but for its apps' insides."""
+    """The document without the contents of its apps."""
 
     version: Annotated[StrictStr, Field(min_length=1, max_length=64)]
     sha256: Annotated[StrictStr, Field(pattern=r"^[0-9a-fA-F]{64}$")]

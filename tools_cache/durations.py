@@ -1,8 +1,8 @@
-"""Durations as people say them: `90` seconds are "1 min 30 s". Knows no clock."""
+"""Durations for people: `90` seconds are "1 min 30 s"."""
 
 
 def spoken(seconds: float) -> str:
-    """Say a duration in hours, minutes and seconds, without the parts that are nought."""
+    """Return a duration in hours, minutes and seconds, without parts that are zero."""
     whole = max(0, round(seconds))
     parts = ((whole // 3600, "h"), (whole % 3600 // 60, "min"), (whole % 60, "s"))
     return " ".join(f"{value} {unit}" for value, unit in parts if value) or "0 s"

@@ -1,5 +1,5 @@
-"""What can be wrong with a name, a definition or a registry document (each error names the field
-and the fix), and why a call fails: `ToolError`.
+"""Errors in names, definitions and registry documents (each names the field and the fix), and
+`ToolError`, the reason why a call failed.
 """
 
 from collections.abc import Mapping
@@ -19,26 +19,24 @@ class BadToolName(ToolsError):
 
 
 class BadDefinition(ToolsError):
-    """One tool (or app) that cannot be taken into the registry; the others are not touched by
-    it.
-    """
+    """One tool (or app) that is rejected; the others are not affected."""
 
 
 class BadManifest(ToolsError):
-    """A whole registry document that cannot take force: not JSON, wrong hash, wrong version,
+    """A whole registry document that is rejected: not JSON, wrong hash, wrong version,
     too large.
     """
 
 
 class MissingForm(ToolsError):
-    """A tool that one provider of models cannot be told of; the words name both."""
+    """A tool that has no form for one model provider; the message names both."""
 
 
 # ------------------------------------------------------------------ why a call fails
 
 
 class ErrorType(StrEnum):
-    """What a caller can do about an error: a closed set of 14."""
+    """What the caller can do about an error; exactly these 14 exist."""
 
     VALIDATION = "VALIDATION"
     NOT_FOUND = "NOT_FOUND"
@@ -57,7 +55,7 @@ class ErrorType(StrEnum):
 
 
 class ErrorCode(StrEnum):
-    """The precise reason: a closed set; each belongs to one type."""
+    """The precise reason of an error; each code belongs to one type."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     INVALID_TOOL_NAME = "INVALID_TOOL_NAME"
@@ -127,14 +125,14 @@ RETRYABLE: Final = frozenset({ErrorType.TRANSIENT, ErrorType.RATE_LIMIT})
 
 
 def type_of(code: ErrorCode) -> ErrorType:
-    """Give the type a code belongs to; codes named like a type are that type."""
+    """Return the type of a code; codes named like a type are that type."""
     return _TYPE_OF.get(code) or ErrorType(code.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolError:
-    """Why a call failed. `message` is for a person; `code` for a program; `suggestion` the next
-    thing to do.
+    """Why a call failed. `message` is for people, `code` for programs, `suggestion` is what to do
+    next.
     """
 
     code: ErrorCode
@@ -150,14 +148,14 @@ class ToolError:
 
     @classmethod
     def of(cls, code: ErrorCode, message: str, **extra: Any) -> "ToolError":
-        """Make an error of a code; type and retryability follow the table unless given."""
+        """Return an error with this code; type and retryability follow from it unless given."""
         kind = extra.pop("type", None) or type_of(code)
         retryable = extra.pop("retryable", kind in RETRYABLE)
         return cls(code=code, message=message, type=kind, retryable=retryable, **extra)
 
 
 class ToolFailure(Exception):
-    """Raised by a handler to fail with a type of its own choosing."""
+    """Raised by a handler to fail with a specific error."""
 
     def __init__(self, error: ToolError) -> None:
         super().__init__(error.message)

@@ -1,8 +1,4 @@
-"""What a lint found: a rule by its name, the file and field it was broken in, and words for the
-author.
-
-Refuses to know how anything is judged.
-"""
+"""Results of a lint: the rule that was broken, the file and field, and a message for the author."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,13 +59,13 @@ RULES: Final[Mapping[str, str]] = {
     "loadable": "the loader accepts the built tool",
     "twice": "no two folders are the same tool",
 }
-"""Name → what holds where the rule is kept. A broken one fails the build."""
+"""Rule name → what it requires. A broken rule fails the build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule. `field` is a dotted name or a JSON pointer, "" for the whole file;
-    `text` names it too.
+    """One broken rule. `field` is a dotted name or a JSON pointer, "" for the whole file; `text`
+    names it too.
     """
 
     rule: str
@@ -83,7 +79,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A finding, and the folder it is of."""
+    """A finding with its folder."""
 
     folder: str
     finding: Finding

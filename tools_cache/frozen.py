@@ -1,7 +1,6 @@
-"""JSON that cannot be changed: what a registry hands out stays as it was checked (S0-33, S2-63).
+"""Read-only JSON: what a registry hands out stays as it was validated.
 
-Refuses to know what the JSON means. Both types are real dicts and lists, so they compare, iterate
-and dump like them.
+Both types are real dicts and lists, so they compare, iterate and dump like them.
 """
 
 import copy
@@ -9,7 +8,7 @@ from typing import Any, Never
 
 
 class FrozenDict(dict[str, Any]):
-    """A JSON object that refuses every change; `copy.deepcopy` gives a plain, changeable one."""
+    """A read-only JSON object; `copy.deepcopy` returns a plain, changeable one."""
 
     def _refuse(self, *_args: Any, **_kwargs: Any) -> Never:
         raise TypeError(
@@ -19,7 +18,7 @@ class FrozenDict(dict[str, Any]):
     __setitem__ = __delitem__ = clear = pop = popitem = setdefault = update = __ior__ = _refuse
 
     def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        """A registry that was read in a child process comes over as it was made."""
+        """Pickle as a frozen object: registries are read in a child process."""
         return FrozenDict, (dict(self),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
@@ -27,7 +26,7 @@ class FrozenDict(dict[str, Any]):
 
 
 class FrozenList(list[Any]):
-    """A JSON array that refuses every change; `copy.deepcopy` gives a plain, changeable one."""
+    """A read-only JSON array; `copy.deepcopy` returns a plain, changeable one."""
 
     def _refuse(self, *_args: Any, **_kwargs: Any) -> Never:
         raise TypeError(
@@ -45,9 +44,7 @@ class FrozenList(list[Any]):
 
 
 def frozen(value: Any) -> Any:
-    """Freeze a JSON value all the way down. Recursion is as deep as the value (parsers bound
-    that).
-    """
+    """Freeze a JSON value recursively; its depth is bounded by the parsers."""
     if isinstance(value, dict):
         return FrozenDict({str(key): frozen(item) for key, item in value.items()})
     if isinstance(value, list):

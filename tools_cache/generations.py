@@ -1,9 +1,9 @@
-"""The last two good registry documents on disk, so that an edge without its cloud still knows its
+"""Stores the last two good registry documents on disk, so that an edge without its cloud knows its
 tools.
 
-Blocking (run it in a thread once the daemon serves). Knows bytes and a short header, not what a
-registry means. A file is one line of JSON (the header) and the document's bytes; the header holds
-the bytes' hash, so a copy that is unchanged since it was checked need not be checked again.
+Blocking (run it in a thread once the daemon serves). A file is one line of JSON (the header) and
+the document's bytes; the header holds their hash, so a copy that is unchanged since it was
+validated need not be validated again.
 """
 
 import contextlib
@@ -26,9 +26,7 @@ MAX_FILE: Final = 12 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One document as it was fetched: from where, in which form, its ETag, when (wall clock),
-    and what was refused.
-    """
+    """One document as fetched: its source, form, ETag, time (wall clock), and refused tools."""
 
     body: bytes
     base: str
@@ -39,28 +37,28 @@ class Generation:
 
 
 class Damaged(Exception):
-    """A file that is not what was written."""
+    """A file whose content is not what was written."""
 
 
 class Generations:
-    """Two files in one directory. The newest is written beside, synced, and moved into place."""
+    """Two files in one directory; the newest is replaced atomically."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def load(self) -> tuple[Iterator[Generation], list[str]]:
-        """Give what can be read, newest first, and a list that fills with what could not be, as
-        that is iterated.
+        """Return the readable documents, newest first, and a list that iteration fills with
+        complaints about the others.
 
-        A damaged file is put aside as `damaged.json`, so that it can be looked at and is not met
-        again.
+        A damaged file is renamed to `damaged.json` for inspection, so that it is reported only
+        once.
         """
         complaints: list[str] = []
         return self._readable(complaints), complaints
 
     def peek(self) -> tuple[Generation | None, dict[Path, str]]:
-        """Give the newest that can be read and, for each file that cannot, why; moves nothing: for
-        who only looks. Raises PermissionError.
+        """Return the newest readable document and, for each unreadable file, the reason; changes
+        nothing. Raises PermissionError.
         """
         newest: Generation | None = None
         complaints: dict[Path, str] = {}
@@ -80,8 +78,8 @@ class Generations:
         return newest, complaints
 
     def save(self, generation: Generation) -> None:
-        """Make this the newest; the one before becomes the previous. Raises OSError; then the
-        old ones stand.
+        """Make this the newest; the one before becomes the previous. If OSError is raised, the old
+        ones remain.
         """
         self._directory.mkdir(parents=True, exist_ok=True)
         current, previous = (self._directory / name for name in NAMES)
@@ -97,7 +95,7 @@ class Generations:
                 temporary.unlink(missing_ok=True)
 
     def put_aside(self, name: str) -> None:
-        """Move a file that cannot be used out of the way."""
+        """Rename a file that cannot be used."""
         with contextlib.suppress(OSError):
             (self._directory / name).replace(self._directory / DAMAGED)
 
@@ -134,7 +132,7 @@ def _decode(content: bytes) -> Generation:
         if header["format"] != FORMAT:
             raise Damaged(f"format {header['format']!r} is not {FORMAT}")
         if hashlib.sha256(body).hexdigest() != header["sha256"]:
-            raise Damaged("its bytes are not those that were written")
+            raise Damaged("its content does not match its hash")
         refused = {str(k): str(v) for k, v in header["refused"].items()}
         return Generation(
             body,

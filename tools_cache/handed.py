@@ -41,7 +41,7 @@ class Database(Protocol):
         """
 
     async def insert(self, table: str, row: Mapping[str, Json]) -> int:
-        """Give the new row's id."""
+        """Return the new row's id."""
 
     async def select(
         self,
@@ -52,7 +52,7 @@ class Database(Protocol):
         order: str = "",
         limit: int = 100,
     ) -> list[dict[str, Json]]:
-        """Give rows whose columns equal what `where` says (a list: any of it); `order` is a
+        """Return rows whose columns equal what `where` says (a list: any of it); `order` is a
         column, `-column` falling.
         """
 
@@ -83,7 +83,7 @@ class Files(Protocol):
         """Replace the whole file in one step, on disk when this returns."""
 
     async def read(self, name: str) -> bytes:
-        """Give the whole file. Raises FileNotFoundError."""
+        """Return the whole file. Raises FileNotFoundError."""
 
     async def exists(self, name: str) -> bool: ...
     async def delete(self, name: str) -> bool:
@@ -108,7 +108,7 @@ class Alarms(Protocol):
     """Moments in the future at which a text is shown to the wearer; they survive a restart."""
 
     async def set(self, after_s: float, text: str) -> int:
-        """Give the new alarm's number."""
+        """Return the new alarm's number."""
 
     async def pending(self) -> list[dict[str, Json]]:
         """`[{id, text, remaining_s}]`, soonest first."""
@@ -121,23 +121,23 @@ class Display(Protocol):
     """The lens, before the result is there; what a result is to show belongs into its `render`."""
 
     async def show(self, text: str, *, title: str = "") -> str:
-        """Give how far it got: `shown`, `acknowledged`, `dropped` …."""
+        """Return how far it got: `shown`, `acknowledged`, `dropped` …."""
 
 
 class Audio(Protocol):
     """The ear, before the result is there."""
 
     async def say(self, text: str) -> str:
-        """Give how far it got, as `Display.show` does."""
+        """Return how far it got, as `Display.show` does."""
 
 
 class Cloud(Protocol):
-    """Other tools, wherever they live, through the whole pipeline and for the budgets of this
-    turn (S2-134).
+    """Other tools, wherever they live, through the whole pipeline and for the budgets of
+    this turn.
     """
 
     async def call(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Give the envelope of the answer: `{ok, data | error, …}`."""
+        """Return the envelope of the answer: `{ok, data | error, …}`."""
 
 
 class Clock(Protocol):
@@ -146,10 +146,10 @@ class Clock(Protocol):
 
 
 class Session(Protocol):
-    """The voice session, to look at (S2-51)."""
+    """The voice session, to look at."""
 
     def state(self) -> dict[str, Json]:
-        """Give a copy of what it is now: `{voice_active, suppress_audio, …}`."""
+        """Return a copy of what it is now: `{voice_active, suppress_audio, …}`."""
 
 
 class Audit(Protocol):

@@ -1,8 +1,8 @@
-"""What form a handler has, read from its syntax tree: a function `execute`, or one class derived
-from `Tool`.
+"""Determines a handler's form from its syntax tree: a function `execute`, or one class derived from
+`Tool`.
 
-Never imports a handler. The same rules hold when it is loaded (`edge/tool_loader.py`); here they
-are said before it ships.
+Never imports the handler. The same rules apply when the daemon loads it; here they are reported at
+build time.
 """
 
 import ast
@@ -20,8 +20,8 @@ OFFERED: Final = ", ".join(sorted(name.rpartition(".")[2] for name in _PARTS))
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`tool_class` is "" for a function; `asks` maps the constructor's parameters to the type
-    each asks for.
+    """`tool_class` is "" for a function; `asks` maps the constructor's parameters to
+    their types.
     """
 
     tool_class: str = ""
@@ -30,7 +30,7 @@ class Form:
 
 @dataclass(slots=True)
 class _Class:
-    """One class of the file; `abstract` are the methods it still lacks."""
+    """One class of the file; `abstract` lists the methods it still lacks."""
 
     node: ast.ClassDef
     methods: dict[str, ast.FunctionDef | ast.AsyncFunctionDef]
@@ -38,7 +38,7 @@ class _Class:
 
 
 def read(folder: str, tree: ast.Module) -> tuple[Form, list[Finding]]:
-    """Give the form, and everything that is wrong with it."""
+    """Return the form, and everything that is wrong with it."""
     execute = [
         n
         for n in tree.body
@@ -133,7 +133,7 @@ def _asked(
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
-    """Map the names this file uses to what they are called where they come from."""
+    """Map the names used in this file to their full names."""
     names = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
@@ -148,7 +148,7 @@ def _imported(tree: ast.Module) -> dict[str, str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
         elif isinstance(node, ast.ClassDef):
-            names.pop(node.name, None)  # this file's own takes the word
+            names.pop(node.name, None)  # a definition in this file hides the import
         elif isinstance(node, ast.Assign):
             names.update(
                 {t.id: _dotted(node.value, names) for t in node.targets if isinstance(t, ast.Name)}
@@ -170,8 +170,8 @@ def _dotted(node: ast.expr | None, names: Mapping[str, str]) -> str:
 
 
 def _tool_classes(tree: ast.Module, names: Mapping[str, str]) -> dict[str, _Class]:
-    """Find the classes of this file that come from `Tool`, by way of others of this file or at
-    once.
+    """Find the classes of this file derived from `Tool`, directly or through others in
+    this file.
     """
     found: dict[str, _Class] = {}
     for node in (n for n in tree.body if isinstance(n, ast.ClassDef)):

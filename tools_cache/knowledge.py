@@ -1,8 +1,6 @@
-"""A knowledge base as a tool sees it: what may be asked, what is found, how it is ordered. Evidence
-is S2-119's object.
+"""Knowledge base interface for tools: queries, results and their order.
 
-Refuses to know where documents come from and how they are searched: whoever lends it to the tools
-does (`Knowledge`).
+Each piece of evidence has the fields of `Evidence`, in that order.
 """
 
 import json
@@ -29,10 +27,10 @@ FIELDS: Final = (
     "metadata",
 )
 MAX_TERMS: Final = 16
-"""Words of a query that are looked for; a question of more is a text."""
+"""Maximum words of a query that are searched."""
 MAX_TEXT_BYTES: Final = 128 * 1024
-"""Of one answer, as JSON: what `kb:get` gives fits a result (192 KiB) with all that is around
-it.
+"""Maximum bytes of one answer as JSON: the data of `kb:get` must fit a result (192 KiB) with
+everything around it.
 """
 _FIRST: Final = -62_135_596_800.0
 _LAST: Final = 253_402_300_799.0
@@ -42,9 +40,7 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is looked for. `since` and `until` are moments (seconds since 1970), `until`
-    exclusive.
-    """
+    """A search. `since` and `until` are moments (seconds since 1970), `until` exclusive."""
 
     terms: tuple[str, ...]
     namespace: str = "studio"
@@ -57,7 +53,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """One document that speaks to a question; `score` is 0 to 1."""
+    """One document that matches a question; `score` is 0 to 1."""
 
     id: str
     type: str
@@ -70,7 +66,7 @@ class Evidence:
     metadata: Mapping[str, Json] | None = None
 
     def to_json(self, fields: Iterable[str] = FIELDS) -> dict[str, Json]:
-        """Give the fields asked for, in their own order; the id always."""
+        """Return the requested fields, in their own order; always with the id."""
         whole: dict[str, Json] = {
             "id": self.id,
             "type": self.type,
@@ -88,7 +84,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One document, whole."""
+    """One complete document."""
 
     id: str
     type: str
@@ -107,7 +103,7 @@ class Knowledge(Protocol):
         """Find at most `limit` documents; an empty list is an answer, not a failure."""
 
     async def get(self, document: str) -> Document | None:
-        """Give one document whole; None when there is none of this id."""
+        """Return one complete document; None if there is none with this id."""
 
 
 def __getattr__(name: str) -> Any:
@@ -117,13 +113,13 @@ def __getattr__(name: str) -> Any:
 
 
 def terms(query: str) -> tuple[str, ...]:
-    """Give the words of a query, each once, in their order; whatever else is in it is no syntax."""
+    """Return the words of a query, each once, in order; other characters are ignored."""
     words = _WORD.findall(unicodedata.normalize("NFKC", query))
     return tuple(dict.fromkeys(word.lower() for word in words))[:MAX_TERMS]
 
 
 def ranked(found: Iterable[Evidence], limit: int) -> list[Evidence]:
-    """Best first, each document once (its best), the younger of two equals first."""
+    """Sort best first, keep each document once (its best), and the newer of two equals first."""
     best: dict[str, Evidence] = {}
     for one in found:
         if one.id not in best or best[one.id].score < one.score:
@@ -132,14 +128,12 @@ def ranked(found: Iterable[Evidence], limit: int) -> list[Evidence]:
 
 
 def moment(wall: float) -> str:
-    """Give a moment as text, in UTC; one that no calendar has (a disk may hold any) as the
-    nearest.
-    """
+    """Return a moment as UTC text; one outside the calendar's range as the nearest."""
     return datetime.fromtimestamp(min(max(wall, _FIRST), _LAST), UTC).isoformat(timespec="seconds")
 
 
 def cut(text: str, offset: int, most: int) -> str:
-    """Give `most` characters from `offset`, fewer when they would not fit one answer."""
+    """Return `most` characters from `offset`, fewer if they would not fit one answer."""
     piece = text[offset : offset + most]
     while len(json.dumps(piece)) > MAX_TEXT_BYTES:
         piece = piece[: len(piece) * 3 // 4]

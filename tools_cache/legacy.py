@@ -1,7 +1,7 @@
-"""Older forms of a registry, made into today's: MentraOS tool schemas, and the flat list of `GET
-/api/tools`.
+"""Converts older registry forms to the current one: MentraOS tool schemas, and the flat list of
+`GET /api/tools`.
 
-Judges nothing: what comes out is checked by `manifest.py` like everything else.
+The result is validated by `manifest.py` like any other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,8 +11,8 @@ from tools_cache.tool import Json
 
 
 def migrate(document: Mapping[str, Json]) -> dict[str, Json]:
-    """Turn a legacy ToolSchema (`id`, `parameters` by name) into an MCP definition (S0-43);
-    others pass untouched.
+    """Convert a legacy ToolSchema (`id`, `parameters` by name) to an MCP definition; others are
+    returned unchanged.
     """
     if "id" not in document or "name" in document or "inputSchema" in document:
         return dict(document)
@@ -35,8 +35,8 @@ def migrate(document: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def apps_of_list(tools: Sequence[Json]) -> tuple[list[Json], list[Json]]:
-    """Group `{name: "package:tool", …}` by package: (apps in order of their names, tools
-    without such a name).
+    """Group `{name: "package:tool", …}` by package; return (apps sorted by name, tools without such
+    a name).
     """
     packages: dict[str, list[Json]] = {}
     nameless = []

@@ -1,9 +1,7 @@
-"""What a tool folder of ours must be: the rules of S2-02 … S2-20, each with the words of its
-failure.
+"""Checks a tool folder: its files and policy fields; `lint_parameters` and `lint_texts` check the
+rest.
 
-Reads folders and judges; never imports a handler, never writes. Foreign tools are not held to this
-(C-07, C-27). Here are the folder and its policy fields; `lint_parameters` and `lint_texts` judge
-the rest.
+Never imports a handler, never writes. Tools from elsewhere need not follow these rules.
 """
 
 import json
@@ -60,15 +58,13 @@ HERE: Final = (Source.LOCAL.value, Source.GLASSES.value)
 FILES: Final = (SCHEMA, SUMMARY, DOC, HANDLER)
 SECTIONS: Final = lint_texts.SECTIONS
 MAX_DESCRIPTION: Final = 1024
-"""Characters that every provider has always taken; what is longer belongs into doc.md
-(facts/providers.md 6).
-"""
+"""Characters that every model provider accepts; longer texts belong into doc.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One tool as written: its folder's name and the text of its four files; a `space` tool may
-    do without a handler.
+    """One tool as written: its folder's name and the text of its four files; a `space` tool needs
+    no handler.
     """
 
     name: str
@@ -80,14 +76,14 @@ class Folder:
 
 
 def folders(tools: Path) -> list[Path]:
-    """List the tool folders, by name; files and names with a leading dot or underscore are none
-    (S2-18).
+    """Return the tool folders, sorted by name; names starting with a dot or underscore
+    are skipped.
     """
     return sorted(p for p in tools.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
 
 
 def read(folder: Path) -> tuple[Folder | None, list[Finding]]:
-    """Read one folder: (the folder, nothing) or (nothing, what is missing or unreadable)."""
+    """Read one folder; return (folder, []) or (None, what is missing or unreadable)."""
     texts: dict[str, str] = {}
     found = []
     for file in (*FILES, config_form.FILE):
@@ -119,7 +115,7 @@ def read(folder: Path) -> tuple[Folder | None, list[Finding]]:
 
 
 def failures(folder: Folder) -> list[Finding]:
-    """Say everything that is wrong with a folder; empty when it may be built."""
+    """Return everything that is wrong with a folder; empty if it may be built."""
     beside = [*lint_texts.summary(folder.summary), *lint_texts.doc(folder.doc), *_handler(folder)]
     beside += config_form.read(folder.config)[1] if folder.config else []
     missing = [
@@ -148,7 +144,7 @@ def failures(folder: Folder) -> list[Finding]:
 
 
 def warnings(folder: Folder) -> list[Finding]:
-    """Say what is allowed in a good folder and still worth a look (S2-11)."""
+    """Return warnings about a valid folder."""
     s = folder.schema
     text = (
         "requiresConfirmation: action that writes asks for no "
@@ -229,7 +225,7 @@ def _texts(folder: Folder) -> Iterator[Finding]:
 
 
 def _category(folder: Folder) -> Iterator[Finding]:
-    """What a category promises about its tools (S2-09, S2-10, C-19)."""
+    """Check what a category implies for its tools."""
     s = folder.schema
     writes = s["sideEffects"] == SideEffects.WRITES
     if s["category"] == "retrieval" and writes:
@@ -248,7 +244,9 @@ def _category(folder: Folder) -> Iterator[Finding]:
 
 
 def _unasked(folder: Folder) -> Iterator[Finding]:
-    """The author's reason, for whoever reviews the tool; it is built into nothing."""
+    """Check the author's reason for not asking; it is for reviewers and is not built into the
+    registry.
+    """
     s = folder.schema
     if "unasked" not in s:
         return
@@ -274,8 +272,8 @@ def _numbers(folder: Folder) -> Iterator[Finding]:
 
 
 def _running(folder: Folder) -> Iterator[Finding]:
-    """How it is run, for how long, how often: judged by whoever will load it, one field at a
-    time.
+    """Check how it is run, its timeout and its rate limit, one field at a time, with the loader's
+    own validation.
     """
     said, effects = folder.schema, folder.schema["sideEffects"]
     probe = {
@@ -298,9 +296,7 @@ def _running(folder: Folder) -> Iterator[Finding]:
 
 
 def _asks_the_wearer(schema: Any) -> bool:
-    """A `space` tool is a question on the lens: the answer is a person's, there is nothing to
-    run.
-    """
+    """Return whether it is a `space` tool: a question on the lens, with nothing to run."""
     return isinstance(schema, dict) and schema.get("executionType") == ExecutionType.SPACE
 
 

@@ -1,7 +1,6 @@
-"""What a handler must be, judged by its syntax tree alone: one function `execute`, or one class
-derived from `Tool` (S2-15).
+"""Checks a handler by its syntax tree: one function `execute`, or one class derived from `Tool`.
 
-Runs nothing and imports no handler. What is right here is what `edge/tool_loader.py` will load.
+Imports nothing. What passes here is what the daemon loads.
 """
 
 import ast
@@ -12,12 +11,12 @@ from tools_cache import handler_form
 from tools_cache.findings import HANDLER, Finding
 
 DAEMON: Final = ("edge", "firmware_bridge")
-"""Packages a handler may not import: storage, clock, glasses are handed in (house, section 2)."""
+"""Packages a handler must not import: storage, clock and glasses are passed in."""
 Def = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def findings(folder: str, source: str) -> Iterator[Finding]:
-    """Everything wrong with a handler's source."""
+    """Return everything that is wrong with a handler's source."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError) as e:
@@ -35,7 +34,7 @@ def findings(folder: str, source: str) -> Iterator[Finding]:
         if _says_success(run):
             text = (
                 f'{run.name} returns "success": give {{data, render, '
-                f"intents}} or raise ToolFailure; the daemon tells success"
+                f"intents}} or raise ToolFailure; the daemon adds success"
             )
             yield _finding("handler-success", run.name, text)
 

@@ -1,8 +1,8 @@
-"""What the parameters of a tool of ours must be: closed, valid, and nothing in them that would be
-passed over.
+"""Checks the parameters of our own tools: closed, valid, and without keywords that would be
+ignored.
 
-Stricter than JSON Schema, as Ajv's strict mode is (C-27): a misspelt keyword or format is silently
-nothing otherwise. Foreign schemas are not held to this. Refuses to know tools.
+Stricter than JSON Schema, like Ajv's strict mode: otherwise a misspelt keyword or format has no
+effect. Schemas from elsewhere need not follow these rules.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ FORMATS: Final = frozenset(
         "uuid",
     }
 )
-"""What JSON Schema 2020-12 defines; the validator asserts each."""
+"""Keywords of JSON Schema 2020-12; the validator checks each."""
 BY_NAME: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
 )
@@ -106,9 +106,9 @@ KEYWORDS: Final = (
 )
 HARD: Final = ("$ref", "allOf", "oneOf", "not", "if")
 MAX_LEVELS: Final = 2
-"""Objects in objects, below the root."""
+"""Maximum levels of nested objects below the root."""
 _SHARED: Final = ("$schema", "$defs", "definitions")
-"""What a `$ref` of a part points into."""
+"""Definitions that a `$ref` may point to."""
 
 
 class Part(NamedTuple):
@@ -119,8 +119,8 @@ class Part(NamedTuple):
 
 
 def subschemas(schema: Any, path: str = "") -> Iterator[Part]:
-    """Walk a bounded schema, itself first: everything that is a schema in it, and nothing that
-    only looks like one.
+    """Yield all subschemas of a bounded schema, itself first, and nothing that only looks
+    like one.
     """
     if not isinstance(schema, Mapping):
         return
@@ -137,7 +137,7 @@ def subschemas(schema: Any, path: str = "") -> Iterator[Part]:
 
 
 def findings(parameters: Any) -> list[Finding]:
-    """Everything wrong with `parameters`."""
+    """Return everything that is wrong with `parameters`."""
     if not isinstance(parameters, dict) or parameters.get("type") != "object":
         return [_finding("parameters-object", ".type", 'must be "object"')]
     found = []
@@ -160,9 +160,7 @@ def findings(parameters: Any) -> list[Finding]:
 
 
 def warnings(parameters: Mapping[str, Any]) -> list[Finding]:
-    """Say what is valid and not every model understands (facts/providers.md 6): of good
-    parameters.
-    """
+    """Return warnings about valid parameters that not every model understands."""
     found = []
     for part in subschemas(parameters):
         found += [
@@ -209,7 +207,7 @@ def _format(part: Part) -> Iterator[Finding]:
 
 def _required(part: Part) -> Iterator[Finding]:
     if "properties" not in part.schema and part.path:
-        return  # a branch that only demands what stands beside it
+        return  # a branch that only requires properties defined next to it
     for name in part.schema.get("required", []):
         if name not in part.schema.get("properties", {}):
             yield _finding(
@@ -220,8 +218,8 @@ def _required(part: Part) -> Iterator[Finding]:
 
 
 def _default(part: Part, shared: Mapping[str, Any]) -> Iterator[Finding]:
-    """A default is filled before validation, so one that does not fit fails every call without
-    the argument.
+    """Check the default against its schema: defaults are filled before validation, so an invalid
+    one fails every call without the argument.
     """
     if "default" not in part.schema:
         return

@@ -1,6 +1,4 @@
-"""What the texts beside a schema must be: the summary, the documentation, and the tools they
-name. Reads no file.
-"""
+"""Checks the texts beside a schema: the summary, the documentation, and references to tools."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -23,7 +21,7 @@ _NAME: Final = re.compile(r"([A-Za-z][\w.-]*):([A-Za-z][\w-]*)")
 
 
 def summary(text: str) -> Iterator[Finding]:
-    """`text` is trimmed: a trailing newline is not counted (S2-13)."""
+    """Check the summary. `text` is trimmed: a trailing newline is not counted."""
     if len(text) > MAX_SUMMARY:
         yield Finding("summary-long", SUMMARY, f"too long ({len(text)} chars, max {MAX_SUMMARY})")
     if not text:
@@ -31,7 +29,7 @@ def summary(text: str) -> Iterator[Finding]:
 
 
 def doc(text: str) -> Iterator[Finding]:
-    """Seven headings of the second level; one may go on after its name (C-31)."""
+    """Check the seven second-level headings; a heading may continue after its name."""
     for section in SECTIONS:
         if not re.search(rf"^## {section}\b", text, re.MULTILINE):
             yield Finding(
@@ -40,8 +38,8 @@ def doc(text: str) -> Iterator[Finding]:
 
 
 def references(text: str, known: Collection[str]) -> list[str]:
-    """Give the tools that `text` names and nobody knows: any `package:tool` in backticks, and
-    unquoted ones of our packages.
+    """Return the unknown tools that `text` names: any `package:tool` in backticks, and unquoted
+    ones of our packages.
     """
     packages = {name.partition(":")[0] for name in known}
     quoted = {found.group() for span in _QUOTED.findall(text) if (found := _NAME.fullmatch(span))}

@@ -1,7 +1,7 @@
-"""The registry document, as a cloud serves it: read it, check it, say what was left out and why.
+"""Reads and validates registry documents, and reports what was left out and why.
 
-Refuses to know where a document came from and what the glasses can do. One bad tool costs itself,
-never its neighbours; a document that cannot be trusted as a whole raises `BadManifest`.
+One invalid tool is skipped and does not affect the others; a document that cannot be trusted as a
+whole raises `BadManifest`.
 """
 
 import hashlib
@@ -39,25 +39,27 @@ from tools_cache.tool import (
 
 MAX_TOOLS: Final = 20_000
 MAX_NESTING: Final = 200
-"""Levels of a document; a schema may have 64 of them."""
+"""Maximum nesting of a document; a schema may have 64 levels of it."""
 CATEGORIES: Final = frozenset(
     {"retrieval", "action", "utility", "productivity", "media", "communication", "other"}
 )
-"""Policy categories (S2-03) and MentraOS ones (S0-38)."""
+"""Policy categories and MentraOS ones."""
 _MODES: Final = {
     frozenset(modes): frozenset(map(Mode, modes))
     for modes in (("text", "voice"), ("text",), ("voice",))
 }
-"""One object for all tools that say the same; the likes of it cost a megabyte in ten thousand."""
+"""Shared objects for tools with equal values; without sharing, ten thousand tools need a megabyte
+more.
+"""
 _ALWAYS: Final = FrozenDict()
 _READ: Final = frozenset({"version", "sha256", "envelopeVersion", "apps"})
-"""Of a whole document. Our own artifact holds four times as much for models beside it, which
-costs a daemon nothing.
+"""Maximum bytes of a whole document. Our own artifact is four times as large because of the model
+forms, which the daemon does not load.
 """
 HASHED: Final = "SHA-256 over `apps` alone, as canonical JSON by RFC 8785"
 _EXACT: Final = 2**53
-"""Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is
-read as elsewhere.
+"""Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double that other
+readers see.
 """
 _NONE: Final = FrozenDict()
 
@@ -65,14 +67,14 @@ logger = logging.getLogger(__name__)
 
 
 def canonical(value: Json) -> bytes:
-    """RFC 8785. Raises ValueError when the value has no canonical form."""
+    """Return canonical JSON (RFC 8785). Raises ValueError if the value has no canonical form."""
     import rfc8785  # noqa: PLC0415 - only documents from outside are hashed
 
     return rfc8785.dumps(_exact(value))
 
 
 def digest(apps: Json) -> str:
-    """Hash of a document: sha256 over the canonical JSON of its `apps`, in hex. Raises
+    """Return the hash of a document: SHA-256 over the canonical JSON of its `apps`, in hex. Raises
     ValueError.
     """
     if not isinstance(apps, list):
@@ -87,8 +89,8 @@ def digest(apps: Json) -> str:
 
 
 def parse_json(body: bytes, *, wanted: Collection[str] = ()) -> Json:
-    """Read a document's bytes, bounded; of its own keys only those `wanted`, if any are named.
-    Raises `BadManifest`.
+    """Parse a document, within limits; only the top-level keys `wanted`, if given. Raises
+    `BadManifest`.
     """
     if len(body) > MAX_BYTES:
         raise BadManifest(f"the registry is {len(body)} bytes; at most {MAX_BYTES} are taken")
@@ -112,9 +114,8 @@ def load(
 ) -> Registry:
     """Read `{version, sha256, apps}`. Raises `BadManifest`.
 
-    `source` is where its tools live; only our own build (LOCAL) may say GLASSES of a tool.
-    `trusted` skips the hash: the bytes are a copy that was checked when it was written and is
-    unchanged since.
+    `source`: where its tools run; only our own build (LOCAL) may mark a tool as GLASSES. `trusted`
+    skips the hash: the bytes are an unchanged copy that was validated when written.
     """
     document = parse_json(body, wanted=_READ)
     try:
@@ -124,7 +125,7 @@ def load(
     if head.envelope_version not in (None, ENVELOPE_VERSION):
         raise BadManifest(
             "Incompatible ToolResponse schema version: "
-            f"{head.envelope_version}; this version speaks {ENVELOPE_VERSION}"
+            f"{head.envelope_version}; this version supports {ENVELOPE_VERSION}"
         )
     if not trusted:
         _verify(head.sha256, document["apps"])
@@ -132,9 +133,10 @@ def load(
 
 
 def from_tool_list(body: bytes) -> tuple[bytes, tuple[Dropped, ...]]:
-    """Turn the answer of `GET /api/tools` into a registry document's bytes. Raises `BadManifest`.
+    """Convert the answer of `GET /api/tools` to the bytes of a registry document. Raises
+    `BadManifest`.
 
-    Tools whose name is not `package:tool` are left out and named.
+    Tools whose name is not `package:tool` are left out and reported.
     """
     document = parse_json(body)
     tools = document.get("tools") if isinstance(document, dict) else None
@@ -149,8 +151,8 @@ def from_tool_list(body: bytes) -> tuple[bytes, tuple[Dropped, ...]]:
 
 
 def definition(package: str, document: Json, *, source: Source) -> ToolDefinition:
-    """Check one tool's document. Raises `BadDefinition` or `BadToolName` naming the field and
-    the problem.
+    """Validate one tool's document. Raises `BadDefinition` or `BadToolName` with the field and the
+    problem.
     """
     if not isinstance(document, dict):
         raise BadDefinition("a tool must be an object")
@@ -196,8 +198,8 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
 
 
 def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
-    """The definition as it was written, and its schema. Others' tools may be ten thousand, so
-    theirs are packed.
+    """Return the definition as written, and its schema; packed for tools from elsewhere, of which
+    there may be ten thousand.
     """
     if source is Source.CLOUD:
         packed = Packed.of(raw)
@@ -207,8 +209,8 @@ def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Map
 
 
 def _visible(raw: Mapping[str, Json]) -> bool | None:
-    """What it says of being shown; words that mean something else elsewhere are no reason to
-    refuse a tool.
+    """Return the tool's own visibility flag, if it is one; values with other meanings elsewhere are
+    ignored.
     """
     found = raw.get("visible")
     return found if isinstance(found, bool) else None
@@ -221,7 +223,7 @@ def _custom_ui(raw: Mapping[str, Json]) -> str:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Say a pydantic error as `field.path: problem`, first one only, its value left out."""
+    """Return a pydantic error as `field.path: problem`, the first one only, without its value."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(part) for part in first["loc"]) or "document"
     return f"{where}: {first['msg']}"[:300]
@@ -288,12 +290,12 @@ def _app(
 
 def _first(name: str, seen: set[str]) -> None:
     if name in seen:
-        raise BadDefinition("is there twice; the first one stands")
+        raise BadDefinition("is defined twice; the first one is used")
     seen.add(name)
 
 
 def own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requirement, ...]:
-    """Read the per-tool extension. Where it is off it is said and ignored (S0-09)."""
+    """Return the hardware needs of a single tool; if not allowed, they are logged and ignored."""
     meta = tool.raw.get("_meta")
     declared = meta.get(HARDWARE_KEY) if isinstance(meta, Mapping) else None
     if declared is None:
@@ -352,7 +354,7 @@ def _category(name: str, tool: documents.Tool) -> str:
     category = tool.category or tool.mentra_extensions.category or "utility"
     if category in CATEGORIES:
         return category
-    logger.warning("tool %s: category %.40r is not known and reads as other", name, category)
+    logger.warning("tool %s: category %.40r is unknown; treated as other", name, category)
     return "other"
 
 
@@ -371,7 +373,7 @@ def _tools(raw_app: Json) -> list[Json]:
 
 
 def _label(raw: Json, key: str) -> str:
-    """Name a broken thing as well as it can be named."""
+    """Return a name for an invalid entry, as well as possible."""
     found = (raw.get(key) or raw.get("id")) if isinstance(raw, dict) else None
     printable = found.isprintable() if isinstance(found, str) else False
     return found[:80] if printable and found else "(unnamed)"
@@ -381,7 +383,7 @@ def _verify(claimed: str, apps: Json) -> None:
     actual = _digest_or_refuse(apps)
     if actual != claimed.lower():
         raise BadManifest(
-            f"its sha256 is {claimed.lower()}, and that of its apps is {actual} ({HASHED})"
+            f"its sha256 is {claimed.lower()}, but that of its apps is {actual} ({HASHED})"
         )
 
 
@@ -402,7 +404,7 @@ def _exact(value: Json) -> Json:
 
 
 def _depth_over(value: Json, bound: int) -> bool:
-    """Walk level by level, without recursion."""
+    """Measure the depth level by level, without recursion."""
     level: list[Json] = [value]
     for _ in range(bound + 1):
         level = [child for part in level for child in _inner(part)]

@@ -1,6 +1,6 @@
-"""Canonical tool names, `package:tool`, and the alias by which models and MCP know a tool.
+"""Canonical tool names, `package:tool`, and their aliases for models and MCP.
 
-Refuses to route by parsing: an alias is looked up in the table of a snapshot (C-05).
+Aliases are resolved by lookup in a snapshot's table, not by parsing.
 """
 
 import re
@@ -10,7 +10,9 @@ from typing import Final, NamedTuple
 from tools_cache.errors import BadToolName
 
 MAX_NAME: Final = 255
-"""Characters of a whole canonical name; package names are reverse domains, tools short words."""
+"""Characters of a whole canonical name; package names are reverse domains, tool names
+short words.
+"""
 
 
 class ToolName(NamedTuple):
@@ -24,7 +26,7 @@ class ToolName(NamedTuple):
 
 
 def parse(name: str) -> ToolName:
-    """Split at the FIRST colon. Raises `BadToolName` when a half is missing."""
+    """Split at the first colon. Raises `BadToolName` if a half is missing."""
     package, colon, tool = name.partition(":")
     if not (colon and package and tool) or len(name) > MAX_NAME:
         shown = name if len(name) <= 80 else name[:77] + "…"
@@ -35,39 +37,40 @@ def parse(name: str) -> ToolName:
 
 
 def flaw(name: str) -> str:
-    """Say what a name that `parse` refused lacks, for the log (S0-05, S0-06)."""
+    """Return what is wrong with a name that `parse` refused, for the log."""
     if len(name) > MAX_NAME:
         return f"more than {MAX_NAME} characters"
     return "empty package or tool name" if ":" in name else "missing colon separator"
 
 
 def check_local_name(tool: str) -> None:
-    """Refuse a tool's own name that could not be told from a package. Raises `BadToolName`."""
+    """Check that a tool's own name cannot be mistaken for a package. Raises `BadToolName`."""
     if ":" in tool:
         raise BadToolName(f'Tool name cannot contain ":". Got: {tool}')
     if not tool or not tool.isprintable() or any(c.isspace() for c in tool):
         raise BadToolName(f"Tool name must be a printable word. Got: {tool!r}")
 
 
-# ------------------------------------------------------------------ the name models and MCP know a
-# tool by
+# ------------------------------------------------------------------ aliases for models and MCP
 
 MAX_ALIAS: Final = 64
-"""The least any provider takes; what all take is `^[A-Za-z_][A-Za-z0-9_-]{0,63}$`
-(facts/providers.md 1).
+"""Maximum characters of an alias: the smallest limit of all providers, which all accept
+`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`.
 """
 _SEPARATOR: Final = "__"
 _HEAD: Final = 52
 _HASHED: Final = re.compile(r".{52}_h[a-z2-7]{10}")
 _IN_PACKAGE: Final = re.compile(r"^[0-9.]|[^A-Za-z0-9.]")
-"""What begins with a digit or a dot would begin with what Gemini refuses."""
+"""Prefix for names that begin with a digit or a dot, which Gemini refuses."""
 _IN_TOOL: Final = re.compile(r"_(?=x[0-9a-f]{2})|[^A-Za-z0-9_-]")
 _ESCAPES: Final = re.compile(r"(?:_x[0-9a-f]{2})+")
 
 
 def alias(name: str) -> str:
-    """Give the one name all providers and MCP can say. Injective; `canonical` reads it back up to
-    64 characters, beyond that only a table does. Raises `BadToolName`.
+    """Return the alias that all providers and MCP accept.
+
+    Injective; `canonical` reverses it up to 64 characters, beyond that only a table does. Raises
+    `BadToolName`.
     """
     package, tool = parse(name)
     whole = (
@@ -83,8 +86,8 @@ def alias(name: str) -> str:
 
 
 def canonical(told: str) -> str | None:
-    """Read an alias back: None when it is none, or was shortened. For people and tests; calls
-    are looked up in `aliases`.
+    """Reverse an alias; None if it is none, or was shortened. For people and tests; calls are
+    looked up in `aliases`.
     """
     package, _, tool = told.partition(_SEPARATOR)
     try:
@@ -95,8 +98,8 @@ def canonical(told: str) -> str | None:
 
 
 def aliases(names: Iterable[str]) -> dict[str, str]:
-    """Map alias to canonical name, for one snapshot (C-05). Raises `BadToolName` should two
-    tools share one.
+    """Map alias to canonical name, for one snapshot. Raises `BadToolName` if two tools share an
+    alias.
     """
     table: dict[str, str] = {}
     for name in names:

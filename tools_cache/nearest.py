@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST: Final = 200
-"""Characters of the unknown word that are compared: it comes from outside, and comparing takes
-time.
+"""Maximum characters of the unknown word that are compared: it comes from outside, and comparing
+takes time.
 """
 MOST: Final = 2000
-"""Known words it is compared with; a registry has up to 1,000 tools."""
+"""Maximum number of known words compared; a registry has up to 1,000 tools."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Find the known word that was probably meant; "" when none is like it.
+    """Return the known word that was probably meant; "" if none is similar.
 
     A tool's name without its package finds the tool: `add` is near `notes:add`.
     """
@@ -26,6 +26,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Ask for the nearest known word: "did you mean notes:add?"; "" when none is like it."""
+    """Return "did you mean notes:add?" for the nearest known word; "" if none is similar."""
     near = nearest(word, known)
     return f"did you mean {near}?" if near else ""

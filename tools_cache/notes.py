@@ -1,7 +1,6 @@
-"""The notes table, shared by the three notes tools; it lives in their package's own storage.
+"""The notes table, shared by the three notes tools, in their package's storage.
 
-Refuses to know who asks. SQLite folds case for ASCII only, so each note keeps a folded copy of
-itself for searching.
+SQLite folds case for ASCII only, so each note also stores a folded copy for searching.
 """
 
 import unicodedata
@@ -20,7 +19,7 @@ INSERT: Final = "INSERT INTO notes (text, folded, created) VALUES (?, ?, ?)"
 
 
 def newest(words: int = 0) -> str:
-    """Give the query for notes that hold so many words, newest first; parameters: each word,
+    """Return the query for notes that contain this many words, newest first. Parameters: each word,
     then the limit.
     """
     holds = " WHERE " + " AND ".join(["instr(folded, ?) > 0"] * words) if words else ""
@@ -28,21 +27,23 @@ def newest(words: int = 0) -> str:
 
 
 async def there(storage: ToolStorage) -> bool:
-    """Is the table there yet? Reading must not create it: reads go on when the disk is full."""
+    """Return whether the table exists. Reading must not create it: reads continue when the disk is
+    full.
+    """
     return bool(
         await storage.fetch("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'notes'")
     )
 
 
 def folded(text: str) -> str:
-    """Give the form in which words are compared: "STRASSE", "Straße" and full-width letters
-    alike.
+    """Return the form in which words are compared: "STRASSE", "Straße" and full-width letters are
+    equal.
     """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def shown(rows: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
-    """Give rows as a caller sees them: `{id, text, created}` with an ISO time in UTC."""
+    """Return rows for a caller: `{id, text, created}` with an ISO time in UTC."""
     return [
         {
             "id": row["id"],
@@ -56,5 +57,5 @@ def shown(rows: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
 
 
 def listing(rows: Iterable[Mapping[str, Json]]) -> str:
-    """Give rows as a lens shows them: one note a line."""
+    """Return rows for the lens: one note per line."""
     return "\n".join(f"- {row['text']}" for row in rows)

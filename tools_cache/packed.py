@@ -1,8 +1,6 @@
-"""JSON objects kept as the text they are made of, and opened when somebody looks: what thousands of
-foreign tools are stored as.
+"""JSON objects stored as text and parsed on access, for thousands of tools from elsewhere.
 
-Refuses to know what they mean and to be changed. An open one costs about ten times its text; the
-last ones looked at stay open.
+A parsed object takes about ten times its text; the last ones used stay parsed. Read-only.
 """
 
 import json
@@ -13,14 +11,14 @@ from typing import Any, Final, Never
 from tools_cache.frozen import FrozenDict, frozen
 
 OPEN: Final = 256
-"""Objects that stay open: a list of tools is gone through one by one, and calls come back to
-the same few.
+"""Objects that stay parsed: listings go through tools one by one, and calls return to the
+same few.
 """
 
 
 class Packed(Mapping[str, Any]):
-    """A JSON object, or with `key` the object under that key of it; both share the text. Equal
-    to any mapping that says the same.
+    """A JSON object, or with `key` the object under that key; both share the text. Equal to any
+    mapping with the same content.
     """
 
     __slots__ = ("_key", "_text")
@@ -31,15 +29,15 @@ class Packed(Mapping[str, Any]):
 
     @classmethod
     def of(cls, value: Mapping[str, Any]) -> "Packed":
-        """Pack an object. Raises ValueError, TypeError for what is no JSON."""
+        """Pack an object. Raises ValueError or TypeError if it is not JSON."""
         return cls(json.dumps(value, separators=(",", ":"), allow_nan=False).encode())
 
     def part(self, key: str) -> "Packed":
-        """Give the object under a key, without another copy of its text."""
+        """Return the object under a key, without another copy of its text."""
         return Packed(self._text, key)
 
     def opened(self) -> FrozenDict:
-        """Give it whole, read-only all the way down."""
+        """Return the whole object, read-only at all levels."""
         whole = _opened(self._text)
         found: FrozenDict = whole[self._key] if self._key else whole
         return found

@@ -1,7 +1,6 @@
-"""What a model is told of the tools it may call: the agent loop, and a summary of each tool.
-Generated, so it names no other.
+"""Generates prompts for models: the agent loop, and a summary of each available tool.
 
-The same tools give the same text, so that providers can cache it. Refuses to know when it is sent.
+The same tools give the same text, so that providers can cache it.
 """
 
 import re
@@ -16,19 +15,19 @@ from tools_cache.tool import Mode
 
 TEXTS: Final = Path(__file__).parent / "prompt_texts"
 DOCUMENTED: Final = range(3, 7)
-"""So many tools may come with their whole documentation, in text; never in voice (S2-116,
-S2-117).
+"""Maximum number of tools whose whole documentation is included, in text mode; never in
+voice mode.
 """
 MANY: Final = 20
-"""From here on documentation is asked for, not sent along (S2-118)."""
+"""From this number of tools on, documentation is fetched on demand instead."""
 DESCRIBE: Final = "registry:describe"
 _KINDS: Final = ("retrieval", "action", "utility")
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def summaries(tools: Sequence[Tool], *, called: Callable[[str], str] = str) -> str:
-    """Give `**id** (category): summary` of each, a blank line between (S2-57). `called` makes
-    the id of a name.
+    """Return `**id** (category): summary` of each, separated by blank lines. `called` maps a name
+    to its id.
     """
     return "\n\n".join(
         f"**{called(tool.name)}** ({tool.category}): {summary(tool)}" for tool in tools
@@ -36,7 +35,7 @@ def summaries(tools: Sequence[Tool], *, called: Callable[[str], str] = str) -> s
 
 
 def agent_loop(tools: Sequence[Tool], mode: Mode, *, called: Callable[[str], str] = alias) -> str:
-    """Give the standing instructions, with the names of these tools in them and of no other."""
+    """Return the standing instructions, naming only these tools."""
     names: dict[str, list[str]] = {kind: [] for kind in (*_KINDS, "confirmed")}
     for tool in sorted(tools, key=lambda tool: tool.name):
         kind = tool.category if tool.category in _KINDS else "utility"
@@ -54,9 +53,10 @@ def prompt(
     documentation: Mapping[str, str] | None = None,
     called: Callable[[str], str] = alias,
 ) -> str:
-    """Give the whole prompt for tools that may be called in `mode`. `documentation` (name → text)
-    is used in text mode, for three to six tools; where there are many, the way to ask for it is
-    told.
+    """Return the whole prompt for the tools available in `mode`.
+
+    `documentation` (name → text) is included in text mode for three to six tools; for more, the
+    prompt says how to request it.
     """
     ordered = sorted(tools, key=lambda tool: tool.name)
     parts = [agent_loop(ordered, mode, called=called), "# Tools", summaries(ordered, called=called)]
@@ -73,7 +73,7 @@ def prompt(
 
 
 def unknown_places(text: str) -> list[str]:
-    """Give the places of a prompt text that nothing fills, for the lint."""
+    """Return the placeholders of a prompt text that nothing fills, for the lint."""
     return sorted(set(_PLACE.findall(text)) - {*_KINDS, "confirmed"})
 
 

@@ -1,7 +1,7 @@
-"""Read a fetched registry in a child process: check the document, then compile its schemas.
+"""Reads a fetched registry in a child process: validates the document, then compiles its schemas.
 
-The daemon neither keeps the memory of the libraries that do it, nor dies of a document or schema
-that breaks them. The child runs `main`: the document on stdin, what was found on stdout.
+This keeps the libraries out of the daemon's memory and protects it from documents that crash them.
+The child runs `main`: the document on stdin, the result on stdout.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from tools_cache.registry import Dropped, Registry
 from tools_cache.tool import Json, Source
 
 LIMIT_S: Final = 120.0
-"""10,000 tools are read and compiled in three seconds on a PC; a Raspberry Pi takes eight times
-as long, and may be busy.
+"""Seconds: 10,000 tools take three seconds on a PC; a Raspberry Pi takes eight times as long, and
+may be busy.
 """
 _CHILD: Final = "import sys; from tools_cache import reader; reader.main(*sys.argv[1:])"
-"""Not `-m`: what it pickles would be of `__main__`."""
+"""Not `-m`: objects would be pickled as members of `__main__`."""
 INSTALLED: Final = "installed"
-"""Kind of the document that our own build made: its tools live here, and it was checked when it
-was built.
+"""Kind of the document our own build made: its tools are local, and it was validated by
+the build.
 """
 _LENGTH: Final = struct.Struct("<Q")
 
@@ -36,15 +36,15 @@ logger = logging.getLogger(__name__)
 
 
 class ReaderFailed(Exception):
-    """The child gave no answer; nothing is known of the document."""
+    """The child gave no answer; nothing is known about the document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A good registry: its bytes (made from a tool list, where it was one), what was left out, what
-    does not compile.
+    """A valid registry: its bytes (converted, if it was a tool list), what was left out, what does
+    not compile.
 
-    `refused` is None when the schemas were not compiled: then they are checked at their first call.
+    `refused` is None if the schemas were not compiled: then they are checked at their first call.
     """
 
     body: bytes
@@ -63,8 +63,8 @@ async def read(
 ) -> Document:
     """Read a document of `kind` (`registry` or `tools`). Raises `BadManifest`, `ReaderFailed`.
 
-    The schemas of the registry of `known_sha256` are not compiled again. Where no child can be
-    started it is done here.
+    The schemas of the registry `known_sha256` are not compiled again. If no child can be started,
+    this process does the work.
     """
     try:
         answer, code = await child.ask(
@@ -100,7 +100,7 @@ def _answer(answer: bytes, code: int | None) -> Document:
 
 
 def _parts(answer: bytes) -> Iterator[Any]:
-    """Read what our own child wrote, as far as it came: each part with its length before it."""
+    """Parse the child's output as far as it came: each part is preceded by its length."""
     while len(answer) >= _LENGTH.size:
         (length,) = _LENGTH.unpack_from(answer)
         part, answer = answer[_LENGTH.size :][:length], answer[_LENGTH.size + length :]
@@ -109,7 +109,7 @@ def _parts(answer: bytes) -> Iterator[Any]:
 
 
 def document(body: bytes, *, kind: str, per_tool_hardware: bool = False) -> Document:
-    """Check one document, in this process. Raises `BadManifest`."""
+    """Validate one document in this process. Raises `BadManifest`."""
     from tools_cache import manifest  # noqa: PLC0415 - pydantic, 13 MiB, comes with it
 
     if kind == INSTALLED:
@@ -121,7 +121,7 @@ def document(body: bytes, *, kind: str, per_tool_hardware: bool = False) -> Docu
 
 
 def version_in(path: Path) -> str:
-    """Give the version a registry file names; "" when it cannot be read. Blocking."""
+    """Return the version in a registry file; "" if it cannot be read. Blocking."""
     try:
         document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -130,7 +130,7 @@ def version_in(path: Path) -> str:
 
 
 def uncompilable(schemas: Mapping[str, Json]) -> dict[str, str]:
-    """Compile each; gives (name → why it does not)."""
+    """Compile each schema; return name → problem for those that fail."""
     from tools_cache.schema import check_schema  # noqa: PLC0415 - the validator, only for who reads documents
 
     found = {}
@@ -143,7 +143,7 @@ def uncompilable(schemas: Mapping[str, Json]) -> dict[str, str]:
 
 
 class _Said(logging.Handler):
-    """Keeps what was logged, for the parent to log."""
+    """Collects log records for the parent to log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class _Said(logging.Handler):
 
 
 def main(kind: str, per_tool_hardware: str, known_sha256: str) -> None:
-    """Be the child."""
+    """Run as the child process."""
     said = _Said()
     logging.getLogger("tools_cache").addHandler(said)
     found: Document | BadManifest

@@ -1,7 +1,6 @@
-"""A registry as it was read and checked: apps, their tools, what was left out. Words only.
+"""A validated registry: apps, their tools, and what was left out.
 
-Refuses to know documents: those are read by manifest.py, with a library that the daemon need not
-keep in memory.
+Documents are parsed by manifest.py, whose library the daemon need not keep in memory.
 """
 
 from collections.abc import Mapping
@@ -12,16 +11,18 @@ from tools_cache.frozen import FrozenDict
 from tools_cache.tool import ToolDefinition
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""One registry document: 10,000 tools of 800 bytes. In force it costs eight times its size, and
-reading it in a child, for a moment, sixteen times: a daemon that took a second one of that size was
-at about 215 MiB, child included, below the unit's MemoryMax=.
+"""Maximum bytes of a registry document: 10,000 tools of 800 bytes.
+
+In use it takes eight times its size, and reading it in a child temporarily sixteen times: a daemon
+that read a second one of that size was at about 215 MiB, child included, below the unit's
+MemoryMax=.
 """
 HARDWARE_KEY: Final = "io.glassd/hardware"
 BUILD_KEY: Final = "io.glassd/build"
 
 
 class Dropped(NamedTuple):
-    """What was left out, and why, in words for a person."""
+    """Something that was left out, and the reason as a text for people."""
 
     name: str
     reason: str
@@ -29,9 +30,9 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What hardware must be besides being there: a `field` of the capability record
-    (`maxTextLines`, `canDisplayBitmap`, or ours: `lines`) that is `equal` to something, or a number
-    within bounds. Declared, never an expression (S2-133).
+    """A condition on hardware beyond its presence: a `field` of the capability record
+    (`maxTextLines`, `canDisplayBitmap`, or ours: `lines`) that is `equal` to a value, or a number
+    within bounds.
     """
 
     field: str
@@ -42,7 +43,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hardware an app needs. `type` is a MentraOS `HardwareType`, or a word newer than this
+    """Hardware an app needs. `type` is a MentraOS `HardwareType`, or one newer than this
     version.
     """
 
@@ -54,9 +55,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """A package of tools. `tool_requirements` holds what single tools need beyond the app
-    (extension S0-70).
-    """
+    """A package of tools. `tool_requirements`: needs of single tools beyond the app's."""
 
     package: str
     name: str
@@ -67,11 +66,11 @@ class App:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
-    """A document that may take force. `sha256` is over the canonical JSON of `apps`, checked."""
+    """A document ready for use. `sha256` is over the canonical JSON of `apps`, verified."""
 
     version: str
     sha256: str
     apps: tuple[App, ...]
     dropped: tuple[Dropped, ...] = ()
     commit: str = ""
-    """The commit it was built from, where the build said it."""
+    """The commit it was built from, if recorded."""

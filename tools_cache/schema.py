@@ -1,9 +1,8 @@
-"""Validate arguments against a JSON schema: the only importer of jsonschema_rs, loaded at the first
+"""Validates arguments against a JSON schema; the only importer of jsonschema_rs, loaded at first
 use.
 
-Knows nothing of tools. Foreign schemas are hostile until shown otherwise: bounded before they are
-compiled, never fetching anything (`offline`), formats asserted (2020-12 does not by default; C-27,
-S2-38).
+Foreign schemas are untrusted: limited before compiling, never fetching anything (`offline`), and
+with formats checked, which JSON Schema 2020-12 does not do by default.
 """
 
 import json
@@ -18,43 +17,42 @@ from tools_cache.nearest import nearest
 from tools_cache.packed import Packed
 
 MAX_DEPTH: Final = 64
-"""Levels of nesting; the validator gives up near 500, people stop near 10."""
+"""Maximum nesting; the validator fails near 500, people stop near 10."""
 MAX_SUBSCHEMAS: Final = 2000
-"""Objects in one schema, counted before compiling: each costs about 10 kB compiled."""
+"""Maximum objects in one schema, counted before compiling: each takes about 10 kB compiled."""
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 MAX_ARGS_BYTES: Final = 256 * 1024
-"""Bytes: as many as the body of one MQTT message."""
+"""Maximum bytes: as many as the body of one MQTT message."""
 MAX_ARGS_DEPTH: Final = 128
-"""Levels of arguments. Said here, because how deep Python itself can go differs from version to
-version.
-"""
+"""Maximum nesting of arguments; Python's own limit differs between versions."""
 MAX_ERRORS: Final = 100
 MAX_PROBLEM: Final = 300
-"""Characters of one problem: the library quotes the offending value, however long it is."""
+"""Maximum characters of one problem: the library quotes the offending value in full."""
 KEPT: Final = 128
-"""Compiled validators kept, last used first: about 14 kB each, so 2 MiB (1,000 tools would be
-14 MiB).
+"""Compiled validators kept, least recently used dropped: about 14 kB each, 2 MiB in all (1,000
+tools would take 14 MiB).
 """
 
 BEFORE: Final = "x-glassd-before"
-"""Beside `properties`: one moment → the moment it must come before. JSON Schema cannot say so, and
-whoever is asked for a yes should not be asked about what cannot be.
+"""Keyword next to `properties`: one moment → the moment it must precede.
+
+JSON Schema cannot express it, and a person should not be asked to confirm what is impossible.
 """
 
 Problem = dict[str, str]
-"""`{path, problem}`: a JSON pointer (`root` for the whole) and words for a person."""
+"""`{path, problem}`: a JSON pointer (`root` for the whole) and a message for people."""
 
 
 class Validator:
-    """One compiled schema; make it with `compile_schema`."""
+    """One compiled schema, created by `compile_schema`."""
 
     def __init__(self, schema: Mapping[str, Any], compiled: Any) -> None:
         self._schema = schema
         self._compiled = compiled
 
     def errors(self, value: Any, *, most_bytes: int = MAX_ARGS_BYTES) -> list[Problem]:
-        """All that is wrong with `value`, at most `MAX_ERRORS`; empty when it is good. Never
-        raises.
+        """Return everything wrong with `value`, at most `MAX_ERRORS`; empty if valid.
+        Never raises.
         """
         try:
             return list(self._problems(value, most_bytes))
@@ -62,7 +60,7 @@ class Validator:
             return [{"path": "root", "problem": f"cannot be checked: {_short(e)}"}]
 
     def filled(self, value: Any) -> Any:
-        """Give a copy of `value` with this schema's defaults in it."""
+        """Return a copy of `value` with this schema's defaults."""
         return fill_defaults(self._schema, value, self._holds)
 
     def _problems(self, value: Any, most_bytes: int) -> Iterator[Problem]:
@@ -82,9 +80,7 @@ class Validator:
         yield from _out_of_order(self._schema.get(BEFORE), value)
 
     def _meant(self, error: Any) -> str:
-        """Name the properties that were probably meant by those that the schema does not allow;
-        "" for other errors.
-        """
+        """Return a hint with the properties probably meant by unknown ones; "" for other errors."""
         part: Any = self._schema
         for step in error.schema_path[:-1]:
             part = part.get(step) if isinstance(part, dict) else None
@@ -102,7 +98,7 @@ class Validator:
         return f"; did you mean {', '.join(dict.fromkeys(found))}?" if found else ""
 
     def _holds(self, condition: Mapping[str, Any], value: Any) -> bool:
-        """Ask an `if`; its `$ref`s point into the whole schema's definitions."""
+        """Evaluate an `if`; its `$ref`s point to the whole schema's definitions."""
         shared = {
             k: self._schema[k] for k in ("$schema", "$defs", "definitions") if k in self._schema
         }
@@ -113,9 +109,7 @@ class Validator:
 
 
 def _out_of_order(pairs: Any, value: Any) -> Iterator[Problem]:
-    """Look at moments that must follow one another; what is no moment, the schema's formats
-    have told already.
-    """
+    """Check moments that must follow one another; invalid moments are reported by their format."""
     if not isinstance(pairs, dict) or not isinstance(value, dict):
         return
     for first, then in pairs.items():
@@ -136,7 +130,7 @@ def _moment(text: Any) -> datetime | None:
 
 
 def _deeper_than(value: Any, levels: int) -> bool:
-    """Look level by level, so that no depth can exhaust the stack."""
+    """Measure level by level, so that no depth can exhaust the stack."""
     level = [value]
     for _ in range(levels):
         level = [
@@ -154,8 +148,8 @@ _kept: OrderedDict[str, Validator] = OrderedDict()
 
 
 def compile_schema(schema: Any) -> Validator:
-    """Compile, or take from the last used ones. Raises `BadDefinition` that says what is wrong
-    with the schema.
+    """Compile a schema, or return a cached one. Raises `BadDefinition` with the schema's
+    problem.
     """
     text = _bounded(schema.opened() if isinstance(schema, Packed) else schema)
     found = _kept.pop(text, None) or _compile(text)
@@ -166,7 +160,7 @@ def compile_schema(schema: Any) -> Validator:
 
 
 def check_schema(schema: Any) -> None:
-    """Compile and forget. Raises `BadDefinition`."""
+    """Compile without keeping the result. Raises `BadDefinition`."""
     _compile(_bounded(schema.opened() if isinstance(schema, Packed) else schema))
 
 
@@ -182,7 +176,7 @@ def _compile(text: str) -> Validator:
 
 
 def _bounded(schema: Any) -> str:
-    """Refuse what is too deep, too wide or too long; give the text that identifies the schema."""
+    """Check depth, width and length; return the text that identifies the schema."""
     if not isinstance(schema, dict):
         raise BadDefinition("Invalid JSON Schema in parameters: must be an object")
     _count(schema)
@@ -199,7 +193,7 @@ def _bounded(schema: Any) -> str:
 
 
 def _count(schema: Any) -> None:
-    """Walk without recursion, so that a bomb meets the bound before the stack."""
+    """Count without recursion, so that a hostile schema meets the limit before the stack does."""
     level, subschemas, depth = [schema], 0, 0
     while level:
         depth += 1
@@ -221,7 +215,7 @@ def _children(part: Any) -> list[Any]:
 
 
 def pointer(path: list[Any]) -> str:
-    """Write a path as a JSON pointer (RFC 6901); the empty one reads `root`."""
+    """Return a path as JSON pointer (RFC 6901); `root` if it is empty."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path) or "root"
 
 

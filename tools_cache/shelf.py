@@ -1,8 +1,6 @@
-"""What is on disk when a daemon starts: the built-in registry, and the last good copy of the
-cloud's.
+"""Reads the registries on disk at start: the built-in one, and the last good copy of the cloud's.
 
-Blocking. Refuses to decide what takes force. Reading brings pydantic with it: the daemon lets a
-child do it.
+Blocking. Loads pydantic, so the daemon does it in a child process.
 """
 
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ from tools_cache.tool import Source
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """What could be read. `problem` says why the built-in registry could not be; `complaints`
-    are of stored copies.
+    """The registries that could be read. `problem`: why the built-in one could not be;
+    `complaints`: about stored copies.
     """
 
     local: Registry | None
@@ -28,9 +26,7 @@ class Shelf:
 
 
 def read(builtin: Path, state: Path, *, base: str | None, per_tool_hardware: bool = False) -> Shelf:
-    """Read both; of the stored copies the newest good one that came from `base` (None: no
-    cloud, so none).
-    """
+    """Read both; of the stored copies the newest good one from `base` (None: no cloud, so none)."""
     from tools_cache import manifest  # noqa: PLC0415 - pydantic, 13 MiB, comes with it
 
     local, problem = None, ""
@@ -43,7 +39,7 @@ def read(builtin: Path, state: Path, *, base: str | None, per_tool_hardware: boo
     generations, complaints = Generations(state).load()
     for generation in generations:
         if generation.base != base:
-            continue  # another cloud's: not ours to offer
+            continue  # from another cloud
         try:
             remote = manifest.load(
                 generation.body, per_tool_hardware=per_tool_hardware, trusted=True

@@ -1,9 +1,7 @@
-"""Which commit an artifact was built from, and when that was: two lines of it that are no part of
-its version (C-09).
+"""Stamps an artifact with its commit and time; these two lines are not part of its version.
 
-The time is the commit's (or SOURCE_DATE_EPOCH), not the clock's, so that building twice gives the
-same bytes. Outside a repository both are null (S2-25). Refuses to know anything else of the
-artifact.
+The time is the commit's (or SOURCE_DATE_EPOCH), so that building twice gives the same bytes.
+Outside a repository both are null.
 """
 
 import json
@@ -19,14 +17,16 @@ _LINE: Final = re.compile(r'^  "(gitCommit|buildTimestamp)": (?:null|"[^"\n]*"),
 
 
 class Stamp(NamedTuple):
-    """A short commit hash and an ISO time; None where nobody knows."""
+    """A short commit hash and an ISO time; None if unknown."""
 
     commit: str | None
     time: str | None
 
 
 def stamp(folder: Path, env: Mapping[str, str]) -> Stamp:
-    """Ask git about the repository that holds `folder`. Never raises: without git nobody knows."""
+    """Return the stamp of the git repository that holds `folder`. Never raises; unknown without
+    git.
+    """
     plain = {key: value for key, value in env.items() if not key.startswith("GIT_")}
     command = ["git", "-C", str(folder), "log", "-1", "--format=%h %ct"]
     try:
@@ -48,7 +48,7 @@ def stamped(text: str, made: Stamp) -> str:
 
 
 def unstamped(text: str) -> str:
-    """Take it out again, for comparing."""
+    """Remove the stamp, for comparing."""
     return stamped(text, Stamp(None, None))
 
 

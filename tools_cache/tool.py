@@ -1,8 +1,7 @@
-"""The words of the tool world: definition, call, result envelope. Valid or non-existent; no I/O, no
-transport's form.
+"""The core types of tools: definition, call, result envelope. Frozen and validated; no I/O.
 
 The envelope has `ok` and either `data` or `error` (docs/control-api.md, "The answer of a call");
-other shapes (MCP `isError`, seed-000 `success`) exist only in adapters.
+other forms (MCP `isError`, the REST API's `success`) exist only in adapters.
 """
 
 # ruff: noqa: PLC0414 - names that others import from here
@@ -51,14 +50,14 @@ class CallOrigin(StrEnum):
 
 
 class Mode(StrEnum):
-    """How the caller talks with us; set when a session is made, never inferred, never changed."""
+    """How the caller communicates; set when a session is created and never changed."""
 
     TEXT = "text"
     VOICE = "voice"
 
 
 class Source(StrEnum):
-    """Where a tool lives, and so where a call for it goes."""
+    """Where a tool runs, and so where its calls go."""
 
     LOCAL = "local"
     GLASSES = "glasses"
@@ -73,7 +72,7 @@ class SideEffects(StrEnum):
 
 
 class ExecutionType(StrEnum):
-    """How a tool comes to its answer (S3-01 … S3-06)."""
+    """How a tool produces its answer."""
 
     GATEWAY = "gateway"
     EXTERNAL = "external"
@@ -97,16 +96,14 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReport:
-    """How far a result got, why not further, and which ability was missing on the way
-    (`display→speech`).
-    """
+    """How far a result got, why not further, and which ability was missing (`display→speech`)."""
 
     state: Delivery
     reason: str = ""
     downgrade: str = ""
 
     def to_json(self) -> str | dict[str, str]:
-        """`"shown"`, or `{state, reason?, downgrade?}` when there is more to say."""
+        """Return `"shown"`, or `{state, reason?, downgrade?}` if there is more to report."""
         if not (self.reason or self.downgrade):
             return self.state.value
         extra = {"reason": self.reason, "downgrade": self.downgrade}
@@ -144,10 +141,10 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
-    """A tool as it stands in force: MCP fields, our policy metadata, where it lives.
+    """A tool as it is active: MCP fields, our policy metadata, where it runs.
 
-    `raw` is the author's whole definition, unknown fields included; listings give it back
-    untouched. `open_to_cloud`: its author says that it neither reads nor changes anything private.
+    `raw` is the author's whole definition with unknown fields; listings return it unchanged.
+    `open_to_cloud`: its author declares that it neither reads nor changes anything private.
     """
 
     name: str
@@ -186,22 +183,21 @@ class ToolDefinition:
 
     @property
     def asynchronous(self) -> bool:
-        """Is a call answered `pending` at once, its result handed in later (S3-03, S3-04)?"""
+        """Is a call answered `pending` at once, its result handed in later?"""
         unanswered = self.execution_type is ExecutionType.EXTERNAL and not self.endpoint
         return unanswered or self.execution_type is ExecutionType.SPACE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left
-    of its life.
+    """One request, identified end to end by `call_id` (UUIDv7 as text).
 
-    `session` "" is a session of its own; `ordinal` its place within the model's message;
-    `replayed`: again, after a reconnect. `depth` counts the tools it was called `through`, and that
-    is the last of them. `input`: what a tool of another server asked for, brought with the same
-    call again. `scope`: which other servers' tools its caller may use, as `edge.core.scope` reads
-    it; None: all of them. A tool that is called through this one has the same origin and the same
-    scope.
+    `ttl_s`: seconds of its lifetime left. `session`: "" is a session of its own. `ordinal`: its
+    position within the model's message. `replayed`: sent again after a reconnect. `depth`: number
+    of tools it was called `through`, which names the last of them. `input`: what a tool of another
+    server asked for, sent with the same call again. `scope`: which other servers' tools its caller
+    may use, as read by `edge.core.scope`; None: all. Calls made by this one have the same origin
+    and scope.
     """
 
     call_id: str
@@ -224,7 +220,7 @@ class ToolCall:
 
     @property
     def turn(self) -> Turn | None:
-        """The turn this call belongs to; None: it is a turn of its own."""
+        """The turn of this call; None if it is a turn of its own."""
         return (self.user_id, self.session, self.turn_id) if self.turn_id else None
 
 
@@ -240,7 +236,8 @@ _ERROR_KEYS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """The one answer to a call: data xor error, intents, render hints, meta.
+    """The single answer to a call: data or error, intents, render hints, meta.
+
     docs/control-api.md lists the keys of `meta`.
     """
 
@@ -259,7 +256,7 @@ class ToolResponse:
         return cls(error=ToolError.of(code, message, **extra))
 
     def with_meta(self, **more: Json) -> "ToolResponse":
-        """Stamp meta; a None value leaves its key out."""
+        """Return it with additional meta; a None value removes its key."""
         return replace(self, meta={**self.meta, **{k: v for k, v in more.items() if v is not None}})
 
     def to_json(self) -> dict[str, Json]:
@@ -280,9 +277,7 @@ class ToolResponse:
                 if value is not None and value is not False:
                     out["error"][key] = value
             if e.type is ErrorType.AUTH:
-                out["error"]["reauthRequired"] = (
-                    True  # C-10: asking again does not help, signing in does
-                )
+                out["error"]["reauthRequired"] = True  # retrying does not help, signing in does
         if self.intents:
             out["intents"] = [dict(i) for i in self.intents]
         if self.render is not None:
@@ -292,9 +287,7 @@ class ToolResponse:
 
     @classmethod
     def from_json(cls, value: Json) -> "ToolResponse":
-        """Take an envelope from outside. Raises ValueError that names the field when it is not
-        one (S2-46, S2-47).
-        """
+        """Validate an envelope from outside. Raises ValueError naming the invalid field."""
         if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
             raise ValueError("ok: must be true or false")
         common: dict[str, Any] = {

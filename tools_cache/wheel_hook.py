@@ -1,6 +1,5 @@
-"""Builds `tool_registry.json` into the wheel, so that an installed daemon never compiles at start.
-
-Knows only hatchling's hook contract; the work is `build.py`'s.
+"""Build hook that puts `tool_registry.json` into the wheel, so that an installed daemon never
+compiles tools.
 """
 
 import importlib
@@ -12,12 +11,12 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class RegistryHook(BuildHookInterface[Any]):
-    """Called by hatchling before it packs a wheel (an editable install too)."""
+    """Called by hatchling before it packs a wheel or makes an editable install."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature
-        """Compile every tool folder; a tool that does not lint fails the build."""
+        """Compile every tool folder; a tool with lint failures fails the build."""
         sys.path.insert(0, self.root)  # an isolated build runs outside the tree
         try:
             build = importlib.import_module("tools_cache.build")
@@ -26,5 +25,7 @@ class RegistryHook(BuildHookInterface[Any]):
             sys.path.remove(self.root)
         report = build.compile_tools()
         if report.text is None:
-            raise RuntimeError("the tools do not lint:\n" + "\n".join(map(str, report.failures)))
+            raise RuntimeError(
+                "the tools have lint failures:\n" + "\n".join(map(str, report.failures))
+            )
         build.write(report.text, made=stamp.stamp(build.TOOLS, os.environ))

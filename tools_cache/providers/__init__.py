@@ -1,3 +1,1 @@
-"""How each provider of models is told of a tool. Computed when tools are built, never while the
-daemon serves (S2-31).
-"""
+"""Tool definitions in the form of each model provider, computed when tools are built."""

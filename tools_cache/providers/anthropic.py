@@ -1,5 +1,5 @@
-"""The Anthropic form of a tool. `input_schema` is JSON Schema 2020-12 and passes as it is
-(facts/providers.md 4).
+"""The Anthropic form of a tool. `input_schema` is JSON Schema 2020-12, unchanged (source:
+Anthropic's tool use documentation).
 
 Their strict mode is not offered: its limits per request are not public.
 """

@@ -1,6 +1,6 @@
-"""All provider forms of one tool, made when it is built; and reading them back from the artifact.
+"""Creates all provider forms of one tool at build time, and reads them back from the artifact.
 
-The daemon never loads this. A form that is not there is an error that says whose (S2-27).
+The daemon never loads this module.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,8 +25,8 @@ PROVIDERS: Final = tuple(MAKERS)
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """What became of one tool: a form for each provider or why there is none, and what each
-    form loses.
+    """The forms of one tool: one for each provider or the reason there is none, and what each form
+    loses.
     """
 
     made: Mapping[str, dict[str, Json]]
@@ -34,7 +34,7 @@ class Forms:
     losses: Mapping[str, tuple[str, ...]]
 
     def to_json(self) -> dict[str, Json]:
-        """As the artifact lists it; what is empty is left out."""
+        """Return it as listed in the artifact, without empty parts."""
         more = {
             "withheld": dict(self.withheld),
             "losses": {p: list(lost) for p, lost in self.losses.items()},
@@ -46,7 +46,7 @@ class Forms:
 
 
 def forms(tool: Told) -> Forms:
-    """Make every form. One that cannot be made is withheld from that provider only."""
+    """Create every form. One that cannot be created is withheld from that provider only."""
     made, withheld, losses = {}, {}, {}
     for provider, make in MAKERS.items():
         try:
@@ -61,13 +61,13 @@ def forms(tool: Told) -> Forms:
 
 
 def find(document: Mapping[str, Json], tool: str) -> Mapping[str, Json] | None:
-    """Find what models are told of a tool in a built document, by its name or its alias."""
+    """Find a tool's provider forms in a built document, by its name or its alias."""
     told = document.get("tools") or ()
     return next((t for t in told if tool in (t.get("name"), t.get("encodedName"))), None)
 
 
 def form_of(told: Mapping[str, Json], provider: str) -> Json:
-    """Give the form of one provider. Raises `MissingForm` naming tool and provider."""
+    """Return the form of one provider. Raises `MissingForm` naming tool and provider."""
     found = (told.get("providerSchemas") or {}).get(provider)
     if found is None:
         why = (told.get("withheld") or {}).get(provider)

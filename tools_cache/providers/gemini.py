@@ -1,8 +1,8 @@
-"""The Gemini forms of a tool: JSON Schema (`parametersJsonSchema`), and the older one of their own
+"""The Gemini forms of a tool: JSON Schema (`parametersJsonSchema`), and the older OpenAPI-like one
 (`parameters`).
 
-The older one is the seed's conversion and loses most of a schema; each loss is told (S2-29, S2-30;
-facts/providers.md 5).
+The older form cannot express most of a schema; each loss is reported. Source: Gemini API
+documentation, function calling.
 """
 
 import re
@@ -20,13 +20,13 @@ TYPES: Final = {
     "array": "ARRAY",
     "object": "OBJECT",
 }
-"""The seed's table. An integer is NUMBER there; `parametersJsonSchema` says integer."""
+"""Type names of the older form. An integer is NUMBER there; `parametersJsonSchema` has integer."""
 NATIVE: Final = frozenset({"type", "properties", "required", "items", "enum", "description"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 def form(tool: Told) -> Form:
-    """Give the JSON Schema form; only extensions (`x-…`) are left out. Raises `Withheld`."""
+    """Return the JSON Schema form; only extensions (`x-…`) are left out. Raises `Withheld`."""
     _names(tool)
     losses: list[str] = []
     parameters = _without_extensions(tool.parameters, "", losses)
@@ -37,7 +37,7 @@ def form(tool: Told) -> Form:
 
 
 def native(tool: Told) -> Form:
-    """Give the older, lossy form. Raises `Withheld`."""
+    """Return the older, lossy form. Raises `Withheld`."""
     _names(tool)
     losses: list[str] = []
     parameters = _native(tool.parameters, "", losses)
@@ -97,7 +97,7 @@ def _native(part: Any, path: str, losses: list[str]) -> dict[str, Json]:
 
 
 def _kind(kind: Any, where: str, losses: list[str]) -> dict[str, Json]:
-    """A union with null is nullable; any other is text, as what has no type."""
+    """Convert a type: a union with null is nullable; other unions, and no type, become text."""
     several = [k for k in kind if k != "null"] if isinstance(kind, list) else []
     nullable = {"nullable": True} if isinstance(kind, list) and "null" in kind else {}
     said = several[0] if len(several) == 1 else kind
@@ -110,7 +110,7 @@ def _kind(kind: Any, where: str, losses: list[str]) -> dict[str, Json]:
 
 
 def _enum(values: list[Any], where: str, losses: list[str]) -> list[str]:
-    """They take text only, also for numbers."""
+    """Return enum values as text, also numbers: the older form accepts nothing else."""
     if all(isinstance(v, str) for v in values):
         return list(values)
     losses.append(f"{where}: enum reads text")

@@ -1,13 +1,13 @@
-"""The MCP form of a tool: definition and hints. Knows no session and no server (facts/mcp.md 2)."""
+"""The MCP form of a tool: definition and hints, as in the MCP specification's `Tool`."""
 
 from tools_cache.providers.words import Form, Told
 from tools_cache.tool import Json
 
 
 def form(tool: Told) -> Form:
-    """Never withheld: MCP takes JSON Schema as it is."""
+    """Return the form; never withheld, because MCP accepts JSON Schema unchanged."""
     hints: dict[str, Json] = {"readOnlyHint": not tool.writes, "openWorldHint": tool.open_world}
-    if tool.writes:  # the other two mean nothing for what only reads
+    if tool.writes:  # the other two hints only apply to tools that write
         hints |= {"destructiveHint": tool.confirmed, "idempotentHint": tool.idempotent}
     return Form(
         {

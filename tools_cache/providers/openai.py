@@ -1,9 +1,9 @@
-"""The OpenAI forms of a tool: plain, the schema as it is; and strict, where the model cannot leave
-the schema.
+"""The OpenAI forms of a tool: plain, with the schema unchanged, and strict, where the model must
+follow the schema.
 
-Strict knows no optional parameter: what is optional may be null there, and `without_nulls` takes
-those nulls out again before the arguments are validated against the tool's own schema
-(facts/providers.md 3).
+Strict mode has no optional parameters: they become nullable, and `without_nulls` removes those
+nulls before arguments are validated against the tool's own schema. Source: OpenAI documentation,
+structured outputs.
 """
 
 import copy
@@ -17,11 +17,13 @@ from tools_cache.tool import Json
 MAX_PROPERTIES: Final = 5000
 MAX_LEVELS: Final = 10
 MAX_STRINGS: Final = 120_000
-"""Characters of all names of properties and definitions, and of all enum and const values."""
+"""Maximum characters of all names of properties and definitions, and of all enum and
+const values.
+"""
 MAX_ENUM: Final = 1000
 LONG_ENUM: Final = 250
 MAX_LONG_ENUM: Final = 15_000
-"""Characters of an enum that has more than `LONG_ENUM` values."""
+"""Maximum characters of an enum that has more than `LONG_ENUM` values."""
 REFUSED: Final = frozenset(
     {
         "allOf",
@@ -40,7 +42,7 @@ REFUSED: Final = frozenset(
         "$dynamicRef",
     }
 )
-"""What strict mode cannot say and what would change the meaning when left out."""
+"""Keywords that strict mode lacks and that would change the meaning if left out."""
 KEPT: Final = frozenset(
     {
         "type",
@@ -74,14 +76,14 @@ _NULL: Final = {"type": "null"}
 
 
 def form(tool: Told) -> Form:
-    """Give the plain form: parameters pass untouched (S2-28). Raises `Withheld`."""
+    """Return the plain form with unchanged parameters. Raises `Withheld`."""
     root_is_plain(tool.parameters, "OpenAI")
     return _function(tool, dict(tool.parameters), strict=False)
 
 
 def strict(tool: Told) -> Form:
-    """Give the strict form. Raises `Withheld` where it would mean something else, or is over a
-    limit.
+    """Return the strict form. Raises `Withheld` where its meaning would differ or a limit is
+    exceeded.
     """
     root_is_plain(tool.parameters, "OpenAI")
     losses: list[str] = []
@@ -92,8 +94,8 @@ def strict(tool: Told) -> Form:
 
 
 def without_nulls(schema: Mapping[str, Any], args: Any) -> Any:
-    """Take out the nulls by which a strict model leaves a parameter out; those the schema
-    itself takes stay.
+    """Remove the nulls by which a strict model omits a parameter; those the schema itself allows
+    stay.
     """
     return _stripped(schema, args, schema.get("$defs", {}))
 
@@ -124,7 +126,9 @@ def _function(tool: Told, parameters: dict[str, Json], *, strict: bool) -> Form:
 
 
 def _strict(part: Any, path: str, losses: list[str], *, level: int, choice: bool = False) -> Any:
-    """`choice`: below an anyOf, where `without_nulls` cannot know which branch was meant."""
+    """Convert one subschema. `choice`: below an anyOf, where `without_nulls` cannot know which
+    branch was meant.
+    """
     where = path or "root"
     if not isinstance(part, dict) or not part:
         raise Withheld(f"{where}: strict mode needs a schema that says a type")
@@ -168,7 +172,7 @@ def _drop(part: dict[str, Any], where: str, losses: list[str]) -> None:
 def _closed(
     part: dict[str, Any], path: str, losses: list[str], *, level: int, choice: bool
 ) -> None:
-    """Every property is required, no other is allowed; what was optional may be null."""
+    """Make every property required and forbid others; optional ones become nullable."""
     where = path or "root"
     if isinstance(part.get("additionalProperties"), dict):
         raise Withheld(f"{where}: strict mode knows no maps (additionalProperties with a schema)")

@@ -1,7 +1,5 @@
-"""What a provider's form is made from and what comes out: a tool as it is told, its form, what the
-form could not say.
-
-Knows no provider.
+"""Input and output types of the provider forms: a tool as described to models, its form, and the
+losses.
 """
 
 from collections.abc import Mapping
@@ -16,11 +14,13 @@ MAX_DEPTH: Final = 64
 
 
 class Withheld(Exception):
-    """This provider cannot be told of this tool; the words say why. Others still are."""
+    """This provider cannot get this tool; the message says why. Other providers are not
+    affected.
+    """
 
 
 class Form(NamedTuple):
-    """What a provider is given, and in plain words all of the schema that it leaves out or
+    """The form for a provider, and in plain words everything of the schema that it leaves out or
     changes.
     """
 
@@ -30,7 +30,7 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A tool as models are told of it. `parameters` is plain JSON and is never changed."""
+    """A tool as described to models. `parameters` is plain JSON and is never changed."""
 
     name: str
     description: str
@@ -46,7 +46,7 @@ class Told:
 
     @classmethod
     def of(cls, package: str, entry: Mapping[str, Json]) -> "Told":
-        """Take it from a built tool's document."""
+        """Create it from a built tool's document."""
         return cls(
             name=f"{package}:{entry['name']}",
             description=entry["description"],
@@ -58,7 +58,7 @@ class Told:
 
 
 def properties(schema: Json) -> list[tuple[str, Json]]:
-    """Every named property below a schema, as (JSON pointer of what holds it, name)."""
+    """Return every named property below a schema, as (JSON pointer of its parent, name)."""
     found: list[tuple[str, Json]] = []
     level: list[tuple[str, Json]] = [("", schema)]
     while level:
@@ -79,11 +79,11 @@ def properties(schema: Json) -> list[tuple[str, Json]]:
 
 
 DATA: Final = frozenset({"default", "const", "enum", "examples"})
-"""Keywords whose values are data: nothing in them is a schema."""
+"""Keywords whose values are data: they contain no schemas."""
 
 
 def root_is_plain(schema: Mapping[str, Json], provider: str) -> None:
-    """Refuse a root that is not simply an object: several APIs answer it with an error. Raises
+    """Check that the root is simply an object: several APIs refuse anything else. Raises
     `Withheld`.
     """
     for keyword in ("anyOf", "oneOf", "allOf", "not", "enum"):

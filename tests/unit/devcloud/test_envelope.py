@@ -175,7 +175,8 @@ def test_an_app_cannot_say_what_only_the_edge_decides(kind):
     ).error
     assert (error.code, error.confirmation_request) == (ErrorCode.EXECUTION_ERROR, None)
     assert (
-        error.message == f"Invalid result structure for tool p:t: error: an app cannot say {kind}"
+        error.message
+        == f"Invalid result structure for tool p:t: error: an app cannot use type {kind}"
     )
 
 

@@ -469,7 +469,7 @@ async def test_notes_are_found_by_words_in_any_case_and_order_and_no_wildcards(
         await shipped.good("notes:add", {"text": text})
     result = (await shipped.good("notes:search", {"query": query})).data
     assert [n["text"] for n in result["notes"]] == found
-    assert result["text"] == ("\n".join(f"- {t}" for t in found) or f"No note has: {query}")
+    assert result["text"] == ("\n".join(f"- {t}" for t in found) or f"No note contains: {query}")
 
 
 async def test_searching_a_new_disk_finds_nothing_and_writes_nothing(shipped):

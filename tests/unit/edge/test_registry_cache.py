@@ -500,7 +500,7 @@ async def test_a_wrong_hash_is_said_with_both_and_with_the_rule(tmp_path, cloud)
     told = rig.cache.describe()
     assert told["problem"] == (
         f"The cloud's registry cannot be used: its sha256 is {'0' * 64}, "
-        f"and that of its apps is {right['sha256']} "
+        f"but that of its apps is {right['sha256']} "
         "(SHA-256 over `apps` alone, as canonical JSON by RFC 8785); "
         "only the tools of this device are there meanwhile"
     )

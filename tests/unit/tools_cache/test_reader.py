@@ -80,7 +80,7 @@ async def test_a_bad_document_is_refused_in_the_same_words():
 async def test_what_is_said_in_the_child_is_said_here(caplog):
     with caplog.at_level(logging.WARNING):
         await read(body({"a:x": {"type": "object"}}, category="nonsense"), kind="registry")
-    assert any("category 'nonsense' is not known" in line for line in caplog.messages)
+    assert any("category 'nonsense' is unknown" in line for line in caplog.messages)
 
 
 async def test_a_child_that_dies_is_an_error(monkeypatch):

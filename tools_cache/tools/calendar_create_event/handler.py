@@ -1,6 +1,4 @@
-"""Puts an event into the calendar it is lent. Confirmation is not its business: it runs only
-when somebody said yes.
-"""
+"""Creates an event in the calendar. The user confirmed the call before it runs."""
 
 from collections.abc import Mapping
 
@@ -9,8 +7,8 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Make the event; its name comes from the call, so that a second run of the same call makes
-    no second one.
+    """Create the event; its key comes from the call, so that running the same call twice creates
+    one event.
     """
     start, end = moment(args, "start"), moment(args, "end")
     plan = Plan(

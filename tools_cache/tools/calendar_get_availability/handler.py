@@ -1,4 +1,4 @@
-"""Says when there is time, by the calendars it is lent. Knows neither files nor servers."""
+"""Finds free time in the calendars."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
@@ -11,7 +11,7 @@ LONGEST = timedelta(days=31)
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give busy periods and the free slots between them."""
+    """Return busy periods and the free slots between them."""
     start, end = moment(args, "start"), moment(args, "end")
     _check(start, end)
     try:

@@ -1,4 +1,4 @@
-"""What the owner may set for clock:now. Read where settings are, never by the daemon itself."""
+"""Settings of clock:now. Imported only where settings are read, never by the daemon itself."""
 
 from zoneinfo import ZoneInfo
 
@@ -10,7 +10,7 @@ class Config(BaseModel):
     timezone: str = Field(
         "",
         description=(
-            "The zone told when a call names none, such as Europe/Berlin; empty: the machine's own."
+            "Time zone when a call names none, such as Europe/Berlin; empty: the machine's own."
         ),
     )
 

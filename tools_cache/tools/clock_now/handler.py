@@ -1,4 +1,4 @@
-"""Tells the time. Knows the clock it is handed and the machine's time zone data."""
+"""Returns the current date and time."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give the moment in `timezone`, else in the configured zone, else in the machine's own."""
+    """Return the time in `timezone`, else in the configured zone, else in the machine's own."""
     zone = args.get("timezone") or ctx.config.get("timezone", "")
     now = datetime.fromtimestamp(ctx.now(), UTC)
     local = now.astimezone(_zone(zone)) if zone else now.astimezone()

@@ -1,4 +1,4 @@
-"""Finds contacts in a text. Pure; keeps nothing."""
+"""Extracts contacts from a text."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form
-    """Give the contacts in their order."""
+    """Return the contacts in text order."""
     found = [one.to_json() for one in extract(args["text"])]
     lines = [
         ", ".join(filter(None, [one["name"], *one["emails"], *one["phones"]])) for one in found

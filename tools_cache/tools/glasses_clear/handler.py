@@ -1,4 +1,4 @@
-"""Makes the lens dark. Knows nothing of lenses."""
+"""Clears the lens."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
-    """Ask for darkness, silently."""
+    """Clear the lens, without speech."""
     return {
         "data": {},
         "render": {"display": {"layout": "clear_view"}, "audio": {"suppressVoiceResponse": True}},

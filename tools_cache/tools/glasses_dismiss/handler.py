@@ -1,4 +1,4 @@
-"""Sends the glasses back to their own dashboard. Knows nothing of lenses."""
+"""Returns the glasses to their own dashboard."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
-    """Leave; what was shown is not to come back after a reconnect, so it is cleared too."""
+    """Leave the page; it is also cleared, so that it does not return after a reconnect."""
     await ctx.glasses_do("dashboard", {})
     return {
         "data": {},

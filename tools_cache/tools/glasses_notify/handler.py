@@ -1,6 +1,4 @@
-"""Has the glasses show a notification in their own way. Knows what it says, not how glasses are
-told.
-"""
+"""Shows a notification in the glasses' own style."""
 
 from collections.abc import Mapping
 
@@ -8,7 +6,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Notify; nothing more is shown or said, it would cover the notification."""
+    """Notify; nothing else is shown or spoken, as it would cover the notification."""
     await ctx.glasses_do(
         "notify", {"title": args["title"], "text": args["text"], "app": args.get("app", "glassd")}
     )

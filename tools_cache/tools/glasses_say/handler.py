@@ -1,4 +1,4 @@
-"""Says a text. Knows what to say, not how sound is made."""
+"""Speaks a text."""
 
 from collections.abc import Mapping
 
@@ -6,5 +6,5 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
-    """Hand the text to the speaker."""
+    """Return the text as speech."""
     return {"data": {"text": args["text"]}, "render": {"audio": {"text": args["text"]}}}

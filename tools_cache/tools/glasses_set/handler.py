@@ -1,4 +1,4 @@
-"""Sets how the glasses are. Knows the words of the settings, not how glasses are told."""
+"""Changes settings of the glasses: brightness and silent mode."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Set what is named, in the order in which it can still be seen."""
+    """Apply the named settings, in an order in which the effect is still visible."""
     level, auto, silent = args.get("brightness"), args.get("auto"), args.get("silent")
     if level is None and auto is None and silent is None:
         raise _wrong("Nothing to set: give brightness, auto or silent")

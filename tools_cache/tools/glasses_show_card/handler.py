@@ -1,4 +1,4 @@
-"""Shows a card on the lens. Knows what stands on it, not how a lens draws."""
+"""Shows a card on the lens."""
 
 from collections.abc import Mapping
 
@@ -6,12 +6,10 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
-    """Hand the card to the lens, silently."""
+    """Return the card for the lens, without speech."""
     lines = [" ".join(line.split()) for line in args["lines"]]
     if not any(lines):
-        raise ToolFailure(
-            ToolError.of(ErrorCode.INVALID_ARGUMENTS, "lines: there is nothing in any of them")
-        )
+        raise ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, "lines: all lines are empty"))
     text = "\n".join([*lines, *([args["footer"]] if "footer" in args else [])])
     display: dict[str, Json] = {"layout": "reference_card", "title": args["title"], "text": text}
     if "duration_s" in args:

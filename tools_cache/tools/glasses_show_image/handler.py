@@ -1,4 +1,4 @@
-"""Shows a picture on the lens. Knows that it is one, not how it is read or drawn."""
+"""Shows a picture on the lens."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Have it made ready for this lens and hand it over, silently."""
+    """Return the picture converted for this lens, without speech."""
     display: dict[str, Json] = {
         "layout": "bitmap_view",
         "data": await ctx.pictures.fitted(args["image"]),

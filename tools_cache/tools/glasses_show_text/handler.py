@@ -1,4 +1,4 @@
-"""Shows a text on the lens. Knows what to show, not how a lens draws."""
+"""Shows a text on the lens."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
-    """Hand the text to the lens, silently."""
+    """Return the text for the lens, without speech."""
     display: dict[str, Json] = {"layout": "text_wall", "text": args["text"]}
     if "title" in args:
         display = {"layout": "reference_card", "title": args["title"], "text": args["text"]}

@@ -1,4 +1,4 @@
-"""Tells what is known of the glasses. Knows only what it is handed."""
+"""Returns the state of the glasses."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
-    """Give the glasses' state with a line for the lens."""
+    """Return the state, with a line for the lens."""
     glasses = {**ctx.glasses(), "network": ctx.network()}
     if not glasses["model"]:
         return {"data": {**glasses, "text": "No glasses were ever connected"}}

@@ -1,4 +1,4 @@
-"""Waits for the wearer to do something. Knows the words for it, not how it is heard."""
+"""Waits for the wearer to do something."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Say which it was; the wearer, who did it, is shown nothing."""
+    """Return the event; nothing is shown to the wearer, who caused it."""
     return {
         "data": await ctx.wearer.next(
             args.get("events"), after=args.get("after"), timeout_s=args["timeout_s"]

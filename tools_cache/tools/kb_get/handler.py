@@ -1,4 +1,4 @@
-"""Gives one document of the knowledge base it is lent. Knows no files."""
+"""Returns one document of the knowledge base."""
 
 from collections.abc import Mapping
 
@@ -7,14 +7,14 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give the document, from `offset`, as much as was asked for and fits an answer."""
+    """Return the document from `offset`, as much as requested and as fits an answer."""
     document = await ctx.knowledge.get(args["id"])
     if document is None:
         raise ToolFailure(
             ToolError.of(
                 ErrorCode.INVALID_ARGUMENTS,
-                f"Invalid parameters: /id no document is called {args['id']!r}",
-                suggestion="Take an id from kb:search",
+                f"Invalid parameters: /id no document has the id {args['id']!r}",
+                suggestion="Use an id from kb:search",
             )
         )
     offset = args.get("offset", 0)

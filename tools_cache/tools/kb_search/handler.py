@@ -1,4 +1,4 @@
-"""Searches the knowledge base it is lent. Knows neither files nor SQL."""
+"""Searches the knowledge base."""
 
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -29,7 +29,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
 def _question(args: Mapping[str, Json]) -> Question:
     words = terms(args["query"])
     if not words:
-        raise _invalid("/query holds no word", "Give a word")
+        raise _invalid("/query contains no word", "Give a word")
     filters = args.get("filters", {})
     days = filters.get("date_range", {})
     since, until = _midnight(days.get("from")), _midnight(days.get("to"), after=True)
@@ -47,14 +47,14 @@ def _question(args: Mapping[str, Json]) -> Question:
 
 
 def _midnight(day: str | None, *, after: bool = False) -> float | None:
-    """Give the moment a day begins, or the one after it ends, in UTC. Raises `ToolFailure`."""
+    """Return the moment a day begins, or the one after it ends, in UTC. Raises `ToolFailure`."""
     if day is None:
         return None
     try:
         begins = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
     except ValueError:  # the format "date" has a year 0, which no clock shows
         raise _invalid(
-            f"/filters/date_range {day} is no day", "Give days like 2026-11-23"
+            f"/filters/date_range {day} is not a date", "Give dates like 2026-11-23"
         ) from None
     return begins.timestamp() + (timedelta(days=1).total_seconds() if after else 0)
 

@@ -1,4 +1,4 @@
-"""Keeps one note. Knows its own table only."""
+"""Adds a note."""
 
 from collections.abc import Mapping
 
@@ -7,14 +7,14 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Keep `text`; the answer is given when it is on disk."""
+    """Store `text`; returns once it is on disk."""
     text = args["text"].strip()
     if not text:
         raise ToolFailure(
             ToolError.of(
                 ErrorCode.INVALID_ARGUMENTS,
                 "Invalid parameters: /text holds only blanks",
-                suggestion="Say what to note",
+                suggestion="Give the text to note",
             )
         )
     await ctx.storage.execute(notes.CREATE)

@@ -1,4 +1,4 @@
-"""Lists the newest notes. Knows its own table only."""
+"""Lists the newest notes."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give up to `limit` notes, newest first."""
+    """Return up to `limit` notes, newest first."""
     if not await notes.there(ctx.storage):
         return {"data": {"notes": [], "total": 0, "text": "No notes yet"}}
     found = await ctx.storage.fetch(notes.newest(), args.get("limit", 10))

@@ -1,4 +1,4 @@
-"""Searches the notes. Knows its own table only."""
+"""Searches the notes."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ MAX_WORDS = 10
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give up to `limit` notes that hold every word of `query`, newest first."""
+    """Return up to `limit` notes that contain every word of `query`, newest first."""
     words = notes.folded(args["query"]).split()[:MAX_WORDS]
     if not words:
         raise ToolFailure(
@@ -22,5 +22,5 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     found: list[dict[str, Json]] = []
     if await notes.there(ctx.storage):
         found = await ctx.storage.fetch(notes.newest(len(words)), *words, args.get("limit", 10))
-    text = notes.listing(found) or f"No note has: {args['query']}"
+    text = notes.listing(found) or f"No note contains: {args['query']}"
     return {"data": {"notes": notes.shown(found), "text": text}}

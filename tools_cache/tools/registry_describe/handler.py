@@ -1,4 +1,4 @@
-"""Tells what is known of one tool. Calls none."""
+"""Describes one tool."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give its documentation as text, with the rest beside it."""
+    """Return its documentation as text, and its other properties."""
     name = str(args["tool"])
     told = await ctx.toolbox.describe(name)
     if told is None:

@@ -1,4 +1,4 @@
-"""Calls another tool by its name, with all the checks any call passes. Keeps nothing of it."""
+"""Calls another tool by name, with all the checks of any call."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give the other tool's answer as it came; its failure is ours."""
+    """Return the other tool's answer unchanged; if it fails, this call fails."""
     inner, name = _arguments(args.get("args", {})), str(args["tool"])
     answer = await ctx.call_tool(name, inner)
     if answer.error is not None:
@@ -17,9 +17,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
 
 
 def _arguments(given: Json) -> Mapping[str, Json]:
-    """Read arguments that models send as an object or as its JSON text (S4-24). Raises
-    `ToolFailure`.
-    """
+    """Read arguments that models send as an object or as its JSON text. Raises `ToolFailure`."""
     if isinstance(given, str):
         try:
             given = json.loads(given) if given.strip() else {}

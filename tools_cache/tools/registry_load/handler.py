@@ -1,4 +1,4 @@
-"""Loads tools, so that they are offered. Calls none."""
+"""Loads tools, so that they are offered to the model."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Load what can be; an error only when none of it could."""
+    """Load what can be loaded; fails only if none could be."""
     done = await ctx.toolbox.load([str(name) for name in args["tools"]])
     loaded, refused = list(done["loaded"]), [dict(one) for one in done["refused"]]
     if not loaded:

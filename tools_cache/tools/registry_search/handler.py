@@ -1,4 +1,4 @@
-"""Finds tools by a few words. Calls and loads none."""
+"""Finds tools by keywords."""
 
 from collections.abc import Mapping
 
@@ -12,4 +12,4 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         for tool in await ctx.toolbox.search(str(args["query"]), int(args.get("limit", 8)))
     ]
     lines = [f"{tool['tool']}: {tool['summary']}" for tool in found]
-    return {"data": {"tools": found, "text": "\n".join(lines) or "No tool fits these words"}}
+    return {"data": {"tools": found, "text": "\n".join(lines) or "No tool matches these words"}}

@@ -1,6 +1,4 @@
-"""Leaves the wearer alone, by intents. Knows neither speaker nor clock: the session belongs to
-the house.
-"""
+"""Leaves the wearer alone: returns intents that end the session and suppress speech."""
 
 from collections.abc import Mapping
 
@@ -9,7 +7,7 @@ from tools_cache.tool import FAREWELL, Json, Mode, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Say farewell, and ask for the end of the session and for quiet after it."""
+    """Return a farewell, and intents to end the session and stay quiet afterwards."""
     seconds, farewell = args["duration"], args.get("farewell", "").strip()
     quiet = {"type": "SUPPRESS_AUDIO", "value": True, "after": FAREWELL, "duration": seconds}
     over = {"type": "END_VOICE_SESSION", "after": FAREWELL}

@@ -1,4 +1,4 @@
-"""Cancels a timer. Knows the alarms it is handed."""
+"""Cancels a timer."""
 
 from collections.abc import Mapping
 

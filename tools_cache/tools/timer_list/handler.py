@@ -1,4 +1,4 @@
-"""Lists the running timers. Knows the alarms it is handed."""
+"""Lists the running timers."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from tools_cache.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
-    """Give every timer with what it has left."""
+    """Return every timer with its remaining time."""
     timers = [
         {"id": alarm["id"], "label": alarm["text"], "remaining_s": round(alarm["remaining_s"])}
         for alarm in await ctx.alarms.pending()

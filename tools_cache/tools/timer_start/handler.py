@@ -1,4 +1,4 @@
-"""Starts a timer. Knows the alarms it is handed, not who shows them."""
+"""Starts a timer."""
 
 from collections.abc import Mapping
 

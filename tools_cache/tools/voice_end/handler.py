@@ -1,4 +1,4 @@
-"""Ends the voice session, by intent. Knows no microphone: the session belongs to the house."""
+"""Ends the voice session, by an intent."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from tools_cache.tool import FAREWELL, ErrorCode, Json, ToolContext, ToolError, 
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form
-    """Ask for the end of the session, after the farewell."""
+    """Return the intent to end the session, after the farewell."""
     if not ctx.voice_active:
         raise ToolFailure(ToolError.of(ErrorCode.SESSION_INACTIVE, "There is no voice session"))
     return {

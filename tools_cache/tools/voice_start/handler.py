@@ -1,4 +1,4 @@
-"""Begins a voice session, by intent. Knows no microphone: the session belongs to the house."""
+"""Begins a voice session, by an intent."""
 
 from collections.abc import Mapping
 
@@ -6,15 +6,15 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Name the session and ask for it; the last six characters of a call's id are as random as
-    any.
+    """Return the new session's id and the intent to start it. The last six characters of a call id
+    are random.
     """
     if ctx.voice_active:
         raise ToolFailure(
             ToolError.of(
                 ErrorCode.SESSION_ACTIVE,
                 "Voice session is already active",
-                suggestion="Go on in it, or end it: voice:end",
+                suggestion="Continue in it, or end it: voice:end",
             )
         )
     session = f"voice-{round(ctx.now() * 1000)}-{ctx.call.call_id[-6:].rjust(6, '0')}"
