@@ -1,1 +1,3 @@
-"""A small cloud to develop against; it stands outside and talks only over MQTT and HTTP."""
+"""A small reference cloud for development, separate from the daemon; they talk only over MQTT and
+HTTP.
+"""

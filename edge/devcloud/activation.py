@@ -1,7 +1,6 @@
-"""Starting mini-apps when a tool of theirs is called, and knowing which run.
+"""Starts mini-apps when one of their tools is called, and tracks which are running.
 
-Refuses to know tools and calls. Apps it started stay running until the cloud ends, whatever their
-calls came to.
+Started apps keep running until the cloud ends, whatever the result of their calls.
 """
 
 import asyncio
@@ -33,7 +32,7 @@ _HEALTH_S: Final = 1.0
 
 
 class ActivationFailed(Exception):
-    """The app could not be started; asking again would not help."""
+    """The app could not be started; retrying would not help."""
 
 
 class ActivationTimeout(Exception):
@@ -42,7 +41,7 @@ class ActivationTimeout(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Where an app answers now. `activated` when this very request started it."""
+    """Address of a running app. `activated`: this request started it."""
 
     url: str
     api_key_hash: str
@@ -51,7 +50,7 @@ class Running:
 
 @dataclass(slots=True)
 class _Seat:
-    """What is known of one app's process."""
+    """State of one app's process."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     child: Child | None = None
@@ -62,7 +61,7 @@ class _Seat:
 
 
 class Launcher:
-    """`ensure(app)` gives a running app; `aclose()` ends every process it started, by pid."""
+    """`ensure(app)` returns a running app; `aclose()` ends every process it started, by pid."""
 
     def __init__(
         self,
@@ -81,7 +80,7 @@ class Launcher:
         self._others = seats
 
     async def ensure(self, app: App) -> Running:
-        """Give the app, started if it must be; one process for all workers. Raises
+        """Return the running app, starting it if necessary; one process for all workers. Raises
         ActivationFailed, ActivationTimeout.
         """
         if not app.command:
@@ -97,8 +96,8 @@ class Launcher:
             return Running(seat.url, seat.api_key_hash, activated=not alive)
 
     async def _here_or_elsewhere(self, app: App, seat: _Seat) -> Running | None:
-        """Start the app, unless another worker runs it. Whoever fails, or is called off, gives
-        its seat up: others wait for it.
+        """Start the app, unless another worker runs it. On failure or cancellation the seat is
+        released: others wait for it.
         """
         try:
             if (running := await self._elsewhere(app)) is None:
@@ -109,7 +108,7 @@ class Launcher:
         return running
 
     async def _elsewhere(self, app: App) -> Running | None:
-        """The app where another worker runs it; None when it is ours to start. Raises
+        """Return the app if another worker runs it; None if this one must start it. Raises
         ActivationTimeout.
         """
         if self._others is None:
@@ -134,8 +133,8 @@ class Launcher:
         return None
 
     async def _tell(self, package: str, seat: _Seat) -> None:
-        """Let the other workers know; one that cannot be told starts a process of its own,
-        which costs memory only.
+        """Publish the address to the other workers; one that misses it starts its own process,
+        which only costs memory.
         """
         if self._others is None:
             return
@@ -155,11 +154,11 @@ class Launcher:
         )
 
     def status(self) -> dict[str, dict[str, object]]:
-        """State, address, pid and number of starts of every app that was ever asked for."""
+        """Return state, address, pid and number of starts of every app requested so far."""
         return {package: _line(seat) for package, seat in sorted(self._seats.items())}
 
     async def stop(self, package: str) -> bool:
-        """End one app, as if it had crashed or been updated; False when it does not run."""
+        """End one app, as if it had crashed or been updated; False if it is not running."""
         seat = self._seats.get(package)
         if seat is None or seat.child is None or not seat.child.running:
             return False
@@ -194,8 +193,8 @@ class Launcher:
         log.info("app %s started (pid %d)", app.package, seat.child.pid)
 
     async def _connect(self, app: App, seat: _Seat) -> None:
-        """Ask every `poll_s` until it answers. Nothing is cleaned up when it does not: it may
-        yet come.
+        """Poll every `poll_s` until it answers. On timeout nothing is cleaned up: it may still come
+        up.
         """
         assert seat.child is not None
         try:
@@ -211,12 +210,12 @@ class Launcher:
             return
         words = seat.child.last_words()
         raise ActivationFailed(
-            f"Failed to activate app: {app.package} ended at once: {words or 'without a word'}"
+            f"Failed to activate app: {app.package} ended at once: {words or 'without output'}"
         )
 
     async def _answers(self, app: App, url: str) -> bool | None:
-        """Tell whether the app is there: False when nobody is, or another app; None when
-        whoever is there is slow or unwell.
+        """Return whether the app answers: False if nothing or another app does; None if it is slow
+        or failing.
         """
         import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
 

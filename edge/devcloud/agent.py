@@ -1,8 +1,7 @@
-"""A scripted assistant in the cloud: calls tools that live on an edge, over `invoke`, and waits for
-the one answer.
+"""A scripted assistant in the cloud: calls an edge's tools with `invoke` messages and waits for the
+answer.
 
-Refuses to decide what to call. Its response topic is `…/e/{edge_id}/reply/{worker}`, under the
-edge's own prefix.
+Its response topic is `…/e/{edge_id}/reply/{worker}`, below the edge's own prefix.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ MAX_WORDS: Final = 200
 
 @dataclass(slots=True)
 class _Pending:
-    """One invocation under way."""
+    """One invocation in progress."""
 
     answer: "asyncio.Future[ToolResponse]"
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
@@ -40,7 +39,7 @@ class _Pending:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How an invocation went: taken or not, what was said on the way, the envelope."""
+    """Outcome of an invocation: accepted or not, progress texts, the envelope."""
 
     accepted: bool
     progress: tuple[str, ...]
@@ -48,7 +47,7 @@ class Told:
 
 
 class Agent:
-    """`invoke(edge, tool, args)` over the link it is given."""
+    """`invoke(edge, tool, args)` over a link."""
 
     def __init__(
         self,
@@ -77,14 +76,14 @@ class Agent:
     async def invoke(
         self, edge_id: str, tool: str, args: Mapping[str, Json], *, ttl_s: float = TTL_S
     ) -> Told:
-        """Call a tool of an edge. Never raises for what the edge or the link does: that is an
-        envelope too.
+        """Call a tool of an edge. Never raises for errors of the edge or the link: they are
+        returned as an envelope.
         """
         if len(self._pending) >= MAX_PENDING:
             return Told(
                 False,
                 (),
-                ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are under way"),
+                ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are in progress"),
             )
         call = ToolCall(
             call_id=new_call_id(Clock().wall()),
@@ -109,7 +108,9 @@ class Agent:
         return Told(pending.accepted.is_set(), tuple(pending.words), response)
 
     async def _offer(self, topics: Topics, call: ToolCall, pending: _Pending) -> None:
-        """Send until accepted: at once, then after 1, 2, 4 … seconds, the same id each time."""
+        """Send until accepted: at once, then after 1, 2, 4 … seconds, with the same id
+        each time.
+        """
         assert self.link is not None
         begun, pause, attempt = time.monotonic(), self._first_retry_s, 0
         while not pending.accepted.is_set():
@@ -134,11 +135,11 @@ class Agent:
                 pause *= 2
 
     async def _gave_up(self, topics: Topics, call: ToolCall, pending: _Pending) -> ToolResponse:
-        """Name which of the three ways it failed, and tell the edge that nobody waits any more."""
+        """Return which of the three ways it failed, and cancel the call at the edge."""
         assert self.link is not None
         if not pending.accepted.is_set():
             return ToolResponse.failure(
-                ErrorCode.NOT_ACCEPTED, "The edge did not take the call; is it online?"
+                ErrorCode.NOT_ACCEPTED, "The edge did not accept the call; is it online?"
             )
         try:
             await self.link.publish(
@@ -151,7 +152,7 @@ class Agent:
         except NotConnected as e:
             log.debug("cancel of %s is not sent: %s", call.call_id, e)
         return ToolResponse.failure(
-            ErrorCode.TIMEOUT, "The edge took the call and did not finish it in time"
+            ErrorCode.TIMEOUT, "The edge accepted the call and did not finish it in time"
         )
 
     async def _hear(self, inbound: Inbound) -> None:
@@ -165,8 +166,8 @@ class Agent:
             )
             pending = self._pending.get((wire.edge_of(inbound.topic), message.id))
             if pending is None:
-                return  # a duplicate, or later than anybody waited
-            # progress and results say so too, should the word itself be lost
+                return  # a duplicate, or too late
+            # progress and results imply acceptance, if that message was lost
             pending.accepted.set()
             if message.kind is Kind.PROGRESS and len(pending.words) < MAX_WORDS:
                 pending.words.append(wire.text_of(message, "text"))

@@ -1,8 +1,4 @@
-"""The HTTP face of the cloud towards edges and assistants: the registry, the seed's list and
-execute, word for word.
-
-Refuses to run or store anything itself; it reads requests and says what came of them.
-"""
+"""HTTP endpoints for edges and assistants: the registry, the tool list, and tool execution."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -82,7 +78,7 @@ class Api:
 
 
 def matches(header: str, etag: str) -> bool:
-    """If-None-Match: a list of tags, weak ones too, or anything at all."""
+    """Return whether If-None-Match contains the ETag: a list of tags, weak ones too, or `*`."""
     tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
     return "*" in tags or etag in tags
 

@@ -1,7 +1,6 @@
-"""The HTTP face of a mini-app: `POST /tool`, `GET /health`, `GET /manifest`, progress as NDJSON,
-one process per app.
+"""HTTP server of a mini-app: `POST /tool`, `GET /health`, `GET /manifest`, progress as NDJSON.
 
-Refuses to know the cloud: it answers whoever holds its key and never calls back.
+One process per app. It answers every caller that has its key and never calls the cloud.
 """
 
 import asyncio
@@ -64,8 +63,8 @@ class AppServer:
         self._tools: dict[str, AppTool] = {}
 
     def register_tool(self, tool: AppTool) -> None:
-        """Take a tool in. Raises `BadToolName` for a colon (checked again: a tool can be made
-        by hand) or a clash.
+        """Add a tool. Raises `BadToolName` for a colon (a tool can be constructed without
+        `create_tool`) or a duplicate.
         """
         if ":" in tool.name:
             raise BadToolName(f'Tool name cannot contain ":". Got: {tool.name}')
@@ -74,7 +73,7 @@ class AppServer:
         self._tools[tool.name] = tool
 
     def get_tool_definitions(self) -> list[dict[str, Json]]:
-        """Give the definitions in the order they were registered."""
+        """Return the definitions in order of registration."""
         return [tool.definition() for tool in self._tools.values()]
 
     def manifest(self) -> dict[str, Json]:
@@ -87,7 +86,7 @@ class AppServer:
         }
 
     def asgi(self) -> "Starlette":
-        """The ASGI application, for a server of your own."""
+        """Return the ASGI application, for your own server."""
         from starlette.applications import Starlette  # noqa: PLC0415 - the cloud imports apps for their manifest only
         from starlette.routing import Route  # noqa: PLC0415
 
@@ -114,8 +113,8 @@ class AppServer:
         return _json({"status": "ok", "packageName": self.package_name, "tools": len(self._tools)})
 
     async def _manifest(self, request: "Request") -> "Response":
-        """What the developer console takes: the definitions, and where this app was reached
-        just now.
+        """Return what the developer console takes: the definitions, and this app's address as used
+        in the request.
         """
         return _json({**self.manifest(), "publicUrl": str(request.base_url).rstrip("/")})
 
@@ -137,7 +136,7 @@ class AppServer:
 
 
 def _key_hash() -> str:
-    """The hash that callers must send, as `office.hashed` makes it; empty where everybody is
+    """Return the hash that callers must send, as made by `office.hashed`; "" if every caller is
     served.
     """
     key = os.environ.get(KEY_ENV, "")
@@ -173,7 +172,7 @@ async def _answer(tool: AppTool, call: Mapping[str, Any], request: "Request") ->
         return StreamingResponse(_stream(tool, call), media_type=NDJSON)
     done = await run_unless(_run(tool, call), _hung_up(request))
     if done is None:
-        log.info("caller hung up, %s is cancelled", tool.name)
+        log.info("caller disconnected; %s is cancelled", tool.name)
         return _json(failure("CANCELLED", "The caller hung up"), status=499)
     try:
         return _json(done.value)
@@ -197,8 +196,8 @@ async def _run(tool: AppTool, call: Mapping[str, Any]) -> Json:
 
 
 async def _stream(tool: AppTool, call: Mapping[str, Any]) -> AsyncIterator[bytes]:
-    """Progress lines, then the result line. A plain value is held back until the next one
-    proves it was progress.
+    """Yield progress lines, then the result line. A plain value is held until the next one shows
+    that it was progress.
     """
     held: list[Json] = []
     try:

@@ -1,7 +1,6 @@
-"""The developer's workbench, `/devcloud/…`: what runs, what was seen, the broker's switch, a call
-to an edge.
+"""Developer endpoints, `/devcloud/…`: status, broker switch, calls to an edge, pending calls.
 
-For developers only: no edge needs it.
+Edges do not use them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,7 +26,7 @@ MAX_LISTED = 100
 
 
 class Bench:
-    """`routes()` for a Starlette application. `broker` is None when it is somebody else's."""
+    """`routes()` for a Starlette application. `broker` is None if it is an external one."""
 
     def __init__(
         self,
@@ -62,9 +61,7 @@ class Bench:
         return answer(dict(await self._status()))
 
     async def _switch_broker(self, body: Mapping[str, Any]) -> "Response":
-        """`{"running": bool, "kill"?: bool}`: take the broker away, or bring it back on the
-        same port.
-        """
+        """`{"running": bool, "kill"?: bool}`: stop the broker, or restart it on the same port."""
         wanted = body.get("running")
         if not isinstance(wanted, bool):
             raise _invalid("running", "must be true or false")
@@ -86,8 +83,8 @@ class Bench:
         return answer({"running": self._broker.running, "port": self._broker.port})
 
     async def _invoke(self, body: Mapping[str, Any]) -> "Response":
-        """`{edge_id, tool, args?, ttl_s?, trace?}` → the envelope; with `trace`, also how it
-        came about.
+        """`{edge_id, tool, args?, ttl_s?, trace?}` → the envelope; with `trace`, also how it came
+        about.
         """
         edge_id, tool, args = body.get("edge_id"), body.get("tool"), body.get("args", {})
         ttl_s, trace = body.get("ttl_s", TTL_S), body.get("trace", False)
@@ -117,14 +114,14 @@ class Bench:
         return answer({"stopped": await self._stop_app(request.path_params["package"])})
 
     async def _get_pending(self, _: "Request") -> "Response":
-        """Calls that wait for their result: `{pending: [{id, edge, tool, args, ageS, leftS}]}`,
-        oldest first.
+        """Return calls waiting for their result: `{pending: [{id, edge, tool, args, ageS,
+        leftS}]}`, oldest first.
         """
         return answer({"pending": await self._pending(MAX_LISTED)})
 
     async def _take_result(self, request: "Request") -> "Response":
-        """`{edge, result}`: the envelope of a pending call, or just its data; exactly one is
-        taken.
+        """`{edge, result}`: the envelope of a pending call, or just its data; only the first one is
+        accepted.
         """
         return await _spoken(lambda body: self._hand_in(request.path_params["id"], body))(request)
 
@@ -160,7 +157,7 @@ class Bench:
 def _spoken(
     endpoint: Callable[[Mapping[str, Any]], Awaitable["Response"]],
 ) -> Callable[["Request"], Awaitable["Response"]]:
-    """Give an endpoint its bounded JSON object, and its refusals a response."""
+    """Pass an endpoint its bounded JSON object, and turn its refusals into responses."""
 
     async def served(request: "Request") -> "Response":
         try:

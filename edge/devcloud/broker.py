@@ -1,8 +1,7 @@
-"""The demo's MQTT broker: rumqttd in a wheel, Mosquitto where asked for, or somebody else's by
+"""The reference cloud's MQTT broker: rumqttd from a wheel, Mosquitto, or an external one by
 address.
 
-Refuses to know what is said over it. It can be stopped, killed and started again on the same port,
-to show an outage.
+It can be stopped, killed and restarted on the same port, to demonstrate an outage.
 """
 
 import asyncio
@@ -74,16 +73,16 @@ user root
 
 
 class BrokerFailed(OSError):
-    """The broker could not be brought up; the words say why."""
+    """The broker could not be started; the message says why."""
 
 
 class PortTaken(BrokerFailed):
-    """Somebody else listens where the broker should."""
+    """Another program listens on the broker's port."""
 
 
 class EmbeddedBroker:
-    """One broker process on fixed loopback ports: `start`, `stop`, `kill`, and `start` again on
-    the same port.
+    """One broker process on fixed loopback ports: `start`, `stop`, `kill`, and `start` again on the
+    same port.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class EmbeddedBroker:
         return self._child.pid if self._child is not None and self._child.running else None
 
     async def start(self) -> None:
-        """Come up and listen; nothing when it runs already. Raises BrokerFailed."""
+        """Start and wait until it listens; does nothing if it runs already. Raises BrokerFailed."""
         if self.running:
             return
         try:
@@ -138,7 +137,7 @@ class EmbeddedBroker:
         return Path(self._dir.name)
 
     async def _start_somewhere(self, folder: Path) -> None:
-        """On the ports it had before; the first time, on any that are free."""
+        """Start on the previous ports; the first time, on any free ones."""
         fixed = self.port != 0
         for attempt in range(1, _ATTEMPTS + 1):
             port, port_v4 = (
@@ -158,19 +157,19 @@ class EmbeddedBroker:
             return
 
     async def stop(self) -> None:
-        """Leave politely; sessions and retained messages are gone with it."""
+        """Stop gracefully; sessions and retained messages are lost."""
         child, self._child = self._child, None
         if child is not None:
             await child.stop()
 
     async def kill(self) -> None:
-        """Leave as in a power cut."""
+        """Stop as in a power cut."""
         child, self._child = self._child, None
         if child is not None:
             await child.kill()
 
     def reread(self) -> None:
-        """Take up changed access lists and passwords."""
+        """Make it read changed access lists and passwords."""
         if self._child is not None:
             self._child.reread()
 
@@ -217,15 +216,15 @@ class EmbeddedBroker:
 
 
 def free_port() -> int:
-    """A loopback port that was free just now."""
+    """Return a loopback port that is free at the moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def _claim(port: int) -> None:
-    """Raise PortTaken when somebody listens there: asking the child is not enough, the other
-    one would answer us.
+    """Raise PortTaken if another program listens there: checking that the port answers would reach
+    that one.
     """
     with socket.socket() as probe:
         probe.setsockopt(
@@ -241,7 +240,7 @@ def _claim(port: int) -> None:
 
 
 def find_mosquitto() -> str:
-    """Where Mosquitto is; distributions put it where a user's PATH does not look. Raises
+    """Return the path of Mosquitto; distributions put it outside a user's PATH. Raises
     BrokerFailed.
     """
     found = shutil.which("mosquitto") or shutil.which("mosquitto", path=":".join(_MOSQUITTO_PATHS))
@@ -251,7 +250,7 @@ def find_mosquitto() -> str:
 
 
 async def _listening(child: Child, port: int) -> None:
-    """Wait until the child itself listens; if it has ended, say why."""
+    """Wait until the child itself listens; raise with its output if it has ended."""
     try:
         async with timeout(START_S):
             while child.running and not await _answers(port):  # noqa: ASYNC110 - another process sets no Event of ours
@@ -263,7 +262,7 @@ async def _listening(child: Child, port: int) -> None:
     if not child.running:
         words = child.last_words()
         kind = PortTaken if "in use" in words.lower() else BrokerFailed
-        raise kind(f"{child.name} ended at once: {words or 'without a word'}")
+        raise kind(f"{child.name} ended at once: {words or 'without output'}")
 
 
 async def _answers(port: int) -> bool:
@@ -279,9 +278,7 @@ KINDS: Final = ("embedded", "mosquitto")
 
 
 def own_port(text: str) -> tuple[str, int]:
-    """Read `KIND` or `KIND:PORT` of a broker of ours; port 0 picks a free one. Raises
-    ValueError.
-    """
+    """Parse `KIND` or `KIND:PORT` of our own broker; port 0 picks a free one. Raises ValueError."""
     kind, _, port = text.partition(":")
     if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError(f"broker: {text!r} has no port number after the colon")
@@ -289,7 +286,7 @@ def own_port(text: str) -> tuple[str, int]:
 
 
 def parse_broker(text: str) -> tuple[str, int] | None:
-    """Read `--broker`: (host, port) of somebody else's, None for one of ours. Raises ValueError."""
+    """Parse `--broker`: (host, port) of an external broker, None for our own. Raises ValueError."""
     if text.partition(":")[0] in KINDS:
         own_port(text)
         return None

@@ -1,18 +1,16 @@
-"""An enrolment code for a person: as a QR to scan from the terminal. Refuses to know what is in
-it.
-"""
+"""Draws an enrolment code as a QR code in the terminal."""
 
 import io
 
 
 def qr(code: str) -> str:
-    """Draw it in half blocks, a quiet border around; at most 30 lines for the codes of usual
-    names.
+    """Return the code in half blocks with a quiet border; at most 30 lines for codes with names of
+    usual length.
     """
     import segno  # noqa: PLC0415 - the devcloud's terminal only
 
     out = io.StringIO()
-    # Level L: a screen has no stains, and every level above costs four lines.
+    # Level L: a screen needs little error correction, and each higher level costs four lines.
     segno.make(code, error="l", boost_error=False, micro=False).terminal(
         out, border=2, compact=True
     )

@@ -1,7 +1,5 @@
-"""The developer console: an app's tools handed in, its key given out; and who is there, with which
+"""HTTP endpoints for developers: submit an app's tools, issue its key, manage users' sessions and
 apps.
-
-Refuses to store and to check anything itself; `office.py` and `definitions.py` do.
 """
 
 import logging
@@ -26,7 +24,7 @@ KEY_HEADER: Final = "x-app-api-key"
 
 
 class Console:
-    """`routes()` for a Starlette application; `changed` is awaited when there is another
+    """`routes()` for a Starlette application; `changed` is awaited after each change of the
     registry.
     """
 
@@ -64,7 +62,7 @@ class Console:
                 {
                     "error": {
                         "code": "INVALID_DEFINITION",
-                        "message": "Nothing was stored; mend the fields and send it again",
+                        "message": "Nothing was stored; correct the fields and send it again",
                         "fields": [m.to_json() for m in e.mistakes],
                     }
                 },
@@ -85,7 +83,7 @@ class Console:
         )
 
     async def _issue_key(self, request: "Request") -> "Response":
-        """The key is said here and nowhere else; what is kept of it is its hash."""
+        """Issue a key. It is returned only here; only its hash is stored."""
         package = request.path_params["package"]
         key = await self._office.issue_key(package, key=request.headers.get(KEY_HEADER, ""))
         log.info("%s has a new key", package)

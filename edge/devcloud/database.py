@@ -1,7 +1,5 @@
-"""The one SQLite file of the small cloud: its tables in numbered steps, opened so that several
-worker processes may write.
-
-Refuses to know what is in the tables; `journal.py`, `keys.py`, `shelf.py` and `seats.py` do.
+"""The SQLite file of the reference cloud: its migrations, and opening it from several worker
+processes.
 """
 
 from pathlib import Path
@@ -60,14 +58,13 @@ _SHARED: Final = """
     );
     INSERT INTO serial VALUES (1, 0);
 """
-"""Migration 3. Keys of apps are here as their hashes, which is all that is ever sent."""
+"""Migration 3. App keys are stored as hashes, the form in which they are sent."""
 
 MIGRATIONS: Final = (_CALLS, keys.TABLES, _SHARED)
 
 
 async def open_shared(path: Path) -> Database:
     """Open or create it. Raises StoreError, OSError."""
-    # One process at a time: two that create, upgrade or put aside the same file would undo each
-    # other's work.
+    # One process at a time: several would conflict in creating, upgrading or renaming the file.
     async with alone(path.with_name(path.name + ".opening")):
         return await Database.open(path, MIGRATIONS, shared=True)

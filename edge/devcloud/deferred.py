@@ -1,7 +1,5 @@
-"""Calls whose result is handed in later: kept over restarts, taken once, given up when their life
-is over.
-
-Refuses to know MQTT and HTTP, and who will hand a result in.
+"""Calls whose result is submitted later: stored across restarts, completed once, expired at their
+deadline.
 """
 
 import asyncio
@@ -27,27 +25,25 @@ BUSY_MS: Final = 1000
 
 
 class Submitted(StrEnum):
-    """What became of a result that was handed in."""
+    """Outcome of submitting a result."""
 
     TAKEN = "taken"
     UNKNOWN = "unknown"
-    """no such call of this edge (S3-27, S3-28)"""
+    """no such call of this edge"""
     OVER = "over"
-    """it does not wait for a result (any more): resolved, cancelled, expired, or never deferred
-    (S3-25)
-    """
+    """it does not wait for a result (any more): resolved, cancelled, expired, or never deferred"""
 
 
 class Conclude(Protocol):
-    """Store an answer and tell it; False when there was one before, or with `only_held` when it
-    runs now.
+    """Store an answer and publish it; returns False if there was one before, or with `only_held` if
+    the call is running now.
     """
 
     def __call__(self, job: Job, response: ToolResponse, *, only_held: bool) -> Awaitable[bool]: ...
 
 
 class Deferred:
-    """`hold` puts a call here, `submit` and `cancel` take it away, `expire()` runs beside them."""
+    """`hold` adds a call, `submit` and `cancel` remove it, `expire()` runs in the background."""
 
     def __init__(self, journal: Journal, runner: Runner, conclude: Conclude) -> None:
         self._journal = journal
@@ -56,7 +52,9 @@ class Deferred:
         self._changed = asyncio.Event()
 
     async def hold(self, job: Job) -> ToolResponse | None:
-        """Keep a call for its result to come; an answer means it is not kept."""
+        """Store a call until its result is submitted; a returned response means it was
+        not stored.
+        """
         checked = self._runner.check(job.call)
         if isinstance(checked, ToolResponse):
             return self._runner.stamped(job.call, checked)
@@ -70,11 +68,11 @@ class Deferred:
         return None
 
     def look(self) -> None:
-        """Something waits that did not before: its end may be the next one."""
+        """Notify that a new call waits: its deadline may be the next one."""
         self._changed.set()
 
     async def submit(self, edge: str, call_id: str, result: Json) -> Submitted:
-        """Take a result (an envelope, or just its data); it is on disk on return. Raises
+        """Accept a result (an envelope, or just its data); it is on disk on return. Raises
         ValueError naming the field.
         """
         left = await self._journal.find((edge, call_id))
@@ -95,7 +93,7 @@ class Deferred:
         )
 
     async def cancel(self, key: tuple[str, str], reason: str) -> bool:
-        """Call one off that waits; False when there is none."""
+        """Cancel a waiting call; False if there is none."""
         left = await self._journal.find(key)
         if left is None or left.state not in (PENDING, WAITS):
             return False
@@ -106,7 +104,7 @@ class Deferred:
         return await self._conclude(left.job, response, only_held=True)
 
     async def expire(self) -> None:
-        """Give up what waited too long, until cancelled."""
+        """End calls past their deadline, until cancelled."""
         while True:
             self._changed.clear()
             try:
@@ -114,7 +112,7 @@ class Deferred:
                 for left in late:
                     await self._conclude(left.job, self._too_late(left), only_held=True)
             except StoreError as e:
-                log.warning("calls that wait cannot be looked after: %s", e)
+                log.warning("cannot check waiting calls: %s", e)
                 late, next_s = [], None
             if not late:
                 await _wait(
@@ -123,18 +121,20 @@ class Deferred:
 
     def _too_late(self, left: Left) -> ToolResponse:
         waited = (
-            "nobody handed its result in"
+            "no result was submitted"
             if left.state == PENDING
             else "the call with the same key was not answered"
         )
         response = ToolResponse.failure(
-            ErrorCode.DEADLINE_EXPIRED, f"The call's time was over: {waited}"
+            ErrorCode.DEADLINE_EXPIRED, f"The call's time is over: {waited}"
         )
         return self._runner.stamped(left.job.call, response)
 
 
 def _envelope(result: Json) -> ToolResponse:
-    """An object with `ok` is an envelope, whatever else is the data of a good one."""
+    """Return an envelope: an object with `ok` is one, anything else is the data of a successful
+    one.
+    """
     if isinstance(result, dict) and "ok" in result:
         return ToolResponse.from_json({**result, "meta": {}})
     return ToolResponse(data=result)

@@ -1,6 +1,6 @@
-"""What a developer may hand in: an app's tools, checked field by field, legacy ones translated.
+"""Validates submitted apps: their tools field by field, with legacy ones converted.
 
-Refuses to store: it gives back clean documents, or every mistake with its field and the fix.
+Returns clean documents, or every mistake with its field and fix; stores nothing.
 """
 
 import logging
@@ -49,7 +49,7 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
 
 class _Open(BaseModel):
-    """Unknown keys pass: they are the author's and go to the edge untouched."""
+    """Unknown keys are kept: they belong to the author and go to the edge unchanged."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -114,7 +114,7 @@ class _Submission(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One thing wrong with a submission."""
+    """One problem of a submission."""
 
     field: str
     problem: str
@@ -125,7 +125,7 @@ class Mistake:
 
 
 class BadSubmission(ValueError):
-    """Nothing of it is stored; `mistakes` names every field to mend."""
+    """A rejected submission; nothing of it is stored. `mistakes` names every field to correct."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__("; ".join(f"{m.field}: {m.problem}" for m in mistakes))
@@ -134,7 +134,7 @@ class BadSubmission(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A good one. None stands for "not said": an update keeps what was there."""
+    """A valid submission. None means "not given": an update keeps the previous value."""
 
     package: str
     tools: tuple[dict[str, Json], ...]
@@ -196,8 +196,8 @@ def check_submission(package: str, body: Json) -> Submission:
 
 
 def _bad_url(url: str | None) -> list[Mistake]:
-    """An app may live on this machine and in private networks, but not where a machine asks for
-    its own credentials.
+    """Check an app's address: this machine and private networks are allowed, but not addresses that
+    serve cloud credentials.
     """
     try:
         host = urlsplit(url or "").hostname or ""
@@ -215,7 +215,7 @@ def _bad_url(url: str | None) -> list[Mistake]:
 
 
 def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
-    """Everything wrong with one definition."""
+    """Return every problem of one definition."""
     try:
         _Tool.model_validate(tool)
     except ValidationError as e:
@@ -266,7 +266,7 @@ def _mistakes(error: ValidationError, at: str) -> list[Mistake]:
             if e["type"] == "missing"
             else "remove it"
             if e["type"] == "extra_forbidden"
-            else "mend its value"
+            else "correct its value"
         )
         found.append(Mistake(path.lstrip(".") or "body", problem, fix))
     return found
@@ -280,7 +280,7 @@ def _doubles(tools: list[dict[str, Json]]) -> list[Mistake]:
             found.append(
                 Mistake(
                     f"tools[{i}].name",
-                    f"{name[:80]!r} is there twice",
+                    f"{name[:80]!r} is defined twice",
                     "give each tool its own name",
                 )
             )
@@ -290,13 +290,13 @@ def _doubles(tools: list[dict[str, Json]]) -> list[Mistake]:
 
 
 def _known_category(tool: dict[str, Json]) -> dict[str, Json]:
-    """An unknown category reads "other": a reason to warn, none to refuse (S0-38)."""
+    """Replace an unknown category with "other", with a warning."""
     out = dict(tool)
     extensions = out.get("mentraExtensions")
     for holder in (out, extensions := dict(extensions) if isinstance(extensions, dict) else {}):
         if holder.get("category") is not None and holder["category"] not in CATEGORIES:
             log.warning(
-                "tool %s: category %.40r is unknown, taken as other",
+                "tool %s: category %.40r is unknown; treated as other",
                 out["name"],
                 holder["category"],
             )

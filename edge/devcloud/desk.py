@@ -1,9 +1,7 @@
-"""The enrolment desk: gives out one-time codes, and credentials for them, and remembers both over
-restarts.
+"""Enrolment: one-time codes, the credentials issued for them, and their storage.
 
-Refuses to know HTTP, and how a certificate is made. Kept as one small document; secrets only as
-their hashes. A certificate is good until it ends or its edge is revoked: then its broker and the
-renewal turn it away.
+Stored as one small document with secrets as hashes. A certificate is valid until it expires or its
+edge is revoked; then broker and renewal refuse it.
 """
 
 import base64
@@ -35,9 +33,7 @@ DOCUMENT: Final = "desk.json"
 
 
 class DeskRefused(Exception):
-    """No credentials for this: the code and the words an edge understands, and the HTTP status
-    they go with.
-    """
+    """No credentials are issued: error code, message and HTTP status."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -68,7 +64,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What one edge is given."""
+    """What one edge receives."""
 
     certificate: str = ""
     username: str = ""
@@ -78,6 +74,7 @@ class Credentials:
 
 class Desk:
     """`issue` → a secret; `redeem` → credentials, once; `renew` → the next certificate.
+
     Blocking, a few milliseconds each.
     """
 
@@ -101,8 +98,8 @@ class Desk:
     # -------------------------------------------------------------- codes
 
     def issue(self, *, life_s: float = CODE_S, edge_id: str = "") -> bytes:
-        """Make a secret that works once, for a while; with `edge_id` for that edge only, also
-        when it is known already.
+        """Create a secret that works once within `life_s`; with `edge_id` for that edge only, even
+        if it is already enrolled.
         """
         now = self._wall()
         self._codes = {
@@ -118,8 +115,7 @@ class Desk:
     def redeem(
         self, secret: bytes, edge_id: str, *, request_id: str, csr_pem: str | None, proof: str = ""
     ) -> Credentials:
-        """Spend a code. An edge that is known already must prove that it is the one, by the token
-        it has.
+        """Redeem a code. An enrolled edge must prove its identity with its token.
 
         Raises `DeskRefused`, and `BadRequest` for a certificate request that cannot be signed.
         """
@@ -130,7 +126,7 @@ class Desk:
         if code.used_by and not self._again(code, edge_id, request_id, now):
             raise DeskRefused(410, "CODE_USED", "This code was used already; each works once")
         if not code.used_by and now > code.expires:
-            raise DeskRefused(410, "CODE_EXPIRED", "This code is too old")
+            raise DeskRefused(410, "CODE_EXPIRED", "This code has expired")
         again = bool(code.used_by)
         member = self._members.get(edge_id)
         if (
@@ -160,20 +156,22 @@ class Desk:
         return Credentials(certificate, "" if csr_pem else edge_id, password, token)
 
     def _again(self, code: Issued, edge_id: str, request_id: str, now: float) -> bool:
-        """The same request, whose answer was lost: only who sent it knows its id."""
+        """Return whether it repeats a request whose answer was lost: only its sender
+        knows the id.
+        """
         same = code.used_by == edge_id and hmac.compare_digest(
             code.request, _hash(request_id.encode())
         )
         return same and now - code.used_at < AGAIN_S
 
     def renew(self, certificate_der: bytes, csr_pem: str) -> str:
-        """Sign the next certificate of whoever shows one of ours that still lives. Raises
-        `DeskRefused`, `BadRequest`.
+        """Sign the next certificate for an edge with a valid one. Raises `DeskRefused`,
+        `BadRequest`.
         """
         edge_id = self._authority.verified_name(certificate_der)
         member = self._members.get(edge_id or "")
         if edge_id is None or member is None:
-            raise DeskRefused(403, "EDGE_UNKNOWN", "This certificate is no edge's of ours")
+            raise DeskRefused(403, "EDGE_UNKNOWN", "Unknown client certificate")
         if member.revoked:
             raise DeskRefused(403, "EDGE_REVOKED", "This edge was revoked")
         return self._authority.edge(edge_id, csr_pem, life=self._life)
@@ -181,13 +179,13 @@ class Desk:
     # -------------------------------------------------------------- edges
 
     def knows_token(self, token: str) -> bool:
-        """Tell whether a bearer token is one of our edges'. From any thread: one that redeems
-        may add a member meanwhile.
+        """Return whether a bearer token belongs to an edge. Thread-safe: another thread may be
+        adding an edge.
         """
         return any(_same(m.token, token) for m in tuple(self._members.values()) if not m.revoked)
 
     def revoke(self, edge_id: str) -> bool:
-        """Let an edge in no more."""
+        """Revoke an edge's credentials; False if there is no such edge."""
         member = self._members.get(edge_id)
         if member is None:
             return False
@@ -196,7 +194,7 @@ class Desk:
         return True
 
     def passwords(self) -> str:
-        """Mosquitto's password file."""
+        """Return the content of Mosquitto's password file."""
         return "".join(
             f"{name}:{m.password}\n"
             for name, m in self._members.items()
@@ -204,7 +202,7 @@ class Desk:
         )
 
     def edges(self) -> list[str]:
-        """Who may connect."""
+        """Return the ids of edges that may connect."""
         return [name for name, member in self._members.items() if not member.revoked]
 
     # -------------------------------------------------------------- disk
@@ -223,14 +221,12 @@ class Desk:
             self._members = {name: Member(**member) for name, member in document["edges"].items()}
         except (ValueError, TypeError, KeyError):
             raise OSError(
-                f"{self._file} is damaged; move it away to begin anew (every edge enrols again)"
+                f"{self._file} is damaged; move it away to start over (every edge must enrol again)"
             ) from None
 
 
 def _hash(secret: bytes) -> str:
-    """Plain SHA-256: these secrets are 128 bits of chance or more, nothing is gained by making
-    it slow.
-    """
+    """Plain SHA-256: these secrets have at least 128 random bits, so a slow hash gains nothing."""
     return hashlib.sha256(secret).hexdigest()
 
 

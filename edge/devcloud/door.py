@@ -1,7 +1,5 @@
-"""What every request passes: a bearer token, a user with a session, a bounded body; and how a
-refusal is said.
-
-Refuses to know what is asked for behind it.
+"""Checks forevery HTTP request: bearer token, user with a session, bounded body; and the form of
+refusals.
 """
 
 import hmac
@@ -27,7 +25,7 @@ BROKEN: Final = {"error": "Internal server error"}
 
 
 class Refusal(Exception):
-    """A request that is not served; `body` says why, in the words its caller knows."""
+    """A request that is refused; `body` gives the reason in the caller's format."""
 
     def __init__(self, status: int, body: Json) -> None:
         super().__init__(str(body))
@@ -36,8 +34,9 @@ class Refusal(Exception):
 
 
 class Door:
-    """`guarded(endpoint)` for a route; `user(request)` inside. With `token` or `knows` every
-    request needs a bearer token: that one, or one that is known.
+    """`guarded(endpoint)` wraps a route; `user(request)` returns its user.
+
+    With `token` or `knows` every request needs a bearer token: that one, or a known one.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class Door:
         return guarded
 
     def user(self, request: "Request") -> str:
-        """S0-26, S0-27: exact words."""
+        """Return the user of a request; the error texts are those of the published REST API."""
         user = request.headers.get("x-user-id", "")
         if not user:
             raise Refusal(401, {"error": "Missing X-User-Id header"})
@@ -95,9 +94,10 @@ _STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
 
 
 async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refusal]) -> Any:
-    """Read a bounded JSON body; none at all is null. Raises what `refuse` makes of the trouble.
+    """Read a bounded JSON body; an empty one is null. Raises the result of `refuse` for problems.
 
-    Half a surrogate pair is refused: JSON can say it, but no disk, hash or wire of ours takes it.
+    Unpaired surrogates are refused: JSON can express them, but they cannot be stored, hashed or
+    sent.
     """
     from starlette.requests import ClientDisconnect  # noqa: PLC0415 - heavy, and only the server needs it
 

@@ -1,8 +1,4 @@
-"""What the cloud knows of its edges: presence, capabilities, deliveries, events, as they were last
-said.
-
-Refuses to act on any of it; it is for listings and for people.
-"""
+"""Last known state of each edge: presence, capabilities, deliveries, events. For listings only."""
 
 import logging
 from collections import OrderedDict, deque
@@ -28,7 +24,7 @@ _EVENT: Final = "/event/"
 
 @dataclass(slots=True)
 class Edge:
-    """One edge's last words of each kind."""
+    """Last message of each kind from one edge."""
 
     presence: Mapping[str, Json] = field(default_factory=dict)
     capabilities: Mapping[str, Json] = field(default_factory=dict)
@@ -45,7 +41,7 @@ class Edge:
 
 
 class Edges:
-    """Listens on every edge's own topics."""
+    """Subscribes to the topics of every edge."""
 
     def __init__(self, tenant: str) -> None:
         self._all: OrderedDict[str, Edge] = OrderedDict()
@@ -67,8 +63,8 @@ class Edges:
         return {edge_id: edge.to_json() for edge_id, edge in self._all.items()}
 
     def hardware_of(self, user_id: str) -> Mapping[str, bool] | None:
-        """What the glasses of a user have; None while nobody has said. A user is an edge id, or
-        whoever uses the only one.
+        """Return the hardware of a user's glasses; None if unknown. The user is an edge id, or
+        anyone if there is only one edge.
         """
         edge = self._all.get(user_id)
         if edge is None and len(self._all) == 1:
@@ -77,7 +73,7 @@ class Edges:
 
     async def _hear(self, inbound: Inbound) -> None:
         inbound.ack()
-        if not inbound.payload:  # a retained word that was taken back
+        if not inbound.payload:  # a retained message was deleted
             return
         try:
             edge_id = wire.edge_of(inbound.topic)
@@ -89,7 +85,7 @@ class Edges:
                 default_kind=_kind_of(inbound.topic),
             )
         except WireError as e:
-            log.debug("a word on %.120r cannot be read: %s", inbound.topic, e)
+            log.debug("a message on %.120r cannot be read: %s", inbound.topic, e)
             return
         edge = self._all.setdefault(edge_id, Edge())
         self._all.move_to_end(edge_id)
@@ -114,8 +110,8 @@ def _kind_of(topic: str) -> Kind:
 
 
 def flags(report: Mapping[str, Json]) -> dict[str, bool]:
-    """Read the hardware flags out of a capability report, each value bare or as {value, origin,
-    age}; unknown is absent.
+    """Return the hardware flags of a capability report, each value plain or as {value, origin,
+    age}; unknown ones are absent.
     """
     nested = (report[key] for key in _RECORD_KEYS if isinstance(report.get(key), dict))
     record: Mapping[str, Json] = next(nested, report)

@@ -1,8 +1,5 @@
-"""The HTTP face of the enrolment desk (docs/enrolment.md), and the list and the making of codes for
-whoever runs this cloud.
-
-Refuses to judge a code or a certificate itself; it reads requests, bounds them, and says what came
-of them.
+"""HTTP endpoints for enrolment (docs/enrolment.md), and for this cloud's operator to make codes and
+list edges.
 """
 
 import asyncio
@@ -53,8 +50,8 @@ class Place:
 
 
 class EnrolApi:
-    """`routes()` for a Starlette application. `joined` is told after each new edge: its broker
-    must let it in.
+    """`routes()` for a Starlette application. `joined` is called after each new edge, so that the
+    broker accepts it.
     """
 
     def __init__(
@@ -163,7 +160,7 @@ class EnrolApi:
                 {
                     "error": {
                         "code": "NO_CERTIFICATE",
-                        "message": "Show the certificate that is to be renewed",
+                        "message": "Connect with the certificate to renew",
                     }
                 },
             )
@@ -175,11 +172,11 @@ class EnrolApi:
                 ),
             }
 
-    # -------------------------------------------------------------- whoever runs this cloud
+    # -------------------------------------------------------------- for the operator
 
     async def _make_code(self, body: Mapping[str, Any], _: "Request") -> Mapping[str, Json]:
-        """`{life_s?, edge_id?}` → `{code, expires_in_s}`; `edge_id`: for that edge only, also
-        when it is enrolled already.
+        """`{life_s?, edge_id?}` → `{code, expires_in_s}`; `edge_id`: for that edge only, even if it
+        is already enrolled.
         """
         life_s = body.get("life_s", CODE_S)
         if (
@@ -200,7 +197,7 @@ class EnrolApi:
             }
 
     async def _revoke(self, _: Mapping[str, Any], request: "Request") -> Mapping[str, Json]:
-        """An edge's credentials are refused from now on."""
+        """Revoke an edge's credentials."""
         async with self._one:
             if not self._desk.revoke(request.path_params["edge_id"]):
                 raise Refusal(

@@ -1,7 +1,5 @@
-"""The seed's REST shape on the way out; what comes in is read by `tools_cache/answers.py`, whose
-words are found here too.
-
-Refuses to do I/O.
+"""Converts a `ToolResponse` to the published REST form; incoming forms are read by
+`tools_cache/answers.py`.
 """
 
 from collections.abc import Mapping
@@ -17,11 +15,11 @@ _STATUS: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.INVALID_ARGUMENTS: 400,
     ErrorCode.INVALID_REQUEST: 400,
 }
-"""S0-30 and S0-31; anything else is 500, an invalid tool name and a timeout too (C-12)."""
+"""HTTP status per error; anything else is 500, including an invalid tool name and a timeout."""
 
 
 def to_seed(response: ToolResponse) -> tuple[int, dict[str, Json]]:
-    """(HTTP status, MCPToolResult) for `POST /api/tools/execute`."""
+    """Return (HTTP status, MCPToolResult) for `POST /api/tools/execute`."""
     if response.error is None:
         body: dict[str, Json] = {"success": True, "content": response.data}
         extensions = _extensions_of_render(response.render)
@@ -34,7 +32,9 @@ def to_seed(response: ToolResponse) -> tuple[int, dict[str, Json]]:
 
 def _seed_error(error: ToolError) -> dict[str, Json]:
     out: dict[str, Json] = {"code": error.code.value, "message": error.message}
-    if error.code is not ErrorCode.TOOL_NOT_FOUND:  # S0-47: this one has no retryable key
+    if (
+        error.code is not ErrorCode.TOOL_NOT_FOUND
+    ):  # in this error the REST form has no retryable key
         out["retryable"] = error.retryable
     if error.details is not None:
         out["details"] = error.details

@@ -1,7 +1,7 @@
-"""The worker: takes calls from the shared subscription, says accepted, progress and exactly one
-result.
+"""The worker: takes calls from the shared subscription, publishes accepted, progress and exactly
+one result.
 
-Refuses to run anything twice that may not be: the journal is asked first, and written before a call
+A call that must not run twice never does: the journal is checked first, and written before a call
 is acknowledged.
 """
 
@@ -31,24 +31,22 @@ from tools_cache.tool import ErrorCode, ToolResponse
 log = logging.getLogger(__name__)
 
 MAX_RUNNING: Final = 32
-"""Calls under way at once; one more is told to come back, which costs its edge one retry."""
+"""Calls in progress; one more gets RATE_LIMIT, which costs its edge one retry."""
 MAX_WAITING: Final = 1024
-"""Calls that may wait, taken and waiting for their turn; one more is not taken, and so offered
-again by its edge.
-"""
+"""Calls waiting, accepted or queued; one more is not accepted, and so offered again by its edge."""
 PROGRESS_FREELY: Final = 20
 PROGRESS_EVERY_S: Final = 0.25
-"""After the first twenty, words of progress are thinned out, so that a chatty tool cannot delay
-its own result.
+"""Progress messages before they are thinned out, so that a chatty tool cannot delay its
+own result.
 """
 CANCELLED_KEPT: Final = 256
 LOOK_S: Final = 1.0
-"""How often dead workers are looked for: their calls' askers are waiting."""
+"""Seconds between checks for dead workers, whose calls have waiting callers."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """A call under way here."""
+    """A call in progress in this worker."""
 
     job: Job
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
@@ -101,9 +99,7 @@ class Executor:
         )
 
     async def run(self, link: Link) -> None:
-        """Finish what earlier lives and dead workers left undone, and whatever comes, until
-        cancelled.
-        """
+        """Process calls, including those left by earlier runs and dead workers, until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
             self._replies.link, self._replies.tasks = link, self._tasks
             self._tasks.create_task(self.deferred.expire(), name="ends of deferred calls")
@@ -116,15 +112,13 @@ class Executor:
                 await self._inherit()
 
     async def _left_undone(self) -> list[Left]:
-        """A store that does not answer (another process writes for long) is asked again: it
-        must not end the cloud.
-        """
+        """Return calls left by earlier runs. A busy store is retried: it must not end the cloud."""
         level = logging.WARNING
         while True:
             try:
                 return await self._journal.left(by_the_dead=True)
             except StoreError as e:
-                log.log(level, "what was left undone cannot be read: %s", e)
+                log.log(level, "calls left by earlier runs cannot be read: %s", e)
                 level = logging.DEBUG
             await asyncio.sleep(self._look_s)
 
@@ -132,10 +126,10 @@ class Executor:
         try:
             found = await self._journal.inherited()
         except StoreError as e:
-            log.debug("dead workers cannot be looked for: %s", e)
+            log.debug("cannot check for dead workers: %s", e)
             return
         for left in found:
-            log.info("call %s is taken over from a worker that died", left.job.call.call_id)
+            log.info("call %s is taken over from a dead worker", left.job.call.call_id)
             if left.response is None:
                 self._resume(left)
             else:
@@ -144,16 +138,12 @@ class Executor:
             self.deferred.look()
 
     async def resend(self) -> None:
-        """Tell results the broker never got: it was away when they were ready. And, first of
-        all, those of the dead.
-        """
+        """Publish results that the broker has not received, those of dead workers first."""
         await self._began.wait()
         try:
             untold = await self._journal.left()
         except StoreError as e:
-            log.warning(
-                "results that nobody has yet cannot be read: %s", e
-            )  # whoever misses one asks again
+            log.warning("unpublished results cannot be read: %s", e)  # the caller asks again
             return
         for left in untold:
             if left.response is not None and left.job.key not in self._running:
@@ -175,11 +165,11 @@ class Executor:
             inbound.ack()
             return
         work = self._running.get(job.key)
-        if work is not None and not work.ended:  # an impatient edge must not cost the disk anything
+        if work is not None and not work.ended:  # repeated offers must not cause disk writes
             inbound.ack()
             self._replies.beside(partial(self._replies.accept, job))
             return
-        await self._refresh()  # it may be a tool that another process was told of
+        await self._refresh()  # another process may have added the tool
         may_wait = self._runner.queueable(job.call.tool)
         try:
             full = work is None and len(self._running) >= (
@@ -197,12 +187,12 @@ class Executor:
         self._go_on(job, taken, may_wait=may_wait)
 
     def _go_on(self, job: Job, taken: Taken, *, may_wait: bool = False) -> None:
-        """Do what is right for a call that the journal knows this much of."""
+        """Continue a call according to its state in the journal."""
         if taken.response is not None:
             self._replies.beside(partial(self._replies.tell, job, fitting(job, taken.response)))
         elif taken.state == BUSY and may_wait:
             log.debug(
-                "call %s is not taken now: too many wait already", job.call.call_id
+                "call %s is not accepted now: too many are waiting", job.call.call_id
             )  # its edge offers it again
         elif taken.state == BUSY:
             busy = ToolResponse.failure(
@@ -245,8 +235,8 @@ class Executor:
         )
 
     def _reply_to(self, edge: str, inbound: Inbound) -> str:
-        """The response topic, if it lies under the asker's own prefix: nobody has answers sent
-        to another edge.
+        """Return the response topic if it is below the sender's own prefix: answers never go to
+        another edge.
         """
         own = Topics(self._tenant, edge)
         asked = inbound.response_topic
@@ -259,7 +249,7 @@ class Executor:
         return asked
 
     async def _refuse(self, inbound: Inbound, error: WireError) -> None:
-        """Answer what cannot be read, in kind, as far as its id can be made out."""
+        """Answer an unreadable message with an error, if its id can be read."""
         call_id = wire.id_of(inbound.correlation)
         if not call_id:
             return
@@ -324,7 +314,7 @@ class Executor:
         await self._forestall(job)
 
     async def _forestall(self, job: Job) -> None:
-        """A cancel that came before its call finds it now that it waits."""
+        """Apply a cancel that arrived before its call."""
         if job.key in self._withdrawn:
             await self._call_off(job.key, self._withdrawn.pop(job.key))
 
@@ -342,8 +332,8 @@ class Executor:
         self._tasks.create_task(self._work(work), name=f"call {job.call.call_id}")
 
     def _resume(self, left: Left) -> None:
-        """Go on with a call of an earlier life: again if that does no harm, else say honestly
-        that nobody knows.
+        """Continue a call of an earlier run: run it again if that is harmless, else report that its
+        outcome is unknown.
         """
         if left.state != SENT or self._runner.repeatable(left.job.call.tool):
             self._begin(left.job)
@@ -351,9 +341,9 @@ class Executor:
         assert self._tasks is not None
         lost = ToolResponse.failure(
             ErrorCode.INTERRUPTED,
-            "The worker stopped while the tool ran; whether it was done is not known",
+            "The worker stopped while the tool ran; it is unknown whether it completed",
             partial_side_effects=True,
-            suggestion="Look before asking again",
+            suggestion="Check the effect before retrying",
         )
         lost = lost.with_meta(tool=left.job.call.tool, callId=left.job.call.call_id)
         self._tasks.create_task(self._give_up(left.job, lost), name=f"call {left.job.call.call_id}")
@@ -386,7 +376,7 @@ class Executor:
         return _cancelled(work, self._runner) if done is None else done.value
 
     async def _in_turn(self, work: _Work) -> ToolResponse:
-        """Run it when there is a place, with what is left of its life then."""
+        """Run it when a slot is free, with the remaining time."""
         async with self._turns:
             call = work.job.refreshed(self._wall()).call
             return await self._runner.run(
@@ -406,7 +396,7 @@ class Executor:
         work.sent = True
 
     async def _conclude(self, job: Job, response: ToolResponse, *, only_held: bool = False) -> bool:
-        """Store the one answer and tell it to all it is for; False when there was one before."""
+        """Store the answer and publish it to everyone waiting; False if there was one before."""
         response = fitting(job, response)
         ended = await self._journal.finish(job, response, only_held=only_held)
         if not ended.stands:

@@ -1,9 +1,8 @@
-"""What the cloud's HTTP server turns away before any route: pages of other sites in a developer's
-browser.
+"""Rejects requests from other sites' pages in a developer's browser, before any route.
 
-A page elsewhere can send a request to 127.0.0.1, or give its own name that address. So the Host
-must be one of ours, an Origin must be that host's, and a body must be JSON, which a browser sends
-to another site only after asking.
+A page elsewhere can send requests to 127.0.0.1, or give its own name that address. So the Host must
+be known, an Origin must match it, and a body must be JSON, which a browser sends to another site
+only after a preflight request.
 """
 
 import asyncio
@@ -26,14 +25,14 @@ App = Callable[
 ]
 RESOLVE_S: Final = 5.0
 METADATA: Final = frozenset({"100.100.100.200", "fd00:ec2::254"})
-"""Where clouds answer their own machines about credentials, beside the link-local
+"""Addresses at which clouds serve credentials to their own machines, besides link-local
 169.254.169.254.
 """
 
 
 def guarded(app: App, names: Collection[str]) -> App:
-    """Wrap an ASGI application; `names` are the host names this cloud is called by, addresses
-    and localhost aside.
+    """Wrap an ASGI application; `names` are this cloud's host names, in addition to addresses and
+    localhost.
     """
 
     async def served(scope: Scope, receive: Any, send: Any) -> None:
@@ -60,7 +59,7 @@ def _refusal(scope: Scope, names: Collection[str]) -> tuple[int, str, str] | Non
         return (
             421,
             "DENIED",
-            f"Host: {host[:80]!r} is no name of this cloud; call it by its address",
+            f"Host: {host[:80]!r} is not a name of this cloud; use its address",
         )
     if origin is not None and _address(origin) != host:
         return 403, "DENIED", f"Origin: pages of {origin[:80]!r} may not use this cloud"
@@ -76,7 +75,7 @@ def _refusal(scope: Scope, names: Collection[str]) -> tuple[int, str, str] | Non
 
 
 def _address(origin: str) -> str | None:
-    """Return host and port of an Origin; None for what is no URL."""
+    """Return host and port of an Origin; None if it is not a URL."""
     try:
         return urlsplit(origin).netloc
     except ValueError:
@@ -94,9 +93,7 @@ def _is_ours(host: str, names: Collection[str]) -> bool:
 
 
 def is_off_limits(host: str) -> bool:
-    """Whether an app may not live at this address, in whatever form it is written. A name is
-    none: False.
-    """
+    """Return whether an app must not have this address, in whatever notation. False for names."""
     host = host.strip("[]").partition("%")[0]
     try:
         ip = ipaddress.ip_address(
@@ -109,8 +106,8 @@ def is_off_limits(host: str) -> bool:
 
 
 async def check_reach(request: "httpx.Request") -> None:
-    """Look where a request to an app would go now. Raises httpx.ConnectError for an address
-    that is off limits.
+    """Check where a request to an app would go. Raises httpx.ConnectError for an address that is
+    off limits.
     """
     import httpx  # noqa: PLC0415 - loaded long before, by the client that asks
 
@@ -133,8 +130,8 @@ async def check_reach(request: "httpx.Request") -> None:
 
 
 def connection() -> "type[H11Protocol]":
-    """Make uvicorn's connection class, for a client too that ends its sending side after the
-    request and still reads.
+    """Return uvicorn's connection class, extended for clients that close their sending side after
+    the request.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - heavy, and only the server needs it
 

@@ -1,7 +1,6 @@
-"""uvicorn's connection, told who is at its other end: the client certificate that TLS verified, put
-into every request's scope.
+"""uvicorn's connection with the client certificate verified by TLS in every request's scope.
 
-Refuses to judge it. And the bench, which is for whoever runs this cloud, is for this machine only.
+The developer endpoints are limited to this machine.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ App = Callable[
 
 
 def options(secured: Secured) -> dict[str, Any]:
-    """What uvicorn's Config takes for this."""
+    """Return the arguments for uvicorn's Config."""
     return {
         "http": _protocol(),
         "ssl_certfile": str(secured.cert),

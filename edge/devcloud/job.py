@@ -1,8 +1,4 @@
-"""A call as the worker sees it and as it lies on disk: whose it is, how far it got, what it was
-answered.
-
-Refuses to open a database and to decide anything.
-"""
+"""A call in the worker and on disk: its owner, its progress, its answer."""
 
 import json
 from collections.abc import Mapping
@@ -16,18 +12,18 @@ from tools_cache.tool import CallOrigin, ErrorCode, Mode, ToolCall, ToolResponse
 
 TAKEN, SENT, DONE = "taken", "sent", "done"
 WAITS = "waits"
-"""For the answer of the call that has its idempotency key."""
+"""Waits for the answer of the call with the same idempotency key."""
 PENDING = "pending"
-"""For its result to be handed in (S3-03)."""
+"""Waits for its result to be submitted."""
 ELSEWHERE = "elsewhere"
-"""Not stored as such: another worker has it, and lives."""
+"""Not stored as such: another live worker has it."""
 BUSY = "busy"
-"""Not stored at all: there is no room for it."""
+"""Not stored at all: there is no room."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One call as a worker sees it: whose, what, and how to answer. `ends_wall` is its deadline."""
+    """One call: owner, content, and how to answer. `ends_wall` is its deadline."""
 
     edge: str
     call: ToolCall
@@ -40,7 +36,7 @@ class Job:
         return self.edge, self.call.call_id
 
     def text(self, *, with_args: bool = True) -> str:
-        """As it is stored; `of_row` reads it."""
+        """Return the stored form; `of_row` reads it."""
         call = self.call
         return json.dumps(
             {
@@ -75,13 +71,13 @@ class Job:
         return cls(row["edge"], call, said["reply_to"], said["as_json"], row["ends_wall"])
 
     def refreshed(self, now: float) -> "Job":
-        """The same with what is left of its life now."""
+        """Return it with its remaining lifetime."""
         return replace(self, call=replace(self.call, ttl_s=max(0.0, self.ends_wall - now)))
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What is known of a call: `fresh`, or how far it got and, when it is over, its answer."""
+    """State of a call: `fresh`, or its progress and, when finished, its answer."""
 
     fresh: bool
     state: str = TAKEN
@@ -90,7 +86,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """A call from before: still to be done (`response` None) or still to be told."""
+    """A call from before: not yet done (`response` None) or not yet published."""
 
     job: Job
     state: str
@@ -110,7 +106,7 @@ def response_text(response: ToolResponse) -> str:
 
 
 def fitting(job: Job, response: ToolResponse) -> ToolResponse:
-    """The answer itself, or why it cannot go over the wire."""
+    """Return the answer, or an error if it cannot be sent."""
     try:
         wire.encode(Kind.RESULT, wire.result_body(job.call.call_id, response), json=job.as_json)
     except WireError as e:

@@ -1,8 +1,7 @@
-"""What the worker has taken on, on disk: written before a call is acknowledged, asked before one is
-run.
+"""The worker's calls on disk: written before a call is acknowledged, checked before one is run.
 
-Refuses to know MQTT. Any number of workers may share it, of one process or of several: each call
-has one owner, and what a dead one left undone is taken over by whoever looks first.
+Any number of workers, in one process or several, may share it: each call has one owner, and what a
+dead one left is taken over by the first that checks.
 """
 
 import asyncio
@@ -34,17 +33,17 @@ from edge.store.db import Connection, Database, Row
 from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 KEEP_S: Final = 600.0
-"""How long an answer outlives its call, for duplicates that come late."""
+"""Seconds an answer is kept after its call's deadline, for late duplicates."""
 PRUNE_EVERY: Final = 100
 MAX_HELD: Final = 1000
-"""Calls that wait (for another call's answer, for somebody to hand theirs in) without running."""
+"""Maximum calls that wait without running, for another call's answer or a submitted one."""
 _TO_DO: Final = "told = 0 AND request IS NOT NULL AND state NOT IN ('waits', 'pending')"
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of an answer: `stands` unless there was one before; who else has it; who must
-    run after all.
+    """Result of storing an answer: `stands` unless there was one before; other calls that get it;
+    the call that must run after all.
     """
 
     stands: bool
@@ -53,7 +52,7 @@ class Ended:
 
 
 class Journal:
-    """Every method returns after its change is on disk. Store errors pass through to the caller."""
+    """Every method returns after its change is on disk. Store errors are raised to the caller."""
 
     def __init__(
         self,
@@ -72,7 +71,7 @@ class Journal:
 
     @classmethod
     async def open(cls, path: Path, *, wall: Callable[[], float] = time.time) -> "Journal":
-        """Open a file for one worker alone."""
+        """Open a file for a single worker."""
         return cls(await open_shared(path), wall=wall)
 
     async def close(self) -> None:
@@ -83,7 +82,7 @@ class Journal:
     # process
 
     def claim(self, key: tuple[str, str]) -> bool:
-        """Make a call one worker's own; False when another one has it."""
+        """Make a call this worker's own; False if another one has it."""
         if key in self._claimed:
             return False
         self._claimed.add(key)
@@ -98,11 +97,11 @@ class Journal:
     # -------------------------------------------------------------- on disk
 
     async def take(self, job: Job, *, repeatable: bool = False, room: bool = True) -> Taken:
-        """Store a call that was never seen; else say what is known of it.
+        """Store a new call, or return the state of a known one.
 
-        Its idempotency key is looked up in the same transaction: a known one gives the answer there
-        is, or makes the call wait for it. `repeatable` tools may be asked twice. Without `room`
-        nothing new that must run is stored.
+        Its idempotency key is looked up in the same transaction: a known key returns its answer, or
+        makes the call wait for it. `repeatable` tools may run twice. Without `room` no new call
+        that must run is stored.
         """
         now = self._wall()
         self._since_prune += 1
@@ -142,13 +141,13 @@ class Journal:
         return Taken(False, row["state"], response_of(row["response"]))
 
     async def sending(self, job: Job) -> None:
-        """The app is about to be asked: from here on it may have happened."""
+        """Record that the app is about to be called: from here on it may have executed."""
         sql = "UPDATE calls SET state = ?, runs = runs + 1 WHERE edge = ? AND id = ?"
         await self._db.write(lambda db: db.execute(sql, (SENT, *job.key)).rowcount, grows=False)
 
     async def hold(self, job: Job, args: Mapping[str, Json]) -> bool:
-        """Its result will be handed in later, for these arguments; False when too many wait
-        already.
+        """Record that its result will be submitted later, for these arguments; False if too many
+        are waiting.
         """
         held = replace(job, call=replace(job.call, args=args))
         sql = "UPDATE calls SET state = ?, request = ? WHERE edge = ? AND id = ? AND state = ?"
@@ -161,11 +160,11 @@ class Journal:
         return await self._db.write(work)
 
     async def finish(self, job: Job, response: ToolResponse, *, only_held: bool = False) -> Ended:
-        """Store the one answer; the request is forgotten but for whom to tell. The first answer
+        """Store the answer and drop the request, except for its recipients. The first answer
         stands.
 
         `only_held`: only if it is not running now. Calls that waited for it get it too, or the
-        eldest has to run.
+        oldest must run.
         """
         now = self._wall()
 
@@ -177,13 +176,15 @@ class Journal:
         return await self._db.write(work, grows=False)
 
     async def told(self, job: Job) -> None:
-        """The broker has the answer."""
+        """Record that the broker has the answer."""
         sql = "UPDATE calls SET told = 1, request = NULL WHERE edge = ? AND id = ?"
         await self._db.write(lambda db: db.execute(sql, job.key).rowcount, grows=False)
 
     async def left(self, *, by_the_dead: bool = False) -> list[Left]:
-        """This worker's calls to be run or told, oldest first; those that wait for something else
-        are not among them. `by_the_dead`: take over theirs first.
+        """Return this worker's calls to run or publish, oldest first, without those that wait for
+        something.
+
+        `by_the_dead`: take over those of dead workers first.
         """
         sql = f"SELECT * FROM calls WHERE {_TO_DO} AND owner = ? ORDER BY taken_wall LIMIT 1000"  # noqa: S608 - our own words
 
@@ -195,8 +196,8 @@ class Journal:
         return self._lefts(await self._db.write(work, grows=False))
 
     async def inherited(self) -> list[Left]:
-        """Take over what dead workers left, and give what of it is to be run or told. Of
-        several that ask, one gets it.
+        """Take over calls of dead workers; return those to run or publish. If several workers ask,
+        one gets them.
         """
         return self._lefts(await self._db.write(self._inherit, grows=False))
 
@@ -218,20 +219,18 @@ class Journal:
         return [Left.of_row(row, self._wall()) for row in rows]
 
     async def find(self, key: tuple[str, str]) -> Left | None:
-        """Give one call of one edge; None when there is none, or it was told and is history."""
+        """Return one call of one edge; None if unknown, or if its answer was already published."""
         sql = "SELECT * FROM calls WHERE edge = ? AND id = ? AND request IS NOT NULL"
         row = await self._db.read(lambda db: db.execute(sql, key).fetchone())
         return None if row is None else Left.of_row(row, self._wall())
 
     async def is_known(self, key: tuple[str, str]) -> bool:
-        """Was there ever such a call of this edge?"""
+        """Return whether this edge ever had such a call."""
         sql = "SELECT 1 FROM calls WHERE edge = ? AND id = ?"
         return await self._db.read(lambda db: db.execute(sql, key).fetchone()) is not None
 
     async def overdue(self) -> tuple[list[Left], float | None]:
-        """Calls that waited until their life was over, and in how many seconds the next one
-        will have.
-        """
+        """Return waiting calls past their deadline, and the seconds until the next one."""
         now = self._wall()
         held = "FROM calls WHERE state IN ('waits', 'pending')"
         sql = f"SELECT * {held} AND ends_wall <= ? ORDER BY ends_wall LIMIT 100"
@@ -241,8 +240,8 @@ class Journal:
         return [Left.of_row(row, now) for row in rows], None if soonest is None else soonest - now
 
     async def pending(self, limit: int) -> list[dict[str, Json]]:
-        """Calls whose result can be handed in, oldest first: what was asked, and for how long
-        it is still wanted.
+        """Return calls whose result can be submitted, oldest first: what was asked, and how long it
+        is wanted.
         """
         sql = "SELECT * FROM calls WHERE state = 'pending' ORDER BY taken_wall LIMIT ?"
         rows = await self._db.read(lambda db: db.execute(sql, (limit,)).fetchall())
@@ -260,7 +259,7 @@ class Journal:
         ]
 
     async def recent(self, limit: int) -> list[dict[str, Json]]:
-        """For people: newest first, with how often each was really run."""
+        """Return recent calls for display, newest first, with how often each really ran."""
         sql = (
             "SELECT edge, id, tool, state, runs, told, "
             "taken_wall FROM calls ORDER BY taken_wall DESC LIMIT ?"
@@ -281,7 +280,7 @@ class Journal:
         ]
 
     async def totals(self) -> dict[str, int]:
-        """Calls kept, and how often apps were really asked for them."""
+        """Return the number of stored calls, and how often apps were really called for them."""
         sql = "SELECT count(*) AS calls, coalesce(sum(runs), 0) AS runs FROM calls"
         row = await self._db.read(lambda db: db.execute(sql).fetchone())
         return {"calls": row["calls"], "runs": row["runs"]}
@@ -291,7 +290,7 @@ class Journal:
 
 
 def _by_key(db: Connection, job: Job, held: keys.Held, now: float, *, owner: str) -> Taken | None:
-    """Answer a call whose key is another call's; None when that one is forgotten."""
+    """Answer a call whose key belongs to another call; None if that one is forgotten."""
     row = db.execute(
         "SELECT response FROM calls WHERE edge = ? AND id = ?", (job.edge, held.id)
     ).fetchone()
@@ -355,8 +354,8 @@ def _finish(
 
 
 def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float, *, owner: str) -> Ended:
-    """Who waited for this call gets its answer, if that may stand; else the eldest inherits its
-    key and runs.
+    """Return waiting duplicates the stored answer; if it may not be reused, the oldest one takes
+    over the key and runs.
     """
     edge, call_id = job.key
     held = keys.of_call(db, edge, call_id)
@@ -408,7 +407,7 @@ def _held(db: Connection) -> int:
 
 
 def _prune(db: Connection, now: float) -> None:
-    """Forget what is long over; a call whose key is still kept holds the answer to it."""
+    """Delete expired calls; one whose key is still stored keeps its answer."""
     keys.prune(db, now)
     db.execute(
         "DELETE FROM calls WHERE ends_wall < ? AND NOT EXISTS"

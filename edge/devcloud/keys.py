@@ -1,8 +1,7 @@
-"""Idempotency keys of the worker: when is a second call the first one again, and what may it be
-told?
+"""Idempotency keys of the worker: when a call is a repeat of an earlier one, and whether its answer
+may be reused.
 
-Refuses to open a database: rules, and SQL as functions of a connection inside somebody else's
-transaction.
+Rules, and SQL functions that run inside the caller's transaction.
 """
 
 from dataclasses import dataclass
@@ -12,11 +11,9 @@ from edge.store.db import Connection
 from tools_cache.tool import ErrorType, ToolCall, ToolResponse
 
 PER_SESSION: Final = 100
-"""Keys kept per edge, user and session; the one that was hit longest ago leaves first (S2-105,
-C-26).
-"""
+"""Keys per edge, user and session; the least recently used one is dropped first."""
 WRITES_KEEP_S: Final = 24 * 3600.0
-"""How long the key of a call is kept that must not be done twice."""
+"""Seconds the key of a call that must not run twice is kept."""
 _NEVER_AGAIN: Final = frozenset(
     {
         ErrorType.VALIDATION,
@@ -62,9 +59,7 @@ whether they may repeat.
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A known key: the call it belongs to, that call's tool and turn, and whether its tool may
-    be asked twice.
-    """
+    """A known key: its call, that call's tool and turn, and whether the tool may run twice."""
 
     id: str
     tool: str
@@ -73,11 +68,11 @@ class Held:
 
 
 def keeps(response: ToolResponse, *, repeatable: bool) -> bool:
-    """May this answer stand for a later call with the same key (C-15)? Good ones and final failures
-    may.
+    """Return whether an answer may be reused for a later call with the same key: successes and
+    final failures.
 
-    So does a failure that may have been a success of a tool that must not be asked twice: running
-    it again could do it again, which is just what its key was to prevent.
+    Also failures whose outcome is unknown, of a tool that must not run twice: a second run is what
+    the key is meant to prevent.
     """
     error = response.error
     if error is None or (error.partial_side_effects and not repeatable):
@@ -86,7 +81,7 @@ def keeps(response: ToolResponse, *, repeatable: bool) -> bool:
 
 
 def find(db: Connection, edge: str, call: ToolCall, now: float) -> Held | None:
-    """Look the call's key up; a find counts as a hit."""
+    """Look up the call's key; finding it counts as a use."""
     if call.idempotency_key is None:
         return None
     name = (edge, call.user_id, call.idempotency_key)
@@ -103,7 +98,7 @@ def find(db: Connection, edge: str, call: ToolCall, now: float) -> Held | None:
 
 
 def keep(db: Connection, edge: str, call: ToolCall, *, repeatable: bool, keep_wall: float) -> None:
-    """Give the call its key; where a session has too many, those of finished calls leave."""
+    """Store the call's key; if a session has too many, those of finished calls are dropped."""
     if call.idempotency_key is None:
         return
     session = (edge, call.user_id, call.session)
@@ -136,7 +131,7 @@ def keep(db: Connection, edge: str, call: ToolCall, *, repeatable: bool, keep_wa
 
 
 def of_call(db: Connection, edge: str, call_id: str) -> Held | None:
-    """Give the key a call holds, None when it holds none."""
+    """Return the key of a call, or None."""
     row = db.execute(
         "SELECT id, tool, turn, repeatable FROM keys WHERE edge = ? AND id = ?", (edge, call_id)
     ).fetchone()

@@ -1,7 +1,7 @@
-"""The endpoints that the seed's redesign removed (S0-67), served only where a cloud says so while
-its clients move (S0-68).
+"""Endpoints removed in a later version of the REST API, served only if enabled, for clients that
+still use them.
 
-Refuses to be what it was: a user needs a session, and a tool is checked like any other.
+Unlike before, a user needs a session, and tools are checked like any other.
 """
 
 from collections.abc import Mapping
@@ -88,7 +88,7 @@ class LegacyApi:
 
 
 def legacy_schema(tool: Mapping[str, Any], name: str = "") -> dict[str, Json]:
-    """A definition as a ToolSchema: what it had no word for is left out (arrays, objects,
+    """Convert a definition to a ToolSchema; what that form lacks is left out (arrays, objects,
     defaults, policy).
     """
     schema = tool["inputSchema"]

@@ -1,8 +1,7 @@
-"""The cloud's side of the MQTT connection: kept up, subscribed, every message handed to whoever its
-topic belongs to.
+"""The cloud's MQTT connection: reconnects, subscribes, and passes each message to the route of its
+topic.
 
-Refuses to know what messages mean. Clean start, no session: what the broker holds for a worker
-that is away would reach no other worker.
+Clean start, no session: messages the broker holds for an absent worker would reach no other worker.
 """
 
 import asyncio
@@ -29,17 +28,19 @@ log = logging.getLogger(__name__)
 
 FIRST_S: Final = 0.1
 CAP_S: Final = 2.0
-"""The broker stands on this machine: waiting longer would only make the demo's outage longer."""
+"""Maximum seconds between reconnects; the broker is on this machine, so longer waits would only
+prolong an outage.
+"""
 KEEPALIVE_S: Final = 8
 
 
 class NotConnected(Exception):
-    """There is no broker to say it to now; whoever needs it said says it again when there is."""
+    """The broker is not reachable now; callers publish again after the next connect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A subscription and who gets its messages. The handler acknowledges."""
+    """A subscription and the handler of its messages. The handler acknowledges."""
 
     filter: str
     handles: Callable[[str], bool]
@@ -47,7 +48,7 @@ class Route:
 
 
 class Link:
-    """`run()` until cancelled; `publish` while it is up. `on_up` runs after every (re)connect,
+    """`run()` until cancelled; `publish` while connected. `on_up` runs after every (re)connect,
     once subscribed.
     """
 
@@ -72,7 +73,7 @@ class Link:
         return self._connection is not None
 
     async def run(self) -> None:
-        """Connect, serve, connect again; full jitter, from `first_s` up to `CAP_S`."""
+        """Connect, serve, reconnect; full jitter, from `first_s` up to `CAP_S` seconds."""
         failures = 0
         while True:
             try:
@@ -100,9 +101,7 @@ class Link:
         retain: bool = False,
         attempt: int = 1,
     ) -> int:
-        """Say something at QoS 1; returns when the broker has it. Raises NotConnected,
-        WireError.
-        """
+        """Publish at QoS 1; returns when the broker has it. Raises NotConnected, WireError."""
         payload, content_type = wire.encode(kind, body, json=json)
         if self._connection is None:
             raise NotConnected("the broker is away")
@@ -135,14 +134,14 @@ class Link:
                 self.connected.clear()
 
     async def _greet(self) -> None:
-        """Say what every connection begins with, beside receiving: hearing must not wait for it."""
+        """Run `on_up` in parallel with receiving."""
         for hello in self._on_up:
-            with suppress(NotConnected):  # the next connection says it again
+            with suppress(NotConnected):  # repeated on the next connect
                 await hello()
         await asyncio.Event().wait()
 
     async def _receive(self, connection: Connection) -> None:
-        """Hand every message over; returns when the connection is over."""
+        """Dispatch every message; returns when the connection is lost."""
         while True:
             try:
                 message = await connection.receive()
@@ -159,7 +158,6 @@ class Link:
         try:
             await route.handler(message)
         except Exception:
-            # One bad message must not take the cloud down for all edges; the trace is for whoever
-            # mends it.
+            # One bad message must not end the cloud for all edges; log the trace for its fix.
             log.exception("a message on %.120r could not be handled", message.topic)
             message.ack()

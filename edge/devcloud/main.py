@@ -1,8 +1,4 @@
-"""The small cloud in one process: broker, registry, worker, agent and mini-apps, built here and
-wired here.
-
-Refuses to know an edge: it sees only MQTT and HTTP.
-"""
+"""Runs the reference cloud in one process: broker, registry, worker, agent and mini-apps."""
 
 import asyncio
 import contextlib
@@ -59,7 +55,7 @@ STATUS_CALLS: Final = 100
 
 
 def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
-    """The sample mini-apps, each started as `python -m MODULE`."""
+    """Return the sample mini-apps, each started as `python -m MODULE`."""
     return [
         App.of_manifest(
             importlib.import_module(module).app.manifest(), (sys.executable, "-m", module)
@@ -83,17 +79,17 @@ async def run_devcloud(
     tls: str | None = None,
     legacy: bool = False,
 ) -> None:
-    """Serve until cancelled; `announce` is told once, when everything answers. Ends every child it
-    started. `tls` is the name edges call this machine by: then everything is TLS, with an authority
-    and codes of our own. `legacy` serves the removed endpoints, too (S0-68).
+    """Serve until cancelled; `announce` is called once, when everything answers. All started child
+    processes are ended.
 
-    Raises OSError or ValueError when it cannot come up (port taken, no such broker, unusable state
-    directory).
+    `tls` is the name edges use for this machine: with it everything is TLS, with an authority and
+    codes of our own. `legacy` also serves the removed endpoints. Raises OSError or ValueError if it
+    cannot start (port in use, unknown broker, unusable state directory).
     """
     check_word("tenant", tenant)
     check_word("pool", pool)
-    parse_broker(broker or "embedded")  # a mistyped word is named before any port is taken
-    state_dir.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anybody is served
+    parse_broker(broker or "embedded")  # a mistyped option is reported before any port is used
+    state_dir.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before serving
     installed = sample_apps() if apps is None else list(apps)
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(_listen(http))
@@ -126,12 +122,12 @@ async def run_devcloud(
             await cloud.run(announce, token=token)
         except BaseExceptionGroup as group:
             if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BrokerFailed):
-                raise group.exceptions[0] from None  # an expected fault, told in words
+                raise group.exceptions[0] from None  # an expected fault, shown without a traceback
             raise
 
 
 class _Cloud:
-    """The parts, wired."""
+    """The parts, connected."""
 
     def __init__(
         self,
@@ -220,16 +216,14 @@ class _Cloud:
         )
 
     async def _joined(self) -> None:
-        """Let the broker know who may come in: it reads its files before it takes the next
-        connection.
-        """
+        """Make the broker accept a new edge: it reads its files before the next connection."""
         assert self._secured is not None
         assert self._broker is not None
         self._secured.write_access()
         self._broker.reread()
 
     async def _changed(self) -> None:
-        with contextlib.suppress(NotConnected):  # said on the next connect
+        with contextlib.suppress(NotConnected):  # repeated on the next connect
             await self._notice.publish()
 
     def _announcement(self) -> dict[str, Any]:
@@ -291,14 +285,12 @@ class _Cloud:
 def _secured(name: str, folder: Path, *, tenant: str, life: timedelta) -> Secured:
     if importlib.util.find_spec("cryptography") is None:
         raise ModuleNotFoundError("cryptography is not installed", name="cryptography")
-    find_mosquitto()  # said before anything is made
+    find_mosquitto()  # reported before anything is created
     return Secured(name, folder=folder, tenant=tenant, life=life)
 
 
 def _check_reach(name: str, listener: socket.socket) -> None:
-    """Edges that call us by a name of the network cannot come to a loopback address. Raises
-    ValueError.
-    """
+    """Check that edges on the network can reach the HTTP address. Raises ValueError."""
     host, port = listener.getsockname()[:2]
     if name and name not in LOOPBACK and ipaddress.ip_address(host).is_loopback:
         raise ValueError(
@@ -310,8 +302,8 @@ def _check_reach(name: str, listener: socket.socket) -> None:
 async def _broker(
     said: str, folder: Path, stack: AsyncExitStack, secured: Secured | None = None
 ) -> tuple[tuple[str, int], EmbeddedBroker | None]:
-    """Somebody else's broker by address, or one of ours, ended with the stack. Raises
-    BrokerFailed, ValueError.
+    """Return the external broker, or our own, ended with the stack. Raises BrokerFailed,
+    ValueError.
     """
     address = parse_broker(said)
     if address is not None and secured is not None:
@@ -329,7 +321,7 @@ async def _broker(
 
 @contextlib.contextmanager
 def _listen(address: str) -> Any:
-    """Open the HTTP socket first: a port that is taken is said before anything is started."""
+    """Open the HTTP socket first: a port in use is reported before anything is started."""
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError(f"http: {address!r} is not HOST:PORT")
@@ -356,13 +348,13 @@ def _application(routes: "list[Route]") -> "Starlette":
 async def _serving(
     app: "Starlette", listener: socket.socket, tasks: asyncio.TaskGroup, secured: Secured | None
 ) -> AsyncIterator[None]:
-    """Serve inside; on the way out, let requests end for a moment."""
+    """Serve inside; on exit, give running requests a moment to end."""
     import uvicorn  # noqa: PLC0415 - as httpx
 
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Any:
-            """Signals are the roof's business, not a library's."""
+            """Signals are handled by the command, not by this library."""
             yield
 
     names = [socket.gethostname().lower(), *([secured.name.lower()] if secured else [])]

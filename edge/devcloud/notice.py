@@ -1,7 +1,7 @@
-"""The retained word that names the registry now in force; said on every connect, every change, and
-before it expires.
+"""The retained message that announces the current registry; published on every connect, every
+change, and before it expires.
 
-Refuses to carry the registry itself: an edge fetches that over HTTP.
+Edges fetch the registry itself over HTTP.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ RENEW_S: Final = EXPIRY_S / 2
 
 
 class Notice:
-    """`publish()` says it now; `renew()` runs until cancelled."""
+    """`publish()` sends it now; `renew()` runs until cancelled."""
 
     def __init__(self, office: Office, *, topic: str, url: str) -> None:
         self._office = office
@@ -28,7 +28,7 @@ class Notice:
     async def publish(self) -> None:
         """Raises NotConnected."""
         assert self.link is not None
-        await self._office.refresh()  # an old word must not overwrite a new one
+        await self._office.refresh()  # an old message must not overwrite a new one
         registry = self._office.registry
         body = {"version": registry.version, "sha256": registry.sha256, "url": self._url}
         await self.link.publish(self._topic, Kind.REGISTRY, body, retain=True, expiry_s=EXPIRY_S)
@@ -36,5 +36,5 @@ class Notice:
     async def renew(self) -> None:
         while True:
             await asyncio.sleep(RENEW_S)
-            with contextlib.suppress(NotConnected):  # said on the next connect
+            with contextlib.suppress(NotConnected):  # repeated on the next connect
                 await self.publish()

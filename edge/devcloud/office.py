@@ -1,8 +1,6 @@
-"""Where what the cloud is told is taken down: apps from the developer console, their keys,
-sessions. Disk first, then memory.
+"""Stores submitted apps, their keys, and user sessions; on disk first, then in memory.
 
-Refuses to know HTTP. Several processes may each have one over the same shelf; `refresh` catches up
-with the others.
+Several processes may each have one over the same database; `refresh` reads the others' changes.
 """
 
 import asyncio
@@ -26,11 +24,11 @@ log = logging.getLogger(__name__)
 
 SESSION_S: Final = 24 * 3600.0
 KEY_PREFIX: Final = "gak_"
-"""So that a key that leaked is recognised as one."""
+"""Prefix by which leaked keys can be recognised."""
 
 
 class NotYours(Exception):
-    """This app has a key, and whoever asks did not show it."""
+    """The app has a key, and the request does not have it."""
 
 
 class NoSuchApp(Exception):
@@ -38,14 +36,14 @@ class NoSuchApp(Exception):
 
 
 def hashed(key: str) -> str:
-    """An app's key as it is kept and sent. Plain SHA-256: a key has 256 bits of chance, nothing
-    is gained by making it slow.
+    """Return an app's key as stored and sent. Plain SHA-256: a key has 256 random bits, so a slow
+    hash gains nothing.
     """
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 class Office:
-    """`refresh()` before reading `registry` and `people`; the rest changes them."""
+    """Call `refresh()` before reading `registry` and `people`; the other methods change them."""
 
     def __init__(
         self,
@@ -66,15 +64,13 @@ class Office:
         self._one_at_a_time = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """See what other processes changed. What is known stays in force when the disk does not
-        answer.
-        """
+        """Read changes of other processes. If the disk fails, the known state is kept."""
         try:
             if await self._shelf.serial() == self._kept.serial:
                 return
             kept = await self._shelf.load()
         except StoreError as e:
-            log.warning("what other workers changed cannot be read: %s", e)
+            log.warning("changes of other workers cannot be read: %s", e)
             return
         if kept.serial > self._kept.serial:
             self._kept = kept
@@ -88,7 +84,7 @@ class Office:
             self.people.restore(kept)
 
     async def submit(self, submission: Submission, *, key: str = "") -> bool:
-        """Install or update an app; True when it is new. Raises NotYours, BadDefinition,
+        """Install or update an app; True if it is new. Raises NotYours, BadDefinition,
         StoreError.
         """
         async with self._one_at_a_time:
@@ -100,8 +96,8 @@ class Office:
             return new
 
     async def issue_key(self, package: str, *, key: str = "") -> str:
-        """Make an app's key, or the next one for who shows the last. It is told this once; its hash
-        is kept.
+        """Issue an app's key, or replace it for a request with the current one. It is returned only
+        once; its hash is stored.
 
         Raises NoSuchApp, NotYours, StoreError.
         """
@@ -123,7 +119,7 @@ class Office:
             return made
 
     async def open_session(self, user: str) -> float:
-        """Begin or prolong a session; gives its seconds. Raises ShelfFull, StoreError."""
+        """Open or extend a session; return its seconds. Raises ShelfFull, StoreError."""
         now = self._wall()
         await self._shelf.open_session(user, ends_wall=now + self._session_s, now=now)
         await self.refresh()
@@ -135,24 +131,24 @@ class Office:
         return ended
 
     async def set_installed(self, user: str, package: str, *, installed: bool) -> None:
-        """Take an app off for a user, or put it back. Raises NoSuchApp, ShelfFull, StoreError."""
+        """Remove an app for a user, or put it back. Raises NoSuchApp, ShelfFull, StoreError."""
         if self.registry.app(package) is None:
             raise NoSuchApp(f"App {package[:80]} not found")
         await self._shelf.set_installed(user, package, installed=installed)
         await self.refresh()
 
     def _check_owner(self, package: str, key: str) -> None:
-        """Whoever was given a key is the only one to change the app from then on."""
+        """Check that a request has the app's key, if one was issued."""
         if package in self._kept.issued:
             app = self.registry.app(package)
             if app is None or not hmac.compare_digest(app.api_key_hash, hashed(key)):
                 raise NotYours(
-                    f"App {package} belongs to whoever has its key; send it as X-App-API-Key"
+                    f"App {package} can only be changed with its key; send it as X-App-API-Key"
                 )
 
     def _submission(self, package: str, body: Json) -> Submission | None:
-        """A stored body as a checked one; None, said once, for one an older version of us let
-        in.
+        """Return a stored body validated; None, logged once, for one that an older version
+        accepted.
         """
         known = self._read.get(package)
         if known is not None and known[0] == body:
@@ -160,7 +156,7 @@ class Office:
         try:
             checked = check_submission(package, body)
         except BadSubmission as e:
-            log.warning("the stored app %s is left out: %s", package, e)
+            log.warning("the stored app %s is skipped: %s", package, e)
             return None
         self._read[package] = (body, checked)
         return checked

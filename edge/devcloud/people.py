@@ -1,7 +1,6 @@
-"""Who may ask over HTTP, and which apps each of them has.
+"""Users who may use the HTTP API, and the apps each of them has.
 
-Refuses to authenticate: a session is a user's presence, as the seed has it (S0-26, S0-27); a bearer
-token guards the door.
+Not authentication: a session only records a user's presence; a bearer token protects the API.
 """
 
 import time
@@ -12,9 +11,7 @@ from edge.devcloud.shelf import Kept
 
 
 class People:
-    """`standing` users always have a session; so has every edge that was ever heard, and
-    whoever opened one.
-    """
+    """Users with a session: `standing` ones, every edge ever heard, and those who opened one."""
 
     def __init__(
         self, edges: Edges, *, standing: Collection[str] = (), wall: Callable[[], float] = time.time
@@ -28,7 +25,7 @@ class People:
         self._kept = kept
 
     def present(self, user: str) -> bool:
-        """Tell whether there is an active session."""
+        """Return whether a user has an active session."""
         return (
             user in self._standing
             or user in self._edges.ids()
@@ -36,15 +33,15 @@ class People:
         )
 
     def has(self, user: str, package: str) -> bool:
-        """Tell whether an app is installed for a user."""
+        """Return whether an app is installed for a user."""
         return (user, package) not in self._kept.removed
 
     def hardware_of(self, user: str) -> Mapping[str, bool] | None:
-        """What the glasses of a user have; None while nobody has said."""
+        """Return the hardware of a user's glasses; None if unknown."""
         return self._edges.hardware_of(user)
 
     def sessions(self) -> dict[str, float]:
-        """Open sessions and how many seconds each has left."""
+        """Return open sessions and their remaining seconds."""
         now = self._wall()
         return {
             user: round(ends - now, 1)

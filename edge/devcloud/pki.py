@@ -1,8 +1,6 @@
-"""The cloud's own certificate authority: made once, kept in its state directory; signs its servers
-and its edges.
+"""The cloud's certificate authority: created once in its state directory; signs servers and edges.
 
-The devcloud's only importer of `cryptography`. Refuses to know who may be signed: that is the
-desk's to say.
+The devcloud's only importer of `cryptography`.
 """
 
 import ipaddress
@@ -19,18 +17,18 @@ if TYPE_CHECKING:
 
 CA_DAYS: Final = 3650
 SERVER_DAYS: Final = 825
-"""As long as the strictest clients of the field accept."""
+"""Days; the longest lifetime that common clients accept."""
 SKEW: Final = timedelta(minutes=5)
-"""A certificate begins this long ago: clocks differ."""
+"""Backdating of certificates, because clocks differ."""
 MAX_CSR: Final = 8 * 1024
 
 
 class BadRequest(ValueError):
-    """A certificate request that cannot be signed; the words say why."""
+    """A certificate request that cannot be signed; the message says why."""
 
 
 class Authority:
-    """One CA. Blocking, a few milliseconds a signature."""
+    """One CA. Blocking, a few milliseconds per signature."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -53,8 +51,8 @@ class Authority:
     # -------------------------------------------------------------- signing
 
     def server(self, names: Sequence[str]) -> tuple[Path, Path]:
-        """Sign a server certificate for these names and addresses; gives the files of
-        certificate and key.
+        """Sign a server certificate for these names and addresses; return the files of certificate
+        and key.
         """
         from cryptography import x509  # noqa: PLC0415 - as above
 
@@ -75,8 +73,7 @@ class Authority:
         )
 
     def edge(self, edge_id: str, csr_pem: str, *, life: timedelta) -> str:
-        """Sign what an edge asked for, under the name the desk knows it by; whatever name it asked
-        for is ignored.
+        """Sign an edge's request under `edge_id`; the name in the request is ignored.
 
         Raises `BadRequest`.
         """
@@ -99,8 +96,8 @@ class Authority:
         )
 
     def verified_name(self, der: bytes) -> str | None:
-        """Give the edge a client certificate was made for; None when it is none of ours. (TLS
-        verified its chain and dates.)
+        """Return the edge of a client certificate; None if this authority did not sign it. (TLS
+        verified chain and dates.)
         """
         from cryptography import x509  # noqa: PLC0415 - as above
         from cryptography.x509.oid import NameOID  # noqa: PLC0415

@@ -1,7 +1,5 @@
-"""The registry of the small cloud: installed apps, their tools, one version and hash over all of
+"""The reference cloud's registry: installed apps, their tools, one version and hash over all of
 them.
-
-Refuses to know HTTP, MQTT and disks, and who may see a tool: it filters only by what it is handed.
 """
 
 import json
@@ -24,7 +22,7 @@ MAX_APPS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """One installed app. `command` starts it (its `$PORT` is ours to choose), else it lives at
+    """One installed app. `command` starts it (with `$PORT` set by us), otherwise it runs at
     `public_url`.
     """
 
@@ -40,7 +38,7 @@ class App:
     def of_manifest(
         cls, manifest: Mapping[str, Json], command: tuple[str, ...] = (), public_url: str = ""
     ) -> "App":
-        """Make one from what `AppServer.manifest()` says."""
+        """Create one from the result of `AppServer.manifest()`."""
         return cls(
             manifest["packageName"],
             manifest["name"],
@@ -52,7 +50,7 @@ class App:
         )
 
     def document(self) -> dict[str, Json]:
-        """As the edge sees it: no address, no key."""
+        """Return it as edges see it: without address and key."""
         return {
             "packageName": self.package,
             "name": self.name,
@@ -62,7 +60,7 @@ class App:
 
     def lacks(self, has: Mapping[str, bool] | None) -> tuple[str, ...]:
         """Hardware it REQUIRES and these glasses have not; nothing is missing while they are
-        unknown (S0-12).
+        unknown.
         """
         if has is None:
             return ()

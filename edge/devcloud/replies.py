@@ -1,7 +1,4 @@
-"""What a worker says to edges: accepted, progress, the one result; and that the broker has it.
-
-Refuses to know how a call is answered, and in which order things are said.
-"""
+"""Publishes a worker's messages to edges: accepted, progress, and the single result."""
 
 import asyncio
 import logging
@@ -19,13 +16,15 @@ from tools_cache.tool import Json, ToolResponse
 log = logging.getLogger(__name__)
 
 MAX_REPLIES: Final = 256
-"""Words to edges on their way at once; one more is not said: whoever misses it asks again."""
+"""Messages being published at once; more are skipped: edges ask again."""
 RESULT_EXPIRY_S: Final = 24 * 3600.0
-"""A result outlives its call: the edge takes a late one too, and reports it as `expired`."""
+"""Seconds a result is sent after its call's end: the edge accepts late ones and reports them as
+`expired`.
+"""
 
 
 class Replies:
-    """`link` and `tasks` are lent by the executor that runs; before that nothing is said."""
+    """`link` and `tasks` are set by the running executor; before that nothing is published."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -34,9 +33,7 @@ class Replies:
         self.tasks: asyncio.TaskGroup | None = None
 
     def beside(self, reply: Callable[[], Awaitable[object]]) -> None:
-        """Say something without waiting for it: a publish waits for its PUBACK, which is read
-        by whoever brought us here.
-        """
+        """Publish without waiting: the PUBACK is read by the caller's own task."""
         if self.tasks is None or self._on_their_way >= MAX_REPLIES:
             return
         self._on_their_way += 1
@@ -52,15 +49,15 @@ class Replies:
         await self.say(job, Kind.ACCEPTED, {"id": job.call.call_id})
 
     async def tell(self, job: Job, response: ToolResponse) -> None:
-        """Publish a stored answer; once the broker has it, it is not told again by itself."""
+        """Publish a stored answer; once the broker has it, it is not published again."""
         if await self.say(job, Kind.RESULT, wire.result_body(job.call.call_id, response)):
             try:
                 await self._journal.told(job)
             except StoreError as e:
-                log.debug("call %s: told, but not noted: %s", job.call.call_id, e)
+                log.debug("call %s: published, but not recorded: %s", job.call.call_id, e)
 
     async def say(self, job: Job, kind: Kind, body: dict[str, Json]) -> bool:
-        """Words on the way are of no use after the call's end; a result is."""
+        """Publish a message; progress is dropped after the call's end, results are not."""
         life = RESULT_EXPIRY_S if kind is Kind.RESULT else max(1.0, job.call.ttl_s)
         return await self.send(
             job.reply_to, kind, body, as_json=job.as_json, call_id=job.call.call_id, life_s=life
@@ -76,7 +73,7 @@ class Replies:
         call_id: str,
         life_s: float,
     ) -> bool:
-        """False while the broker is away."""
+        """Publish; return False while the broker is away."""
         assert self.link is not None
         correlation = wire.correlation_of(call_id)
         try:

@@ -1,8 +1,6 @@
-"""Which workers live: each holds a lock on a file of its own, which the kernel lets go the moment
-it dies, however it dies.
+"""Tracks live workers: each holds a lock on its own file, which the kernel releases when it dies.
 
-Refuses to know calls, clocks and the network. Workers of one roster share one file system, as they
-share one database.
+Workers of one roster share a file system, as they share a database.
 """
 
 import asyncio
@@ -22,8 +20,8 @@ LOOK_S: Final = 0.02
 
 
 class Roster:
-    """`with Roster(folder, name):` is being alive; `alive(name)` tells about anybody. From any
-    thread, never waiting.
+    """Entering it registers this worker; `alive(name)` checks any worker. Thread-safe and
+    non-blocking.
     """
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -50,8 +48,8 @@ class Roster:
             self._handle = None
 
     def alive(self, name: str) -> bool:
-        """Tell whether a worker lives; one that never was does not. What a dead one left is
-        cleared away.
+        """Return whether a worker is alive; unknown ones are not. Files of dead ones are
+        removed.
         """
         if name == self.name:
             return self._handle is not None
@@ -64,17 +62,17 @@ class Roster:
             return False
         if handle is None:
             return True
-        path.unlink(missing_ok=True)  # names are never used twice, so nobody waits for this one
+        path.unlink(missing_ok=True)  # names are never reused, so nothing waits for this one
         os.close(handle)
         return False
 
 
 @asynccontextmanager
 async def alone(path: Path, *, within_s: float = ALONE_S) -> AsyncIterator[None]:
-    """Wait until nobody else is inside with the same path; for openings that must not cross, a
-    moment each.
+    """Wait until no other process is inside with the same path; for short openings that must not
+    overlap.
 
-    Raises OSError when somebody stays.
+    Raises OSError if another one stays.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -90,7 +88,7 @@ async def alone(path: Path, *, within_s: float = ALONE_S) -> AsyncIterator[None]
 
 
 def _locked(path: Path, flags: int) -> int | None:
-    """Open and lock; None when somebody else holds it."""
+    """Open and lock; None if another process holds it."""
     handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

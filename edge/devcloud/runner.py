@@ -1,7 +1,6 @@
-"""One tool call through the cloud: find, check, activate the app, ask it over HTTP, make one
-envelope of its answer.
+"""Runs one tool call: find the tool, check, start the app, call it over HTTP, return one envelope.
 
-Refuses to know MQTT and the journal; whoever calls is told just before the app is asked.
+The caller is notified just before the app is called.
 """
 
 import json
@@ -29,8 +28,8 @@ log = logging.getLogger(__name__)
 
 TOOL_TIMEOUT_S: Final = 30.0
 MAX_ANSWER: Final = 240 * 1024
-"""Bytes of an app's answer, or of one line of it: with its envelope around, it must fit one
-MQTT body.
+"""Maximum bytes of an app's answer, or of one line of it: with its envelope it must fit one MQTT
+body.
 """
 MAX_PROGRESS: Final = 300
 
@@ -39,7 +38,7 @@ Sending = Callable[[], Awaitable[None]]
 
 
 async def nothing_new() -> None:
-    """What to await where nobody else changes what is known."""
+    """Placeholder for `refresh` where no other process makes changes."""
 
 
 def _for_all(_user: str, _package: str) -> bool:
@@ -52,7 +51,7 @@ async def _nothing(_: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A call that passed every check: what to ask whom."""
+    """A call that passed every check: what to send to whom."""
 
     call: ToolCall
     app: App
@@ -62,9 +61,7 @@ class _Plan:
 
 
 class Runner:
-    """`run(call)`: one call in, exactly one envelope out; only cancellation leaves it by an
-    exception.
-    """
+    """`run(call)`: one call in, exactly one envelope out; only cancellation raises."""
 
     def __init__(
         self,
@@ -84,7 +81,9 @@ class Runner:
         """How often each tool's app was really asked."""
 
     def repeatable(self, name: str) -> bool:
-        """Tell whether asking twice does no harm; an unknown tool is never asked at all."""
+        """Return whether running twice is harmless; also True for an unknown tool, which is never
+        run.
+        """
         try:
             found = self._registry.find(name)
         except BadToolName:
@@ -92,7 +91,7 @@ class Runner:
         return found is None or _repeatable(found.tool)
 
     def queueable(self, name: str) -> bool:
-        """Tell whether calls of this tool may wait."""
+        """Return whether calls of this tool may wait."""
         try:
             found = self._registry.find(name)
         except BadToolName:
@@ -100,9 +99,7 @@ class Runner:
         return found is not None and found.tool.get("queueable") is True
 
     def deferred(self, name: str) -> bool:
-        """Tell whether a tool's result is handed in later: nobody is asked for it (S3-03,
-        S3-04).
-        """
+        """Return whether a tool's result is submitted later, without calling an app."""
         try:
             found = self._registry.find(name)
         except BadToolName:
@@ -112,8 +109,8 @@ class Runner:
     async def run(
         self, call: ToolCall, *, progress: Progress = _nothing, sending: Sending = _nothing
     ) -> ToolResponse:
-        """Answer a call. `sending` is awaited right before the app is asked: from then on it
-        may have happened.
+        """Answer a call. `sending` is awaited right before the app is called: from then on it may
+        have executed.
         """
         started = time.monotonic()
         plan = self._plan(call, started)
@@ -137,7 +134,7 @@ class Runner:
     def stamped(
         self, call: ToolCall, response: ToolResponse, *, duration: int | None = None
     ) -> ToolResponse:
-        """Say in an answer's meta what was called, of which version, when."""
+        """Add to an answer's meta what was called, its version, and when."""
         try:
             found = self._registry.find(call.tool)
         except BadToolName:
@@ -153,8 +150,8 @@ class Runner:
         )
 
     def check(self, call: ToolCall) -> ToolCall | ToolResponse:
-        """Everything that can be said without starting or asking anybody, in the seed's order
-        (S0-45, S0-49): the call with its defaults filled in, or why it is none.
+        """Check everything that needs no app, in the order of the REST API: return the call with
+        its defaults, or why it is invalid.
         """
         try:
             found = self._registry.find(call.tool)
@@ -297,8 +294,8 @@ def _deferred(tool: Mapping[str, Json]) -> bool:
 
 
 def _model(tool: Mapping[str, Json]) -> str:
-    """What a tool's execution needs beside its app (S3-15, S3-16): an app that runs it is asked
-    like any other.
+    """Return what a tool's execution needs besides its app; a tool that its app runs
+    needs nothing.
     """
     execution = tool.get("execution")
     said = execution if isinstance(execution, dict) else {}
@@ -321,7 +318,7 @@ async def _whole(answer: "httpx.Response") -> bytes:
 
 
 async def _last_line(answer: "httpx.Response", progress: Progress) -> Json:
-    """Pass progress on as it comes; give the result that ends the stream."""
+    """Pass progress on as it arrives; return the result that ends the stream."""
     rest = bytearray()
     async for chunk in answer.aiter_bytes():
         rest += chunk

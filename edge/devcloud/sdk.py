@@ -1,7 +1,4 @@
-"""The words of a mini-app: its tools, what a handler is told, what it may give back.
-
-Refuses to know HTTP, processes and the cloud: `appserver.py` carries these words.
-"""
+"""SDK of mini-apps: tools, the context of a call, results. The HTTP side is `appserver.py`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +16,9 @@ from tools_cache.tool import (
 )
 
 POLICY_CATEGORIES: Final = ("retrieval", "action", "utility")
-"""What the edge's policies go by (S2-03); `retrieval` is what a voice turn has a budget for."""
+"""Categories used by the edge's policies; calls of `retrieval` tools have a budget per
+voice turn.
+"""
 CATEGORIES: Final = (*POLICY_CATEGORIES, "productivity", "media", "communication", "other")
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "category": CATEGORIES,
@@ -32,7 +31,7 @@ _SECONDS: Final = {"pendingTtlS": MAX_PENDING_TTL_S, "cacheTtlS": MAX_CACHE_TTL_
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """Who calls, when (ISO 8601), and whether the app was started for this very call."""
+    """Who calls, when (ISO 8601), and whether the app was started for this call."""
 
     user_id: str = ""
     timestamp: str = ""
@@ -40,7 +39,7 @@ class CallContext:
 
     @classmethod
     def from_json(cls, value: Json) -> "CallContext":
-        """Read the `context` of a tool call; whatever is missing stays empty."""
+        """Read the `context` of a tool call; missing fields stay empty."""
         found: Mapping[str, Json] = value if isinstance(value, dict) else {}
         return cls(
             str(found.get("userId", "")),
@@ -51,8 +50,8 @@ class CallContext:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Yielded by a streaming handler to be told at once; a plain value waits until it is known
-    not to be the last.
+    """Yielded by a streaming handler to report progress at once; a plain value is held until
+    another one follows.
     """
 
     text: str
@@ -60,14 +59,14 @@ class Progress:
 
 Answer = Json | Awaitable[Json] | AsyncIterator[Json]
 Handler = Callable[[dict[str, Any], CallContext], Answer]
-"""Gives a result, awaits one, or yields progress and at last the result. A plain function runs
-in a thread.
+"""A handler returns a result, awaits one, or yields progress and finally the result. A plain
+function runs in a thread.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class AppTool:
-    """One tool of an app: the definition as it is published and the code behind it."""
+    """One tool of an app: its published definition and its code."""
 
     name: str
     description: str
@@ -76,7 +75,9 @@ class AppTool:
     extras: Mapping[str, Json] = field(default_factory=dict)
 
     def definition(self) -> dict[str, Json]:
-        """The MCP tool definition, local name; our policy metadata stands beside the MCP fields."""
+        """Return the MCP tool definition with its local name; our policy metadata is next to the
+        MCP fields.
+        """
         mcp = {
             "name": self.name,
             "description": self.description,
@@ -105,11 +106,11 @@ def create_tool(
     cache_ttl_s: float | None = None,
     rate_limit: RateLimit | None = None,
 ) -> AppTool:
-    """Make a tool. Raises `BadToolName` for a colon in the name, `BadDefinition` for anything else
-    that is wrong.
+    """Create a tool. Raises `BadToolName` for a colon in the name, `BadDefinition` for any other
+    error.
 
-    A tool without `handler` (`execution_type` external or space) is answered later, by whoever
-    hands its result in.
+    A tool without `handler` (`execution_type` external or space) is answered later, by submitting
+    its result.
     """
     if ":" in name:
         raise BadToolName(f'Tool name "{name}" cannot contain colon character')
@@ -136,7 +137,7 @@ def create_tool(
     if activation_phrases:
         shown = (
             {} if category in POLICY_CATEGORIES[:2] else {"category": category}
-        )  # S0-38 knows neither of these two
+        )  # MentraOS has neither of these two
         extras["mentraExtensions"] = {"activationPhrases": list(activation_phrases), **shown}
     made = AppTool(name, description, dict(input_schema), handler or _unasked, extras)
     _check(made, deferred=handler is None)
@@ -144,8 +145,8 @@ def create_tool(
 
 
 def _check(tool: AppTool, *, deferred: bool) -> None:
-    """Judge by hand what the cloud judges with pydantic: an app is started when somebody waits
-    for it.
+    """Validate by hand what the cloud validates with pydantic, which would delay the start of an
+    app while a caller waits.
     """
     said = tool.extras
     if tool.input_schema.get("type") != "object":
@@ -173,13 +174,13 @@ def _check(tool: AppTool, *, deferred: bool) -> None:
 
 def _unasked(_args: dict[str, Any], _context: CallContext) -> Json:
     return failure(
-        "UNSUPPORTED", "This tool is answered later; its result is handed in to the cloud"
+        "UNSUPPORTED", "This tool is answered later; its result is submitted to the cloud"
     )
 
 
 def params(required: Sequence[str] = (), **properties: Mapping[str, Json]) -> dict[str, Json]:
-    """Write an input schema shortly: `params(["text"], text={"type": "string"})`; unknown
-    arguments are refused.
+    """Return an input schema: `params(["text"], text={"type": "string"})`; unknown arguments are
+    refused.
     """
     schema: dict[str, Json] = {
         "type": "object",
@@ -201,8 +202,8 @@ def reply(
     silent: bool = False,
     follow_ups: Sequence[str] = (),
 ) -> dict[str, Json]:
-    """A result with its rendering: `show` for the lens (under `title` if given), `say` for the
-    ear.
+    """Return a result with its rendering: `show` for the lens (under `title` if given), `say` for
+    speech.
     """
     render: dict[str, Json] = {}
     if show is not None and title is not None:
@@ -225,8 +226,8 @@ def failure(
     partial: bool = False,
     retry_after_ms: int | None = None,
 ) -> dict[str, Json]:
-    """The result of a tool that could not do its work, in the wire's own shape. `partial`:
-    something was done (S2-82).
+    """Return the result of a tool that failed, in the wire format. `partial`: something
+    was done.
     """
     error: dict[str, Json] = {"code": code, "message": message, "retryable": retryable}
     if partial:

@@ -1,7 +1,5 @@
-"""Which worker runs which mini-app, on disk: one process of an app for all workers, started again
-when its worker died.
-
-Refuses to start anything; `activation.py` does.
+"""Records on disk which worker runs which mini-app: one process for all workers, restarted if its
+worker died.
 """
 
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from edge.store.db import Connection, Database, Row
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """Another worker runs this app, here; `connected` once it answered."""
+    """Another worker runs this app, at this address; `connected` once it answered."""
 
     worker: str
     url: str
@@ -21,15 +19,15 @@ class Elsewhere:
 
 
 class Seats:
-    """One worker's view. Store errors pass through."""
+    """One worker's view. Store errors are raised to the caller."""
 
     def __init__(self, db: Database, roster: Roster) -> None:
         self._db = db
         self._roster = roster
 
     async def take(self, package: str, *, instead_of: Elsewhere | None = None) -> Elsewhere | None:
-        """Make an app this worker's to start; or say who has it. `instead_of`: that one does
-        not answer any more.
+        """Make this worker the one that starts an app, or return which has it. `instead_of`: that
+        one no longer answers.
         """
         me = self._roster.name
 
@@ -48,7 +46,7 @@ class Seats:
         return await self._db.write(work)
 
     async def say(self, package: str, *, url: str, api_key_hash: str, connected: bool) -> None:
-        """Tell the others where it is, if it is still ours to tell."""
+        """Publish the app's address to the other workers, if this one still owns it."""
         sql = (
             "UPDATE seats SET url = ?, key_hash = ?, connected = ? WHERE package = ? AND worker = ?"
         )
@@ -56,7 +54,7 @@ class Seats:
         await self._db.write(lambda db: db.execute(sql, values).rowcount, grows=False)
 
     async def leave(self, package: str) -> None:
-        """Give a seat up: the app ended, whoever needs it next starts it."""
+        """Release an app: it ended, the next worker that needs it starts it."""
         values = (package, self._roster.name)
         sql = "DELETE FROM seats WHERE package = ? AND worker = ?"
         await self._db.write(lambda db: db.execute(sql, values).rowcount, grows=False)

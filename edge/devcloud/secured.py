@@ -1,8 +1,7 @@
-"""The small cloud with TLS: its authority, its desk, a Mosquitto that asks for certificates, and
-who may say what there.
+"""The reference cloud with TLS: its authority, enrolment, and a Mosquitto with certificates and
+access lists.
 
-Refuses to serve HTTP itself. rumqttd has no access list and checks no identity, so this needs
-Mosquitto.
+Requires Mosquitto: rumqttd has no access lists and checks no identity.
 """
 
 import ssl
@@ -19,7 +18,7 @@ from edge.runtime.files import write_atomic
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 WORKER: Final = "cloud:worker"
-"""The cloud's own name at its broker; the colon keeps it from being any edge's."""
+"""The cloud's own user name at its broker; with its colon it cannot be an edge's."""
 
 _HEAD: Final = """\
 per_listener_settings true
@@ -49,7 +48,7 @@ password_file {passwords}
 
 
 class Secured:
-    """`name` is what edges call this machine: the certificates' name, and the one in the codes."""
+    """`name` is what edges call this machine: in certificates and enrolment codes."""
 
     def __init__(
         self,
@@ -72,9 +71,7 @@ class Secured:
 
     @property
     def bind(self) -> str:
-        """Where its listeners listen: for this machine only when it is called by a loopback
-        name.
-        """
+        """Listening address: loopback only if the machine is called by a loopback name."""
         return "127.0.0.1" if self.name in LOOPBACK else "0.0.0.0"  # noqa: S104 - edges come from elsewhere
 
     def broker_config(self, port: int, password_port: int, *, payload: int) -> str:
@@ -95,7 +92,7 @@ class Secured:
         )
 
     def write_access(self) -> None:
-        """Write who may say what; the broker reads it again when it is told to (SIGHUP)."""
+        """Write the access list; the broker reads it on SIGHUP."""
         prefix = f"glassd/v1/{self._tenant}"
         rules = [f"user {WORKER}", f"topic readwrite {prefix}/#", f"topic read $share/+/{prefix}/#"]
         for edge_id in self.desk.edges():
@@ -108,13 +105,13 @@ class Secured:
         write_atomic(self._passwords, self.desk.passwords().encode())
 
     def worker_context(self) -> ssl.SSLContext:
-        """What the cloud's own connection to its broker is verified with."""
+        """Return the TLS context of the cloud's own connection to its broker."""
         context = ssl.create_default_context(cafile=str(self.authority.file))
         context.load_cert_chain(self._worker_cert, self._worker_key)
         return context
 
     def code(self, life_s: float, edge_id: str = "", *, broker_port: int, enrol_port: int) -> str:
-        """Make a code that works once, for a while."""
+        """Create an enrolment code that works once within `life_s`."""
         return encode(
             Offer(
                 broker_host=self.name,

@@ -1,7 +1,7 @@
-"""What the cloud was told and keeps: apps that were handed in, sessions, apps a user took off; each
-change has a serial number.
+"""Stored data of the cloud: submitted apps, sessions, apps a user removed; each change has a serial
+number.
 
-Refuses to judge any of it. Another process sees by the serial that there is something new.
+Other processes see by the serial number that something changed.
 """
 
 import json
@@ -20,13 +20,13 @@ MAX_REMOVED: Final = 100_000
 
 
 class ShelfFull(Exception):
-    """There is no room for one more of these."""
+    """There is no room for another entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """All of it, as of one serial. `apps` are bodies as they were handed in; `issued` are those
-    whose key we made.
+    """All data as of one serial. `apps`: bodies as submitted; `issued`: apps whose key was issued
+    here.
     """
 
     serial: int = 0
@@ -37,7 +37,7 @@ class Kept:
 
 
 class Shelf:
-    """Every change is on disk when its method returns. Store errors pass through."""
+    """Every change is on disk when its method returns. Store errors are raised to the caller."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -49,7 +49,7 @@ class Shelf:
         return await self._db.read(_all)
 
     async def put_app(self, package: str, body: Json, *, key_issued: bool = False) -> None:
-        """Keep an app as it was handed in last; a key that was issued stays one."""
+        """Store an app's latest submission; an issued key stays marked as such."""
         text = json.dumps(body, ensure_ascii=False)
         sql = (
             "INSERT INTO apps (package, body, key_issued) VALUES "
@@ -64,7 +64,7 @@ class Shelf:
         await self._db.write(work)
 
     async def open_session(self, user: str, *, ends_wall: float, now: float) -> None:
-        """Begin a session, or prolong it. Raises ShelfFull."""
+        """Open or extend a session. Raises ShelfFull."""
 
         def work(db: Connection) -> None:
             db.execute("DELETE FROM sessions WHERE ends_wall < ? OR user = ?", (now, user))
@@ -75,7 +75,7 @@ class Shelf:
         await self._db.write(work)
 
     async def end_session(self, user: str) -> bool:
-        """End a session; False when there was none."""
+        """End a session; False if there was none."""
 
         def work(db: Connection) -> bool:
             _changed(db)
@@ -84,7 +84,9 @@ class Shelf:
         return await self._db.write(work, grows=False)
 
     async def set_installed(self, user: str, package: str, *, installed: bool) -> None:
-        """Every app is installed for everybody who did not take it off. Raises ShelfFull."""
+        """Record an app as removed or installed; apps are installed for all users by default.
+        Raises ShelfFull.
+        """
 
         def work(db: Connection) -> None:
             if installed:
@@ -131,9 +133,9 @@ def _all(db: Connection) -> Kept:
 
 
 def _body(row: Row) -> Json:
-    """One app that cannot be read must not cost the others."""
+    """Return the body of an app; an unreadable one is skipped and does not affect the others."""
     try:
         return json.loads(row["body"])
     except ValueError as e:
-        log.warning("the stored app %s cannot be read and is left out: %s", row["package"], e)
+        log.warning("the stored app %s cannot be read and is skipped: %s", row["package"], e)
         return None

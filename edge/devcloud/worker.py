@@ -1,8 +1,7 @@
-"""One worker: journal, registry, runner and executor over one state directory, and the process that
-is nothing but that.
+"""One worker: journal, registry, runner and executor over one state directory; also as a process of
+its own.
 
-Refuses to know HTTP towards edges and developers. Any number of workers share a state directory and
-a broker.
+Any number of workers may share a state directory and a broker.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ DATABASE: Final = "devcloud.db"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What tests shorten."""
+    """Limits and timeouts that tests shorten."""
 
     connect_s: float = CONNECT_S
     poll_s: float = POLL_S
@@ -59,7 +58,7 @@ STOCK: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """The parts, wired."""
+    """The parts, connected."""
 
     name: str
     journal: Journal
@@ -80,7 +79,7 @@ async def a_worker(
     limits: Limits,
     users: Collection[str] = (),
 ) -> AsyncIterator[Worker]:
-    """Build one; on the way out its apps are ended and its file is closed. Raises OSError."""
+    """Build a worker; on exit its apps are ended and its file is closed. Raises OSError."""
     name = f"devcloud-{secrets.token_hex(8)}"
     with Roster(state_dir, name) as roster:
         db = await _database(state_dir / DATABASE)
@@ -132,10 +131,10 @@ async def run_worker(
     apps: Sequence[App],
     limits: Limits = STOCK,
 ) -> None:
-    """Serve calls until cancelled, beside whoever else does over the same `state_dir`; `announce`
-    is told once, when it can.
+    """Serve calls until cancelled, possibly next to other workers over the same `state_dir`;
+    `announce` is called once, when ready.
 
-    Raises OSError or ValueError when it cannot come up.
+    Raises OSError or ValueError if it cannot start.
     """
     check_word("tenant", tenant)
     check_word("pool", pool)
@@ -169,8 +168,8 @@ async def run_worker(
 
 
 def options_of(address: tuple[str, int], name: str, *, tls: Any = None) -> BrokerOptions:
-    """How a worker connects: clean, without a session - what a dead one did not take goes to
-    the others.
+    """Return a worker's connection options: clean, without a session, so that unreceived calls go
+    to other workers.
     """
     return BrokerOptions(
         host=address[0],
@@ -185,7 +184,7 @@ def options_of(address: tuple[str, int], name: str, *, tls: Any = None) -> Broke
 async def first_connect(
     link: Link, address: tuple[str, int], *, within_s: float = FIRST_CONNECT_S
 ) -> None:
-    """Raises BrokerFailed when nobody answers."""
+    """Connect once to check the broker. Raises BrokerFailed if none answers."""
     try:
         async with timeout(within_s):
             await link.connected.wait()

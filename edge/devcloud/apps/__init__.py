@@ -1,7 +1,6 @@
-"""Sample mini-apps: small, each its own HTTP process, each doing real work on whatever it is given.
+"""Sample mini-apps; each runs as its own HTTP process.
 
-Refuses to know where they run: a module is named here, imported for its manifest, started by
-`activation.py`.
+A module is listed here, imported for its manifest, and started by `activation.py`.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
-"""Calculator: arithmetic and unit conversion. Refuses to run code: it walks a syntax tree it
-knows every node of.
+"""Calculator: arithmetic and unit conversion. Never executes code: it walks a syntax tree of known
+nodes.
 """
 
 import ast
@@ -161,7 +161,7 @@ def convert(value: float, source: str, target: str) -> float:
 
 
 def written(value: Number) -> str:
-    """A number as a person writes it: ten significant digits, no trailing zeros."""
+    """Return a number as people write it: ten significant digits, no trailing zeros."""
     return str(value) if isinstance(value, int) else f"{value:.10g}"
 
 

@@ -1,7 +1,6 @@
-"""Calendar: writes events for real, each one line of a file, so that running a call twice would
-show.
+"""Calendar: stores events in a file, one per line, so that running a call twice is visible.
 
-Refuses to ask whether it should: the edge asked the wearer before it called.
+It asks for no confirmation: the edge asked the wearer before the call.
 """
 
 import json
@@ -24,7 +23,7 @@ _WRITING: Final = threading.Lock()
 
 
 class EventFile:
-    """Everybody's events, one a line in the order they were made, appended and synced."""
+    """All events, one per line in the order they were made, appended and synced."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -37,7 +36,7 @@ class EventFile:
         ]
 
     def add(self, user: str, event: dict[str, Any]) -> int | None:
-        """Append and give the event's number; None when there is no room."""
+        """Append an event and return its number; None if there is no room."""
         number = len(self.read()) + 1
         if number > MAX_EVENTS:
             return None
@@ -51,7 +50,7 @@ class EventFile:
         return number
 
     def of(self, user: str) -> list[dict[str, Any]]:
-        """One person's, soonest first."""
+        """Return one person's events, soonest first."""
         return sorted(
             (e for e in self.read() if e["user"] == user), key=lambda e: (e["start"], e["number"])
         )
@@ -62,7 +61,7 @@ def _file() -> EventFile:
 
 
 def moment(text: str) -> str:
-    """Read a start in ISO 8601, to the minute. Raises ValueError that says what to write."""
+    """Parse a start in ISO 8601, to the minute. Raises ValueError with the expected form."""
     try:
         return datetime.fromisoformat(text).isoformat(timespec="minutes")
     except ValueError:

@@ -1,6 +1,6 @@
-"""Photo: reads a picture's header and how bright it is, with nothing but the standard library.
+"""Photo: reads a picture's header and brightness, using only the standard library.
 
-Refuses pictures larger than it was built for before it unpacks them. Needs glasses with a camera.
+Pictures that are too large are refused before they are decompressed. Needs glasses with a camera.
 """
 
 import base64
@@ -60,7 +60,7 @@ def _pnm(data: bytes) -> Picture:
     channels = 3 if data[:2] == b"P6" else 1
     body = data[
         at : at + width * height * channels
-    ]  # one white space after the last field was eaten with it
+    ]  # includes one white space after the last field
     if len(body) < width * height * channels:
         raise ValueError("image: it ends before its last pixel")
     return Picture(

@@ -1,5 +1,5 @@
-"""Factoriser: prime factors of a number, found in slices, telling how far it is. Refuses to
-hold the event loop.
+"""Factoriser: prime factors of a number, computed in slices with progress, so that the event loop
+stays free.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ def _divide(n: int, offset: int) -> Iterator[int | None]:
 
 
 def factors(n: int) -> Iterator[int | str]:
-    """Yield every prime factor as it is found, and between them a word on how it goes."""
+    """Yield every prime factor as it is found, and progress texts between them."""
     for p in range(2, SMALL):
         while n % p == 0:
             yield p
@@ -86,7 +86,7 @@ def factors(n: int) -> Iterator[int | str]:
 
 
 def written(n: int, found: list[int]) -> str:
-    """As mathematics writes it: `360 = 2^3 × 3^2 × 5`."""
+    """Return it in mathematical notation: `360 = 2^3 × 3^2 × 5`."""
     parts = [str(p) if k == 1 else f"{p}^{k}" for p, k in sorted(Counter(found).items())]
     return f"{n} = {' × '.join(parts) or '1'}" if len(found) != 1 else f"{n} is prime"
 

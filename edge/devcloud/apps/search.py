@@ -1,6 +1,4 @@
-"""Search: finds passages about glasses, radios and voices in a tiny library of its own. Refuses
-to make anything up.
-"""
+"""Search: finds passages about glasses, radios and voices in a small built-in library."""
 
 import math
 import re
@@ -98,8 +96,8 @@ _INDEX: Final = tuple(Counter(words(p.title) * 3 + words(p.text)) for p in LIBRA
 
 
 def search(query: str, top_k: int) -> list[tuple[float, Passage]]:
-    """Find the passages that share the query's rarer words, best first; the library's order
-    decides ties.
+    """Return the passages that share the query's rarer words, best first; ties in the library's
+    order.
     """
     asked = set(words(query))
     rarity = {

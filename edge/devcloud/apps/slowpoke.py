@@ -1,6 +1,4 @@
-"""Slowpoke: takes the time it is told to, then answers. Refuses to be hurried; stops at once
-when cancelled.
-"""
+"""Slowpoke: takes a given time, then answers; stops at once when cancelled."""
 
 import asyncio
 import time
@@ -14,7 +12,7 @@ _VOWELS: Final = frozenset("aeiouyáéíóúàèìòùäëïöüâêîôû")
 
 
 def ponder(text: str) -> dict[str, Any]:
-    """What one finds out about a phrase with time on one's hands."""
+    """Return simple facts about a phrase."""
     letters = [c for c in text.lower() if c.isalpha()]
     return {
         "reversed": " ".join(reversed(text.split())),

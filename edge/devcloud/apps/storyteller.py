@@ -1,6 +1,4 @@
-"""Storyteller: turns a list of words or numbers into a sentence for the ear. Refuses to write:
-its result is spoken.
-"""
+"""Storyteller: turns a list of words or numbers into a spoken sentence."""
 
 from typing import Any, Final
 
@@ -41,7 +39,7 @@ _SCALES: Final = (
 
 
 def whole(n: int) -> str:
-    """A whole number in words."""
+    """Return a whole number in words."""
     if n < 0:
         return f"minus {whole(-n)}"
     if n < 20:
@@ -58,7 +56,7 @@ def whole(n: int) -> str:
 
 
 def spoken(item: Any) -> str:
-    """One item as it is said. Raises ValueError for a number too large to say."""
+    """Return one item as spoken words. Raises ValueError for a number that is too large."""
     if isinstance(item, str):
         return " ".join(item.split())
     if abs(item) >= LARGEST:
@@ -75,7 +73,9 @@ def spoken(item: Any) -> str:
 
 
 def sentence(items: list[Any], opening: str) -> str:
-    """Join as one does aloud: commas, and an `and` before the last; numbers are also added up."""
+    """Join the items for speech: commas, and an `and` before the last; numbers are also
+    added up.
+    """
     said = [s for s in map(spoken, items) if s]
     if not said:
         raise ValueError("items: there is nothing to say")

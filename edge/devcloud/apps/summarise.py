@@ -1,5 +1,5 @@
-"""Reader: an extractive summary, word counts and reading time of any text. Refuses to invent:
-every sentence is quoted.
+"""Reader: an extractive summary, word counts and reading time of any text; every sentence is
+quoted.
 """
 
 import re

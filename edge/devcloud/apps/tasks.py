@@ -1,6 +1,4 @@
-"""Task list: adds for real, so that running a call twice would show. Refuses to forget: one
-line of a file per task.
-"""
+"""Task list: stores tasks in a file, one per line, so that running a call twice is visible."""
 
 import json
 import os

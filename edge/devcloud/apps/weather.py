@@ -1,6 +1,4 @@
-"""Weather: a made-up forecast, the same for the same place until the season changes. Refuses to
-know the real one.
-"""
+"""Weather: a made-up forecast, the same for the same place until the season changes."""
 
 import hashlib
 import os

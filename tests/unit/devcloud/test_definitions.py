@@ -148,7 +148,7 @@ def test_an_unknown_category_reads_other_and_warns(caplog):
         "other",
         "other",
     )
-    assert caplog.text.count("is unknown, taken as other") == 2
+    assert caplog.text.count("is unknown; treated as other") == 2
 
 
 def test_a_known_category_stays():
