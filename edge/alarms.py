@@ -161,8 +161,8 @@ class AlarmClock:
             self._told.discard(number)
         except Exception as e:  # noqa: BLE001 - the storage's errors are its own; telling the next alarm matters more
             logger.warning(
-                "alarm %d was told but cannot be removed (%s): "
-                "it may be told again after a restart",
+                "alarm %d was announced but cannot be removed (%s): "
+                "it may be announced again after a restart",
                 number,
                 e,
             )

@@ -46,7 +46,7 @@ class Apart(Generic[T]):
         try:
             good, answer = pickle.loads(packed)  # noqa: S301 - of our own child
         except (EOFError, pickle.UnpicklingError):
-            log.warning("a child process died; its work is done in this one")
+            log.warning("a child process died; its work continues in this process")
             return self._work()
         if not good:
             raise answer

@@ -313,7 +313,7 @@ class Attendance:
         try:
             await self._stage.tell(text, scene=scene, brief=brief)
         except Exception:  # noqa: BLE001 - a word that is not shown must not end the calls of this group
-            _log.exception("a word beside a call could not be shown")
+            _log.exception("a progress text of a call could not be shown")
 
     async def _progressed(self, ticket: Ticket, text: str) -> None:
         shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()
@@ -325,5 +325,5 @@ class Attendance:
             try:
                 await ticket.progress(shown)
             except Exception as e:  # noqa: BLE001 - a listener that is gone must not cost the call its answer
-                _log.debug("progress of %s reached nobody: %s", ticket.call.call_id, e)
+                _log.debug("progress of %s could not be reported: %s", ticket.call.call_id, e)
                 ticket.progress = None

@@ -198,7 +198,7 @@ class AuditLog:
             return False
         with self._news:
             self._untold -= lost
-        _log.info("the audit log %s goes on; %d lines of it are lost", self._file.path, lost)
+        _log.info("the audit log %s is written again; %d lines were lost", self._file.path, lost)
         return True
 
     def _attempt(self, do: Callable[..., object], *args: bytes) -> bool:
@@ -211,13 +211,13 @@ class AuditLog:
             self._file.close()  # what is opened again is mended
             _log.log(
                 level,
-                "the audit log %s takes no lines, they are lost meanwhile: %s",
+                "the audit log %s cannot be written, lines are lost until it can: %s",
                 self._file.path,
                 e,
             )
             return False
         if self._failing:
-            _log.info("the audit log %s takes lines again", self._file.path)
+            _log.info("the audit log %s can be written again", self._file.path)
         self._failing, self.trouble = False, ""
         return True
 

@@ -64,7 +64,7 @@ class Bell:
             if was_ready and self._glasses.status().ready:
                 if report.state is Delivery.DROPPED:
                     log.warning(
-                        "alarm %d cannot be told on these glasses: %s", alarm.id, report.reason
+                        "alarm %d cannot be announced on these glasses: %s", alarm.id, report.reason
                     )
                 return
             await self._until_back(heard)

@@ -322,7 +322,7 @@ class Ending:
             level = logging.DEBUG if self._unseen else logging.WARNING
             _log.log(
                 level,
-                "no glasses are there to show results on; "
+                "no glasses are connected to show results; "
                 "they go to their callers only, the first is of %s",
                 call.tool,
             )
@@ -476,7 +476,7 @@ class Ending:
         try:
             await self._uplink.tell_delivery(call_id, report, age_s=age_s)
         except Exception as e:  # noqa: BLE001 - as above
-            _log.warning("the cloud is not told how %s was delivered: %s", call_id, e)
+            _log.warning("the delivery of %s cannot be reported to the cloud: %s", call_id, e)
 
     async def handled(self, message: UplinkMessage) -> None:
         """Strike a message off; what cannot be struck off comes again after a restart and is

@@ -190,7 +190,7 @@ class Gate:
                 self._pinned.popitem(last=False)
         if ticket.snapshot.version != now.version:
             _log.warning(
-                "turn %s goes on with registry %s; %s is in force now",
+                "turn %s continues with registry %s; %s is active now",
                 call.turn_id[:64],
                 ticket.snapshot.version,
                 now.version,

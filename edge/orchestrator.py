@@ -503,7 +503,7 @@ class Orchestrator:
         try:
             await life
         except Exception:  # noqa: BLE001 - the other calls in this group are not to blame
-            _log.exception("call %s ended with a fault of ours", ticket.call.call_id)
+            _log.exception("call %s ended with an internal error", ticket.call.call_id)
             self._ending.stopped(ticket)
         self._tickets.pop(ticket.call.call_id, None)
         for word in ticket.words:
@@ -535,7 +535,7 @@ class Orchestrator:
         try:
             await self.heard(text)
         except Exception:  # noqa: BLE001 - an utterance that trips us must not end the calls of this group
-            _log.exception("an utterance could not be taken up")
+            _log.exception("an utterance could not be handled")
 
     async def _called_off(self, happening: CallOff) -> None:
         await self.cancel(happening.call_id, happening.reason)

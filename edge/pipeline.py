@@ -407,7 +407,7 @@ class Pipeline:
         try:
             response = await self._taken_up(ticket, CallState(left.state))
         except Exception:  # noqa: BLE001 - as in `live`: it becomes an answer
-            _log.exception("call %s could not be taken up", ticket.call.call_id)
+            _log.exception("call %s could not be resumed", ticket.call.call_id)
             response = results.internal(ticket.call.tool)
         await self._ending.end(ticket, response)
 

@@ -59,10 +59,10 @@ class Pulse:
         """Say it once a cycle: it is the last thing in the journal before systemd acts."""
         if stuck and not self._stuck:
             log.error(
-                "something that must end does not, so the watchdog is not fed: %s", "; ".join(stuck)
+                "an operation is overdue, so the watchdog is not pinged: %s", "; ".join(stuck)
             )
         elif self._stuck and not stuck:
-            log.info("what was stuck goes on")
+            log.info("the overdue operation has ended; the watchdog is pinged again")
         self._stuck = bool(stuck)
 
 

@@ -342,7 +342,10 @@ class RegistryCache:
         wanted = self._pace.wanted
         wait_s = self._pace.succeeded(self._remote.sha256 if self._remote else "")
         if wanted and not self._pace.wanted and self._remote and self._remote.sha256 != wanted:
-            logger.warning("registry: the announced %.12s… was not served; what was stays", wanted)
+            logger.warning(
+                "registry: the announced %.12s… was not served; the previous registry stays active",
+                wanted,
+            )
         return wait_s
 
     async def _pause(self, seconds: float) -> None:

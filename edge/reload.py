@@ -124,7 +124,7 @@ class Reload:
             ", ".join(found.live) or "nothing",
         )
         if self._restart:
-            log.warning("needs a restart to take force: %s", ", ".join(self._restart))
+            log.warning("takes effect only after a restart: %s", ", ".join(self._restart))
         if self._error:
             self._error = ""
             self._bus.publish(Alarmed(ALARM, "the configuration is good again", over=True))

@@ -67,7 +67,7 @@ class Notifier:
         except (OSError, ValueError) as e:
             log.log(
                 logging.DEBUG if self._warned else logging.WARNING,
-                "systemd cannot be told %s: %s",
+                "systemd cannot be notified of %s: %s",
                 lines[0],
                 e,
             )

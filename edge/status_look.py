@@ -70,9 +70,9 @@ class StatusLook:
                     async with timeout(LOOK_S):
                         await look()
                 except TimeoutError:
-                    _log.debug("looking at the %s took more than %g s", what, LOOK_S)
+                    _log.debug("checking the %s took more than %g s", what, LOOK_S)
                 except Exception:  # noqa: BLE001 - the status must be there above all when something is wrong
-                    _log.exception("the %s could not be looked at", what)
+                    _log.exception("the %s could not be checked", what)
             self._looked = self._clock.boot()
 
     async def _look_at_radio(self) -> None:

@@ -282,7 +282,7 @@ class ToolChoice:
         try:
             self._observe(record)
         except Exception:  # noqa: BLE001 - see above
-            _log.exception("a use is not counted")
+            _log.exception("the use of a tool could not be counted")
 
     def _observe(self, record: Mapping[str, Json]) -> None:
         """Ours for finding other tools are no use of their own (S4-27)."""

@@ -47,7 +47,7 @@ class Shelf:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             log.warning(
-                "the kept lists of other servers' tools cannot be read (%s): they are listed anew",
+                "the kept lists of other servers' tools cannot be read (%s): they are listed again",
                 e,
             )
             return {}

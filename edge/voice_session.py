@@ -58,7 +58,7 @@ class VoiceSession:
         try:
             self.controller.restore(await self._notes.get(NOTE))
         except Exception as e:  # noqa: BLE001 - calls are served without it
-            _log.warning("what is known of the voice session cannot be read: %s", e)
+            _log.warning("the stored voice session cannot be read: %s", e)
         self._on_disk = self.controller.lasting()
 
     async def keep(self) -> None:

@@ -1,3 +1,1 @@
-"""`glassd doctor`: a ladder of numbered checks of this machine, each with the exact fix. Nobody
-imports it but its verb.
-"""
+"""`glassd doctor`: numbered checks of this machine, each with the exact fix."""

@@ -1,6 +1,6 @@
-"""Checks of what is whose: the state directory, and the files that secrets stand in.
+"""Checks of owners and modes: the state directory, and the files that contain secrets.
 
-Refuses to read a secret: its owner and mode are enough.
+No secret is read: owner and mode are enough.
 """
 
 import os
@@ -70,7 +70,7 @@ class Access:
             strange = await in_thread(lambda: next(self._strange(folder, who), None))
         except PermissionError:
             return skip(f"you may not look into {folder}", self._machine.as_root("glassd doctor"))
-        return self._judged(folder, found, strange)
+        return self._judge(folder, found, strange)
 
     def _strange(self, folder: Path, who: Who) -> Iterator[str]:
         """Name what belongs to somebody else: a `sudo glassd run` leaves files the service
@@ -80,7 +80,7 @@ class Access:
             if path.lstat().st_uid != who.uid:
                 yield str(path)
 
-    def _judged(self, folder: Path, found: os.stat_result, strange: str | None) -> Finding:
+    def _judge(self, folder: Path, found: os.stat_result, strange: str | None) -> Finding:
         who, mode, place = self._patient.serves, stat.S_IMODE(found.st_mode), quoted(folder)
         if strange is not None:
             return fail(

@@ -1,7 +1,5 @@
-"""Blocking work and programs beside the loop, each with an end: nothing asked here can keep the
-doctor from leaving.
-
-Refuses to know what is asked.
+"""Runs blocking work and programs beside the event loop, each with a deadline, so that nothing can
+keep the doctor from finishing.
 """
 
 import asyncio

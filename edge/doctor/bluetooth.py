@@ -1,6 +1,6 @@
-"""Checks of the radio, from the switch on the case up to an adapter that BlueZ has powered.
+"""Checks of the radio, from the hardware switch up to an adapter that BlueZ has powered.
 
-Refuses to use the radio: the daemon may be using it.
+The radio itself is not used: the daemon may be using it.
 """
 
 import re
@@ -158,7 +158,7 @@ class Bluetooth:
         if kind == "usb":
             return self._dongle(int(rest))
         if kind == "tcp" and self._patient.status is None:
-            return await self._reached(rest)
+            return await self._connect(rest)
         return skip(f"{self._radio}: only the running daemon knows")
 
     def _in_kernel(self) -> Finding:
@@ -227,7 +227,7 @@ class Bluetooth:
             "systemctl restart glassd",
         )
 
-    async def _reached(self, rest: str) -> Finding:
+    async def _connect(self, rest: str) -> Finding:
         host, _, port = rest.rpartition(":")
         try:
             connecting = await in_thread(

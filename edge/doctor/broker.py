@@ -1,8 +1,8 @@
-"""The broker's ladder: name, TCP, TLS, CONNACK, SUBACK, a round trip; each with its latency,
-stopping at the first that fails.
+"""Checks of the broker, each with its latency: name, TCP, TLS, CONNACK, SUBACK, a round trip. The
+first failure skips the rest.
 
-Refuses to disturb the daemon: another client id, a clean session, one topic of its own inside the
-edge's prefix.
+The daemon is not disturbed: the doctor uses its own client id, a clean session and a topic of its
+own below the edge's prefix.
 """
 
 import socket
@@ -30,7 +30,7 @@ from edge.uplink.topics import Topics
 
 STEP_S: Final = 2.5
 SOON_S: Final = 14 * 86400.0
-"""A certificate that ends sooner than this is worth a word."""
+"""A certificate that ends earlier than this gets a warning."""
 CONNECTING_S: Final = 20.0
 """A daemon that was just started, or whose broker just came back, is given this long."""
 PLAIN, SECURE = 1883, 8883
@@ -145,14 +145,14 @@ class Broker:
 
     async def _tcp(self) -> Finding:
         try:
-            await self._reached(self._u.port)
+            await self._connect(self._u.port)
         except OSError as e:
             return fail(
                 f"{self._address}: {of_os_error(e).detail}", await self._other_port(of_os_error(e))
             )
         return ok(f"{self._address} accepts connections")
 
-    async def _reached(self, port: int) -> None:
+    async def _connect(self, port: int) -> None:
         """Connect and hang up. Raises OSError."""
         connecting = await in_thread(
             lambda: socket.create_connection((self._host, port), timeout=STEP_S * 0.8)
@@ -166,7 +166,7 @@ class Broker:
         for port, tls in ((SECURE, "true"), (PLAIN, "false")):
             if port != self._u.port:
                 with suppress(OSError):
-                    await self._reached(port)
+                    await self._connect(port)
                     return self._edit(f"port = {port}, tls = {tls} (a broker listens there)")
         ran = (
             await self._machine.ask(
@@ -331,7 +331,7 @@ class Broker:
             )
             if code:
                 return fail(
-                    f"the broker took our message and gave it to nobody (0x{code:02X})",
+                    f"the broker accepted our message but delivered it to nobody (0x{code:02X})",
                     do("see the broker's log and its access list"),
                 )
             message = await self._connection.receive()

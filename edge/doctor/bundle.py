@@ -1,7 +1,7 @@
-"""Everything a helper asks for, in one tar.gz on this machine: what was found, what the daemon
-says, its last words.
+"""Writes the bundle: one tar.gz on this machine with the results, the daemon's status and its
+latest log lines.
 
-Refuses to send anything anywhere, and to hold a secret: every text goes through `Redact`.
+Nothing is sent anywhere, and every text goes through `Redact`, so that no secret is in it.
 """
 
 import io
@@ -35,7 +35,7 @@ async def write(path: Path, patient: Patient, report: Mapping[str, Any]) -> None
     """Write the bundle, mode 0600; what was there is replaced once all of it is on disk. Raises
     OSError.
     """
-    redact = await in_thread(lambda: _told(patient))
+    redact = await in_thread(lambda: _redactor(patient))
     members = {
         "report.json": _json(redact.value(report)),
         "status.json": _json(redact.value(patient.status or {})),
@@ -55,8 +55,8 @@ async def write(path: Path, patient: Patient, report: Mapping[str, Any]) -> None
 # ------------------------------------------------------------------ what must not be in it
 
 
-def _told(patient: Patient) -> Redact:
-    """Make the redactor, and tell it every secret we can read."""
+def _redactor(patient: Patient) -> Redact:
+    """Return the redactor, with every secret that we can read."""
     redact = Redact()
     for text in _secrets(patient):
         redact.hide(text)

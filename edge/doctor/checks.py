@@ -1,8 +1,4 @@
-"""The ladder from the ground up: every check there is, in the order they are told. The only place
-that lists them.
-
-Refuses to know what any of them does.
-"""
+"""The list of all checks, in the order they are reported."""
 
 from edge.doctor.access import Access
 from edge.doctor.bluetooth import Bluetooth

@@ -1,7 +1,6 @@
-"""Checks of where the daemon keeps what must survive: room on the disk, and a database that is
-whole.
+"""Checks of the disk: free space for the state, and an undamaged database.
 
-Refuses to repair: the daemon puts a damaged database aside by itself when it starts.
+Nothing is repaired: the daemon puts a damaged database aside itself when it starts.
 """
 
 import os
@@ -151,9 +150,9 @@ class Disk:
             return skip(f"you may not read {path}", self._machine.as_root("glassd doctor"))
         if had and not found.bytes:
             return fail(f"{path} is empty, though there was a database", self._put_away(path))
-        return self._judged(path, found)
+        return self._judge(path, found)
 
-    def _judged(self, path: Path, found: Looked) -> Finding:
+    def _judge(self, path: Path, found: Looked) -> Finding:
         said = f"{path}, {found.bytes / MIB:.1f} MiB, schema {found.schema}"
         if found.damage:
             return fail(

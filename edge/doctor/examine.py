@@ -1,6 +1,4 @@
-"""One examination from beginning to end: the checks made, run in their order, everything given
-back.
-"""
+"""One examination: creates the checks, runs them in order, returns all entries."""
 
 import logging
 from collections.abc import AsyncIterator

@@ -1,7 +1,6 @@
-"""Checks of the glasses: are they ours, is the link up, how much fits into one packet. Only the
-daemon knows the last two.
+"""Checks of the glasses: paired, link up, packet size. Only the daemon knows the last two.
 
-Refuses to connect, and to judge glasses that are merely away.
+Nothing is connected; glasses that are only away are not a failure.
 """
 
 import os
@@ -68,9 +67,9 @@ class Glasses:
             return fail(f"{path} is damaged: {e}; your glasses are not known", self._away(path))
         if self._patient.layer("glasses").get("bond") == "lost":
             return fail("the glasses do not know our key any more", run("glassd pair"))
-        return self._judged(bonds)
+        return self._judge(bonds)
 
-    def _judged(self, bonds: tuple[Bond, ...]) -> Finding:
+    def _judge(self, bonds: tuple[Bond, ...]) -> Finding:
         """Compare what we keep with what BlueZ keeps: a key that one of them lost is of no use
         to the other.
         """

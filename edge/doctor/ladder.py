@@ -1,8 +1,6 @@
-"""Climbs the ladder: checks that need nothing of each other at once, each within its deadline, told
-in order.
+"""Runs the checks: independent ones at the same time, each within its deadline, reported in order.
 
-Refuses to know any check. A check that fails by a mistake of ours costs its own line, never the
-report.
+A check that fails by a bug costs its own line, never the report.
 """
 
 import asyncio

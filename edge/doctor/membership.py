@@ -1,7 +1,6 @@
-"""Checks of this edge's place in a cloud: what an enrolment brought, and how long its certificate
-still lives.
+"""Checks of the enrolment in a cloud: what it brought, and how long the certificate is valid.
 
-Refuses to enrol, and to decide which cloud counts: `CloudChoice` does, as in the daemon.
+`CloudChoice` decides which cloud is used, as in the daemon.
 """
 
 from typing import Final
@@ -58,7 +57,7 @@ class Membership:
                 f"you may not look into {p.state_dir}", self._machine.as_root("glassd doctor")
             )
         self._choose(files, kept)
-        return self._judged(kept)
+        return self._judge(kept)
 
     def _choose(self, files: EnrolmentFiles, kept: Enrolled | None) -> None:
         p = self._patient
@@ -86,7 +85,7 @@ class Membership:
         ).uplink()
         p.cloud_context = enrolment.cloud_context
 
-    def _judged(self, kept: Enrolled | None) -> Finding:
+    def _judge(self, kept: Enrolled | None) -> Finding:
         assert self._patient.settings is not None
         configured = self._patient.settings.uplink.host
         if kept is None:

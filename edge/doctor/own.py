@@ -1,7 +1,7 @@
-"""The checks of what an owner brings: the folders that the configuration names, every file of an
-own tool that cannot be used, every tool that waits for something.
+"""Checks of what the owner configures: folders, files of own tools that cannot be used, tools that
+wait for something.
 
-Refuses to look at secrets: what a tool waits for, the running daemon says.
+Secrets are not read: the running daemon reports what a tool waits for.
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""Who is examined: this machine as it was handed in, and what the checks learned of it so far.
+"""The machine that is examined, and what the checks have learned of it so far.
 
-Refuses to judge, and to look at anything that was not handed in: every path lies below `root`.
+Only what was passed in is read: every path lies below `root`.
 """
 
 import shutil
@@ -90,7 +90,7 @@ class Machine:
             return None
 
     def which(self, program: str) -> str | None:
-        """Find a program by the PATH that was handed in."""
+        """Find a program in the PATH that was passed in."""
         return shutil.which(program, path=self.env.get("PATH"))
 
     async def ask(self, *argv: str) -> Ran:

@@ -1,8 +1,8 @@
-"""Takes out of any text what must not leave this machine: secrets, tokens, whole hardware
+"""Removes from any text what must not leave this machine: secrets, tokens, complete hardware
 addresses, home directories.
 
-Refuses to trust a format: what it was told to hide is hidden wherever it stands, and what looks
-like a secret too.
+It relies on no format: known secrets are hidden wherever they occur, and so is text that looks like
+a secret.
 """
 
 import re

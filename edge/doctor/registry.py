@@ -1,7 +1,4 @@
-"""Checks of what can be called: the tools of this installation, the cloud's, the copy kept of them.
-
-Refuses to change which registry is in force.
-"""
+"""Checks of the tools: those of this installation, the cloud's, and the stored copy of them."""
 
 import http.client
 import os
@@ -132,7 +129,7 @@ class Registry:
 
     @property
     def _url(self) -> str:
-        """The cloud in force: the configured one, else the enrolled one, which a configured
+        """The active cloud: the configured one, else the enrolled one, which a configured
         broker overrules.
         """
         settings, enrolled = self._patient.settings, self._patient.enrolled
@@ -179,7 +176,7 @@ class Registry:
         if asked.status not in {200, 304}:
             return fail(
                 f"{url} answers {asked.status}",
-                do("the cloud has a problem of its own; glassd goes on asking by itself"),
+                do("the cloud has a problem of its own; glassd keeps trying by itself"),
             )
         return ok(f"{url} answers")
 

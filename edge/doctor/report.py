@@ -1,7 +1,4 @@
-"""What an examination looks like: one document for programs, lines for people.
-
-Refuses to know a terminal: it makes text, others print it.
-"""
+"""Formats an examination: one document for programs, lines for people."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,7 +35,7 @@ def _one(entry: Entry) -> dict[str, Any]:
 
 
 def next_action(entries: Sequence[Entry]) -> str:
-    """Say the one thing to do first: causes before effects, the lowest rung before those it
+    """Return the one thing to do first: causes before effects, the lowest rung before those it
     carries. Empty when all is well.
     """
     ill = [

@@ -1,8 +1,7 @@
-"""The check of the other MCP servers: what each is run with, what is allowed of it, and how the
-daemon says it fares.
+"""Checks of the other MCP servers: how each is started, which tools are allowed, and its state in
+the daemon.
 
-Refuses to ask a server anything: the running daemon does, and starting one more of it could change
-something.
+No server is started or asked here: a second instance could change something.
 """
 
 import os

@@ -1,7 +1,4 @@
-"""Checks of the running daemon: its systemd unit, and whether it answers on the control socket.
-
-Refuses to look past the socket: what the daemon says of its layers others read.
-"""
+"""Checks of the running daemon: its systemd unit, and whether it answers on the control socket."""
 
 import shlex
 from collections.abc import Mapping
@@ -76,7 +73,7 @@ class Service:
                 do("install it: sudo make install (in the checkout)"),
             )
         self._patient.env = self._environment(unit)
-        return self._judged(unit)
+        return self._judge(unit)
 
     async def _found(self) -> Unit | None:
         for words in MANAGERS:
@@ -106,7 +103,7 @@ class Service:
             **env,
         }
 
-    def _judged(self, unit: Unit) -> Finding:
+    def _judge(self, unit: Unit) -> Finding:
         state = f"{unit['ActiveState']} ({unit['SubState']})"
         if unit["LoadState"] != "loaded":
             return fail(

@@ -1,7 +1,5 @@
-"""Checks of the ground: the operating system, the libraries the configured radio needs, the
+"""Checks of the system: the operating system, the libraries for the configured radio, the
 configuration.
-
-Refuses to know anything that runs.
 """
 
 import re
@@ -143,7 +141,7 @@ class System:
         if ": version: missing" in first:
             return fail(told, self._writing(f"sed -i '1i version = 1' {quoted(file)}", Path(file)))
         _, _, change = first.rpartition("; ")
-        change = _renamed(first) or change
+        change = _rename(first) or change
         return fail(
             told,
             edit(file, change if "; " in first else "correct the line it names")
@@ -162,7 +160,7 @@ class System:
         return Fix(Kind.RUN, command) if mine else self._machine.as_root(command)
 
 
-def _renamed(problem: str) -> str:
+def _rename(problem: str) -> str:
     """A key that is nearly right: `[uplink] write host instead of hots`; "" for all other
     problems.
     """

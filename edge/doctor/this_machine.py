@@ -1,5 +1,5 @@
-"""The machine that this process runs on, as the checks see it. The only place of the doctor
-that touches the process itself.
+"""The machine that this process runs on, as the checks see it. The only module of the doctor that
+reads the process itself.
 """
 
 import grp
@@ -35,7 +35,7 @@ def this_machine(env: Mapping[str, str], sockets: tuple[Path, ...] = ()) -> Mach
         bits=64 if sys.maxsize > 2**32 else 32,
         python=sys.version_info[:3],
         interpreter=sys.executable,
-        glassd=_called(env),
+        glassd=_program_name(env),
         word=secrets.token_hex(3),
         has=_has,
         user=_user,
@@ -76,7 +76,7 @@ def _has(library: str) -> bool:
         return False
 
 
-def _called(env: Mapping[str, str]) -> str:
+def _program_name(env: Mapping[str, str]) -> str:
     """How a shell reaches this very program: by its name where the PATH finds it, else by its
     place beside our Python.
     """

@@ -1,7 +1,4 @@
-"""Checks of the clock: plausible, kept true by somebody, the same as the cloud's.
-
-Refuses to set it.
-"""
+"""Checks of the clock: plausible, synchronised, equal to the cloud's. It is never set here."""
 
 import re
 from datetime import UTC, datetime

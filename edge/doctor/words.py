@@ -1,7 +1,4 @@
-"""The words of an examination: a mark, what was found, the exact fix, and the check that finds it.
-
-Refuses to know what is examined.
-"""
+"""The types of an examination: a mark, a finding, its exact fix, and the check that finds it."""
 
 import shlex
 from collections.abc import Awaitable, Callable

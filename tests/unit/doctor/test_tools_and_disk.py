@@ -124,8 +124,7 @@ async def test_a_cloud_with_a_problem_of_its_own(sandbox):
         finding = await sandbox.sees("cloud")
         assert "answers 500" in finding.said
         assert (
-            finding.fix.text
-            == "the cloud has a problem of its own; glassd goes on asking by itself"
+            finding.fix.text == "the cloud has a problem of its own; glassd keeps trying by itself"
         )
 
 

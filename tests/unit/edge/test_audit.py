@@ -465,7 +465,7 @@ def test_a_full_disk_costs_lines_never_half_of_one_and_is_told_once(tmp_path):
     assert found[1]["lost"] == 50
     said = ran.stdout.splitlines()
     assert [line.split()[0] for line in said] == ["WARNING", "WHOLE", "INFO", "INFO"]
-    assert "takes no lines" in said[0]
+    assert "cannot be written, lines are lost" in said[0]
     assert ran.stderr == ""
 
 

@@ -223,7 +223,7 @@ async def test_what_needs_a_restart_is_named_until_it_is_taken_back(caplog):
     rig.roof.held = "tools of this installation (2 is on disk, 1 is locked)"
     rig.wanted = formed({"glasses": {"scan_s": 3.0}})
     assert await rig.once() == [ConfigurationReloaded((), (RESTART, rig.roof.held))]
-    assert f"needs a restart to take force: {RESTART}" in caplog.text
+    assert f"takes effect only after a restart: {RESTART}" in caplog.text
     rig.roof.held, rig.wanted = "", Settings()
     assert await rig.once() == [ConfigurationReloaded((), ())]
     assert rig.reload.describe() == {"file": "", "reloads": 2, "needs_restart": [], "error": ""}
@@ -435,7 +435,7 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
     assert daemon.process.returncode == 0
     log = (tmp_path / "log").read_text()
     assert "WARNING edge.rewire: tool timer:list is off: its settings are wrong" in log
-    assert f"needs a restart to take force: {RESTART}" in log
+    assert f"takes effect only after a restart: {RESTART}" in log
     assert "Traceback" not in log
 
 

@@ -531,4 +531,4 @@ async def test_a_mistake_in_counting_costs_no_call_its_answer(tmp_path, caplog):
     async with house(tmp_path) as h:
         h.choice._bus = None
         h.ran("notes:add")
-        assert "a use is not counted" in caplog.text
+        assert "the use of a tool could not be counted" in caplog.text

@@ -239,7 +239,7 @@ async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said
             ]
         assert [a.data for a in answers] == [{"text": "twelve degrees"}] * 3
         assert [a.meta["delivery"]["state"] for a in answers] == ["dropped"] * 3
-        assert sum("no glasses are there" in line for line in caplog.messages) == 1
+        assert sum("no glasses are connected" in line for line in caplog.messages) == 1
         assert h.glasses.texts() == []
         assert not h.stage._line.first
 
