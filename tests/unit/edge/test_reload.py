@@ -128,7 +128,7 @@ async def test_what_is_wrong_is_told_in_the_words_of_the_start(tmp_path):
 
 async def test_a_reader_that_gives_nothing_is_a_refusal(tmp_path, monkeypatch):
     monkeypatch.setattr(settings_again, "_CHILD", "import sys; sys.exit(3)")
-    with pytest.raises(BadSettings, match="its reader ended with 3"):
+    with pytest.raises(BadSettings, match="the process that reads it ended with 3"):
         await settings_again.read(None, os.environ)
     monkeypatch.setattr(
         settings_again, "_CHILD", "import sys; sys.stdout.write('cedge.settings\\nNewer\\n.')"
