@@ -96,8 +96,8 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
 def _written(reply: Reply) -> bytes:
     if reply.content_type != "application/json":
         return str(reply.body).encode(errors="replace")
-    # Half a character that got in somewhere (a file's name, a registry's text) costs itself, not
-    # the whole answer.
+    # An unpaired surrogate (from a file's name, a registry's text) becomes a replacement character,
+    # instead of failing the whole answer.
     return (
         json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
         + b"\n"

@@ -12,7 +12,7 @@ LONGEST_S: Final = 120.0
 
 
 async def synced(sync: Sync | None, _request: Request) -> Reply:
-    """Give the registry layer of `status` as it is after a sync; what was in force stays when
+    """Return the registry layer of `status` after a sync; the active registry stays when
     it fails.
     """
     if sync is None:

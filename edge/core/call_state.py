@@ -63,16 +63,14 @@ class Recovery(StrEnum):
     AGAIN = "again"
     """it had begun, and running it twice does no more than once"""
     WAIT = "wait"
-    """somebody else has it (a worker, whoever hands the result in): listen"""
+    """it runs elsewhere (a worker, or a caller that submits the result): listen"""
     END = "end"
     """it had begun and may not run twice: TRANSIENT with `partialSideEffects`"""
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """How a call was left. `elsewhere`: its answer comes from the cloud, or from whoever hands
-    it in.
-    """
+    """How a call was left. `elsewhere`: its answer comes from the cloud, or is submitted."""
 
     state: CallState
     elsewhere: bool

@@ -23,7 +23,7 @@ class Verdict:
     absent glasses.
 
     What is missing is named by its type, `CAMERA`, or as `DISPLAY.maxTextLines` where the type is
-    there. `warnings` say what a person may want to know of something that is in force.
+    there. `warnings` say what a person may want to know about an active tool.
     """
 
     missing_required: tuple[str, ...] = ()

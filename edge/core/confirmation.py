@@ -1,7 +1,7 @@
 """What a confirmation is: which calls need one, what its token is worth, and the words it ends
 with.
 
-Refuses to ask anybody and to store anything. A token is 128 random bits, bound to tool, canonical
+A token is 128 random bits, bound to tool, canonical
 arguments, session and user; only its SHA-256 is ever kept, and no handler sees either.
 """
 

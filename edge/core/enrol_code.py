@@ -1,7 +1,7 @@
 """The enrolment code: one text, pasted or scanned, with all an edge needs to get its credentials
 from a cloud.
 
-Refuses to know what is done with it. Version 1, `GLASSD1-` and groups of eight characters, seven of
+Version 1, `GLASSD1-` and groups of eight characters, seven of
 the message and one check character each, so that a typing mistake is named by its group.
 Crockford's base32: no case, no I, L, O, U; every character is one of QR's alphanumeric mode. The
 message, before base32:

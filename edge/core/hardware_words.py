@@ -1,4 +1,4 @@
-"""What is missing of glasses, in words a person understands. Refuses to decide what is missing."""
+"""Describes, in words for a person, the hardware that glasses lack."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

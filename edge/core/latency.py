@@ -33,7 +33,7 @@ BOUNDS_MS: Final = (
     20_000,
     30_000,
 )
-"""Upper ends of the buckets: a local note to a slow cloud. Every limit of ours (800, 1500, 2000,
+"""Upper ends of the buckets: a local note to a slow cloud. Every limit here (800, 1500, 2000,
 4000, 5000) is one of them, so "how many kept it" is counted, not estimated.
 """
 TARGETS_MS: Final[Mapping[tuple[str, str], int]] = MappingProxyType(

@@ -1,8 +1,8 @@
 """Which tools are offered to a model now: all that fit, else the essential, the used and the asked
 for. Immutable state.
 
-Pure: a state and what happened in, the next state and its events out. Refuses to know what a tool
-does, why it is in force, and who calls it: an unloaded tool can still be called by name.
+Pure: a state and what happened in, the next state and its events out. An unloaded tool can still
+be called by name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -60,7 +60,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """The state. `available` are the tools in force, best first; `needs` what each of
+    """The state. `available` are the active tools, best first; `needs` what each of
     them depends on.
     """
 
@@ -122,13 +122,13 @@ def initialize(loader: Loader) -> Step:
 def adopt(
     loader: Loader, available: tuple[str, ...], needs: Mapping[str, tuple[str, ...]] = NOTHING
 ) -> Step:
-    """The tools in force are these now. What is gone is unloaded; with room for all, all are
+    """Take these as the active tools. What is gone is unloaded; with room for all, all are
     loaded.
     """
     crowded_before, here = loader.crowded, frozenset(available)
     kept = {name: held for name, held in loader.loaded.items() if name in here}
     gone = tuple(
-        Event(Kind.UNLOADED, name, "it is not in force any more")
+        Event(Kind.UNLOADED, name, "it is not active any more")
         for name in loader.loaded
         if name not in here
     )

@@ -1,7 +1,7 @@
 """Is a tool on for this user, what hangs on it, may it be switched: the owner's and the user's word
 about single tools.
 
-Pure: definitions and switches in, verdicts out. Refuses to store anything and to judge hardware.
+Pure: definitions and switches in, verdicts out. Hardware is judged elsewhere (`compatibility`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping

@@ -1,7 +1,7 @@
 """Which tools a few words mean: a plain ranking by where the words stand. No model, no index, no
 state.
 
-Refuses to know which tools may be found; it is handed them.
+The tools to search are passed in.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Whose tools may stand side by side: the built-in ones, the owner's, the cloud's, those of other
 servers, in this order.
 
-Pure. Refuses to replace: a tool is never another one's stand-in, whoever offers it. What is
+Pure. No tool ever replaces another one, no matter which source offers it. What is
 left out is named.
 """
 

@@ -1,7 +1,7 @@
 """The tools an owner made: what was read of `tools.d`, and how each of them is asked. Words, and
 what of them is ready now.
 
-Pure. Refuses to know files, and to keep a secret in what is shown: a plan names the secrets it
+Pure. No secret is in what is shown: a plan names the secrets it
 needs, `Ready` holds them.
 """
 
@@ -113,7 +113,7 @@ class Ready:
     plans: Mapping[str, Plan] = field(repr=False)
     withheld: Mapping[str, str]
     used: frozenset[str] = field(default=frozenset(), repr=False)
-    """The secrets' values, for whoever keeps them out of the log."""
+    """Return the secrets' values, which are kept out of the log."""
 
 
 def ready(own: Own, secret: Secret) -> Ready:

@@ -1,7 +1,7 @@
 """Text → pages that fit a lens: by pixels, by lines, by bytes. Nothing is lost, nothing is cut
 silently.
 
-Refuses to know a font (widths are handed in), a radio or a result: it lays out text.
+The widths of the font are passed in.
 """
 
 import math

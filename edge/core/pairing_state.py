@@ -58,7 +58,7 @@ def check(old: PairingState, new: PairingState) -> PairingState:
 
 @dataclass(frozen=True, slots=True)
 class Bond:
-    """One pair of glasses of ours. `id` is the name of a pair of two sides, else the address;
+    """One pair of paired glasses. `id` is the name of a pair of two sides, else the address;
     `addresses` by side ("" for glasses of one radio); `how` as `firmware_bridge.bonding.How` says
     it; `paired_at` is wall time.
     """

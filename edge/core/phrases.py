@@ -1,7 +1,7 @@
 """A spoken sentence → a tool and its arguments, by activation phrases. No model, no guessing: it
 matches or it does not.
 
-Refuses to run anything, and to know which tools are in force: it is handed definitions.
+It only returns the match: nothing is run.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Local and cloud tools in one list, each in force or hidden with its reason.
+"""Local and cloud tools in one list, each active, or hidden with its reason.
 
 Pure: apps and capabilities in, a snapshot out.
 """

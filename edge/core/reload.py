@@ -61,7 +61,7 @@ cloud on.
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`effective` are the settings that are in force afterwards; `live` and `restart` name the
+    """`effective` are the settings that are active afterwards; `live` and `restart` name the
     keys that changed.
     """
 
@@ -71,7 +71,7 @@ class Plan:
 
 
 def plan(now: Any, wanted: Any) -> Plan:
-    """Compare the settings in force with those that were read."""
+    """Compare the active settings with those that were read."""
     before = _flat(now)
     changed = sorted(key for key, value in _flat(wanted).items() if value != before.get(key))
     live = tuple(key for key in changed if key in LIVE)

@@ -271,7 +271,7 @@ def _rank(display: Mapping[str, Json]) -> int:
     return {"low": -1, "high": 1, "urgent": 2}.get(str(asked), 0)
 
 
-# ------------------------------------------------------------------ envelopes of ours
+# ------------------------------------------------------------------ responses created here
 
 
 def pending(call: ToolCall) -> ToolResponse:

@@ -24,7 +24,7 @@ class RouteKind(StrEnum):
     UPSTREAM = "upstream"
     """asked of another MCP server"""
     LATER = "later"
-    """whoever asked for it hands the result in"""
+    """the caller submits the result"""
     CACHE = "cache"
     """the last good result, for its route is away"""
     FALLBACK = "fallback"

@@ -1,6 +1,6 @@
 """What outlives one call: a turn's budget, and the voice session that intents steer.
 
-Refuses to decide whether a call may run (that is `policy`) and to touch microphone or speaker.
+Whether a call may run is decided by `policy`.
 """
 
 from collections import OrderedDict, deque

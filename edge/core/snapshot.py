@@ -1,4 +1,4 @@
-"""The registry at one moment: every tool, in force or hidden with its reason."""
+"""The registry at one moment: every tool, active, or hidden with its reason."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ DISABLED: Final = "disabled in the configuration"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tool in a snapshot. `hidden` says, in words for a person, why it is not in force; empty
+    """One tool in a snapshot. `hidden` says, in words for a person, why it is not active; empty
     when it is. `missing` names the hardware it lacks, `without` what it could use and lacks,
     `warnings` say that in words; `stale` marks that the answer rests on glasses that are away.
     """

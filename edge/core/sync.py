@@ -1,7 +1,7 @@
 """The words and the pace of keeping a registry in sync: what a fetch brings, how it fails, when to
 try again.
 
-Pure: chance is handed in, nothing waits here. Refuses to know HTTP and disks.
+Pure: random numbers are arguments, nothing waits here.
 """
 
 from collections.abc import Callable

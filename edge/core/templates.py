@@ -1,7 +1,7 @@
 """The templates of user-made tools: `{{input.x}}` becomes a JSON value or one part of an address,
 `${env.X}` a secret.
 
-Pure. Refuses to know where secrets come from. What a caller sends stays a value: it can neither
+Pure. What a caller sends stays a value: it can neither
 close a string, nor add a key, nor leave its place in a path, and what stands in it is never a
 template itself.
 """
@@ -38,7 +38,7 @@ class Unfilled(ValueError):
 
 
 def check(template: Json) -> None:
-    """Raise `BadTemplate` unless every placeholder in it is one of ours."""
+    """Raise `BadTemplate` unless every placeholder in it is known."""
     for text in _texts(template):
         for path in _SLOT.findall(text):
             if not _PATH.fullmatch(path):

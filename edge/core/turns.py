@@ -1,7 +1,7 @@
 """Which turn an utterance belongs to: a new one, or, when glasses say it again after a reconnect,
 the one it was.
 
-Pure. Refuses to store anything: the last turn goes in and out as JSON, and outlives a restart that
+Pure. Nothing is stored here: the last turn goes in and out as JSON, and outlives a restart that
 way.
 """
 

@@ -1,7 +1,7 @@
-"""What another MCP server lists, made into tools of ours: which come in, under which name, and what
+"""Converts the tool list of another MCP server: which come in, under which name, and what
 may be believed of them.
 
-Pure. Refuses to believe a server about itself: what it says of its tools' effects is a hint until
+Pure. A server is not trusted about itself: what it says of its tools' effects is a hint until
 the owner trusts it, its words never take the place of ours, and nothing comes in that the owner did
 not name.
 """
@@ -105,7 +105,7 @@ def canonical(server: str, tool: str) -> str:
 
 
 def definition(server: Server, name: str, raw: Mapping[str, Json]) -> ToolDefinition:
-    """Make one tool of ours. Its author's words stay as they are, but for a description the
+    """Convert one tool. Its author's words stay as they are, but for a description the
     owner wrote instead.
     """
     origin = str(raw["name"])

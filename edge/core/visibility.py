@@ -1,7 +1,7 @@
 """Who sees a call: which tools are shown on the glasses, whether there is anything to show them on,
 and as what.
 
-Pure. Refuses to draw, and to route: where a result goes follows from what the tool says of itself,
+Pure. Where a result goes follows from what the tool says of itself,
 never from its name.
 """
 

@@ -211,7 +211,7 @@ class Bluetooth:
 
     def _shown(self) -> Fix:
         """The drop-in and the udev rule that come with glassd for this radio; the dongle's rule
-        counts when it is seen anew.
+        takes effect when it is plugged in again.
         """
         m = self._machine
         places = [m.path(place) for place in SHARES]

@@ -109,7 +109,7 @@ class Broker:
         if settings is not None and not settings.uplink.host:
             return do(
                 "ask your cloud for a new code, then: glassd up CODE (it has "
-                f"to say {change.partition(' =')[0]} anew)"
+                f"to give a new value for {change.partition(' =')[0]})"
             )
         return edit(
             (settings.source if settings else None) or "/etc/glassd/glassd.toml",

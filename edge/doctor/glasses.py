@@ -149,7 +149,7 @@ class Glasses:
         if 0 < mtu <= SMALLEST_MTU:
             return warn(
                 f"{mtu} bytes: the glasses and this radio agreed on no more",
-                do("switch the glasses off and on; it is agreed on anew with each connection"),
+                do("switch the glasses off and on; it is negotiated with each connection"),
             )
         return ok(f"{mtu} bytes")
 

@@ -19,7 +19,7 @@ SOON_S: Final = 14 * 86400.0
 
 
 class Membership:
-    """The check of this layer; it also finds out which broker and cloud are in force, for the
+    """The check of this layer; it also finds out which broker and cloud are used, for the
     rungs above.
     """
 

@@ -150,7 +150,7 @@ class Patient:
 
     @property
     def serves(self) -> Who:
-        """Whom the daemon runs as: the unit's user, else whoever asks."""
+        """Return the user the daemon runs as: the unit's user, else the one who runs the doctor."""
         name = self.unit["User"] if self.unit and self.unit.manager == "systemctl" else ""
         return (self.machine.user(name) if name else None) or self.machine.me
 

@@ -144,7 +144,7 @@ class Registry:
         return str((settings.source if settings else None) or "/etc/glassd/glassd.toml")
 
     def _remember(self, asked: Asked) -> None:
-        """Keep what the cloud's clock says, for the check of ours."""
+        """Keep what the cloud's clock says, for the check of our clock."""
         try:
             told = parsedate_to_datetime(asked.date)
         except (TypeError, ValueError):

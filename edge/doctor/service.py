@@ -177,7 +177,7 @@ class Service:
         return await self._owners(found) if found.mark is Mark.OK else found
 
     async def _owners(self, found: Finding) -> Finding:
-        """Add whether whoever runs this may also decide: that needs a second group."""
+        """Add whether this user may also confirm and configure: that needs a second group."""
         env = self._machine.env
         owner = ControlClient(tuple(owner_socket(socket, env) for socket in self._sockets()))
         try:
