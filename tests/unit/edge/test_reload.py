@@ -133,7 +133,7 @@ async def test_a_reader_that_gives_nothing_is_a_refusal(tmp_path, monkeypatch):
     monkeypatch.setattr(
         settings_again, "_CHILD", "import sys; sys.stdout.write('cedge.settings\\nNewer\\n.')"
     )  # of another version
-    with pytest.raises(BadSettings, match="its reader ended with 0"):
+    with pytest.raises(BadSettings, match="the process that reads it ended with 0"):
         await settings_again.read(None, os.environ)
     monkeypatch.setattr(settings_again, "_CHILD", "import time; time.sleep(600)")
     with pytest.raises(BadSettings, match="was not read in 0 s"):
