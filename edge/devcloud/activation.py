@@ -217,7 +217,7 @@ class Launcher:
         """Return whether the app answers: False if nothing or another app does; None if it is slow
         or failing.
         """
-        import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
+        import httpx  # noqa: PLC0415 - already loaded by the code that made the client
 
         try:
             response = await self._http.get(f"{url}/health", timeout=_HEALTH_S)

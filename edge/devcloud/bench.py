@@ -46,7 +46,7 @@ class Bench:
         self._pending = pending
 
     def routes(self) -> "list[Route]":
-        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only whoever serves needs it
+        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
 
         return [
             Route("/devcloud/status", self._get_status, methods=["GET"]),

@@ -253,7 +253,7 @@ async def _listening(child: Child, port: int) -> None:
     """Wait until the child itself listens; raise with its output if it has ended."""
     try:
         async with timeout(START_S):
-            while child.running and not await _answers(port):  # noqa: ASYNC110 - another process sets no Event of ours
+            while child.running and not await _answers(port):  # noqa: ASYNC110 - another process cannot set our Event
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
         raise BrokerFailed(

@@ -123,7 +123,7 @@ async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refu
 
 
 def answer(value: Json, *, status: int = 200) -> "Response":
-    from starlette.responses import Response  # noqa: PLC0415 - heavy, and only whoever serves needs it
+    from starlette.responses import Response  # noqa: PLC0415 - heavy, and only the server needs it
 
     text = json.dumps(value, ensure_ascii=False)
     return Response(text, status_code=status, media_type="application/json")

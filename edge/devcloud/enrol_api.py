@@ -69,7 +69,7 @@ class EnrolApi:
         self._one = asyncio.Lock()
 
     def routes(self) -> "list[Route]":
-        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only whoever serves needs it
+        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
 
         return [
             Route("/enrol/v1/ca", self._ca, methods=["GET"]),

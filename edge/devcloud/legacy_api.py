@@ -30,7 +30,7 @@ class LegacyApi:
         self._runner = runner
 
     def routes(self) -> "list[Route]":
-        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only whoever serves needs it
+        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
 
         guarded = self._door.guarded
         return [

@@ -169,7 +169,7 @@ def _merged(old: App | None, new: Submission) -> App:
         public_url=base.public_url if new.public_url is None else new.public_url.rstrip("/"),
         command=base.command
         if new.public_url is None
-        else (),  # whoever says where it lives runs it, too
+        else (),  # an app with an address is run by its developer
         api_key_hash=base.api_key_hash if new.api_key_hash is None else new.api_key_hash,
     )
 

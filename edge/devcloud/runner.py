@@ -216,7 +216,7 @@ class Runner:
         return await self._ask(plan, running, progress), running
 
     async def _ask(self, plan: _Plan, running: Running, progress: Progress) -> ToolResponse:
-        import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
+        import httpx  # noqa: PLC0415 - already loaded by the code that made the client
 
         left = plan.ends_at - time.monotonic()
         allowed = min(

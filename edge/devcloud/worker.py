@@ -201,7 +201,7 @@ async def _database(path: Path) -> Database:
 
 @asynccontextmanager
 async def _http_client() -> AsyncIterator[Any]:
-    import httpx  # noqa: PLC0415 - 150 ms, and only whoever runs a cloud needs it
+    import httpx  # noqa: PLC0415 - 150 ms, and only the cloud needs it
 
     # No proxy from the environment: apps are on this machine.
     async with httpx.AsyncClient(
