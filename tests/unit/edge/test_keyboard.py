@@ -46,7 +46,9 @@ def test_a_line_has_an_end(keyboard):
 def test_glasses_are_chosen_by_number_or_name(keyboard, line, chosen):
     keyboard.write(line.encode())
     asked = io.StringIO()
-    assert up._asked(Screen(io.StringIO(), asked, {}, as_json=False), ["A", "B"]).upper() == chosen
+    assert (
+        up._ask_which(Screen(io.StringIO(), asked, {}, as_json=False), ["A", "B"]).upper() == chosen
+    )
     assert asked.getvalue() == "Which ones? [1-2] "
 
 
@@ -87,7 +89,7 @@ def test_no_choice_is_wrong_usage_that_names_the_glasses(keyboard, line):
     keyboard.write(line.encode())
     keyboard.close()
     with pytest.raises(CliError) as error:
-        up._asked(Screen(io.StringIO(), io.StringIO(), {}, as_json=False), ["A", "B"])
+        up._ask_which(Screen(io.StringIO(), io.StringIO(), {}, as_json=False), ["A", "B"])
     assert (
         error.value.exit_code,
         "A, B" in error.value.message,
