@@ -2,6 +2,7 @@
 install and the command for this kind of installation.
 """
 
+import signal
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -28,11 +29,17 @@ _CHECKOUT: Final = Path(__file__).parents[2]
 
 
 def load(module: str, verb: str) -> Any:
-    """Import a module that a verb needs. Raises `CliError` that names the extras to install."""
+    """Import a module that a verb needs. Raises `CliError` that names the extras to install.
+
+    Ctrl-C waits until the import has ended: inside of it pydantic would make a `SchemaError` of it.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         return import_module(module)
     except ModuleNotFoundError as e:
         raise missing(e, verb) from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def require(verb: str) -> None:

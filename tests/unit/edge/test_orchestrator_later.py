@@ -585,7 +585,7 @@ async def test_a_turn_goes_on_with_the_registry_it_began_with_and_development_re
                 "1.0.0abc123",
                 "1.2.3",
             )
-        assert "goes on with registry 1.0.0abc123" in caplog.text
+        assert "continues with registry 1.0.0abc123" in caplog.text
         third = await h.call("notes:list", turn_id="t2")
         assert (third.meta["registryVersion"], third.meta["toolVersion"]) == (
             "1.0.0def456",
