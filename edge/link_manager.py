@@ -145,7 +145,7 @@ class LinkManager:
         except LinkLost as lost:
             self._doubt(command)
             raise GlassesAway(str(lost)) from lost
-        except CommandTimeout:
+        except (CommandTimeout, asyncio.CancelledError):  # it may have been done all the same
             self._doubt(command)
             raise
         self._wishes.granted(command)

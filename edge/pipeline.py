@@ -285,14 +285,18 @@ class Pipeline:
         if kind in HERE:
             ticket.accepted = True
             ticket.attempts += 1
-        response = await run()
-        if kind is RouteKind.LATER and response.ok:
-            ticket.heard = True
-            return
-        if _once_more(response, tool, ticket.call, kind):
-            await asyncio.sleep(self._limits.retry_pause_s)
-            ticket.attempts += 1
+        try:
             response = await run()
+            if kind is RouteKind.LATER and response.ok:
+                ticket.heard = True
+                return
+            if _once_more(response, tool, ticket.call, kind):
+                await asyncio.sleep(self._limits.retry_pause_s)
+                ticket.attempts += 1
+                response = await run()
+        except Exception:  # noqa: BLE001 - else it would end the calls beside it too
+            _log.exception("the backend of %s failed (call %s)", tool.name, ticket.call.call_id)
+            response = results.internal(tool.name)
         ticket.put(CallResult(ticket.call.call_id, response))
 
     def _time_limit(self, call: ToolCall, tool: ToolDefinition) -> float:
@@ -365,12 +369,16 @@ class Pipeline:
         self, ticket: Ticket, tool: ToolDefinition, *, first: bool = False
     ) -> ToolResponse:
         kind = ticket.route.kind if ticket.route is not None else None
-        # What is not repeatable may have been handed over before the restart.
-        if kind is RouteKind.WEARER or (
-            kind is RouteKind.LATER and (first or results.repeatable(tool))
-        ):
+        hand_over = kind is RouteKind.LATER and (first or await self._may_go_again(ticket, tool))
+        if kind is RouteKind.WEARER or hand_over:
             return await self._run(ticket, tool, end_s=ticket.call.ttl_s)
         return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
+
+    async def _may_go_again(self, ticket: Ticket, tool: ToolDefinition) -> bool:
+        """Whether a call that may have been handed over before a restart can be handed over again:
+        not if doing it twice matters, nor to a tool that is not the one agreed to.
+        """
+        return results.repeatable(tool) and await self._confirmer.changed(ticket) is None
 
     async def _or_kept(
         self, ticket: Ticket, tool: ToolDefinition, response: ToolResponse
@@ -425,7 +433,9 @@ class Pipeline:
         began = rule not in (Recovery.RUN, Recovery.ASK)
         if tool is None and kind not in (RouteKind.CLOUD, RouteKind.QUEUE):
             return results.interrupted(None, started=began)
-        unbegun = rule is Recovery.ASK or (rule in (Recovery.RUN, Recovery.AGAIN) and kind in HERE)
+        unbegun = rule is Recovery.ASK or (
+            rule in (Recovery.RUN, Recovery.AGAIN) and kind in {*HERE, RouteKind.LATER}
+        )
         if unbegun and (refusal := await self._confirmer.changed(ticket)) is not None:
             return ToolResponse(error=refusal)
         match rule:

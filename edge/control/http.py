@@ -88,7 +88,7 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
         target = urlsplit(text)
         query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=MAX_QUERY))
     except ValueError:
-        fix = "ask for a path as in /v1/status, with at most {MAX_QUERY} parameters in the query"
+        fix = f"ask for a path as in /v1/status, with at most {MAX_QUERY} parameters in the query"
         raise Refused(400, "INVALID_REQUEST", "the path cannot be read", fix) from None
     return unquote(target.path), query
 

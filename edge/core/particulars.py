@@ -34,6 +34,7 @@ _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _NEEDS_QUOTES: Final = re.compile(r"""["\\,]|:(?:\s|$)|^[\s|\[{(]|\s$""")
 _SPACES: Final = re.compile(r" {2,}")
 _WORD: Final = re.compile(r"\w+")
+_JOINED: Final = re.compile(r"\S+")
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001d159")
@@ -335,7 +336,17 @@ def _misleading(value: str, figures: set[int]) -> set[int]:
 
 
 def _all_latin_like(value: str) -> set[int]:
-    """Where letters of another script stand, all of which look like Latin ones."""
+    """Where letters of another script stand, all of which look like Latin ones: in the whole value,
+    or in what is written together with Latin letters or digits, as in the name of a site.
+    """
+    found = _latin_like(value)
+    for joined in _JOINED.finditer(value):
+        if any(ch.isascii() and ch.isalnum() for ch in joined[0]):
+            found |= {joined.start() + at for at in _latin_like(joined[0])}
+    return found
+
+
+def _latin_like(value: str) -> set[int]:
     scripts: dict[str, set[int]] = {}
     honest: set[str] = set()
     for at, ch in enumerate(value):

@@ -8,6 +8,7 @@ import stat
 
 import pytest
 
+from edge.control import http
 from edge.control.handed import Ports
 from edge.control.http import Limits
 from edge.control.server import ControlServer
@@ -585,3 +586,9 @@ async def test_a_fault_of_ours_with_one_client_cuts_off_that_one_only(tmp_path, 
         assert (await other.block())["data"]["state"] == "7"
         other.writer.close()
     assert "unexpected error while serving a control client" in caplog.text
+
+
+def test_a_query_with_too_many_parameters_is_refused_with_their_number():
+    with pytest.raises(http.Refused) as refused:
+        http._target("/v1/calls?" + "&".join(["a=1"] * (http.MAX_QUERY + 1)))
+    assert f"at most {http.MAX_QUERY} parameters" in refused.value.reply.body["error"]["fix"]

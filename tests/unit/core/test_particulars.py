@@ -151,6 +151,7 @@ def test_a_text_is_not_taken_for_another_kind_of_value():
         ("\u0440\u0430\u0443\u0440\u0430\u04cf", "\\u0440\\u0430\\u0443\\u0440\\u0430\\u04cf"),
         ("pay \u0441\u043e\u0441\u043e now", "pay \\u0441\\u043e\\u0441\\u043e now"),
         ("\u0441\u043e2@mail", "\\u0441\\u043e2@mail"),
+        ("\u0441\u043e\u0441\u043e.com \u0436", "\\u0441\\u043e\\u0441\\u043e.com \u0436"),
         ("\u039f\u0392\u0397", "\\u039f\\u0392\\u0397"),
         ("\u0421\u0451", "\\u0421\\u0451"),
         ("\ua4d1\ua4ee\ua4ec", "\\ua4d1\\ua4ee\\ua4ec"),

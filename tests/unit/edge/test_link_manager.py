@@ -586,6 +586,22 @@ def test_wishes_are_of_one_pair_of_glasses_and_the_newest_of_each_kind():
 
 
 @pytest.mark.requirement("I11-consent-alone")
+async def test_a_setting_that_was_cancelled_under_way_may_have_darkened_the_lens(tmp_path):
+    class Silence:
+        async def request(self, command, *, timeout_s):
+            await asyncio.Event().wait()
+
+    manager = Story(tmp_path).manager
+    manager._ready_driver = Silence
+    asked = asyncio.create_task(manager.request(SetSilentMode(on=True)))
+    await asyncio.sleep(0)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert manager.status().unseen.startswith("perhaps ")
+
+
+@pytest.mark.requirement("I11-consent-alone")
 def test_glasses_that_were_left_dark_count_as_dark_when_they_are_worn_again():
     wishes = Wishes()
     wishes.of("a")

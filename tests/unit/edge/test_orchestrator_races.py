@@ -91,6 +91,48 @@ async def test_a_call_left_unasked_does_not_run_when_its_tool_needs_a_yes_now(tm
         assert (await h.store.get(call.call_id))["code"] == ("DENIED" if forbidden else "MISMATCH")
 
 
+@pytest.mark.requirement("I11-consent-frozen")
+@pytest.mark.parametrize("needs_yes", [False, True])
+async def test_a_postponed_call_is_handed_over_again_only_to_the_tool_that_was_agreed_to(
+    tmp_path, needs_yes
+):
+    registry = FakeRegistry()
+    entry = registry.entries["job:local"]
+    safe = replace(entry.definition, idempotent=True)
+    registry.entries["job:local"] = replace(entry, definition=safe)
+    async with house(tmp_path, registry=registry) as h:
+        await h.call("job:local", ARGS)
+        assert len(h.tools.handed) == 1
+    if needs_yes:
+        strict = replace(safe, requires_confirmation="always")
+        registry.entries["job:local"] = replace(entry, definition=strict)
+    async with house(tmp_path, registry=registry) as h:
+        call_id = (await h.store.unfinished())[0].call.call_id
+        await asyncio.sleep(0.2)  # what must not happen has this long to happen
+        assert len(h.tools.handed) == (0 if needs_yes else 1)
+        taken = await h.orchestrator.submit(call_id, DONE, user_id="local", session="")
+        assert taken is Submission.TAKEN
+
+
+async def test_a_backend_that_breaks_ends_its_own_call_and_no_other(tmp_path):
+    async with house(tmp_path) as h:
+        go_on = asyncio.Event()
+
+        async def handler(call, _):
+            if call.tool == "notes:add":
+                raise ImportError("a part of the program is missing")
+            await go_on.wait()
+            return DONE
+
+        h.tools.handler = handler
+        async with asyncio.TaskGroup() as calls:
+            other = calls.create_task(h.call("notes:list"))
+            broken = await h.call("notes:add", ARGS)
+            go_on.set()
+        assert broken.error.code is ErrorCode.INTERNAL
+        assert other.result().data == DONE.data
+
+
 async def test_a_grant_that_finds_no_room_does_not_keep_the_allowed_call_waiting(
     tmp_path, monkeypatch
 ):
