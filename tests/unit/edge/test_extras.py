@@ -8,9 +8,10 @@ import pytest
 from edge.verbs import extras
 
 MODULE = """
-import os, signal
+import signal, threading
 try:
-    os.kill(os.getpid(), signal.SIGINT)
+    # to this thread: the command has no other then, but a test runner has
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
     for _ in range(1000):
         pass
 except KeyboardInterrupt as e:
