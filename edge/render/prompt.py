@@ -275,9 +275,12 @@ class Asker:
         return max(head.again_at, self.beside.over_at) if head is not None and wanted else None
 
     def connected(self) -> None:
-        """The glasses are there anew: what was put to the wearer has to be put again."""
+        """The glasses are there anew: what was put to the wearer has to be put again, unless it
+        was put there before the news of their return came.
+        """
         self._prompts = True
-        if (head := self._head()) is not None:
+        head = self._head()
+        if head is not None and head.link != self._glasses.status().link:
             self.stray = self.stray or head.number is not None
             head.nowhere()
 

@@ -364,7 +364,7 @@ class Stage:
     # ------------------------------------------------------------------ entering
 
     async def _enter(self, act: Act) -> None:
-        if self._reading.covered:
+        if self._reading.covered or self._is_due(self._asker.due_at()):
             self._wait_for_lens(act, _ASKED)
             return
         if any(isinstance(newer, Act) and newer.rank >= act.rank for newer in self._inbox):
@@ -437,7 +437,7 @@ class Stage:
     async def _glasses_back(self) -> None:
         """A question that waits comes first; what else was there comes after it."""
         self._asker.connected()
-        if self._asker.due_at() is not None:
+        if self._asker.asking or self._asker.due_at() is not None:
             return
         if self._asker.stray:
             await self._asker.end_prompt()

@@ -480,6 +480,36 @@ async def test_a_question_for_glasses_that_are_away_is_asked_when_they_come(open
 
 
 @pytest.mark.requirement("I3-ask-lost")
+@pytest.mark.parametrize("prompts", [True, False])
+async def test_a_question_goes_before_a_result_that_comes_with_the_glasses(
+    open_stage, prompts: bool
+) -> None:
+    async with open_stage(DISPLAY, glasses=None if prompts else pages_only(DISPLAY)) as (
+        stage,
+        glasses,
+    ):
+        glasses.leave()
+        asking = begin(stage)
+        await asyncio.sleep(0.02)
+        glasses.return_unheard()
+        result = asyncio.ensure_future(stage.present("c1", ToolResponse(data="new")))
+        await glasses.until(lambda: bool(_drawn(glasses)))
+        glasses.tell_return()
+        await result
+        await asyncio.sleep(0.05)
+        assert _drawn(glasses) == [HINT], "the question alone, and once on this link"
+        assert glasses.clears() == 0
+        assert result.result() == DeliveryReport(Delivery.QUEUED, "a question is open")
+        asking.cancel()
+        await glasses.until(lambda: _drawn(glasses) == [HINT, "new"])
+
+
+def _drawn(glasses: FakeGlasses) -> list[str]:
+    """The last line of every page and prompt."""
+    return [c.lines[-1].text for c in glasses.told if isinstance(c, Prompt | ShowPage)]
+
+
+@pytest.mark.requirement("I3-ask-lost")
 async def test_a_prompt_the_glasses_still_hold_open_is_ended_first(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         glasses.open_prompt = 3
