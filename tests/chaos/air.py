@@ -16,6 +16,8 @@ EVENT = 4
 DISCONNECTED, LE_META, CONNECTED, CONNECTED_ENHANCED = 0x05, 0x3E, 0x01, 0x0A
 WORDS = "/word"
 """Scenes of words beside a call ("Working…"): they change at will and are no result."""
+QUESTION = "/confirm"
+"""Scenes of a question about a call: shown over what is read, until the question is over."""
 
 
 @dataclass
@@ -29,9 +31,10 @@ class Link:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The glasses said that they drew this page."""
+    """The glasses said that they drew this page; `linked` is when this link was made."""
 
     link: int
+    linked: float
     scene: str
     page: int
     text: str
@@ -119,17 +122,18 @@ def read(recording: Path) -> tuple[list[Drawn], list[Heard]]:
         except KeyError:
             # it was lost before the characteristics were found: nothing can have been said
             continue
-        drawn += _drawn(number, air)
+        drawn += _drawn(number, link.began, air)
         heard += _heard(number, air)
     return drawn, heard
 
 
-def _drawn(number: int, air: Air) -> Iterator[Drawn]:
+def _drawn(number: int, began: float, air: Air) -> Iterator[Drawn]:
     answers = {a["re"]: a for a in air.answers if a.get("t") == "done"}
     for command in air.commands:
         if command["t"] == "show" and answers.get(command["n"], {}).get("drawn"):
             text = " ".join(str(line[1]) for line in command.get("lines", []))
-            yield Drawn(number, str(command["scene"]), int(command.get("page", 1)), text)
+            page = int(command.get("page", 1))
+            yield Drawn(number, began, str(command["scene"]), page, text)
 
 
 def _heard(number: int, air: Air) -> Iterator[Heard]:
@@ -149,18 +153,24 @@ def _heard(number: int, air: Air) -> Iterator[Heard]:
 
 
 def drawn_twice(drawn: list[Drawn]) -> Iterator[tuple[str, str]]:
-    """(scene, why). One rendering per scene: its first page is drawn once on a link, and on a later
-    link only as a restoration, which is to say while no other result was drawn since.
+    """(scene, why). One rendering per result: its first page is drawn once on a link, except that
+    it comes back from under a question, and on a later link only as a restoration, which is to say
+    while no other result was drawn since.
     """
     last = ""
     done: set[str] = set()
     on_link: set[tuple[int, str]] = set()
+    asked = False  # a question was drawn since the last page of a result
     for one in drawn:
         if one.scene.endswith(WORDS) or one.scene.startswith("word-"):
             continue
+        if one.scene.endswith(QUESTION):
+            asked = True
+            continue
         if one.page == 1:
             if (one.link, one.scene) in on_link:
-                yield one.scene, f"its first page was drawn again on link {one.link}"
+                if not (asked and last == one.scene):
+                    yield one.scene, f"its first page was drawn again on link {one.link}"
             elif (
                 one.scene in done
                 and last != one.scene
@@ -169,7 +179,26 @@ def drawn_twice(drawn: list[Drawn]) -> Iterator[tuple[str, str]]:
                 yield one.scene, f"it came back on link {one.link} after other results there"
             on_link.add((one.link, one.scene))
         done.add(one.scene)
-        last = one.scene
+        last, asked = one.scene, False
+
+
+def asked_twice(drawn: list[Drawn], over: dict[str, float]) -> Iterator[tuple[str, str]]:
+    """(scene, why). A question is put once on a link, and on later links until it is over, whatever
+    was drawn before it: glasses that were lost are asked again. `over`: call id → when its question
+    was over at the latest. It is over, too, once the call's result was drawn.
+    """
+    put: set[tuple[int, str]] = set()
+    results: set[str] = set()
+    for one in drawn:
+        if not one.scene.endswith(QUESTION):
+            results.add(one.scene)
+        elif one.page == 1:
+            call_id = one.scene.removesuffix(QUESTION)
+            if (one.link, one.scene) in put:
+                yield one.scene, f"it was asked again on link {one.link}"
+            elif call_id in results or one.linked > over.get(call_id, one.linked):
+                yield one.scene, f"it was asked on link {one.link}, after it was over"
+            put.add((one.link, one.scene))
 
 
 def heard_twice(heard: list[Heard]) -> Iterator[tuple[str, str]]:

@@ -22,12 +22,14 @@ class Doctored:
     def __init__(self) -> None:
         self.bytes = bytearray()
         self._out = self._in = self._n = 0
+        self._moment = 0.0
         self._put(OPENED, b"")
 
-    def link(self) -> "Doctored":
+    def link(self, at: float = 0.0) -> "Doctored":
         if self._n:
             self._put(TO_HOST, bytes([4, 0x05, 4, 0, HANDLE, 0, 0x13]))
         self._out = self._in = 0
+        self._moment = at
         self._put(TO_HOST, bytes([4, 0x3E, 19, 0x01, 0, HANDLE, 0, *bytes(15)]))
         found = b"".join(
             struct.pack("<HBH", at - 1, 0x12, at) + uuid.UUID(name).bytes[::-1]
@@ -85,7 +87,7 @@ class Doctored:
         self._put(what, struct.pack("<BHH", 2, HANDLE | boundary << 12, len(l2cap)) + l2cap)
 
     def _put(self, what: int, data: bytes) -> None:
-        self.bytes += HEAD.pack(0.0, 1, what, len(data)) + data
+        self.bytes += HEAD.pack(self._moment, 1, what, len(data)) + data
 
 
 def _frame(number: int, message: dict[str, Any]) -> bytes:

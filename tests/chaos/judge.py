@@ -58,6 +58,10 @@ class Evidence:
     )
     effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """tool → token → how often"""
+    decided: dict[str, float] = field(default_factory=dict)
+    """call id → when somebody was given its answer for good"""
+    effective: dict[str, float] = field(default_factory=dict)
+    """token → when its first effect was written down"""
     notes: Counter[str] = field(default_factory=Counter)
     drawn: list[air.Drawn] = field(default_factory=list)
     heard: list[air.Heard] = field(default_factory=list)
@@ -76,6 +80,7 @@ def gather(folder: Path, notes: Path | None) -> Evidence:
     for line in lines(folder / "effects.jsonl"):
         if line["ev"] == "effect":
             e.effects[line["tool"]][line["token"]] += 1
+            e.effective.setdefault(line["token"], line["t"])
     if notes is not None and notes.exists():
         with sqlite3.connect(f"file:{notes}?mode=ro", uri=True) as db:
             e.notes.update(row[0] for row in db.execute("SELECT text FROM notes"))
@@ -96,6 +101,8 @@ def _from_caller(e: Evidence, line: dict[str, Any]) -> None:
         case "answer":
             e.answers[line["id"]].append(line["body"])
             e.tokens[line["id"]] = line["token"]
+            if not (is_pending(line["body"]) or _asks(line["body"])):
+                e.decided.setdefault(line["id"], line["t"])
         case "broken":
             e.broken += 1
         case "refused":
@@ -244,10 +251,7 @@ def _told(e: Evidence) -> Iterator[Offence]:
     for token, (call_id, body) in last.items():
         done = e.notes[token] or any(e.effects[tool][token] for tool in ONCE)
         error = body.get("error") or {}
-        asked = (
-            error.get("code") == "CONFIRMATION_REQUIRED"
-        )  # no end: the lens still asks, and a tap may do it yet
-        if done and not body["ok"] and not asked and not error.get("partialSideEffects"):
+        if done and not body["ok"] and not _asks(body) and not error.get("partialSideEffects"):
             yield Offence(
                 UNTOLD,
                 "a failure tells what it may have done",
@@ -255,6 +259,11 @@ def _told(e: Evidence) -> Iterator[Offence]:
                 f"{token} was done; the answer says {error.get('code')}",
                 "effects.jsonl",
             )
+
+
+def _asks(envelope: Any) -> bool:
+    """No end: the lens still asks, and a tap may do it yet."""
+    return (envelope.get("error") or {}).get("code") == "CONFIRMATION_REQUIRED"
 
 
 def _finals(e: Evidence) -> Iterator[tuple[str, str, Any]]:
@@ -270,8 +279,19 @@ def _finals(e: Evidence) -> Iterator[tuple[str, str, Any]]:
 def _air(e: Evidence) -> Iterator[Offence]:
     for scene, why in air.drawn_twice(e.drawn):
         yield Offence(DOUBLED, "one rendering per scene", scene, why, "air.bin")
+    for scene, why in air.asked_twice(e.drawn, _over(e)):
+        yield Offence(DOUBLED, "a question is asked until it is over", scene, why, "air.bin")
     for token, why in air.heard_twice(e.heard):
         yield Offence(DOUBLED, "spoken at most once", token, why, "air.bin")
+
+
+def _over(e: Evidence) -> dict[str, float]:
+    """call id → when the question about it was over at the latest: it was answered, or done."""
+    over = dict(e.decided)
+    for call_id, token in e.tokens.items():
+        if (done := e.effective.get(token)) is not None:
+            over[call_id] = min(done, over.get(call_id, done))
+    return over
 
 
 def _deliveries(e: Evidence) -> Iterator[Offence]:

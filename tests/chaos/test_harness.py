@@ -166,6 +166,10 @@ def test_a_failure_that_hides_what_it_did_is_found(tmp_path):
         Doctored().link().show("c1").show("c2").show("c1"),
         Doctored().link().show("c1").link().show("c1").show("c1"),
         Doctored().link().show("c1").link().show("c2").show("c1"),
+        Doctored().link().show("c1").show("c9/confirm").show("c1").show("c1"),
+        Doctored().link().show("c1").show("c9/confirm").show("c2").show("c1"),
+        Doctored().link().show("c1").show("c2").show("c9/confirm").show("c1"),
+        Doctored().link().show("c1").link().show("c2").show("c9/confirm").show("c1"),
     ],
 )
 def test_a_planted_double_rendering_is_found(tmp_path, recording):
@@ -179,10 +183,51 @@ def test_a_planted_double_rendering_is_found(tmp_path, recording):
         Doctored().link().show("c1", drawn=0).show("c1"),
         Doctored().link().show("c1/word").show("c1/word"),
         Doctored().link().show("c1").show("c1", 2).link().show("c1", 2),
+        Doctored().link().show("c1").show("c9/confirm").show("c1"),
+        Doctored().link().show("c1").link().show("c9/confirm").show("c1"),
+        Doctored().link().show("c1").show("c9/confirm").link().show("c1").show("c9/confirm"),
     ],
 )
 def test_a_restoration_is_no_second_rendering(tmp_path, recording):
     assert not told(tmp_path, recording=recording.end())
+
+
+def asked(at: float) -> bytes:
+    """A question on a link, and on another made later, after a result there."""
+    return Doctored().link(1.0).show("c1/confirm").link(at).show("c2").show("c1/confirm").end()
+
+
+def test_a_question_that_is_open_is_asked_again_on_every_link(tmp_path):
+    assert not told(tmp_path, recording=asked(2.0))
+    waits = caller("answer", body={**FAILED, "error": {"code": "CONFIRMATION_REQUIRED"}})
+    assert not told(tmp_path, callers=[{**waits, "t": 1.5}], recording=asked(2.0))
+    ended = caller("answer", body=OK)
+    records = {"callers": [{**ended, "t": 2.5}], "effects": [{**EFFECT, "t": 2.5}]}
+    assert not told(tmp_path, **records, recording=asked(2.0))
+
+
+@pytest.mark.parametrize(("answered", "done"), [(1.5, 2.5), (2.5, 1.5)], ids=["answered", "done"])
+def test_a_question_that_comes_back_after_it_was_over_is_found(tmp_path, answered, done):
+    records = {
+        "callers": [{**caller("answer", body=OK), "t": answered}],
+        "effects": [{**EFFECT, "t": done}],
+    }
+    assert told(tmp_path, **records, recording=asked(2.0)) == [
+        ("doubled", "a question is asked until it is over")
+    ]
+
+
+@pytest.mark.parametrize(
+    "recording",
+    [
+        Doctored().link().show("c1/confirm").show("c1/confirm"),
+        Doctored().link().show("c1/confirm").show("c1").link().show("c1/confirm"),
+    ],
+)
+def test_a_question_that_is_asked_twice_is_found(tmp_path, recording):
+    assert told(tmp_path, recording=recording.end()) == [
+        ("doubled", "a question is asked until it is over")
+    ]
 
 
 def test_a_planted_second_speech_is_found_also_on_another_link(tmp_path):
