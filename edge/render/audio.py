@@ -190,12 +190,15 @@ async def _only(utterance: Utterance) -> AsyncIterator[Utterance | None]:
 
 
 class _Player:
-    """One stream on the glasses: opened, fed, ended; used once."""
+    """One stream on the glasses: opened, fed, ended; used once. It ends with the connection over
+    which it was opened: whatever is sent over the next one, the glasses do not play.
+    """
 
     def __init__(self, glasses: GlassesPort, stream: int, stop: asyncio.Event) -> None:
         self._glasses = glasses
         self._stream = stream
         self._stop = stop
+        self._link = glasses.status().link
         self._index = 0
         self._sent_s = 0.0
         self._began = 0.0
@@ -216,6 +219,7 @@ class _Player:
             if self._stop.is_set():
                 return
             piece = frames[at : at + CHUNK_FRAMES]
+            self._check_link()
             await self._glasses.post(AudioChunk(self._stream, self._index, piece))
             self._index += 1
             self._sent_s += len(piece) * FRAME_MS / 1000
@@ -224,6 +228,7 @@ class _Player:
         """Wait until the last sample was played, or flush when told to stop: samples played,
         None if not counted.
         """
+        self._check_link()
         try:
             if not self._stop.is_set():
                 done = await self._until_stopped(
@@ -236,6 +241,11 @@ class _Player:
             ).samples
         except (CommandRefused, CommandTimeout) as e:
             raise CannotSpeak(f"the glasses did not confirm the end: {e}") from None
+
+    def _check_link(self) -> None:
+        """Raises `GlassesAway` when the connection was lost, even if the glasses are back."""
+        if self._glasses.status().link != self._link:
+            raise GlassesAway("the connection was lost while they spoke")
 
     async def _until_stopped(self, command: EndAudio, timeout_s: float) -> Done | None:
         """The answer to `command`, or None when the wearer wants silence first."""

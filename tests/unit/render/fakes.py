@@ -71,6 +71,7 @@ class FakeGlasses:
         self.prompts = True
         self.open_prompt: int | None = None
         self.streams: dict[int, tuple[AudioFormat, list[bytes]]] = {}
+        self.open_stream: int | None = None
         self.flushed: list[int] = []
         self._changed = asyncio.Event()
         self._hold: asyncio.Event | None = None
@@ -110,6 +111,7 @@ class FakeGlasses:
             self.open_prompt = None
         if isinstance(command, StartAudio):
             self.streams[command.stream] = (command.format, [])
+            self.open_stream = command.stream
             self._flush.clear()
         if isinstance(command, EndAudio):
             return await self._ended(command)
@@ -118,7 +120,8 @@ class FakeGlasses:
     async def post(self, command: Command) -> None:
         self._take(command)
         assert isinstance(command, AudioChunk)
-        self.streams[command.stream][1].extend(command.frames)
+        if command.stream == self.open_stream:
+            self.streams[command.stream][1].extend(command.frames)
 
     # ---------------------------------------------------------- the test's hands
 
@@ -136,8 +139,10 @@ class FakeGlasses:
         self.bus.publish(GlassesSaid(PromptAnswered(number, answer)))
 
     def leave(self, *, unnoticed: bool = False) -> None:
-        """Lose the link; glasses that did not notice hold their question open."""
-        self.ready = False
+        """Lose the link, and the open stream with it; glasses that did not notice hold their
+        question open.
+        """
+        self.ready, self.open_stream = False, None
         self.open_prompt = self.open_prompt if unnoticed else None
         self.bus.publish(GlassesLost("disconnected"))
 
@@ -203,7 +208,7 @@ class FakeGlasses:
         )
 
     async def _ended(self, command: EndAudio) -> Done:
-        if command.stream not in self.streams:
+        if command.stream != self.open_stream:
             raise CommandRefused("no_stream")
         played = len(self.streams[command.stream][1]) * 320
         if command.flush:

@@ -285,6 +285,28 @@ async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(
         assert await soon(asking) is Answer.ALLOW
 
 
+@pytest.mark.requirement("I11-consent-spoken")
+@pytest.mark.requirement("I3-ask-lost")
+async def test_a_question_is_spoken_again_when_the_link_was_lost_and_back_between_two_pieces_of_it(
+    open_stage, monkeypatch
+) -> None:
+    monkeypatch.setattr("edge.render.prompt.RETRY_S", 0.02)
+    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
+        asking = begin(stage)
+        await glasses.until(lambda: glasses.frames() > 0)
+        glasses.leave()
+        glasses.come_back()
+        await glasses.say(Gesture.BUTTON)
+        await glasses.until(lambda: len(glasses.streams) == 2 or asking.done())
+        assert not asking.done()
+        glasses.speed = 50.0
+        await said(stage, glasses)
+        await glasses.say(Gesture.BUTTON)
+        assert await soon(asking) is Answer.ALLOW
+        first, second = (len(frames) for _, frames in glasses.streams.values())
+        assert first < second
+
+
 @pytest.mark.requirement("K3-scene")
 async def test_a_question_that_was_heard_is_not_spoken_again_when_the_glasses_return(
     open_stage,

@@ -474,6 +474,28 @@ async def test_speech_is_never_said_twice_after_a_reconnect(open_stage) -> None:
         assert sum(isinstance(c, StartAudio) for c in glasses.told) == 1
 
 
+@pytest.mark.requirement("K3-scene")
+@pytest.mark.parametrize("when", ["between two pieces", "after the last piece"])
+async def test_speech_ends_with_the_link_also_when_the_glasses_were_back_at_once(
+    open_stage, when: str
+) -> None:
+    glasses = FakeGlasses(Bus(), {**AUDIO, "speaker.codecs": "pcm16"})
+    lost_after = 3 if when == "between two pieces" else 20
+
+    def lose(command: Any) -> None:
+        if isinstance(command, AudioChunk) and command.index == lost_after - 1:
+            glasses.leave()
+            glasses.come_back()
+
+    glasses.refuse = lose
+    async with open_stage(glasses.facts, glasses=glasses) as (stage, _):
+        pcm = base64.b64encode(b"\1\0" * 32000).decode()
+        loud = ToolResponse(data="x", render={"audio": {"pcm": pcm}})
+        report = await stage.present("c1", loud, wait=Wait.DELIVERY)
+        assert (report.state, report.reason) == (Delivery.DROPPED, "glasses away")
+        assert sum(isinstance(c, AudioChunk) for c in glasses.told) == lost_after
+
+
 async def test_a_scene_whose_time_passed_while_away_is_cleared_not_shown_again(
     open_stage, monkeypatch
 ) -> None:
