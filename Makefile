@@ -22,11 +22,11 @@ test: $(VENV)/.dev $(REGISTRY) mosquitto lint types  ## every check
 test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv
 	@.ci/each-python test 3.11 3.12 3.13
 
-# What may differ between Pythons: asyncio and how it cleans up (link, uplink, control, upstream servers, rooms of the daemon),
-# SQLite's binding (store), how packages are found and built (packaging, imports), annotations that are read at run time (facades,
+# What may differ between Pythons: asyncio and how it cleans up (link, MQTT, control, MCP servers, the daemon's own parts),
+# SQLite's binding (storage), how packages are found and built (packaging, imports), annotations that are read at run time (mcp,
 # tools_cache), and some of it end to end. Codecs, rules and texts compute: no Python makes a difference there.
-MAY_DIFFER := $(addprefix tests/unit/,edge uplink store control firmware_bridge facades packaging tools_cache) \
-  $(addprefix tests/e2e/test_,demo.py mqtt_traps.py tls.py) tests/link tests/upstream tests/test_imports.py
+MAY_DIFFER := $(addprefix tests/unit/,calls cloud commands config control daemon firmware_bridge link mcp observability packaging runtime storage tools tools_cache) \
+  $(addprefix tests/e2e/test_,demo.py mqtt_traps.py tls.py) tests/link tests/test_imports.py
 
 test-python: $(VENV)/.dev $(REGISTRY) mosquitto  ## of `make test` what may differ between Pythons (PYTHON=python3.13 VENV=.venv-3.13)
 	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile $(MAY_DIFFER) $(ARGS)

@@ -29,13 +29,13 @@ from benchmarks.memory import (
     ReadyGlasses,
     SilentUplink,
 )
-from edge.bus import Bus
-from edge.clock import Clock
-from edge.core.ids import new_call_id
+from edge.calls.orchestrator import CallPorts, CallStores, Orchestrator
+from edge.cloud.mqtt import wire
 from edge.core.routing import HERE
-from edge.orchestrator import CallPorts, Orchestrator, Shelves
-from edge.registry_cache import RegistryCache
-from edge.uplink import wire
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.ids import new_call_id
+from edge.tools.registry import ToolRegistry
 from tools_cache.schema import compile_schema
 
 TOOL = "clock:now"
@@ -76,12 +76,12 @@ async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
 async def _orchestrator(folder: Path) -> Any:
     """A running orchestrator, and the audit lines it writes."""
     bus, clock, audit = Bus(), Clock.system(), []
-    registry = RegistryCache(builtin=REGISTRY, state=folder, bus=bus, clock=clock)
+    registry = ToolRegistry(builtin=REGISTRY, state=folder, bus=bus, clock=clock)
     registry.load()
 
     async def no_news(_: Any) -> None: ...
 
-    shelves, stage = Shelves(MemoryCalls(), NothingPending(), NoResults()), InstantStage()
+    shelves, stage = CallStores(MemoryCalls(), NothingPending(), NoResults()), InstantStage()
     ports = CallPorts(
         registry=registry,
         backends=dict.fromkeys(HERE, ConstantTools().run),
@@ -124,7 +124,7 @@ def _one_call(orchestrator: Orchestrator) -> One:
 
 
 def _bare_call(folder: Path) -> One:
-    registry = RegistryCache(builtin=REGISTRY, state=folder, bus=Bus(), clock=Clock.system())
+    registry = ToolRegistry(builtin=REGISTRY, state=folder, bus=Bus(), clock=Clock.system())
     registry.load()
     entry = registry.snapshot().find(TOOL)
     assert entry is not None

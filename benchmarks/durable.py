@@ -14,13 +14,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from edge.clock import Clock
 from edge.core import call_state, idempotency
-from edge.core.ids import new_call_id
-from edge.store.calls import CallStore
-from edge.store.db import Database
-from edge.store.migrations import MIGRATIONS
-from tools_cache.tool import CallOrigin, ToolCall
+from edge.runtime.clock import Clock
+from edge.runtime.ids import new_call_id
+from edge.storage.calls import CallStore
+from edge.storage.migrations import MIGRATIONS
+from edge.storage.sqlite.database import SqliteDatabase
+from tools_cache.api.tool import CallOrigin, ToolCall
 
 CALLERS = (1, 16, 64)
 ROUND = 900
@@ -63,7 +63,7 @@ async def _admissions(folder: Path, callers: int) -> tuple[float, float, int]:
     """(admissions a second, commits an admission, bytes of a row)."""
     clock = Clock.system()
     path = folder / "glassd.db"
-    db = await Database.open(path, MIGRATIONS)
+    db = await SqliteDatabase.open(path, MIGRATIONS)
     try:
         store = CallStore(db, clock, call_state.check, replayable=idempotency.replayable)
         calls = iter(

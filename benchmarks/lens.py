@@ -103,7 +103,7 @@ async def _raw_writes(radio: str, calls: int) -> float:
     back.
     """
     from firmware_bridge.codec import NEED_DATA, Role
-    from firmware_bridge.codecs.reference import ReferenceCodec
+    from firmware_bridge.codecs.reference.codec import ReferenceCodec
     from firmware_bridge.messages import Ping
     from firmware_bridge.transports import ble, ble_connection
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from benchmarks import process
 from benchmarks.lens import UnixConnection
-from edge.bus import Bus
-from edge.clock import Clock
-from edge.registry_cache import RegistryCache
-from tools_cache import manifest
-from tools_cache.generations import Generation, Generations
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.tools.registry import ToolRegistry
+from tools_cache.registry import manifest
+from tools_cache.registry.registry_store import Generation, RegistryStore
 
 TOOLS = 1000
 BAR_MS = 5.0
@@ -45,7 +45,7 @@ def measure(runs: int) -> list[tuple[str, float, str, float]]:
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        Generations(folder / "state" / "registry").save(Generation(_document(), CLOUD))
+        RegistryStore(folder / "state" / "registry").save(Generation(_document(), CLOUD))
         inside = _timed(_inside(folder / "state" / "registry"), runs)
         with process.daemon(folder, CONFIG):
             wire = UnixConnection(folder / "glassd" / "control.sock")
@@ -72,7 +72,7 @@ def _inside(state: Path) -> Callable[[], Any]:
         async def fetch(self, *_: Any, **__: Any) -> Any:
             await asyncio.Event().wait()
 
-    registry = RegistryCache(
+    registry = ToolRegistry(
         builtin=builtin, state=state, bus=Bus(), clock=Clock.system(), cloud=Cloud()
     )
     registry.load()

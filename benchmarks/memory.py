@@ -21,10 +21,17 @@ from edge.ports import (
     UplinkStatus,
     Wait,
 )
-from edge.store.calls import Admission, Unfinished
-from edge.store.results import Kept
+from edge.storage.calls import Admission, Unfinished
+from edge.storage.results import StoredResult
 from firmware_bridge.messages import Answer
-from tools_cache.tool import Delivery, DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.api.tool import (
+    Delivery,
+    DeliveryReport,
+    Json,
+    ToolCall,
+    ToolDefinition,
+    ToolResponse,
+)
 
 ANSWER = {"text": "It is 09:41.", "iso": "2026-11-21T09:41:00+00:00", "timezone": "Europe/Berlin"}
 """What the constant tool says: an answer of the usual size."""
@@ -128,7 +135,7 @@ class NoResults:
         self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
     ) -> None: ...
 
-    async def last(self, user_id: str, tool: str, args_hash: str) -> Kept | None:
+    async def last(self, user_id: str, tool: str, args_hash: str) -> StoredResult | None:
         return None
 
 

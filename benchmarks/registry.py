@@ -2,7 +2,7 @@
 compile, filter, list, memory.
 
 The daemon's rows are of a real `glassd run` that began with that registry on disk and its cloud
-away; the others are of its own `RegistryCache` in this process, without the control socket.
+away; the others are of its own `ToolRegistry` in this process, without the control socket.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from typing import Any
 from benchmarks import process
 from benchmarks.lens import UnixConnection
 from benchmarks.listing import CLOUD, CONFIG
-from edge.bus import Bus
-from edge.clock import Clock
-from edge.core.sync import Fetched
-from edge.registry_cache import RegistryCache
+from edge.core.tools.registry_sync import Fetched
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.tools.registry import ToolRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
-from tools_cache import manifest
-from tools_cache.generations import Generation, Generations
+from tools_cache.registry import manifest
+from tools_cache.registry.registry_store import Generation, RegistryStore
 from tools_cache.schema import KEPT, check_schema
 
 APPS, TOOLS_EACH = 500, 20
@@ -88,7 +88,7 @@ async def _in_process(body: bytes) -> list[Row]:
     dump_ms = _ms(lambda: json.dumps(list(bare.values())))
     with tempfile.TemporaryDirectory() as folder:
         builtin = Path(manifest.__file__).with_name("tool_registry.json")
-        registry = RegistryCache(
+        registry = ToolRegistry(
             builtin=builtin, state=Path(folder), bus=Bus(), clock=Clock.system(), cloud=_Cloud(body)
         )
         began = time.perf_counter()
@@ -129,7 +129,7 @@ async def _in_process(body: bytes) -> list[Row]:
     return [*rows, *_looking(registry, bare, scan_ms)]
 
 
-def _looking(registry: RegistryCache, bare: dict[str, Any], scan_ms: float) -> list[Row]:
+def _looking(registry: ToolRegistry, bare: dict[str, Any], scan_ms: float) -> list[Row]:
     """Filter by other glasses, list, find one."""
     glasses = [
         Capabilities.of("m", {"display": on}, origin=Origin.FIRMWARE, now=0.0)
@@ -159,7 +159,7 @@ def _daemon(body: bytes, runs: int) -> list[Row]:
         bare_mib = process.rss_mib(pid)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        Generations(folder / "state" / "registry").save(Generation(body, CLOUD))
+        RegistryStore(folder / "state" / "registry").save(Generation(body, CLOUD))
         with process.daemon(folder, CONFIG) as (pid, ready, _):
             time.sleep(2)
             mib = process.rss_mib(pid)

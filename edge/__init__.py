@@ -1,3 +1,5 @@
-"""The daemon: rules (`core/`), rooms that do I/O, one roof (`app.py`). See docs/architecture.md."""
+"""The daemon: rules (`core/`), rooms that do I/O, one roof (`daemon/app.py`). See
+docs/architecture.md.
+"""
 
 __version__ = "0.1.0"

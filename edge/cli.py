@@ -1,6 +1,6 @@
 """The command line `glassd VERB …`: parsing, exit codes and error output.
 
-Each verb is a module of `edge/verbs/`, imported only when it is used.
+Each verb is a module of `edge/commands/`, imported only when it is used.
 """
 
 import argparse
@@ -13,8 +13,8 @@ from importlib import import_module
 from typing import Any, Final, NoReturn, TextIO, cast
 
 from edge import __version__
-from edge.options import VERBS, as_json
-from edge.verbs.screen import CliError, Screen
+from edge.commands.options import VERBS, as_json
+from edge.commands.shared.console import CliError, Screen
 
 DONE, FAILED, USAGE, NOT_RUNNING, NOTHING, TIMED_OUT = range(6)
 """Exit codes; `glassd --help` lists them."""
@@ -99,6 +99,9 @@ def _nearest(message: str) -> str:
     return did_you_mean(found[1], choices) if found else ""
 
 
+SUBFOLDERS: Final = {name: f"sandbox.{name}" for name in ("demo", "devcloud", "sim")}
+
+
 def build_parser(only: str = "") -> argparse.ArgumentParser:
     """Build the parser of every verb, or of one verb only: the daemon keeps its parser in memory
     for as long as it runs.
@@ -118,7 +121,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
         verb = verbs.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
         )
-        verb.set_defaults(run=f"edge.verbs.{name}")
+        verb.set_defaults(run=f"edge.commands.{SUBFOLDERS.get(name, name)}")
         add(verb)
         if not any(a.dest == "action" for a in verb._actions):  # noqa: SLF001 - argparse has no public way to list them
             as_json(verb)

@@ -1,7 +1,7 @@
 """What rooms may ask of each other: one Protocol per room, and the few words they share. No code
 runs here.
 
-A room is handed ports by `app.py`; it never imports another room. In by `async for`, out by
+A room is handed ports by `daemon/app.py`; it never imports another room. In by `async for`, out by
 `await`.
 """
 
@@ -12,11 +12,11 @@ from typing import Protocol
 
 from edge.core.call_state import Submission
 from edge.core.grants import Grant
-from edge.core.snapshot import Snapshot
+from edge.core.tools.snapshot import Snapshot
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
 from firmware_bridge.sides import Side
-from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.api.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
 
 Progress = Callable[[str], Awaitable[None]]
 """Where a running call says how far it is."""
@@ -83,7 +83,7 @@ class GlassesStatus:
 
 
 class GlassesPort(Protocol):
-    """Implemented by `link_manager.py`. What the glasses say comes over the bus as
+    """Implemented by `link/manager.py`. What the glasses say comes over the bus as
     `GlassesSaid`.
     """
 
@@ -105,8 +105,8 @@ class QuestionWaits(Exception):
 
 
 class SendPort(Protocol):
-    """Implemented by `render/beside.py`: commands that change what the wearer sees without a
-    page.
+    """Implemented by `display/side_commands.py`: commands that change what the wearer sees without
+    a page.
     """
 
     async def send(self, command: Command, *, timeout_s: float) -> Done:
@@ -205,9 +205,9 @@ UplinkMessage = (
 
 
 class UplinkPort(Protocol):
-    """Implemented by `uplink/service.py`. Calls leave through the outbox: stored first, sent when
-    there is a link, sent again (same id) until accepted, kept until there is a result or its life
-    is over.
+    """Implemented by `cloud/mqtt/client.py`. Calls leave through the outbox: stored first, sent
+    when there is a link, sent again (same id) until accepted, kept until there is a result or its
+    life is over.
     """
 
     def status(self) -> UplinkStatus: ...
@@ -249,7 +249,7 @@ class UplinkPort(Protocol):
 
 
 class RegistryPort(Protocol):
-    """Implemented by `registry_cache.py`."""
+    """Implemented by `tools/registry.py`."""
 
     def snapshot(self) -> Snapshot: ...
 
@@ -283,7 +283,7 @@ class Wait(StrEnum):
 
 
 class CallsPort(Protocol):
-    """Implemented by `orchestrator.py`: one call in, exactly one answer out."""
+    """Implemented by `calls/orchestrator.py`: one call in, exactly one answer out."""
 
     async def call(
         self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = ...
@@ -341,7 +341,9 @@ class Question:
 
 
 class AskPort(Protocol):
-    """Implemented by `render/stage.py`: puts questions to the wearer, one at a time, in order."""
+    """Implemented by `display/presenter.py`: puts questions to the wearer, one at a time, in
+    order.
+    """
 
     async def ask(self, question: Question) -> Answer:
         """Wait for the wearer's answer; silence is TIMEOUT. While the glasses are away it waits for
@@ -352,7 +354,7 @@ class AskPort(Protocol):
 
 
 class RenderPort(Protocol):
-    """Implemented by `render/stage.py`: what the wearer sees and hears."""
+    """Implemented by `display/presenter.py`: what the wearer sees and hears."""
 
     async def present(
         self, call_id: str, response: ToolResponse, *, wait: Wait = ...

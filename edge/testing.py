@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from edge.control.client import ControlClient, ControlError
-from edge.demo.cast import SIMULATED, glassd, without_settings
-from edge.demo.pair import CONFIG, DEFAULT_MODEL
-from edge.paths import SOCKET_NAME, owner_beside
+from edge.demo.mock_pair import CONFIG, DEFAULT_MODEL
+from edge.demo.processes import SIMULATED, glassd, without_settings
+from edge.runtime.paths import SOCKET_NAME, owner_beside
 from edge.runtime.subprocesses import bound_to_us
 
 START_S: Final = 60.0

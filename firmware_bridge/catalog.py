@@ -12,11 +12,11 @@ from typing import Any, Final, Protocol
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.codec import Codec, Role
-from firmware_bridge.codecs import even_g1_wire as g1
-from firmware_bridge.codecs.even_g1 import EvenG1Codec
-from firmware_bridge.codecs.even_g1_arm import EvenG1Arm
-from firmware_bridge.codecs.even_g1_conflicts import CONFLICTS
-from firmware_bridge.codecs.reference import (
+from firmware_bridge.codecs.even_g1 import wire as g1
+from firmware_bridge.codecs.even_g1.central import EvenG1Codec
+from firmware_bridge.codecs.even_g1.conflicts import CONFLICTS
+from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm
+from firmware_bridge.codecs.reference.codec import (
     INFO_UUID,
     RX_UUID,
     SERVICE_UUID,

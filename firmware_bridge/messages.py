@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from firmware_bridge.amenities import (
+from firmware_bridge.glasses_settings import (
     AllowApps,
     App,
     DoubleTap,

@@ -15,16 +15,16 @@ import pytest
 from tests.system import counted
 
 ALLOWED_SKIPS: dict[str, str] = {
-    "tests/unit/store/test_db.py::test_on_a_full_disk": (
+    "tests/unit/storage/test_database.py::test_on_a_full_disk": (
         "needs the right to mount a small file system (root, or user namespaces)"
     ),
     "tests/unit/doctor/test_tools_and_disk.py::test_on_small_disks": (
         "needs the right to mount a small file system"
     ),
-    "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": (
+    "tests/unit/storage/test_migrations.py::test_an_upgrade_on_a_full_disk": (
         "needs the right to mount a small file system"
     ),
-    "tests/unit/edge/test_storage_watch.py::test_on_a": (
+    "tests/unit/daemon/test_storage_watch.py::test_on_a": (
         "needs the right to mount a small file system; an ext4 image needs root"
     ),
     "tests/chaos/test_power_cut.py::": "needs root and loop devices",
@@ -48,7 +48,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/link/test_pairing.py::test_glasses_that_forgot_us_cost_no_more": (
         "needs bluetoothd: runs in `make vm-test`"
     ),
-    "tests/unit/edge/test_systemd.py::": (
+    "tests/unit/daemon/test_systemd.py::": (
         "needs systemd-analyze, which a container without systemd does not have"
     ),
     "tests/unit/packaging/test_units.py::": "needs systemd-analyze",

@@ -1,4 +1,4 @@
-"""The walls of the house, read from the source: who imports whom, who alone imports what, no
+"""The layers of the source, read from it: who imports whom, who alone imports what, no
 circles, nothing too long.
 
 Imports inside functions and under TYPE_CHECKING count like any other: they are coupling a reader
@@ -15,139 +15,111 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("edge", "firmware_bridge", "tools_cache")
 MAX_FUNCTION = 60
+MAX_MODULES = {"edge": 8}
+"""Folder → how many modules it may hold; other source folders hold 26, folders of tests 40."""
 
-GROUND = {
-    "edge.ports",
-    "edge.events",
-    "edge.bus",
-    "edge.clock",
-    "edge.race",
-    "edge.vigil",
-    "edge.folders",
-    "edge.runtime",
-}
-"""What every room may import of `edge`, besides `edge.core`."""
-ROOMS = {
-    "edge.orchestrator",
-    "edge.uplink",
-    "edge.link_manager",
+LOW = ("edge.core", "edge.runtime")
+PORTS = (*LOW, "edge.ports")
+FEATURES = (
+    "edge.calls",
+    "edge.cloud",
     "edge.control",
-    "edge.store",
-    "edge.render",
-    "edge.registry_cache",
-    "edge.local_tools",
-    "edge.gateway",
-    "edge.tool_choice",
-    "edge.audit",
-    "edge.metrics",
-    "edge.herald",
-    "edge.pairing",
-    "edge.calendars",
-    "edge.upstream",
-    "edge.facades",
+    "edge.display",
+    "edge.link",
+    "edge.mcp",
+    "edge.observability",
+    "edge.tools",
+)
+DAEMON = (*PORTS, "edge.storage", *FEATURES, "edge.config", "edge.daemon")
+MAY_IMPORT = {
+    "edge.core": (),
+    "edge.runtime": (),
+    "edge.ports": LOW,
+    "edge.storage": PORTS,
+    **dict.fromkeys(FEATURES, (*PORTS, "edge.storage")),
+    "edge.config": LOW,
+    "edge.daemon": DAEMON,
+    "edge.doctor": DAEMON,
+    "edge.devcloud": (
+        *LOW,
+        "edge.cloud.mqtt",
+        "edge.storage.sqlite.database",
+    ),
 }
-OF_ROOM = {
-    "edge.tool_box": "edge.tool_choice",
-    "edge.upstream_desk": "edge.upstream",
-    "edge.upstream_answers": "edge.upstream",
-    "edge.upstream_shelf": "edge.upstream",
-    "edge.upstream_known": "edge.upstream",
-    "edge.enrol": "edge.uplink",
-    "edge.enrol_http": "edge.uplink",
-    "edge.enrol_keys": "edge.uplink",
-    "edge.enrol_store": "edge.uplink",
-    "edge.gateway_http": "edge.gateway",
-    "edge.registry_http": "edge.registry_cache",
-    "edge.registry_news": "edge.registry_cache",
-    "edge.registry_lock": "edge.registry_cache",
-    "edge.link_finder": "edge.link_manager",
-    "edge.link_wishes": "edge.link_manager",
-    "edge.link_knowledge": "edge.link_manager",
-    "edge.alarms": "edge.local_tools",
-    "edge.bell": "edge.local_tools",
-    "edge.tool_context": "edge.local_tools",
-    "edge.tool_loader": "edge.local_tools",
-    "edge.tool_results": "edge.local_tools",
-    "edge.tool_services": "edge.local_tools",
-    "edge.pipeline": "edge.orchestrator",
-    "edge.gate": "edge.orchestrator",
-    "edge.ticket": "edge.orchestrator",
-    "edge.ending": "edge.orchestrator",
-    "edge.confirm": "edge.orchestrator",
-    "edge.attendance": "edge.orchestrator",
-    "edge.bonds": "edge.pairing",
-    "edge.pairing_heard": "edge.pairing",
-    "edge.questions": "edge.orchestrator",
-    "edge.turns": "edge.orchestrator",
-    "edge.cloud_desk": "edge.orchestrator",
-    "edge.voice_session": "edge.orchestrator",
+"""Package of `edge` → the other packages of `edge` it may import. Imports point down; packages of
+one level do not import each other. What is not named here (commands, demo, cli, testing) stands
+above and may import all.
+"""
+DOORS = {
+    ("edge.daemon.status_checks", "edge.doctor"): "the status asks the doctor's checks of a radio",
 }
-"""Files beside a room's own that belong to it."""
-FOR_EVERY_ROOM = "edge.store"
-"""What survives a restart stands below the other rooms: each may import it, it imports none."""
-
+"""(module, package) → why this one import points up."""
 ONLY_IN = {
     "bleak": (
         "firmware_bridge/transports/ble.py",
         "firmware_bridge/transports/ble_connection.py",
         "firmware_bridge/transports/pairing.py",
-        "firmware_bridge/transports/bumble_radio.py",
-        "firmware_bridge/transports/bumble_host.py",
-        "firmware_bridge/transports/bluez_cure.py",
+        "firmware_bridge/transports/bumble/radio.py",
+        "firmware_bridge/transports/bumble/host.py",
+        "firmware_bridge/transports/bluez/recovery.py",
     ),
     "bumble": (
         "firmware_bridge/sim/",
-        "firmware_bridge/transports/bumble_radio.py",
-        "firmware_bridge/transports/bumble_host.py",
-        "firmware_bridge/transports/bumble_keys.py",
-        "firmware_bridge/transports/bumble_pairing.py",
+        "firmware_bridge/transports/bumble/radio.py",
+        "firmware_bridge/transports/bumble/host.py",
+        "firmware_bridge/transports/bumble/keys.py",
+        "firmware_bridge/transports/bumble/pairing.py",
     ),
     "dbus_fast": (
-        "firmware_bridge/transports/bluez_agent.py",
-        "firmware_bridge/transports/bluez_watch.py",
-        "firmware_bridge/transports/bluez_cure.py",
-        "firmware_bridge/transports/bluez_probe.py",
+        "firmware_bridge/transports/bluez/agent.py",
+        "firmware_bridge/transports/bluez/watch.py",
+        "firmware_bridge/transports/bluez/recovery.py",
+        "firmware_bridge/transports/bluez/probe.py",
     ),
-    "aiomqtt": ("edge/uplink/mqtt.py",),
-    "paho": ("edge/uplink/mqtt.py",),
+    "aiomqtt": ("edge/cloud/mqtt/connection.py",),
+    "paho": ("edge/cloud/mqtt/connection.py",),
     "sqlite3": (
-        "edge/store/db.py",
-        "edge/store/foreign_sql.py",
-        "edge/store/guard.py",
-        "edge/store/inspection.py",
-        "edge/store/probe.py",
-        "edge/store/rescue.py",
-        "edge/store/schema.py",
+        "edge/storage/sqlite/database.py",
+        "edge/storage/tools/sandboxed_sql.py",
+        "edge/storage/sqlite/guard.py",
+        "edge/storage/sqlite/inspection.py",
+        "edge/storage/sqlite/probe.py",
+        "edge/storage/sqlite/rescue.py",
+        "edge/storage/sqlite/schema.py",
     ),
-    "icalendar": ("edge/calendars/reading.py",),
-    "dateutil": ("edge/calendars/reading.py",),
+    "icalendar": ("edge/tools/calendars/ical_read.py",),
+    "dateutil": ("edge/tools/calendars/ical_read.py",),
     "jsonschema_rs": ("tools_cache/schema.py",),
-    "py_nanotts": ("edge/render/voice_worker.py",),
-    "opuslib_next": ("edge/render/voice_worker.py", "firmware_bridge/sim/"),
-    "PIL": ("firmware_bridge/sim/", "edge/render/picture_worker.py"),
+    "py_nanotts": ("edge/display/tts_worker.py",),
+    "opuslib_next": ("edge/display/tts_worker.py", "firmware_bridge/sim/"),
+    "PIL": ("firmware_bridge/sim/", "edge/display/image_worker.py"),
     "httpx": (
-        "edge/registry_cache.py",
-        "edge/registry_http.py",
-        "edge/gateway_http.py",
+        "edge/tools/registry.py",
+        "edge/tools/registry_http.py",
+        "edge/tools/http_request.py",
         "edge/devcloud/",
         "edge/demo/",
     ),
     "uvloop": (),
     "h11": (
         "edge/control/http.py",
-        "edge/enrol_http.py",
-        "edge/facades/mcp_daemon.py",
-        "edge/facades/mcp_connections.py",
+        "edge/cloud/enrolment/http.py",
+        "edge/mcp/server/daemon_client.py",
+        "edge/mcp/server/connections.py",
     ),
-    "cryptography": ("edge/store/sealed.py", "edge/enrol_keys.py", "edge/devcloud/pki.py"),
-    "segno": ("edge/devcloud/codes.py", "edge/render/picture_worker.py"),
-    "starlette": ("edge/devcloud/", "edge/facades/mcp_http.py", "edge/facades/mcp_connections.py"),
-    "uvicorn": ("edge/devcloud/", "edge/facades/mcp_http.py", "edge/facades/mcp_connections.py"),
+    "cryptography": (
+        "edge/storage/tools/encryption.py",
+        "edge/cloud/enrolment/keys.py",
+        "edge/devcloud/enrolment/pki.py",
+    ),
+    "segno": ("edge/devcloud/enrolment/codes.py", "edge/display/image_worker.py"),
+    "starlette": ("edge/devcloud/", "edge/mcp/server/http.py", "edge/mcp/server/connections.py"),
+    "uvicorn": ("edge/devcloud/", "edge/mcp/server/http.py", "edge/mcp/server/connections.py"),
     "iotcore": ("edge/devcloud/",),
-    "mcp": ("edge/upstream/", "edge/facades/"),
-    "mcp_types": ("edge/upstream/", "edge/facades/"),
-    "httpx2": ("edge/upstream/http.py", "edge/upstream/oauth.py"),
-    "prometheus_client": ("edge/metrics.py",),
+    "mcp": ("edge/mcp/",),
+    "mcp_types": ("edge/mcp/",),
+    "httpx2": ("edge/mcp/client/http.py", "edge/mcp/client/oauth.py"),
+    "prometheus_client": ("edge/observability/metrics.py",),
     "requests": (),
 }
 """Library → the only files (or folders) that may import it."""
@@ -213,10 +185,9 @@ def _under(name: str, roots) -> bool:
     return any(name == root or name.startswith(f"{root}.") for root in roots)
 
 
-def _room(name: str) -> str:
-    """Which room a module belongs to; empty for ground, rules, roof and door."""
-    name = OF_ROOM.get(name, name)
-    return next((room for room in ROOMS if _under(name, [room])), "")
+def _package(name: str) -> str:
+    """The package of `edge` a module belongs to; empty for what stands above all."""
+    return next((package for package in MAY_IMPORT if _under(name, [package])), "")
 
 
 def _told(problems) -> None:
@@ -227,9 +198,15 @@ def _told(problems) -> None:
 # ------------------------------------------------------------------ walls
 
 
-def test_there_is_a_house_to_look_at():
+def test_there_is_something_to_look_at():
     assert len(MODULES) > 30
     assert any(target == "edge.ports" for m in MODULES.values() for target, _ in m.imports)
+
+
+def test_every_package_of_the_daemon_is_on_the_list():
+    above = {"edge.commands", "edge.demo"}
+    folders = {f"edge.{p.name}" for p in (ROOT / "edge").iterdir() if (p / "__init__.py").exists()}
+    assert folders - above == set(MAY_IMPORT) - {"edge.ports"}
 
 
 @pytest.mark.parametrize(
@@ -250,41 +227,28 @@ def test_the_grounds_know_neither_the_daemon_nor_each_other(ground, forbidden):
 
 
 @pytest.mark.requirement("M-walls")
-def test_a_room_imports_no_other_room_nor_the_settings_nor_the_roof():
+def test_imports_point_down():
     problems = []
     for m in MODULES.values():
-        room = _room(m.name)
-        if not room:
-            continue
+        package = _package(m.name)
         for target, line in m.imports:
-            other = _room(target)
-            stranger = other and other not in (room, FOR_EVERY_ROOM)
-            above = _under(
-                target,
-                [
-                    "edge.settings",
-                    "edge.app",
-                    "edge.cli",
-                    "edge.verbs",
-                    "edge.supervisor",
-                    "edge.demo",
-                    "edge.doctor",
-                ],
-            )
-            if stranger or above:
-                problems.append(f"{m.where}:{line} imports {target}")
+            if not package or target == "edge" or not _under(target, ["edge"]):
+                continue
+            if _under(target, [package, *MAY_IMPORT[package]]):
+                continue
+            if any(m.name == who and _under(target, [what]) for who, what in DOORS):
+                continue
+            problems.append(f"{m.where}:{line} imports {target}")
     _told(problems)
 
 
-def test_ports_and_rules_know_no_room():
-    free = {*GROUND, "edge.core"}
-    _told(
-        f"{m.where}:{line} imports {target}"
-        for m in MODULES.values()
-        if _under(m.name, free)
-        for target, line in m.imports
-        if _under(target, ["edge"]) and not _under(target, free) and target != "edge"
-    )
+def test_every_exception_to_the_layers_is_still_needed():
+    used = {
+        (who, what)
+        for who, what in DOORS
+        if who in MODULES and any(_under(t, [what]) for t, _ in MODULES[who].imports)
+    }
+    assert used == set(DOORS)
 
 
 def test_the_rules_import_nothing_else_of_the_daemon():
@@ -329,29 +293,17 @@ def test_the_rules_are_pure():
     _told(problems)
 
 
-def test_the_reference_cloud_stands_outside():
-    allowed = ["edge.devcloud", "edge.uplink", "edge.store.db", "edge.core", *GROUND]
-    _told(
-        f"{m.where}:{line} imports {target}"
-        for m in MODULES.values()
-        if _under(m.name, ["edge.devcloud"])
-        for target, line in m.imports
-        if _under(target, ["edge"]) and not _under(target, allowed) and target != "edge"
-    )
-
-
 def test_short_verbs_reach_the_daemon_through_its_socket_only():
-    """Of the rooms a verb may import the control client and the facades, which stand above it;
-    `run`, which is the daemon, may import more.
+    """A verb may import the control client, what lists tools without a daemon, and `edge.mcp`,
+    which runs beside the daemon; `run`, which is the daemon, may import more.
     """
+    allowed = ["edge.control.client", "edge.tools.offline_listing", "edge.mcp", *LOW]
     _told(
         f"{m.where}:{line} imports {target}"
         for m in MODULES.values()
-        if _under(m.name, ["edge.verbs", "edge.cli"]) and m.name != "edge.verbs.run"
+        if _under(m.name, ["edge.commands", "edge.cli"]) and m.name != "edge.commands.run"
         for target, line in m.imports
-        if _room(target)
-        and target != "edge.control.client"
-        and not _under(target, ["edge.facades"])
+        if _package(target) and not _under(target, allowed)
     )
 
 
@@ -379,15 +331,7 @@ def test_a_library_has_its_one_place(library):
 
 def test_pydantic_stays_at_the_rim():
     """Never in rules, ports or protocols: inside, data is frozen dataclasses."""
-    inside = [
-        "edge.core",
-        *GROUND,
-        "firmware_bridge",
-        "edge.render",
-        "edge.store",
-        "edge.link_manager",
-        "edge.orchestrator",
-    ]
+    inside = [*PORTS, "firmware_bridge", "edge.display", "edge.storage", "edge.link", "edge.calls"]
     _told(
         f"{m.where}:{line} imports pydantic"
         for m in MODULES.values()
@@ -450,17 +394,17 @@ def test_the_circle_finder_finds_circles():
 
 TASK_MAKERS = {"create_task", "ensure_future", "run_coroutine_threadsafe"}
 BARE_TASKS = {
-    "edge/uplink/mqtt.py:_adopt": "aiomqtt's own keep-alive, which aiomqtt cancels",
+    "edge/cloud/mqtt/connection.py:_adopt": "aiomqtt's own keep-alive, which aiomqtt cancels",
     "firmware_bridge/sim/inproc.py:start": (
         "mock glasses in a test's own process; their `close` ends it"
     ),
-    "firmware_bridge/transports/bluez_watch.py:_connect": (
+    "firmware_bridge/transports/bluez/watch.py:_connect": (
         "the ear for the end of the bus; `close` ends it"
     ),
     "firmware_bridge/transports/side_pair.py:_start": (
         "the two lives of a pair's sides; `close` ends it, and so does their end"
     ),
-    "firmware_bridge/transports/bumble_host.py:connect": (
+    "firmware_bridge/transports/bumble/host.py:connect": (
         "`_abandon` ends it, in the controller too"
     ),
 }
@@ -593,6 +537,19 @@ def test_every_module_says_what_it_is():
     _told(m.where for m in MODULES.values() if not ast.get_docstring(m.tree))
 
 
+def test_no_folder_holds_too_many_modules():
+    folders: dict[str, int] = {}
+    for top in (*PACKAGES, "tests"):
+        for path in (ROOT / top).rglob("*.py"):
+            folder = path.parent.relative_to(ROOT).as_posix()
+            folders[folder] = folders.get(folder, 0) + 1
+    _told(
+        f"{folder} holds {count} modules"
+        for folder, count in folders.items()
+        if count > MAX_MODULES.get(folder, 40 if folder.startswith("tests") else 26)
+    )
+
+
 def test_nothing_is_left_undone():
     """No stubs: neither the error that says so, nor the word for it."""
     words = ("TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error")
@@ -606,7 +563,7 @@ def test_nothing_is_left_undone():
 
 
 SWALLOWED = {
-    "edge/store/db.py": "the store's thread hands every error to whoever opens it",
+    "edge/storage/sqlite/database.py": "the store's thread hands every error to whoever opens it",
 }
 """File → why a cancellation may end there."""
 

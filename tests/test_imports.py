@@ -128,7 +128,7 @@ def test_help_does_not_even_load_the_client():
 
 
 def test_the_daemon_is_imported_without_any_heavy_library():
-    assert not loaded("import edge.app") & LAZY
+    assert not loaded("import edge.daemon.app") & LAZY
 
 
 def test_reading_settings_and_registries_leaves_no_library_behind(tmp_path):
@@ -136,7 +136,7 @@ def test_reading_settings_and_registries_leaves_no_library_behind(tmp_path):
     file = tmp_path / "glassd.toml"
     file.write_text(f'version = 1\n[edge]\nstate_dir = "{tmp_path}"\n')
     code = (
-        "import edge.app; from pathlib import Path; from edge.beginning import begin;"
+        "import edge.daemon.app; from pathlib import Path; from edge.daemon.startup import begin;"
         f"read = begin(Path({str(file)!r}), {{}}).result();"
         f"assert read.settings.edge.state_dir == {str(tmp_path)!r} and "
         "read.shelf.local.apps and not read.shelf.problem"
@@ -149,13 +149,13 @@ def test_the_daemon_never_loads_what_tools_are_built_with():
     """Provider forms are made when tools are built; no provider's library and no code of ours
     for it is in the daemon.
     """
-    code = "import edge.app, sys; print([m for m in sys.modules if m.startswith({0!r})])"
+    code = "import edge.daemon.app, sys; print([m for m in sys.modules if m.startswith({0!r})])"
     built = (
         "tools_cache.providers",
-        "tools_cache.build",
-        "tools_cache.lint",
-        "tools_cache.prompts",
-        "tools_cache.manifest",
+        "tools_cache.builder.compiler",
+        "tools_cache.builder.lint",
+        "tools_cache.builder.prompts",
+        "tools_cache.registry.manifest",
         "openai",
         "anthropic",
         "google",
@@ -177,7 +177,7 @@ def test_the_settings_load_no_room():
             sys.executable,
             "-c",
             (
-                "import sys, edge.settings; print([m for m in sys.modules if "
+                "import sys, edge.config.model; print([m for m in sys.modules if "
                 "m.startswith(('edge.', 'firmware', 'tools'))])"
             ),
         ],
@@ -187,7 +187,10 @@ def test_the_settings_load_no_room():
         check=True,
         env=_environment(),
     ).stdout
-    assert names.strip() == "['edge.settings_rules', 'edge.paths', 'edge.settings']"
+    assert names.strip() == (
+        "['edge.config', 'edge.config.validators', 'edge.runtime', "
+        "'edge.runtime.paths', 'edge.config.model']"
+    )
 
 
 def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
@@ -195,23 +198,23 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
     tool that names them.
     """
     late = [
-        "edge.store.users",
-        "edge.store.user_tables",
-        "edge.store.user_files",
-        "edge.store.sealed",
-        "edge.store.tables",
-        "edge.tool_settings",
-        "edge.tool_context",
-        "edge.core.reload",
-        "edge.gateway_http",
-        "edge.store.rescue",
-        "edge.store.pages",
-        "tools_cache.base",
-        "tools_cache.handler_form",
-        "tools_cache.config_form",
+        "edge.storage.tools.users",
+        "edge.storage.tools.user_tables",
+        "edge.storage.tools.user_files",
+        "edge.storage.tools.encryption",
+        "edge.storage.tools.table_sql",
+        "edge.config.tool_options",
+        "edge.tools.context",
+        "edge.core.config_changes",
+        "edge.tools.http_request",
+        "edge.storage.sqlite.rescue",
+        "edge.storage.sqlite.pages",
+        "tools_cache.api.base",
+        "tools_cache.builder.handler_form",
+        "tools_cache.builder.config_form",
         "cryptography",
     ]
-    code = f"import sys, edge.app; print([m for m in {late!r} if m in sys.modules])"
+    code = f"import sys, edge.daemon.app; print([m for m in {late!r} if m in sys.modules])"
     ran = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -225,7 +228,7 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
 
 def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_need():
     """Two MiB on a Pi: see what brought one of these along with `python -X importtime -c
-    "import edge.app, edge.verbs.run"`.
+    "import edge.daemon.app, edge.commands.run"`.
     """
     late = [
         "annotated_types",
@@ -240,7 +243,7 @@ def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_
         "shlex",
     ]
     code = (
-        "import sys, edge.cli, edge.verbs.run, edge.app; "
+        "import sys, edge.cli, edge.commands.run, edge.daemon.app; "
         f"print([m for m in {late!r} if m in sys.modules])"
     )
     ran = subprocess.run(
@@ -257,7 +260,9 @@ def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_
 def test_the_child_that_reads_the_settings_loads_no_glasses():
     """It runs beside the daemon's own imports; on one core it would only make the start longer."""
     code = (
-        "import sys; from edge import own_reading, own_tools, settings_reading; "
+        "import sys; from edge.tools import user_tools as own_reading; "
+        "from edge.daemon import user_tools as own_tools; from edge.config import load as "
+        "settings_reading; "
         "print([m for m in sys.modules if m.startswith('firmware_bridge.codecs')])"
     )
     ran = subprocess.run(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from tools_cache.handed import Json
+from tools_cache.api.handed import Json
 
 
 class ToolsError(Exception):

@@ -24,7 +24,7 @@ from benchmarks.soak.cast import AUDIT_MIB, Cast
 from benchmarks.soak.load import Load
 from benchmarks.soak.samples import YARDSTICK, Sampler
 from benchmarks.soak.wires import Wires
-from edge.demo.cast import CastError
+from edge.demo.processes import CastError
 
 READY = ("ready", "up", "cloud")
 """Glasses, uplink, and where the registry came from."""

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from edge.demo.cast import CastError, Member, glassd
+from edge.demo.processes import CastError, ChildProcess, glassd
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -74,7 +74,7 @@ class Cast:
 
     async def enter(self, stack: AsyncExitStack) -> None:
         """Raises `CastError` when one of them does not come up."""
-        self.glasses = Member(
+        self.glasses = ChildProcess(
             "glasses",
             glassd(
                 "sim",
@@ -105,7 +105,9 @@ class Cast:
             ),
             encoding="utf-8",
         )
-        self.daemon = Member("daemon", glassd("run", "--config", str(config)), log_dir=self.folder)
+        self.daemon = ChildProcess(
+            "daemon", glassd("run", "--config", str(config)), log_dir=self.folder
+        )
         stack.push_async_callback(self.daemon.stop)
         await self.daemon.start(announces=False)
         await self._reachable(self.daemon, lambda: asyncio.open_unix_connection(str(self.control)))
@@ -117,7 +119,7 @@ class Cast:
         if self.broker is not None:
             await self.start_broker()
             words += ["--broker", f"{HOST}:{self._port}"]
-        self.cloud = Member("cloud", glassd(*words), log_dir=self.folder)
+        self.cloud = ChildProcess("cloud", glassd(*words), log_dir=self.folder)
         stack.push_async_callback(self.cloud.stop)
         await self.cloud.start()
 
@@ -151,7 +153,7 @@ class Cast:
         if self.broker is not None:
             await self.broker.stop()
 
-    def _broker(self) -> Member | None:
+    def _broker(self) -> ChildProcess | None:
         if self._mosquitto is None:
             return None
         folder = self.folder / "broker"
@@ -160,11 +162,11 @@ class Cast:
         (folder / "mosquitto.conf").write_text(
             MOSQUITTO.format(port=self._port, folder=folder, user=user)
         )
-        return Member(
+        return ChildProcess(
             "broker", [self._mosquitto, "-c", str(folder / "mosquitto.conf")], log_dir=self.folder
         )
 
-    async def _reachable(self, member: Member, connect: Connect) -> None:
+    async def _reachable(self, member: ChildProcess, connect: Connect) -> None:
         try:
             async with asyncio.timeout(UP_S):
                 while True:

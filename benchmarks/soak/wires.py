@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from edge.paths import owner_beside
+from edge.runtime.paths import owner_beside
 
 ASK_S = 60.0
 

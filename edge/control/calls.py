@@ -8,13 +8,13 @@ from functools import partial
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
-from edge.control import reading
-from edge.control.answers import Answers, unknown
-from edge.control.handed import Ports
-from edge.control.http import Refused, Reply, Request
-from edge.control.places import Places
-from edge.control.progressing import progressing
-from edge.control.roles import Role, for_the_owner
+from edge.control import requests
+from edge.control.dependencies import ControlDependencies
+from edge.control.http import Reply, Request, RequestRefused
+from edge.control.progress_stream import progressing
+from edge.control.results import Answers, unknown
+from edge.control.roles import ClientRole, for_the_owner
+from edge.control.slots import Slots
 from edge.control.sockets import SocketFile
 from edge.control.stream import Stream
 from edge.core import confirmation, results
@@ -22,7 +22,7 @@ from edge.core.call_state import Submission
 from edge.core.grants import Grant
 from edge.ports import Wait
 from firmware_bridge.deadlines import timeout
-from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
+from tools_cache.api.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
 
 GRACE_S: Final = 60.0
 """How long after its own deadline a call's answer (speech included) may still come: the longest
@@ -68,32 +68,40 @@ Envelope = dict[str, Any]
 
 
 class CallRoutes:
-    """Handlers of the paths that act on calls; each raises `Refused` for an invalid request."""
+    """Handlers of the paths that act on calls; each raises `RequestRefused` for an invalid
+    request.
+    """
 
     def __init__(
-        self, ports: Ports, answers: Answers, *, begins: int, role: Role, owners: SocketFile
+        self,
+        ports: ControlDependencies,
+        answers: Answers,
+        *,
+        begins: int,
+        role: ClientRole,
+        owners: SocketFile,
     ) -> None:
         self._ports = ports
         self._owners = owners
         self._role = role
         self._answers = answers
-        self._begins = Places(
+        self._begins = Slots(
             begins, "too many calls are being started at once", "try again in a moment"
         )
 
     async def call(self, request: Request) -> Reply | Stream:
-        body = reading.json_object(request, _CALL_KEYS)
-        told = reading.boolean(body, "progress", default=False)
+        body = requests.json_object(request, _CALL_KEYS)
+        told = requests.boolean(body, "progress", default=False)
         wait = _wait(body)
-        ask = reading.one_of(body, "ask", ("block", "return"))
-        token = reading.same_text(body, "confirm", "confirmation_token", most=MAX_TOKEN)
+        ask = requests.one_of(body, "ask", ("block", "return"))
+        token = requests.same_text(body, "confirm", "confirmation_token", most=MAX_TOKEN)
         if token and wait is None:
-            raise reading.malformed(
+            raise requests.malformed(
                 "wait: must not be false together with confirm",
                 "leave out wait: the answer says whether the token was accepted",
             )
         if told and (token or wait is None):
-            raise reading.malformed(
+            raise requests.malformed(
                 "progress: cannot be combined with confirm or with wait false",
                 "follow GET /v1/events instead",
             )
@@ -155,35 +163,35 @@ class CallRoutes:
     def _shown(self, response: ToolResponse) -> Envelope:
         """The envelope for this client: the token of a question is only for who may answer it."""
         return (
-            response if self._role is Role.OWNER else confirmation.without_token(response)
+            response if self._role is ClientRole.OWNER else confirmation.without_token(response)
         ).to_json()
 
     def _decides(self, what: str) -> None:
-        """Raise `Refused` for a client that may not decide for the wearer."""
-        if self._role is not Role.OWNER:
+        """Raise `RequestRefused` for a client that may not decide for the wearer."""
+        if self._role is not ClientRole.OWNER:
             raise for_the_owner(what, self._owners)
 
     # -------------------------------------------------------------- reading a call
 
     async def _tool_call(self, body: Mapping[str, Json]) -> ToolCall:
-        args = reading.arguments(body)
-        session = reading.text(body, "session", most=MAX_SESSION, default="")
+        args = requests.arguments(body)
+        session = requests.text(body, "session", most=MAX_SESSION, default="")
         fields: dict[str, Any] = {
-            "tool": reading.text(body, "tool", most=255),
+            "tool": requests.text(body, "tool", most=255),
             "args": args,
             "session": session,
-            "ttl_s": reading.seconds(body, "ttl_s", default=LIFE_S, most=MAX_TTL_S),
-            "origin": CallOrigin(reading.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))),
-            "turn_id": reading.text(body, "turn_id", most=64, default=""),
-            "idempotency_key": reading.text(body, "idempotency_key", most=255, default="") or None,
-            "provider_call_id": reading.text(body, "provider_call_id", most=255, default="")
+            "ttl_s": requests.seconds(body, "ttl_s", default=LIFE_S, most=MAX_TTL_S),
+            "origin": CallOrigin(requests.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))),
+            "turn_id": requests.text(body, "turn_id", most=64, default=""),
+            "idempotency_key": requests.text(body, "idempotency_key", most=255, default="") or None,
+            "provider_call_id": requests.text(body, "provider_call_id", most=255, default="")
             or None,
-            "ordinal": reading.count(body, "ordinal"),
-            "replayed": reading.boolean(body, "replayed", default=False),
+            "ordinal": requests.count(body, "ordinal"),
+            "replayed": requests.boolean(body, "replayed", default=False),
             "input": _input(body),
         }
-        fields["scope"] = reading.scope_given(body.get("scope"))
-        wanted = Mode(reading.one_of(body, "mode", tuple(Mode))) if "mode" in body else None
+        fields["scope"] = requests.scope_given(body.get("scope"))
+        wanted = Mode(requests.one_of(body, "mode", tuple(Mode))) if "mode" in body else None
         mode = await self._mode(
             session, wanted
         )  # last: a request that cannot be read makes no session
@@ -196,7 +204,7 @@ class CallRoutes:
 
     async def _mode(self, session: str, wanted: Mode | None) -> Mode:
         """Check the mode: a session keeps the mode it was created with, and only a call without a
-        session chooses its own. Raises `Refused`.
+        session chooses its own. Raises `RequestRefused`.
         """
         if not session or self._ports.sessions is None:
             return wanted or Mode.TEXT
@@ -207,7 +215,7 @@ class CallRoutes:
             message = (
                 f"mode: the session {session} is a {found} session, and a session keeps its mode"
             )
-            raise Refused(
+            raise RequestRefused(
                 409,
                 "CONFLICT",
                 message,
@@ -228,20 +236,20 @@ class CallRoutes:
         """Confirm or deny a waiting call, named by its id or its token; the reply is the response
         of that call.
         """
-        body = reading.json_object(
+        body = requests.json_object(
             request, ("token", "confirmation_token", "call_id", "allow", "grant")
         )
-        token = reading.same_text(body, "token", "confirmation_token", most=MAX_TOKEN)
-        call_id = reading.text(body, "call_id", most=64, default="")
+        token = requests.same_text(body, "token", "confirmation_token", most=MAX_TOKEN)
+        call_id = requests.text(body, "call_id", most=64, default="")
         if bool(token) is bool(call_id):
-            raise reading.malformed(
+            raise requests.malformed(
                 "token: must be text, or there must be call_id instead",
                 "list the calls that wait for confirmation: glassd confirm",
             )
-        allow = reading.boolean(body, "allow")
-        grant = Grant(reading.one_of(body, "grant", tuple(Grant)))
+        allow = requests.boolean(body, "allow")
+        grant = Grant(requests.one_of(body, "grant", tuple(Grant)))
         if grant is (Grant.NEVER if allow else Grant.ALWAYS):
-            raise reading.malformed(
+            raise requests.malformed(
                 f"grant: {grant} needs allow {str(not allow).lower()}",
                 "send once, or change allow",
             )
@@ -254,13 +262,13 @@ class CallRoutes:
         )
 
     async def cancel(self, request: Request, call_id: str) -> Reply:
-        body = reading.json_object(request, ("reason",), empty=True)
+        body = requests.json_object(request, ("reason",), empty=True)
         reason = (
-            reading.text(body, "reason", most=MAX_REASON, default="")
+            requests.text(body, "reason", most=MAX_REASON, default="")
             or "cancelled over the control API"
         )
         if (
-            self._role is not Role.OWNER
+            self._role is not ClientRole.OWNER
             and (story := await self._ports.store.get(call_id)) is not None
         ):
             origin = (story.get("request") or {}).get("origin", CallOrigin.CLI)
@@ -272,11 +280,11 @@ class CallRoutes:
 
     async def result(self, request: Request, call_id: str) -> Reply:
         """Accept the result of a pending call, as a complete response or as its data or error."""
-        body = reading.json_object(request, (*_ENVELOPE_KEYS, "session"))
-        session = reading.text(body, "session", most=MAX_SESSION, default="")
+        body = requests.json_object(request, (*_ENVELOPE_KEYS, "session"))
+        session = requests.text(body, "session", most=MAX_SESSION, default="")
         response = _response({key: value for key, value in body.items() if key != "session"})
         if (
-            self._role is not Role.OWNER
+            self._role is not ClientRole.OWNER
             and ((await self._ports.store.get(call_id)) or {}).get("route") == _WEARERS
         ):
             self._decides("the wearer's answer")
@@ -288,17 +296,19 @@ class CallRoutes:
                 "see which wait for a result: glassd calls --pending (a call "
                 "of a session wants that session named)"
             )
-            raise Refused(404, "NOT_FOUND", f"no call {call_id} of yours waits for a result", fix)
+            raise RequestRefused(
+                404, "NOT_FOUND", f"no call {call_id} of yours waits for a result", fix
+            )
         if outcome is Submission.OVER:
             raise await self._over(call_id, "its first answer stands")
         return Reply(200, {"call_id": call_id, "submission": outcome.value})
 
-    async def _over(self, call_id: str, problem: str) -> Refused:
+    async def _over(self, call_id: str, problem: str) -> RequestRefused:
         """Return the refusal for a call that cannot be changed any more; 404 if it is unknown."""
         story = await self._ports.store.get(call_id)
         if story is None:
             return unknown(call_id)
-        return Refused(
+        return RequestRefused(
             409,
             "CONFLICT",
             f"the call {call_id} is {story.get('state')}: {problem}",
@@ -314,7 +324,7 @@ def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
     if found is not None and (
         not isinstance(found, dict) or not found.keys() <= {"inputResponses", "requestState"}
     ):
-        raise reading.malformed(
+        raise requests.malformed(
             "input: must be an object with inputResponses and requestState",
             "they answer error.details of the previous call",
         )
@@ -322,7 +332,7 @@ def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
         isinstance(found.get("inputResponses"), dict | None)
         and isinstance(found.get("requestState"), str | None)
     ):
-        raise reading.malformed(
+        raise requests.malformed(
             "input: inputResponses must be an object, requestState text",
             "copy both from error.details of the previous call",
         )
@@ -333,11 +343,11 @@ def _named(body: Mapping[str, Json]) -> str:
     """Read the id that a client chose, so that it can cancel the call before any answer; "" if it
     chose none.
     """
-    told = reading.text(body, "call_id", most=36, default="")
+    told = requests.text(body, "call_id", most=36, default="")
     try:
         return str(UUID(told)) if told else ""
     except ValueError:
-        raise reading.malformed(
+        raise requests.malformed(
             "call_id: must be a UUID", "leave it out, or create a new UUIDv7 for each call"
         ) from None
 
@@ -348,7 +358,7 @@ def _wait(body: Mapping[str, Json]) -> Wait | None:
     if wait is False:
         return None
     if wait not in tuple(Wait):
-        raise reading.malformed('wait: must be "answer", "delivery" or false')
+        raise requests.malformed('wait: must be "answer", "delivery" or false')
     return Wait(wait)
 
 
@@ -356,7 +366,7 @@ def _response(body: Mapping[str, Json]) -> ToolResponse:
     """Read a response; without `ok`, its data or its error tells success from failure."""
     if "ok" not in body:
         if ("data" in body) is ("error" in body):
-            raise reading.malformed(
+            raise requests.malformed(
                 "data: exactly one of data and error is needed",
                 'for example {"data": {"answer": "yes"}}',
             )
@@ -364,7 +374,7 @@ def _response(body: Mapping[str, Json]) -> ToolResponse:
     try:
         return ToolResponse.from_json(dict(body))
     except ValueError as e:
-        raise reading.malformed(
+        raise requests.malformed(
             str(e),
             'for example {"data": {"answer": "yes"}}, or {"error": '
             '{"type": "PERMANENT", "message": "sold out"}}',
@@ -372,7 +382,9 @@ def _response(body: Mapping[str, Json]) -> ToolResponse:
 
 
 async def within(answer: Awaitable[_T], limit_s: float) -> _T:
-    """Wait for an answer. Raises `Refused` (504) if it does not come in time; the call goes on."""
+    """Wait for an answer. Raises `RequestRefused` (504) if it does not come in time; the call
+    goes on.
+    """
     try:
         async with timeout(limit_s):
             return await answer
@@ -380,5 +392,7 @@ async def within(answer: Awaitable[_T], limit_s: float) -> _T:
         raise _late() from None
 
 
-def _late() -> Refused:
-    return Refused(504, "TIMEOUT", "there was no answer in time", "look for the call: glassd calls")
+def _late() -> RequestRefused:
+    return RequestRefused(
+        504, "TIMEOUT", "there was no answer in time", "look for the call: glassd calls"
+    )

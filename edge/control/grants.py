@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping
 
-from edge.control import reading
-from edge.control.handed import Ports
-from edge.control.http import Refused, Reply, Request
-from edge.core import confirmation, particulars, policy
+from edge.control import requests
+from edge.control.dependencies import ControlDependencies
+from edge.control.http import Reply, Request, RequestRefused
+from edge.core import call_summary, confirmation, policy
 from edge.core.grants import Grant, Granted
-from edge.store.confirmations import Confirmations
-from tools_cache.tool import Json, ToolDefinition
+from edge.storage.confirmations import Confirmations
+from tools_cache.api.tool import Json, ToolDefinition
 
 
 class GrantRoutes:
     """`/v1/grants`."""
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: ControlDependencies) -> None:
         self._ports = ports
 
     async def show(self, _request: Request) -> Reply:
@@ -33,10 +33,10 @@ class GrantRoutes:
         return confirmation.ended(found.definition, granted) if found is not None else ""
 
     async def give(self, request: Request) -> Reply:
-        body = reading.json_object(request, ("tool", "grant"))
-        tool = reading.text(body, "tool", most=255)
+        body = requests.json_object(request, ("tool", "grant"))
+        tool = requests.text(body, "tool", most=255)
         if body.get("grant") not in (Grant.ALWAYS, Grant.NEVER):
-            raise reading.malformed(
+            raise requests.malformed(
                 "grant: must be one of always, never",
                 f"to be asked every time again: DELETE /v1/grants?tool={tool[:80]}",
             )
@@ -44,15 +44,15 @@ class GrantRoutes:
         granted = Granted(
             Grant(body["grant"]),
             confirmation.definition_digest(definition),
-            particulars.origin(definition),
+            call_summary.origin(definition),
         )
         await self._kept().grant(self._ports.user_id, tool, granted)
         return Reply(200, {"tool": tool, "grant": body["grant"]})
 
     async def revoke(self, request: Request) -> Reply:
-        tool = reading.text(request.query, "tool", most=255)
+        tool = requests.text(request.query, "tool", most=255)
         if (await self._kept().granted(self._ports.user_id, tool)).grant is Grant.ONCE:
-            raise Refused(
+            raise RequestRefused(
                 404,
                 "NOT_FOUND",
                 f"there is no grant for {tool[:80]}",
@@ -62,15 +62,15 @@ class GrantRoutes:
         return Reply(200, {"tool": tool, "revoked": True})
 
     def _worth(self, tool: str, grant: Grant) -> ToolDefinition:
-        """Raise `Refused` for an unknown tool, and for an “always” on a tool that never asks:
-        such a grant would have no effect.
+        """Raise `RequestRefused` for an unknown tool, and for an “always” on a tool that never
+        asks: such a grant would have no effect.
         """
         found = self._ports.registry.snapshot().find(tool)
         if found is None:
-            raise reading.no_tool(tool, self._ports.registry)
+            raise requests.no_tool(tool, self._ports.registry)
         if grant is Grant.ALWAYS and not policy.needs_confirmation(found.definition):
             fix = f"to deny it: glassd grants --never {tool[:80]}"
-            raise Refused(
+            raise RequestRefused(
                 409,
                 "CONFLICT",
                 f"{tool[:80]} runs without confirmation: there is nothing to allow",
@@ -80,5 +80,7 @@ class GrantRoutes:
 
     def _kept(self) -> Confirmations:
         if self._ports.confirmations is None:
-            raise Refused(501, "UNSUPPORTED", "this daemon keeps no grants", "it asks every time")
+            raise RequestRefused(
+                501, "UNSUPPORTED", "this daemon keeps no grants", "it asks every time"
+            )
         return self._ports.confirmations

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import h11
 
 from firmware_bridge.deadlines import timeout
-from tools_cache.tool import Json
+from tools_cache.api.tool import Json
 
 READ: Final = 64 * 1024
 LINGER_S: Final = 1.0
@@ -26,7 +26,7 @@ NO_CONTENT: Final = 204
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HttpLimits:
     """What one client may ask of us. Times in seconds, sizes in bytes. Calls being begun and
     clients waiting for an answer have fewer places than there are connections: who wants to look,
     or to call something off, gets in beside them.
@@ -65,7 +65,7 @@ class Reply:
     content_type: str = "application/json"
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is not served: status, problem and fix of the error reply."""
 
     def __init__(
@@ -83,13 +83,13 @@ def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
 
 
 def _target(text: str) -> tuple[str, dict[str, str]]:
-    """Split a request's target into path and query. Raises `Refused`."""
+    """Split a request's target into path and query. Raises `RequestRefused`."""
     try:
         target = urlsplit(text)
         query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=MAX_QUERY))
     except ValueError:
         fix = f"ask for a path as in /v1/status, with at most {MAX_QUERY} parameters in the query"
-        raise Refused(400, "INVALID_REQUEST", "the path cannot be read", fix) from None
+        raise RequestRefused(400, "INVALID_REQUEST", "the path cannot be read", fix) from None
     return unquote(target.path), query
 
 
@@ -104,11 +104,11 @@ def _written(reply: Reply) -> bytes:
     )
 
 
-class Connection:
+class HttpConnection:
     """Requests in, replies out, one after the other. Used once; the owner calls `close`."""
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: HttpLimits
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -120,7 +120,7 @@ class Connection:
 
     async def request(self) -> Request | None:
         """Return the next request, None if the client disconnected or sent nothing. Raises
-        `Refused`.
+        `RequestRefused`.
         """
         self._spoken = bool(self._h11.trailing_data[0])
         self._without_body = False
@@ -132,13 +132,13 @@ class Connection:
         except TimeoutError:
             if not self._spoken:
                 return None
-            raise Refused(
+            raise RequestRefused(
                 408, "TIMEOUT", f"the request was not complete within {self._limits.request_s:g} s"
             ) from None
         except h11.RemoteProtocolError as e:
             if self._reader.at_eof():
                 return None
-            raise Refused(
+            raise RequestRefused(
                 e.error_status_hint, "INVALID_REQUEST", f"this is not valid HTTP/1.1: {e}"
             ) from None
 
@@ -169,8 +169,8 @@ class Connection:
             self._h11.receive_data(data)
         return event
 
-    def _too_large(self) -> Refused:
-        return Refused(
+    def _too_large(self) -> RequestRefused:
+        return RequestRefused(
             413,
             "INVALID_REQUEST",
             f"the body is larger than {self._limits.body} bytes",
@@ -205,7 +205,7 @@ class Connection:
             return True
         return False
 
-    async def refuse(self, refused: Refused) -> None:
+    async def refuse(self, refused: RequestRefused) -> None:
         """Send the error reply of a refused request, if that is still possible, and end the
         connection.
         """

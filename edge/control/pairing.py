@@ -9,13 +9,13 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any, Final
 
-from edge.control import reading
-from edge.control.handed import PairingPort
-from edge.control.http import Refused, Reply, Request
+from edge.control import requests
+from edge.control.dependencies import PairingPort
+from edge.control.http import Reply, Request, RequestRefused
 from edge.control.stream import Stream
-from edge.core.pairing_state import DeskRefused, Heard, PairingTimes, Step
+from edge.core.pairing_state import HeardGlasses, PairingRefused, PairingStep, PairingTimes
 from firmware_bridge.errors import RadioError, RadioReason
-from tools_cache.tool import Json
+from tools_cache.api.tool import Json
 
 MAX_SCAN_S: Final = 120.0
 SCAN_S: Final = 5.0
@@ -40,28 +40,30 @@ class PairingRoutes:
     @property
     def _desk(self) -> PairingPort:
         if self._maybe_desk is None:
-            raise Refused(404, "NOT_FOUND", "this daemon cannot pair glasses", "see: glassd status")
+            raise RequestRefused(
+                404, "NOT_FOUND", "this daemon cannot pair glasses", "see: glassd status"
+            )
         return self._maybe_desk
 
     async def scan(self, request: Request) -> Stream:
-        seconds = reading.patience(request, "seconds", most=MAX_SCAN_S)
-        settle_s = reading.patience(request, "settle", most=MAX_SCAN_S)
+        seconds = requests.patience(request, "seconds", most=MAX_SCAN_S)
+        settle_s = requests.patience(request, "settle", most=MAX_SCAN_S)
         return Stream(_told(_scanned(self._desk, seconds or SCAN_S, settle_s)))
 
     async def open(self, request: Request) -> Stream:
         """Open the window. The stream reports each step; closing it closes the window."""
-        body = reading.json_object(request, ("glasses", "seconds"))
-        wanted = reading.text(body, "glasses", most=MAX_NAME) if body.get("glasses") else None
-        seconds = reading.seconds(body, "seconds", default=MAX_WINDOW_S, most=MAX_WINDOW_S)
+        body = requests.json_object(request, ("glasses", "seconds"))
+        wanted = requests.text(body, "glasses", most=MAX_NAME) if body.get("glasses") else None
+        seconds = requests.seconds(body, "seconds", default=MAX_WINDOW_S, most=MAX_WINDOW_S)
         return Stream(_told(_stepped(self._desk, wanted, seconds)))
 
     async def answer(self, request: Request) -> Reply:
-        body = reading.json_object(request, ("passkey", "same"))
+        body = requests.json_object(request, ("passkey", "same"))
         passkey, same = body.get("passkey"), body.get("same")
         if passkey is not None:
             passkey = _passkey(passkey)
         elif not isinstance(same, bool):
-            raise Refused(
+            raise RequestRefused(
                 400,
                 "INVALID_REQUEST",
                 "answer: must be passkey or same",
@@ -81,10 +83,10 @@ class PairingRoutes:
         del request
         try:
             bond = await self._desk.unpair(wanted or None)
-        except DeskRefused as refused:
+        except PairingRefused as refused:
             raise _refused(refused) from None
         except RadioError as error:
-            raise Refused(502, "RADIO", str(error), error.hint) from None
+            raise RequestRefused(502, "RADIO", str(error), error.hint) from None
         return Reply(
             200,
             {
@@ -102,19 +104,19 @@ def _passkey(value: Any) -> int:
         else ""
     )
     if not (text.isascii() and text.isdecimal()) or len(text) > 6:
-        raise Refused(400, "INVALID_REQUEST", "a code is six digits", "for example 012345")
+        raise RequestRefused(400, "INVALID_REQUEST", "a code is six digits", "for example 012345")
     return int(text)
 
 
 def _refusing(act: Callable[[], None]) -> None:
     try:
         act()
-    except DeskRefused as refused:
+    except PairingRefused as refused:
         raise _refused(refused) from None
 
 
-def _refused(refused: DeskRefused) -> Refused:
-    return Refused(_STATUS.get(refused.code, 409), refused.code, str(refused), refused.fix)
+def _refused(refused: PairingRefused) -> RequestRefused:
+    return RequestRefused(_STATUS.get(refused.code, 409), refused.code, str(refused), refused.fix)
 
 
 Events = AsyncGenerator[Mapping[str, Json], None]
@@ -141,7 +143,7 @@ async def _told(events: Events) -> AsyncGenerator[str, None]:
         async with aclosing(events):
             async for event in events:
                 yield _block(event)
-    except DeskRefused as refused:
+    except PairingRefused as refused:
         yield _block(
             {
                 "event": "failed",
@@ -168,11 +170,11 @@ def _block(event: Mapping[str, Json]) -> str:
     return f"data: {json.dumps(event, ensure_ascii=False)}"
 
 
-def _heard(heard: Heard) -> dict[str, Json]:
+def _heard(heard: HeardGlasses) -> dict[str, Json]:
     return dict(asdict(heard))
 
 
-def _step(step: Step) -> dict[str, Json]:
+def _step(step: PairingStep) -> dict[str, Json]:
     told: dict[str, Json] = {"event": "failed" if step.code else "step", "state": step.state.value}
     if step.glasses is not None:
         told["glasses"] = _heard(step.glasses)

@@ -2,11 +2,11 @@
 
 from enum import Enum
 
-from edge.control.http import Refused
+from edge.control.http import RequestRefused
 from edge.control.sockets import SocketFile
 
 
-class Role(Enum):
+class ClientRole(Enum):
     """The file system decides who has which: a socket's group is who may open it."""
 
     CALLER = "control"
@@ -16,11 +16,11 @@ class Role(Enum):
     configures.
     """
 
-    def may(self, needed: "Role") -> bool:
-        return self is Role.OWNER or needed is Role.CALLER
+    def may(self, needed: "ClientRole") -> bool:
+        return self is ClientRole.OWNER or needed is ClientRole.CALLER
 
 
-def for_the_owner(what: str, owners: SocketFile) -> Refused:
+def for_the_owner(what: str, owners: SocketFile) -> RequestRefused:
     """The refusal of what a caller may not do. It names the owner's socket, its group when it
     has one, and how to join that.
     """
@@ -30,4 +30,6 @@ def for_the_owner(what: str, owners: SocketFile) -> Refused:
         f"join the group: sudo usermod -aG {group} $USER, then log in again; then " if group else ""
     )
     fix = f"{join}ask on the owner's socket: {owners.path}"
-    return Refused(403, "PERMISSION", f"{what} is {who}: this socket calls tools and reads", fix)
+    return RequestRefused(
+        403, "PERMISSION", f"{what} is {who}: this socket calls tools and reads", fix
+    )

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from edge.control import reading
-from edge.control.answers import Answers
+from edge.control import requests
 from edge.control.calls import MAX_TTL_S, CallRoutes, within
-from edge.control.counted import counted
-from edge.control.enrolled import enrolled
+from edge.control.dependencies import ControlDependencies
+from edge.control.enrolment import enrolled
 from edge.control.grants import GrantRoutes
-from edge.control.handed import Ports
-from edge.control.http import Limits, Refused, Reply, Request
+from edge.control.http import HttpLimits, Reply, Request, RequestRefused
+from edge.control.mcp_servers import ServerRoutes
+from edge.control.metrics import counted
 from edge.control.pairing import PairingRoutes
-from edge.control.places import Places
-from edge.control.roles import Role, for_the_owner
-from edge.control.servers import ServerRoutes
+from edge.control.registry_sync import synced
+from edge.control.results import Answers
+from edge.control.roles import ClientRole, for_the_owner
+from edge.control.slots import Slots
 from edge.control.sockets import SocketFile
 from edge.control.stream import Stream
-from edge.control.synced import synced
 from edge.control.tools import ToolRoutes
 
 MAX_TEXT: Final = 4000
@@ -43,16 +43,18 @@ class Follow:
 
 
 class Routes:
-    """Finds the handler of a path for the clients of one socket; `answer` raises `Refused` for
-    what cannot be served.
+    """Finds the handler of a path for the clients of one socket; `answer` raises `RequestRefused`
+    for what cannot be served.
     """
 
-    def __init__(self, ports: Ports, limits: Limits, role: Role, owners: SocketFile) -> None:
+    def __init__(
+        self, ports: ControlDependencies, limits: HttpLimits, role: ClientRole, owners: SocketFile
+    ) -> None:
         self._ports = ports
         self._owners = owners  # where what is refused here may be asked
         self._role = role
         self._answers = Answers(ports.store, ports.bus)
-        self._polls = Places(
+        self._polls = Slots(
             limits.polls,
             "too many clients wait for an answer",
             "ask without wait, or try again in a moment",
@@ -63,8 +65,8 @@ class Routes:
         )
         pairing, tools = PairingRoutes(ports.pairing), ToolRoutes(ports)
         servers = ServerRoutes(ports.servers)
-        caller, owner = Role.CALLER, Role.OWNER
-        self._table: tuple[tuple[Role, str, re.Pattern[str], Any], ...] = tuple(
+        caller, owner = ClientRole.CALLER, ClientRole.OWNER
+        self._table: tuple[tuple[ClientRole, str, re.Pattern[str], Any], ...] = tuple(
             (may, method, re.compile(path), handler)
             for may, method, path, handler in (
                 (caller, "GET", r"/v1/status", self._status),
@@ -116,14 +118,14 @@ class Routes:
                 allowed.append(method)
         if allowed:
             allow = ", ".join(allowed)
-            raise Refused(
+            raise RequestRefused(
                 405,
                 "METHOD_NOT_ALLOWED",
                 f"{request.method} is not allowed for {request.path}",
                 f"use {allow}",
                 allow=allow,
             )
-        raise Refused(
+        raise RequestRefused(
             404,
             "NOT_FOUND",
             f"there is no path {request.path[:80]}",
@@ -137,16 +139,16 @@ class Routes:
         return Reply(200, dict(self._ports.status()))
 
     async def _calls(self, request: Request) -> Reply:
-        limit = reading.number(request, "limit", default=20, most=MAX_LISTED)
-        rows = await self._ports.store.recent(limit, pending=reading.flag(request, "pending"))
+        limit = requests.number(request, "limit", default=20, most=MAX_LISTED)
+        rows = await self._ports.store.recent(limit, pending=requests.flag(request, "pending"))
         return Reply(200, {"calls": [dict(row) for row in rows]})
 
     async def _one_call(self, request: Request, call_id: str) -> Reply:
         """One call's whole story; with `wait` when it has its answer, or 204 when it still has
         none.
         """
-        wait_s = reading.patience(request, "wait", most=MAX_WAIT_S)
-        until = reading.one_of(request.query, "until", ("final", "answer"))
+        wait_s = requests.patience(request, "wait", most=MAX_WAIT_S)
+        until = requests.one_of(request.query, "until", ("final", "answer"))
         if wait_s is None:
             return Reply(200, dict(await self._answers.story(call_id)))
         with self._polls.one():
@@ -155,7 +157,7 @@ class Routes:
 
     async def _session(self, request: Request) -> Reply:
         """How the voice session stands, and how it came there; newest first."""
-        limit = reading.number(request, "limit", default=20, most=MAX_LISTED)
+        limit = requests.number(request, "limit", default=20, most=MAX_LISTED)
         moves = await self._ports.sessions.transitions(limit) if self._ports.sessions else []
         return Reply(
             200,
@@ -167,17 +169,17 @@ class Routes:
 
     async def _lens(self, request: Request) -> Reply:
         """With `exact`, every line at its place and every picture's pixels too."""
-        return Reply(200, dict(self._ports.render.lens(exact=reading.flag(request, "exact"))))
+        return Reply(200, dict(self._ports.render.lens(exact=requests.flag(request, "exact"))))
 
     async def _events(self, request: Request) -> Follow:
         return Follow(
             request.headers.get("last-event-id"),
-            calls="calls" not in request.query or reading.flag(request, "calls"),
+            calls="calls" not in request.query or requests.flag(request, "calls"),
         )
 
     async def _metrics(self, _request: Request) -> Reply:
         return await counted(self._ports.metrics)
 
     async def _say(self, request: Request) -> Reply:
-        text = reading.text(reading.json_object(request, ("text",)), "text", most=MAX_TEXT)
+        text = requests.text(requests.json_object(request, ("text",)), "text", most=MAX_TEXT)
         return Reply(200, (await within(self._ports.heard(text), MAX_TTL_S)).to_json())

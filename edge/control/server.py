@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from edge.clock import Clock
-from edge.control.feed import RING, Feed, missed
-from edge.control.handed import Ports
-from edge.control.http import Connection, Limits, Refused, Reply, Request, failure
-from edge.control.roles import Role
+from edge.control.dependencies import ControlDependencies
+from edge.control.events import RING, Feed, missed
+from edge.control.http import HttpConnection, HttpLimits, Reply, Request, RequestRefused, failure
+from edge.control.roles import ClientRole
 from edge.control.routes import Follow, Routes
 from edge.control.sockets import BACKLOG, SocketFile
 from edge.control.stream import Stream
-from edge.paths import owner_beside
-from edge.store.errors import StorageUnavailable
+from edge.runtime.clock import Clock
+from edge.runtime.paths import owner_beside
+from edge.storage.sqlite.errors import StorageUnavailable
 from firmware_bridge.deadlines import timeout
 
 log = logging.getLogger(__name__)
@@ -44,18 +44,18 @@ class ControlServer:
     def __init__(
         self,
         path: Path,
-        ports: Ports,
+        ports: ControlDependencies,
         *,
         clock: Clock,
         group: str = "",
         owner_path: Path | None = None,
         owner_group: str = "",
         full: tuple[type[Exception], ...] = (),
-        limits: Limits | None = None,
+        limits: HttpLimits | None = None,
         ring: int = RING,
     ) -> None:
         self._full = full
-        self._limits = limits or Limits()
+        self._limits = limits or HttpLimits()
         self._feeds = {
             calls: Feed(ports.bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)
         }
@@ -65,7 +65,10 @@ class ControlServer:
             key="control.owner_socket",
             group_only=True,
         )
-        files = {Role.CALLER: SocketFile(path, group, key="control.socket"), Role.OWNER: owners}
+        files = {
+            ClientRole.CALLER: SocketFile(path, group, key="control.socket"),
+            ClientRole.OWNER: owners,
+        }
         self._entrances = [
             _Entrance(file, Routes(ports, self._limits, role, owners))
             for role, file in files.items()
@@ -132,21 +135,21 @@ class ControlServer:
         serve = self._serve if entrance.clients < self._limits.connections else self._turn_away
         entrance.clients += 1
         self._tasks.create_task(
-            serve(entrance, Connection(reader, writer, self._limits)), name="control client"
+            serve(entrance, HttpConnection(reader, writer, self._limits)), name="control client"
         )
 
-    async def _turn_away(self, entrance: _Entrance, connection: Connection) -> None:
+    async def _turn_away(self, entrance: _Entrance, connection: HttpConnection) -> None:
         try:
             await _quietly(
                 connection.refuse(
-                    Refused(503, "BUSY", "too many clients at once", "close some, try again")
+                    RequestRefused(503, "BUSY", "too many clients at once", "close some, try again")
                 )
             )
         finally:
             entrance.clients -= 1
             await connection.close()
 
-    async def _serve(self, entrance: _Entrance, connection: Connection) -> None:
+    async def _serve(self, entrance: _Entrance, connection: HttpConnection) -> None:
         try:
             while (request := await connection.request()) is not None:
                 answer = await self._answer(entrance, request)
@@ -155,7 +158,7 @@ class ControlServer:
                     return
                 if not await connection.reply(answer):
                     return
-        except Refused as refused:
+        except RequestRefused as refused:
             await _quietly(connection.refuse(refused))
         except (OSError, TimeoutError) as e:
             log.debug("a control client disconnected: %s", e)
@@ -170,7 +173,7 @@ class ControlServer:
     async def _answer(self, entrance: _Entrance, request: Request) -> Reply | Follow | Stream:
         try:
             answer = await entrance.routes.answer(request)
-        except Refused as refused:
+        except RequestRefused as refused:
             return refused.reply
         except StorageUnavailable as e:
             fix = "glassd status says what to do about the disk; read requests still work"
@@ -199,7 +202,7 @@ class ControlServer:
         return answer
 
     async def _follow(
-        self, entrance: _Entrance, connection: Connection, follow: Follow | Stream
+        self, entrance: _Entrance, connection: HttpConnection, follow: Follow | Stream
     ) -> None:
         """Stream until the client disconnects, also while there is nothing to send."""
         entrance.streams += 1
@@ -216,7 +219,7 @@ class ControlServer:
         finally:
             entrance.streams -= 1
 
-    async def _stream(self, connection: Connection, follow: Follow) -> None:
+    async def _stream(self, connection: HttpConnection, follow: Follow) -> None:
         try:
             feed = self._feeds[follow.calls]
             cursor, ours = feed.cursor(follow.last_event_id)
@@ -230,7 +233,7 @@ class ControlServer:
             log.debug("a client that follows events disconnected: %s", e)
             connection.abort()
 
-    async def _tell(self, connection: Connection, stream: Stream) -> None:
+    async def _tell(self, connection: HttpConnection, stream: Stream) -> None:
         """Send a streamed reply to its end."""
         try:
             async with aclosing(stream.blocks) as blocks:

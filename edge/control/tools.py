@@ -8,14 +8,14 @@ import asyncio
 from collections import Counter
 from typing import Final
 
-from edge.control import reading
-from edge.control.handed import ChoicePort, Ports
-from edge.control.http import Refused, Reply, Request
+from edge.control import requests
+from edge.control.dependencies import ChoicePort, ControlDependencies
+from edge.control.http import Reply, Request, RequestRefused
 from edge.core import policy
-from edge.core.loader_rules import AVAILABLE, HIDDEN, OFFERED, CannotSwitch, Choice
-from edge.core.snapshot import Entry
-from tools_cache import about
-from tools_cache.tool import CallOrigin, Json, Mode, Source, ToolDefinition
+from edge.core.tools.selection_rules import AVAILABLE, HIDDEN, OFFERED, CannotSwitch, Choice
+from edge.core.tools.snapshot import Entry
+from tools_cache.api.tool import CallOrigin, Json, Mode, Source, ToolDefinition
+from tools_cache.registry import tool_docs
 
 BREATH: Final = 500
 """Tools between two looks at everybody else: ten thousand take a third of a second on a PC."""
@@ -25,20 +25,20 @@ _STATUS: Final = {"NOT_FOUND": 404, "CONFLICT": 409}
 class ToolRoutes:
     """`/v1/tools`."""
 
-    def __init__(self, ports: Ports) -> None:
+    def __init__(self, ports: ControlDependencies) -> None:
         self._ports = ports
 
     async def show(self, request: Request) -> Reply:
         """List the active tools; with `all` the hidden ones too, with `mode` only those offered to
         callers of that mode.
         """
-        everything, category = reading.flag(request, "all"), request.query.get("category", "")
+        everything, category = requests.flag(request, "all"), request.query.get("category", "")
         mode = (
-            Mode(reading.one_of(request.query, "mode", tuple(Mode)))
+            Mode(requests.one_of(request.query, "mode", tuple(Mode)))
             if "mode" in request.query
             else None
         )
-        seen = reading.scope_of(request)
+        seen = requests.scope_of(request)
         snapshot = self._ports.registry.snapshot()
         counts, shown = Counter[str](), []
         for number, entry in enumerate(snapshot.entries(), 1):
@@ -71,24 +71,24 @@ class ToolRoutes:
 
     async def one(self, request: Request) -> Reply:
         """Everything known of one tool, its documentation included."""
-        name = reading.text(request.query, "tool", most=255)
+        name = requests.text(request.query, "tool", most=255)
         told = await self._choice().described(name, self._ports.user_id)
         if told is None:
-            raise reading.no_tool(name, self._ports.registry)
+            raise requests.no_tool(name, self._ports.registry)
         return Reply(200, dict(told))
 
     async def switch(self, request: Request) -> Reply:
         """Switch one tool on (with all it depends on) or off; what else a person should know
         comes as warnings.
         """
-        body = reading.json_object(request, ("tool", "enabled", "origin"))
-        tool, on = reading.text(body, "tool", most=255), reading.boolean(body, "enabled")
-        origin = reading.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))
+        body = requests.json_object(request, ("tool", "enabled", "origin"))
+        tool, on = requests.text(body, "tool", most=255), requests.boolean(body, "enabled")
+        origin = requests.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))
         act = self._choice().enable if on else self._choice().disable
         try:
             done = await act(self._ports.user_id, tool, origin=origin)
         except CannotSwitch as e:
-            raise Refused(_STATUS[e.code], e.code, str(e), e.fix) from None
+            raise RequestRefused(_STATUS[e.code], e.code, str(e), e.fix) from None
         entry = self._ports.registry.snapshot().find(tool)
         stands = self._stands(entry) if entry is not None else Choice(HIDDEN)
         return Reply(
@@ -124,7 +124,7 @@ class ToolRoutes:
 
     def _choice(self) -> ChoicePort:
         if self._ports.choice is None:
-            raise Refused(
+            raise RequestRefused(
                 501,
                 "UNSUPPORTED",
                 "this daemon switches no tools",
@@ -146,7 +146,7 @@ def listed(entry: Entry, stands: Choice) -> dict[str, Json]:
     return {
         "name": d.name,
         "description": d.description,
-        "summary": about.summary(d),
+        "summary": tool_docs.summary(d),
         "category": d.category,
         "source": d.source.value,
         "app": entry.app_name,
@@ -183,7 +183,7 @@ def _of_another_server(tool: ToolDefinition) -> dict[str, Json]:
     """
     if tool.source is not Source.UPSTREAM:
         return {}
-    from edge.core import scope, seed_ids  # noqa: PLC0415 - a daemon without such servers never loads them
+    from edge.core.tools import legacy_ids, scope  # noqa: PLC0415 - a daemon without such servers never loads them
 
     found = scope.origin(tool)
-    return {} if found is None else {"compatId": seed_ids.tool_id(found.server, found.tool)}
+    return {} if found is None else {"compatId": legacy_ids.tool_id(found.server, found.tool)}

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from edge.core import idempotency, particulars, policy
+from edge.core import call_summary, idempotency, policy
 from edge.core.grants import Consumption, Grant, Granted
-from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
+from tools_cache.api.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 TOKEN_BYTES: Final = 16
 LIFE_S: Final = 300.0
@@ -35,9 +35,9 @@ def subject(tool: ToolDefinition, call: ToolCall) -> str:
 def too_long(tool: ToolDefinition, call: ToolCall) -> ToolError | None:
     """Return a refusal of arguments that are too long to be shown completely; None if they fit."""
     try:
-        particulars.lines(tool, call.args, call.input)
-    except particulars.TooLong:
-        limit = f"{particulars.MAX_CHARACTERS} characters, {particulars.MAX_DEPTH} levels"
+        call_summary.lines(tool, call.args, call.input)
+    except call_summary.TooLong:
+        limit = f"{call_summary.MAX_CHARACTERS} characters, {call_summary.MAX_DEPTH} levels"
         return ToolError.of(
             ErrorCode.INVALID_ARGUMENTS,
             "These arguments are too long to be shown to the person who "
@@ -74,8 +74,8 @@ def required(
         "tool": call.tool,
         "args": dict(call.args),
         "preview": preview,
-        "origin": particulars.origin(tool),
-        "particulars": list(particulars.lines(tool, call.args, call.input)),
+        "origin": call_summary.origin(tool),
+        "particulars": list(call_summary.lines(tool, call.args, call.input)),
     }
     return ToolError.of(
         ErrorCode.CONFIRMATION_REQUIRED,
@@ -175,7 +175,7 @@ def definition_digest(tool: ToolDefinition) -> str:
                 "name": tool.name,
                 "description": tool.description,
                 "inputSchema": tool.input_schema,
-                "origin": particulars.origin(tool),
+                "origin": call_summary.origin(tool),
                 "version": tool.version,
                 "executionType": tool.execution_type.value,
                 "endpoint": tool.endpoint,

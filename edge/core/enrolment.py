@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from edge.core.enrol_code import HOST, TENANT
+from edge.core.enrolment_code import HOST, TENANT
 
 VERSION: Final = 1
 PATH: Final = "/enrol/v1"
@@ -28,7 +28,7 @@ class BadAnswer(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Granted:
+class EnrolmentGranted:
     """What a cloud gave: where its broker is, and either a certificate or a password to be let
     in with.
     """
@@ -46,11 +46,11 @@ class Granted:
     cloud_token: str = field(default="", repr=False)
 
 
-def granted(body: Mapping[str, object], *, edge_id: str, certificate: bool) -> Granted:
+def granted(body: Mapping[str, object], *, edge_id: str, certificate: bool) -> EnrolmentGranted:
     """Read the answer to a redeemed code. Raises `BadAnswer`."""
     _of_version(body)
     broker, cloud = _table(body, "broker"), _table(body, "cloud")
-    found = Granted(
+    found = EnrolmentGranted(
         edge_id=_text(body, "edge_id"),
         tenant=_text(body, "tenant"),
         host=_text(broker, "host"),

@@ -10,7 +10,7 @@ from typing import Final
 
 import rfc8785
 
-from tools_cache.tool import ErrorType, Json, ToolCall, ToolResponse
+from tools_cache.api.tool import ErrorType, Json, ToolCall, ToolResponse
 
 _NEVER_REPLAYED: Final = frozenset(
     {

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from tools_cache.tool import Json, ToolDefinition, Turn
+from tools_cache.api.tool import Json, ToolDefinition, Turn
 
 MAX_TURNS: Final = 256
 """Turns whose time is remembered; an edge has a handful of sessions, so this is hours of talk."""

@@ -41,14 +41,14 @@ STEPS: Final = MappingProxyType(
 """Every step there is."""
 
 
-class IllegalStep(Exception):
+class IllegalLinkStep(Exception):
     """A bug in glassd: the table does not list this step."""
 
 
 def check(old: LinkState, new: LinkState) -> LinkState:
-    """Return `new` when the table allows it. Raises `IllegalStep`."""
+    """Return `new` when the table allows it. Raises `IllegalLinkStep`."""
     if new not in STEPS[old]:
-        raise IllegalStep(f"the link cannot go from {old} to {new}")
+        raise IllegalLinkStep(f"the link cannot go from {old} to {new}")
     return new
 
 

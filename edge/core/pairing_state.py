@@ -45,14 +45,14 @@ when the radio is not to be had, and IDLE everything: the window was closed.
 """
 
 
-class IllegalStep(Exception):
+class IllegalPairingStep(Exception):
     """A bug in glassd: the table does not list this step."""
 
 
 def check(old: PairingState, new: PairingState) -> PairingState:
-    """Return `new` when the table allows it. Raises `IllegalStep`."""
+    """Return `new` when the table allows it. Raises `IllegalPairingStep`."""
     if new not in STEPS[old]:
-        raise IllegalStep(f"pairing cannot go from {old} to {new}")
+        raise IllegalPairingStep(f"pairing cannot go from {old} to {new}")
     return new
 
 
@@ -72,7 +72,7 @@ class Bond:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardGlasses:
     """Glasses heard by a scan. `ours`: there is a bond; `missing` names a side of the pair that
     was not heard (yet).
     """
@@ -89,13 +89,13 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PairingStep:
     """One step of a pairing window. `ask` is passkey, compare or show; `number` the six digits of
     it. A FAILED step has `code`, `text` and `fix`.
     """
 
     state: PairingState
-    glasses: Heard | None = None
+    glasses: HeardGlasses | None = None
     text: str = ""
     ask: str = ""
     number: str = ""
@@ -104,7 +104,7 @@ class Step:
     fix: str = ""
 
 
-class DeskRefused(Exception):
+class PairingRefused(Exception):
     """The desk does not do this now. `code` BUSY, AMBIGUOUS, NOT_FOUND, NOTHING_ASKED or
     NOT_SAVED; `fix` is the next thing to do.
     """

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from edge.core import policy
-from tools_cache.tool import (
+from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
     Json,
@@ -58,7 +58,7 @@ def callable_by(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) 
 
 
 def _in_scope(scope: Mapping[str, Json], tool: ToolDefinition) -> bool:
-    from edge.core.scope import Scope, admits  # noqa: PLC0415 - only agents beside other servers have one
+    from edge.core.tools.scope import Scope, admits  # noqa: PLC0415 - only agents beside other servers have one
 
     return admits(Scope.of(scope), tool)
 

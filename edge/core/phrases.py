@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from edge.core.snapshot import Entry
-from tools_cache.tool import Json, ToolDefinition
+from edge.core.tools.snapshot import Entry
+from tools_cache.api.tool import Json, ToolDefinition
 
 MAX_WORDS: Final = 120
 """Words of one sentence that are looked at."""
@@ -81,7 +81,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundPhrase:
     """A number in a sentence: words `start` to `end`, its value, and its unit in seconds (0:
     none).
     """
@@ -187,7 +187,7 @@ def _take_numbers(
     times = [n for n in found if n.unit]
     seconds = sum(n.value * n.unit for n in times)
     timed = [name for name in fields if _unit_of(name)]
-    used: list[_Found] = []
+    used: list[_FoundPhrase] = []
     if times and timed:
         _spread(args, sorted(timed, key=_unit_of, reverse=True), properties, seconds)
         used += times
@@ -239,9 +239,9 @@ def _unit_of(name: str) -> int:
     return 1 if "second" in plain or plain.endswith("_s") or "duration" in plain else 0
 
 
-def _numbers(words: list[str]) -> list[_Found]:
+def _numbers(words: list[str]) -> list[_FoundPhrase]:
     plain = [_plain(word) for word in words]
-    found: list[_Found] = []
+    found: list[_FoundPhrase] = []
     at = 0
     while at < len(plain):
         number = _number_at(plain, at)
@@ -253,9 +253,9 @@ def _numbers(words: list[str]) -> list[_Found]:
     return found
 
 
-def _number_at(plain: list[str], at: int) -> _Found | None:
+def _number_at(plain: list[str], at: int) -> _FoundPhrase | None:
     if plain[at] == "half" and plain[at + 1 : at + 3] == ["an", "hour"]:
-        return _Found(at, at + 3, 30, 60)
+        return _FoundPhrase(at, at + 3, 30, 60)
     digits = _DIGITS.fullmatch(plain[at])
     if digits:
         value, end, unit = int(digits[1]), at + 1, _UNITS.get(digits[2], 0)
@@ -270,8 +270,8 @@ def _number_at(plain: list[str], at: int) -> _Found | None:
     if not unit and end < len(plain) and plain[end] in _UNITS:
         unit, end = _UNITS[plain[end]], end + 1
     if unit and plain[end : end + 3] == ["and", "a", "half"]:
-        return _Found(at, end + 3, value + 0.5, unit)
-    return _Found(at, end, value, unit)
+        return _FoundPhrase(at, end + 3, value + 0.5, unit)
+    return _FoundPhrase(at, end, value, unit)
 
 
 def _spelled(plain: list[str], at: int) -> tuple[int, int] | None:

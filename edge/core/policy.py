@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from edge.core import particulars
+from edge.core import call_summary
 from edge.core.session import Spent
+from tools_cache.api.tool import ErrorCode, Json, Mode, ToolDefinition, ToolError
 from tools_cache.errors import BadToolName
 from tools_cache.names import parse
 from tools_cache.nearest import did_you_mean
-from tools_cache.tool import ErrorCode, Json, Mode, ToolDefinition, ToolError
 
 RETRIEVAL: Final = "retrieval"
 """The category whose calls have a budget of their own."""
@@ -206,4 +206,4 @@ def needs_confirmation(tool: ToolDefinition) -> bool:
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
     """One line that says what would happen. All of it is in `particulars.lines`."""
-    return particulars.summary(tool, args)
+    return call_summary.summary(tool, args)

@@ -1,7 +1,7 @@
 """The recovery ladder: what to do about a link that failed, from what failed before. Pure: failures
 in, advice out.
 
-Refuses to do any of it, to wait, and to know radios: `link_manager.py` waits, `link_finder.py`
+Refuses to do any of it, to wait, and to know radios: `link/manager.py` waits, `link/discovery.py`
 carries the steps out.
 
     reconnect            the same radio, a new connection: mostly somebody walked out of range
@@ -42,7 +42,7 @@ MAX_HISTORY: Final = 256
 """Failures remembered; beyond it the reset rung comes at most every 128 failures anyway."""
 
 
-class Step(StrEnum):
+class RecoveryStep(StrEnum):
     """One rung; the word stands in `status` and in the log."""
 
     RECONNECT = "reconnect"
@@ -146,7 +146,7 @@ class Advice:
     `again_s`: how long an answer is waited for; 0: for ever.
     """
 
-    step: Step
+    step: RecoveryStep
     why: str
     times: int = 1
     wake: Wake = Wake.NOTHING
@@ -184,25 +184,25 @@ def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
     times = sum(failure.kind is kind for failure in history)
     rung = LADDER[kind]
     step = _step(rung, times, watched=watched)
-    wake = Wake.NOTHING if step is Step.ASK else rung.wake
+    wake = Wake.NOTHING if step is RecoveryStep.ASK else rung.wake
     storm_s = max(0.0, STORM_S - history[-1].up_s) if times > 2 else 0.0
-    doubted = step is Step.ASK and kind is RadioReason.BOND_DOUBT
+    doubted = step is RecoveryStep.ASK and kind is RadioReason.BOND_DOUBT
     hint, again_s = (BOND_LOST, DOUBT_S) if doubted else ("", 0.0)
     return Advice(
         step, f"{kind} × {times}", times, wake, max(rung.at_least_s, storm_s), hint, again_s
     )
 
 
-def _step(rung: Rung, times: int, *, watched: bool) -> Step:
+def _step(rung: Rung, times: int, *, watched: bool) -> RecoveryStep:
     if rung.ask and times >= rung.ask:
-        return Step.ASK
+        return RecoveryStep.ASK
     if rung.leave and times >= rung.leave and watched:
-        return Step.LEAVE
+        return RecoveryStep.LEAVE
     if rung.reset and times % rung.reset == 0 and (times // rung.reset).bit_count() == 1:
-        return Step.RESET
+        return RecoveryStep.RESET
     if rung.fresh and times >= rung.fresh:
-        return Step.FRESH
-    return Step.RECONNECT
+        return RecoveryStep.FRESH
+    return RecoveryStep.RECONNECT
 
 
 def table() -> str:

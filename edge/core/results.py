@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from edge.core.routing import RouteKind
-from tools_cache.tool import (
+from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
     ErrorType,

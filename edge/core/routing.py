@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tools_cache.tool import CallOrigin, ErrorCode, ExecutionType, Source, ToolCall, ToolDefinition
+from tools_cache.api.tool import (
+    CallOrigin,
+    ErrorCode,
+    ExecutionType,
+    Source,
+    ToolCall,
+    ToolDefinition,
+)
 
 
 class RouteKind(StrEnum):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from tools_cache.tool import Json, Turn
+from tools_cache.api.tool import Json, Turn
 
 MAX_TURNS: Final = 256
 """Turns whose budget is remembered; an edge has a handful of sessions, so this is hours of talk."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tools_cache.tool import Json
+from tools_cache.api.tool import Json
 
 REPLAY_S: Final = 30.0
 """A transcript that comes again later than this was said again."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from edge.core.results import LayoutKind, concerns_wearer, text_of
-from tools_cache.tool import (
+from tools_cache.api.tool import (
     CallOrigin,
     ExecutionType,
     Json,

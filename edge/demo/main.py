@@ -14,13 +14,13 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from edge.demo.cast import SIMULATED, CastError, Member, glassd, until_there
-from edge.demo.play import Play, Unmet
-from edge.demo.script import VERBS, BadScript, Step, load, parse_line
+from edge.commands.shared.console import harmless, json_text
+from edge.demo.clients import CloudWire, DaemonWire, MockWire
+from edge.demo.player import Player, Unmet
+from edge.demo.processes import SIMULATED, CastError, ChildProcess, glassd, until_there
+from edge.demo.script import VERBS, BadScript, ScriptStep, load, parse_line
 from edge.demo.view import View
-from edge.demo.wires import CloudWire, DaemonWire, MockWire
-from edge.paths import owner_beside
-from edge.verbs.screen import harmless, json_text
+from edge.runtime.paths import owner_beside
 from firmware_bridge.deadlines import timeout
 
 DEFAULT_GLASSES: Final = "mock:full"
@@ -106,7 +106,7 @@ async def _open(
     *,
     out: Path,
     forgiving: bool,
-) -> Play:
+) -> Player:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
     control = out / "control.sock"
     mock_words = (
@@ -147,7 +147,7 @@ async def _open(
     daemon, cloud_wire = DaemonWire(owner_beside(control)), CloudWire(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_wire.close)
-    return Play(
+    return Player(
         daemon,
         MockWire(out / "mock.sock"),
         cloud_wire,
@@ -160,8 +160,8 @@ async def _open(
 
 async def _start(
     stack: AsyncExitStack, out: Path, name: str, *words: str, announces: bool = True
-) -> Member:
-    member = Member(name, glassd(*words), log_dir=out)
+) -> ChildProcess:
+    member = ChildProcess(name, glassd(*words), log_dir=out)
     stack.push_async_callback(member.stop)
     await member.start(announces=announces)
     return member
@@ -187,12 +187,12 @@ def _configured(
     return config
 
 
-async def _scripted(steps: list[Step]) -> AsyncIterator[Step]:
+async def _scripted(steps: list[ScriptStep]) -> AsyncIterator[ScriptStep]:
     for step in steps:
         yield step
 
 
-async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
+async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[ScriptStep]:
     """Steps from a person, until `quit` or the end of input."""
     reader = asyncio.StreamReader()
     loop, fd = asyncio.get_running_loop(), sys.stdin.fileno()
@@ -216,7 +216,7 @@ async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
 
 async def _typed_steps(
     reader: asyncio.StreamReader, show: Callable[[dict[str, Any]], None]
-) -> AsyncIterator[Step]:
+) -> AsyncIterator[ScriptStep]:
     print(  # noqa: T201
         "Type what the wearer does: say what time is it · call notes:add "
         "… · tap · offline · online · help · quit"

@@ -59,7 +59,7 @@ class BadScript(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptStep:
     """One thing to do. `rest` is the line after the verb, untouched."""
 
     verb: str
@@ -67,13 +67,13 @@ class Step:
     line: int = 0
 
 
-def parse(text: str) -> list[Step]:
+def parse(text: str) -> list[ScriptStep]:
     """Read a script. Raises `BadScript`."""
     steps = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
         if line.startswith("=="):
-            steps.append(Step("title", line.strip("= "), number))
+            steps.append(ScriptStep("title", line.strip("= "), number))
         elif line and not line.startswith("#"):
             try:
                 steps.append(parse_line(line, number))
@@ -82,7 +82,7 @@ def parse(text: str) -> list[Step]:
     return steps
 
 
-def parse_line(line: str, number: int = 0) -> Step:
+def parse_line(line: str, number: int = 0) -> ScriptStep:
     """Read one step. Raises `BadScript`."""
     verb, _, rest = line.partition(" ")
     if verb not in VERBS:
@@ -93,10 +93,10 @@ def parse_line(line: str, number: int = 0) -> Step:
         )
     if verb in WITH_WORDS and not rest.strip():
         raise BadScript(f"{verb} needs more: {VERBS[verb].split('  ')[0]}")
-    return Step(verb, rest.strip(), number)
+    return ScriptStep(verb, rest.strip(), number)
 
 
-def load(name: str, glasses: str = "") -> list[Step]:
+def load(name: str, glasses: str = "") -> list[ScriptStep]:
     """Load the built-in `tour` (the one of these glasses, where they have their own), or a
     file. Raises `BadScript`.
     """

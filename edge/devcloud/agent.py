@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from edge.clock import Clock
-from edge.core.ids import new_call_id
-from edge.devcloud.link import Link, NotConnected, Route
-from edge.uplink import wire
-from edge.uplink.mqtt import Inbound
-from edge.uplink.wire import Kind, Topics, WireError
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import Inbound
+from edge.cloud.mqtt.wire import MessageKind, Topics, WireError
+from edge.devcloud.link import CloudLink, NotConnected, TopicRoute
+from edge.runtime.clock import Clock
+from edge.runtime.ids import new_call_id
 from firmware_bridge.deadlines import timeout
-from tools_cache.tool import CallOrigin, ErrorCode, Json, ToolCall, ToolResponse
+from tools_cache.api.tool import CallOrigin, ErrorCode, Json, ToolCall, ToolResponse
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Agent:
 
     def __init__(
         self,
-        link: Link | None = None,
+        link: CloudLink | None = None,
         *,
         tenant: str,
         worker: str,
@@ -63,10 +63,10 @@ class Agent:
         self._first_retry_s = first_retry_s
         self._pending: dict[tuple[str, str], _Pending] = {}
 
-    def routes(self) -> tuple[Route, ...]:
+    def routes(self) -> tuple[TopicRoute, ...]:
         tail = f"/reply/{self._worker}"
         return (
-            Route(
+            TopicRoute(
                 Topics.for_cloud(self._tenant).reply(self._worker),
                 lambda t: t.endswith(tail),
                 self._hear,
@@ -119,7 +119,7 @@ class Agent:
             try:
                 await self.link.publish(
                     topics.invoke,
-                    Kind.CALL,
+                    MessageKind.CALL,
                     wire.call_to_body(replace(call, ttl_s=left)),
                     attempt=attempt,
                     correlation=wire.correlation_of(call.call_id),
@@ -144,7 +144,7 @@ class Agent:
         try:
             await self.link.publish(
                 topics.invoke,
-                Kind.CANCEL,
+                MessageKind.CANCEL,
                 {"id": call.call_id, "reason": "timeout"},
                 correlation=wire.correlation_of(call.call_id),
                 expiry_s=60.0,
@@ -169,9 +169,9 @@ class Agent:
                 return  # a duplicate, or too late
             # progress and results imply acceptance, if that message was lost
             pending.accepted.set()
-            if message.kind is Kind.PROGRESS and len(pending.words) < MAX_WORDS:
+            if message.kind is MessageKind.PROGRESS and len(pending.words) < MAX_WORDS:
                 pending.words.append(wire.text_of(message, "text"))
-            elif message.kind is Kind.RESULT and not pending.answer.done():
+            elif message.kind is MessageKind.RESULT and not pending.answer.done():
                 pending.answer.set_result(wire.response_of(message))
         except WireError as e:
             log.warning("an answer on %.120r cannot be read: %s", inbound.topic, e)

@@ -15,9 +15,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.devcloud.sdk import AppTool, CallContext, Progress, failure
-from edge.race import run_unless
+from edge.runtime.first_completed import run_unless
+from tools_cache.api.tool import Json
 from tools_cache.errors import BadDefinition, BadToolName
-from tools_cache.tool import Json
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from edge.devcloud.secured import Secured
+from edge.devcloud.enrolment.secured import Secured
 from edge.runtime.subprocesses import Child
 from firmware_bridge.deadlines import timeout
 

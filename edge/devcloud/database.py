@@ -5,9 +5,9 @@ processes.
 from pathlib import Path
 from typing import Final
 
-from edge.devcloud import keys
-from edge.devcloud.roster import alone
-from edge.store.db import Database
+from edge.devcloud.worker import keys
+from edge.devcloud.worker.workers import alone
+from edge.storage.sqlite.database import SqliteDatabase
 
 _CALLS: Final = """
     CREATE TABLE calls (
@@ -63,8 +63,8 @@ _SHARED: Final = """
 MIGRATIONS: Final = (_CALLS, keys.TABLES, _SHARED)
 
 
-async def open_shared(path: Path) -> Database:
+async def open_shared(path: Path) -> SqliteDatabase:
     """Open or create it. Raises StoreError, OSError."""
     # One process at a time: several would conflict in creating, upgrading or renaming the file.
     async with alone(path.with_name(path.name + ".opening")):
-        return await Database.open(path, MIGRATIONS, shared=True)
+        return await SqliteDatabase.open(path, MIGRATIONS, shared=True)

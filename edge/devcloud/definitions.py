@@ -21,20 +21,20 @@ from pydantic import (
     ValidationError,
 )
 
-from edge.devcloud.http_guard import is_off_limits
+from edge.devcloud.http.guard import is_off_limits
 from edge.devcloud.sdk import CATEGORIES
-from tools_cache.documents import Url
-from tools_cache.errors import BadDefinition, BadToolName
-from tools_cache.legacy import migrate
-from tools_cache.names import check_local_name
-from tools_cache.schema import check_schema
-from tools_cache.tool import (
+from tools_cache.api.tool import (
     MAX_CACHE_TTL_S,
     MAX_PENDING_TTL_S,
     MAX_RATE_CALLS,
     MAX_RATE_WINDOW_S,
     Json,
 )
+from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.names import check_local_name
+from tools_cache.registry.documents import Url
+from tools_cache.registry.legacy import migrate
+from tools_cache.schema import check_schema
 
 log = logging.getLogger(__name__)
 
@@ -48,28 +48,28 @@ HardwareType = Literal[
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
 
-class _Open(BaseModel):
+class _OpenModel(BaseModel):
     """Unknown keys are kept: they belong to the author and go to the edge unchanged."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
 
-class _Extensions(_Open):
+class _Extensions(_OpenModel):
     activationPhrases: list[Text] | None = Field(default=None, max_length=50)  # noqa: N815 - the wire's own names
     category: str | None = None
 
 
-class _Execution(_Open):
+class _Execution(_OpenModel):
     url: Url | None = None
     webhookUrl: Url | None = None  # noqa: N815
 
 
-class _Rate(_Open):
+class _Rate(_OpenModel):
     calls: Annotated[StrictInt, Field(ge=1, le=MAX_RATE_CALLS)]
     window: Annotated[float, Field(gt=0, le=MAX_RATE_WINDOW_S)]
 
 
-class _Tool(_Open):
+class _ToolModel(_OpenModel):
     name: Text
     description: Text
     inputSchema: dict[str, Any]  # noqa: N815
@@ -92,7 +92,7 @@ class _Tool(_Open):
     availableWhen: dict[Literal["glasses", "uplink", "worn"], StrictBool] | None = None  # noqa: N815
 
 
-class _Hardware(_Open):
+class _Hardware(_OpenModel):
     type: HardwareType
     level: Literal["REQUIRED", "OPTIONAL"]
     description: str | None = None
@@ -133,7 +133,7 @@ class BadSubmission(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class AppSubmission:
     """A valid submission. None means "not given": an update keeps the previous value."""
 
     package: str
@@ -144,7 +144,7 @@ class Submission:
     hardware: tuple[dict[str, Json], ...] | None = None
 
 
-def check_submission(package: str, body: Json) -> Submission:
+def check_submission(package: str, body: Json) -> AppSubmission:
     """Check `POST /api/apps/:packageName/tools`. Raises BadSubmission."""
     mistakes = (
         []
@@ -185,7 +185,7 @@ def check_submission(package: str, body: Json) -> Submission:
     if mistakes:
         raise BadSubmission(mistakes)
     hardware = parsed.hardwareRequirements
-    return Submission(
+    return AppSubmission(
         package,
         tuple(_known_category(t) for t in tools),
         parsed.name,
@@ -217,7 +217,7 @@ def _bad_url(url: str | None) -> list[Mistake]:
 def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
     """Return every problem of one definition."""
     try:
-        _Tool.model_validate(tool)
+        _ToolModel.model_validate(tool)
     except ValidationError as e:
         return _mistakes(e, at)
     mistakes: list[Mistake] = []

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from edge.devcloud.link import Route
-from edge.uplink import wire
-from edge.uplink.mqtt import Inbound
-from edge.uplink.wire import Kind, Topics, WireError
-from tools_cache.tool import Json
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import Inbound
+from edge.cloud.mqtt.wire import MessageKind, Topics, WireError
+from edge.devcloud.link import TopicRoute
+from tools_cache.api.tool import Json
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ _EVENT: Final = "/event/"
 
 
 @dataclass(slots=True)
-class Edge:
+class ConnectedEdge:
     """Last message of each kind from one edge."""
 
     presence: Mapping[str, Json] = field(default_factory=dict)
@@ -44,16 +44,16 @@ class Edges:
     """Subscribes to the topics of every edge."""
 
     def __init__(self, tenant: str) -> None:
-        self._all: OrderedDict[str, Edge] = OrderedDict()
+        self._all: OrderedDict[str, ConnectedEdge] = OrderedDict()
         self._topics = Topics.for_cloud(tenant)
 
-    def routes(self) -> tuple[Route, ...]:
+    def routes(self) -> tuple[TopicRoute, ...]:
         t = self._topics
         return (
-            Route(t.presence, lambda topic: topic.endswith("/presence"), self._hear),
-            Route(t.capabilities, lambda topic: topic.endswith("/capabilities"), self._hear),
-            Route(t.delivery, lambda topic: topic.endswith("/delivery"), self._hear),
-            Route(t.event("+"), lambda topic: _EVENT in topic, self._hear),
+            TopicRoute(t.presence, lambda topic: topic.endswith("/presence"), self._hear),
+            TopicRoute(t.capabilities, lambda topic: topic.endswith("/capabilities"), self._hear),
+            TopicRoute(t.delivery, lambda topic: topic.endswith("/delivery"), self._hear),
+            TopicRoute(t.event("+"), lambda topic: _EVENT in topic, self._hear),
         )
 
     def ids(self) -> list[str]:
@@ -87,26 +87,28 @@ class Edges:
         except WireError as e:
             log.debug("a message on %.120r cannot be read: %s", inbound.topic, e)
             return
-        edge = self._all.setdefault(edge_id, Edge())
+        edge = self._all.setdefault(edge_id, ConnectedEdge())
         self._all.move_to_end(edge_id)
         if len(self._all) > MAX_EDGES:
             self._all.popitem(last=False)
         body = {k: v for k, v in message.body.items() if k not in ("v", "k")}
         self._keep(edge, message.kind, inbound.topic, body)
 
-    def _keep(self, edge: Edge, kind: Kind, topic: str, body: Mapping[str, Json]) -> None:
-        if kind is Kind.PRESENCE:
+    def _keep(
+        self, edge: ConnectedEdge, kind: MessageKind, topic: str, body: Mapping[str, Json]
+    ) -> None:
+        if kind is MessageKind.PRESENCE:
             edge.presence = body
-        elif kind is Kind.CAPABILITIES:
+        elif kind is MessageKind.CAPABILITIES:
             edge.capabilities = body
-        elif kind is Kind.DELIVERY:
+        elif kind is MessageKind.DELIVERY:
             edge.deliveries.append(body)
-        elif kind is Kind.EVENT:
+        elif kind is MessageKind.EVENT:
             edge.events.append({**body, "kind": topic.rpartition(_EVENT)[2]})
 
 
-def _kind_of(topic: str) -> Kind:
-    return Kind.EVENT if _EVENT in topic else Kind(topic.rpartition("/")[2])
+def _kind_of(topic: str) -> MessageKind:
+    return MessageKind.EVENT if _EVENT in topic else MessageKind(topic.rpartition("/")[2])
 
 
 def flags(report: Mapping[str, Json]) -> dict[str, bool]:

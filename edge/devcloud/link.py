@@ -12,17 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from edge.race import race
-from edge.uplink import wire
-from edge.uplink.mqtt import (
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import (
     BrokerOptions,
-    Connection,
     ConnectionFailed,
     ConnectionOver,
     Inbound,
+    MqttConnection,
     PublishRefused,
 )
-from tools_cache.tool import Json
+from edge.runtime.first_completed import race
+from tools_cache.api.tool import Json
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class NotConnected(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class TopicRoute:
     """A subscription and the handler of its messages. The handler acknowledges."""
 
     filter: str
@@ -47,7 +47,7 @@ class Route:
     handler: Callable[[Inbound], Awaitable[None]]
 
 
-class Link:
+class CloudLink:
     """`run()` until cancelled; `publish` while connected. `on_up` runs after every (re)connect,
     once subscribed.
     """
@@ -56,7 +56,7 @@ class Link:
         self,
         options: Callable[[], BrokerOptions],
         *,
-        routes: Sequence[Route],
+        routes: Sequence[TopicRoute],
         on_up: Sequence[Callable[[], Awaitable[None]]] = (),
         first_s: float = FIRST_S,
     ) -> None:
@@ -64,7 +64,7 @@ class Link:
         self._routes = routes
         self._on_up = on_up
         self._first_s = first_s
-        self._connection: Connection | None = None
+        self._connection: MqttConnection | None = None
         self.connected = asyncio.Event()
         self.connects = 0
 
@@ -91,7 +91,7 @@ class Link:
     async def publish(
         self,
         topic: str,
-        kind: wire.Kind,
+        kind: wire.MessageKind,
         body: Mapping[str, Json],
         *,
         json: bool = False,
@@ -120,7 +120,7 @@ class Link:
             raise NotConnected(str(e)) from None
 
     async def _serve(self) -> None:
-        async with Connection(self._options()) as connection:
+        async with MqttConnection(self._options()) as connection:
             await connection.subscribe(*(route.filter for route in self._routes))
             self._connection = connection
             self.connects += 1
@@ -140,7 +140,7 @@ class Link:
                 await hello()
         await asyncio.Event().wait()
 
-    async def _receive(self, connection: Connection) -> None:
+    async def _receive(self, connection: MqttConnection) -> None:
         """Dispatch every message; returns when the connection is lost."""
         while True:
             try:
@@ -154,7 +154,7 @@ class Link:
             else:
                 message.ack()
 
-    async def _hand_over(self, route: Route, message: Inbound) -> None:
+    async def _hand_over(self, route: TopicRoute, message: Inbound) -> None:
         try:
             await route.handler(message)
         except Exception:

@@ -14,11 +14,9 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from edge.devcloud import http_guard, https
+from edge.cloud.mqtt.wire import Topics, check_word
 from edge.devcloud.agent import Agent
-from edge.devcloud.api import Api
 from edge.devcloud.apps import SAMPLES
-from edge.devcloud.bench import Bench
 from edge.devcloud.broker import (
     HOST,
     BrokerFailed,
@@ -27,25 +25,27 @@ from edge.devcloud.broker import (
     own_port,
     parse_broker,
 )
-from edge.devcloud.console import Console
-from edge.devcloud.door import Door
-from edge.devcloud.enrol_api import EnrolApi, Place
-from edge.devcloud.legacy_api import LegacyApi
-from edge.devcloud.link import Link, NotConnected
-from edge.devcloud.notice import Notice
-from edge.devcloud.registry import App
-from edge.devcloud.secured import LOOPBACK, Secured
-from edge.devcloud.worker import (
+from edge.devcloud.enrolment.secured import LOOPBACK, Secured
+from edge.devcloud.http import guard, https
+from edge.devcloud.http.api import Api
+from edge.devcloud.http.auth import Authentication
+from edge.devcloud.http.console import Console
+from edge.devcloud.http.debug_api import DebugApi
+from edge.devcloud.http.enrolment_api import EnrolApi, EnrolmentPlace
+from edge.devcloud.http.legacy_api import LegacyApi
+from edge.devcloud.link import CloudLink, NotConnected
+from edge.devcloud.registry import InstalledApp
+from edge.devcloud.registry_notifier import RegistryNotifier
+from edge.devcloud.worker.worker import (
     FIRST_CONNECT_S,
     STOCK,
-    Limits,
     Worker,
+    WorkerLimits,
     a_worker,
     first_connect,
     options_of,
 )
-from edge.uplink.wire import Topics, check_word
-from tools_cache.tool import Json
+from tools_cache.api.tool import Json
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 STATUS_CALLS: Final = 100
 
 
-def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
+def sample_apps(modules: Sequence[str] = SAMPLES) -> list[InstalledApp]:
     """Return the sample mini-apps, each started as `python -m MODULE`."""
     return [
-        App.of_manifest(
+        InstalledApp.of_manifest(
             importlib.import_module(module).app.manifest(), (sys.executable, "-m", module)
         )
         for module in modules
@@ -72,10 +72,10 @@ async def run_devcloud(
     pool: str = "tools",
     state_dir: Path,
     announce: Callable[[dict[str, Any]], None],
-    apps: Sequence[App] | None = None,
+    apps: Sequence[InstalledApp] | None = None,
     users: Collection[str] = ("local",),
     token: str = "",
-    limits: Limits = STOCK,
+    limits: WorkerLimits = STOCK,
     tls: str | None = None,
     legacy: bool = False,
 ) -> None:
@@ -138,7 +138,7 @@ class _Cloud:
         listener: socket.socket,
         tenant: str,
         pool: str,
-        limits: Limits,
+        limits: WorkerLimits,
         secured: Secured | None,
         legacy: bool,
     ) -> None:
@@ -149,7 +149,7 @@ class _Cloud:
         self._broker, self._address, self._listener = broker, address, listener
         self._tenant, self._pool = tenant, pool
         self._agent = Agent(tenant=tenant, worker=worker.name, first_retry_s=limits.invoke_retry_s)
-        self._notice = Notice(
+        self._notice = RegistryNotifier(
             worker.office,
             topic=Topics.for_cloud(tenant).registry(pool),
             url=f"{self._url}/api/registry",
@@ -157,7 +157,7 @@ class _Cloud:
         options = options_of(
             address, worker.name, tls=secured.worker_context() if secured else None
         )
-        self._link = Link(
+        self._link = CloudLink(
             lambda: options,
             routes=(*self._executor.routes(), *self._agent.routes(), *worker.edges.routes()),
             on_up=(self._notice.publish, self._executor.resend),
@@ -166,13 +166,13 @@ class _Cloud:
 
     async def run(self, announce: Callable[[dict[str, Any]], None], *, token: str) -> None:
         worker = self._worker
-        door = Door(
+        door = Authentication(
             worker.office,
             token=token,
             knows=self._secured.desk.knows_token if self._secured else None,
         )
         api = Api(door, worker.runner)
-        bench = Bench(
+        bench = DebugApi(
             self._agent,
             self._broker,
             status=self.status,
@@ -201,7 +201,7 @@ class _Cloud:
         if self._secured is None or self._broker is None:
             return []
         s, b = self._secured, self._broker
-        place = Place(
+        place = EnrolmentPlace(
             s.name, b.port, b.port_v4, self._tenant, self._pool, self._url, s.authority.pem
         )
         return EnrolApi(s.desk, place, code=self._code, joined=self._joined).routes()
@@ -358,9 +358,9 @@ async def _serving(
             yield
 
     names = [socket.gethostname().lower(), *([secured.name.lower()] if secured else [])]
-    options = https.options(secured) if secured else {"http": http_guard.connection()}
+    options = https.options(secured) if secured else {"http": guard.connection()}
     config = uvicorn.Config(
-        http_guard.guarded(app, names),
+        guard.guarded(app, names),
         log_config=None,
         log_level="warning",
         access_log=False,

@@ -9,11 +9,11 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from edge.devcloud.definitions import Submission
-from tools_cache import manifest
+from edge.devcloud.definitions import AppSubmission
+from tools_cache.api.tool import Json
 from tools_cache.errors import BadDefinition
 from tools_cache.names import parse
-from tools_cache.tool import Json
+from tools_cache.registry import manifest
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ MAX_APPS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class App:
+class InstalledApp:
     """One installed app. `command` starts it (with `$PORT` set by us), otherwise it runs at
     `public_url`.
     """
@@ -37,7 +37,7 @@ class App:
     @classmethod
     def of_manifest(
         cls, manifest: Mapping[str, Json], command: tuple[str, ...] = (), public_url: str = ""
-    ) -> "App":
+    ) -> "InstalledApp":
         """Create one from the result of `AppServer.manifest()`."""
         return cls(
             manifest["packageName"],
@@ -72,19 +72,19 @@ def _every(_: str) -> bool:
     return True
 
 
-class Found(NamedTuple):
+class FoundTool(NamedTuple):
     """One tool and the app it belongs to."""
 
-    app: App
+    app: InstalledApp
     tool: Mapping[str, Json]
 
 
-class Registry:
+class AppRegistry:
     """All apps; `version`, `sha256` and `body` always belong together and change only by
     `restore`.
     """
 
-    def __init__(self, apps: Iterable[App]) -> None:
+    def __init__(self, apps: Iterable[InstalledApp]) -> None:
         self._built_in = {app.package: app for app in apps}
         self._apps = dict(self._built_in)
         self._stamp()
@@ -93,11 +93,11 @@ class Registry:
     def etag(self) -> str:
         return f'"{self.sha256}"'
 
-    def find(self, name: str) -> Found | None:
+    def find(self, name: str) -> FoundTool | None:
         """Look a canonical name up. Raises BadToolName when it is none."""
         return self._tools.get(parse(name))
 
-    def app(self, package: str) -> App | None:
+    def app(self, package: str) -> InstalledApp | None:
         return self._apps.get(package)
 
     def listing(
@@ -124,7 +124,7 @@ class Registry:
             )
         return tools
 
-    def merged(self, new: Submission) -> App:
+    def merged(self, new: AppSubmission) -> InstalledApp:
         """An app as a submission makes it: what is not said stays as it was. Raises
         BadDefinition when there is no room.
         """
@@ -135,19 +135,19 @@ class Registry:
             )
         return _merged(old, new)
 
-    def restore(self, submitted: Iterable[Submission]) -> None:
+    def restore(self, submitted: Iterable[AppSubmission]) -> None:
         """Take force: the built-in apps, and over them what developers handed in."""
         self._apps = self._built_in | {
             s.package: _merged(self._built_in.get(s.package), s) for s in submitted
         }
         self._stamp()
 
-    def _sorted(self) -> list[App]:
+    def _sorted(self) -> list[InstalledApp]:
         return [self._apps[package] for package in sorted(self._apps)]
 
     def _stamp(self) -> None:
         self._tools = {
-            (app.package, str(tool.get("name"))): Found(app, tool)
+            (app.package, str(tool.get("name"))): FoundTool(app, tool)
             for app in self._apps.values()
             for tool in app.tools
         }
@@ -158,9 +158,9 @@ class Registry:
         self.body = json.dumps(document, ensure_ascii=False).encode()
 
 
-def _merged(old: App | None, new: Submission) -> App:
+def _merged(old: InstalledApp | None, new: AppSubmission) -> InstalledApp:
     """What is not said stays as it was."""
-    base = old or App(new.package, new.package, ())
+    base = old or InstalledApp(new.package, new.package, ())
     return replace(
         base,
         tools=new.tools,
@@ -174,7 +174,7 @@ def _merged(old: App | None, new: Submission) -> App:
     )
 
 
-def body_of(app: App) -> dict[str, Json]:
+def body_of(app: InstalledApp) -> dict[str, Json]:
     """An app as a submission that would make it again."""
     said = {"publicUrl": app.public_url, "apiKeyHash": app.api_key_hash}
     body = {"name": app.name, "hardwareRequirements": list(app.hardware), "tools": list(app.tools)}

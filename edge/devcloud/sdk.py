@@ -4,9 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tools_cache.errors import BadDefinition, BadToolName
-from tools_cache.names import check_local_name
-from tools_cache.tool import (
+from tools_cache.api.tool import (
     MAX_CACHE_TTL_S,
     MAX_PENDING_TTL_S,
     ExecutionType,
@@ -14,6 +12,8 @@ from tools_cache.tool import (
     RateLimit,
     SideEffects,
 )
+from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.names import check_local_name
 
 POLICY_CATEGORIES: Final = ("retrieval", "action", "utility")
 """Categories used by the edge's policies; calls of `retrieval` tools have a budget per

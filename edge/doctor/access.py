@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import Patient, Who
-from edge.doctor.words import Check, Finding, Fix, fail, ok, quoted, run, skip
-from edge.enrol_store import FOLDER
-from edge.settings import credential
+from edge.cloud.enrolment.credentials import FOLDER
+from edge.config.model import credential
+from edge.doctor.machine import ExaminedMachine, Who
+from edge.doctor.models import Check, Finding, Fix, fail, ok, quoted, run, skip
+from edge.doctor.subprocesses import in_thread
 
 MAX_FILES: Final = 20_000
 """Entries of the state directory that are looked at; it has some dozens."""
@@ -26,10 +26,10 @@ SECRETS: Final = (
 """(section, key, systemd credential) of every secret there may be."""
 
 
-class Access:
+class AccessChecks:
     """The checks of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 

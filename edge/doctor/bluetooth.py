@@ -8,11 +8,11 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.subprocesses import in_thread
 from firmware_bridge.errors import RadioReason
-from firmware_bridge.transports import bluez_probe
+from firmware_bridge.transports.bluez import probe
 
 OLDEST_BLUEZ: Final = (5, 55)
 """bleak 3 asks for it."""
@@ -30,10 +30,10 @@ USB_RULES: Final = "70-glassd-usb.rules"
 PI_CONFIGS: Final = ("/boot/firmware/config.txt", "/boot/config.txt")
 
 
-class Bluetooth:
+class BluetoothChecks:
     """The checks of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 
@@ -253,7 +253,7 @@ class Bluetooth:
             self._machine.env.get("DBUS_SYSTEM_BUS_ADDRESS")
             or f"unix:path={self._machine.path('/run/dbus/system_bus_socket')}"
         )
-        seen = await bluez_probe.look(address)
+        seen = await probe.look(address)
         if seen.no_bus:
             installed = self._machine.which("dbus-daemon") or self._machine.which("dbus-broker")
             start = (

@@ -11,22 +11,22 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, skip, warn
-from edge.settings_rules import BadSettings
-from edge.uplink.faults import Fault, Verdict, of_os_error
-from edge.uplink.link import open_socket
-from edge.uplink.mqtt import (
+from edge.cloud.mqtt.client import UplinkOptions
+from edge.cloud.mqtt.connection import (
     BrokerOptions,
-    Connection,
     ConnectionFailed,
     ConnectionOver,
+    MqttConnection,
     PublishRefused,
 )
-from edge.uplink.service import UplinkOptions
-from edge.uplink.tls import context, dated
-from edge.uplink.topics import Topics
+from edge.cloud.mqtt.connection_types import open_socket
+from edge.cloud.mqtt.faults import BrokerVerdict, Fault, of_os_error
+from edge.cloud.mqtt.tls import context, dated
+from edge.cloud.mqtt.topics import Topics
+from edge.config.validators import BadSettings
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, Fix, Kind, do, edit, fail, ok, skip, warn
+from edge.doctor.subprocesses import in_thread
 
 STEP_S: Final = 2.5
 SOON_S: Final = 14 * 86400.0
@@ -46,13 +46,13 @@ _OF_OUR_NAME: Final = frozenset(
 """Refusals that may be meant for the doctor's client id, not for the edge."""
 
 
-class Broker:
+class BrokerChecks:
     """The checks of this layer, one rung each; what one rung learns the next one uses."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
-        self._connection: Connection | None = None
+        self._connection: MqttConnection | None = None
         self._tls: ssl.SSLContext | None = None
 
     def checks(self) -> tuple[Check, ...]:
@@ -159,7 +159,7 @@ class Broker:
         )
         connecting.close()
 
-    async def _other_port(self, verdict: Verdict) -> Fix:
+    async def _other_port(self, verdict: BrokerVerdict) -> Fix:
         """The usual mistake is the other of the two usual ports; else a broker of this machine
         that does not run.
         """
@@ -224,7 +224,7 @@ class Broker:
             return warn(said, do(f"renew the broker's certificate before {day}"))
         return ok(said)
 
-    async def _secure(self, verdict: Verdict) -> Fix:
+    async def _secure(self, verdict: BrokerVerdict) -> Fix:
         if verdict.fault is Fault.TLS_NAME:
             names = await in_thread(self._names)
             return self._edit(
@@ -283,13 +283,15 @@ class Broker:
                 str(e), self._edit('host = "<where the broker is>", port = <its port> (as said)')
             )
         try:
-            self._connection = await self._patient.closing.enter_async_context(Connection(options))
+            self._connection = await self._patient.closing.enter_async_context(
+                MqttConnection(options)
+            )
         except ConnectionFailed as e:
             unnamed = (
                 e.verdict.fault is Fault.NOT_AUTHORIZED
             )  # what Mosquitto says to who has no name or a wrong one
             return self._refused(
-                Verdict(Fault.CREDENTIALS, e.verdict.detail) if unnamed else e.verdict
+                BrokerVerdict(Fault.CREDENTIALS, e.verdict.detail) if unnamed else e.verdict
             )
         return ok(f"{self._address} lets {options.client_id} in")
 
@@ -337,21 +339,23 @@ class Broker:
             message = await self._connection.receive()
             message.ack()
         except PublishRefused as e:
-            return self._refused(Verdict(Fault.NOT_AUTHORIZED, str(e)))
+            return self._refused(BrokerVerdict(Fault.NOT_AUTHORIZED, str(e)))
         except (ConnectionOver, TimeoutError) as e:
             return self._refused(
-                getattr(e, "verdict", Verdict(Fault.SILENT, "our own message did not come back"))
+                getattr(
+                    e, "verdict", BrokerVerdict(Fault.SILENT, "our own message did not come back")
+                )
             )
         return ok("our own message came back")
 
-    def _refused(self, verdict: Verdict) -> Finding:
+    def _refused(self, verdict: BrokerVerdict) -> Finding:
         said = f"{self._address}: {verdict.detail}"
         fix = self._fix_of(verdict)
         if verdict.fault in _OF_OUR_NAME and self._patient.layer("uplink").get("state") == "up":
             return warn(f"{said} (to the doctor; the daemon itself is connected)", fix)
         return fail(said, fix)
 
-    def _fix_of(self, verdict: Verdict) -> Fix:
+    def _fix_of(self, verdict: BrokerVerdict) -> Fix:
         if verdict.fault is Fault.CREDENTIALS:
             return self._edit(
                 'username = "<your name>", password_file = "<a file with the password '

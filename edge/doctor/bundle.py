@@ -13,15 +13,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from edge.audit import KEYS
+from edge.config.load import MAX_FILE, find
+from edge.config.model import MAX_SECRET, credential
+from edge.config.validators import BadSettings
 from edge.doctor.access import SECRETS
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import UNIT, Patient
+from edge.doctor.machine import UNIT, ExaminedMachine
 from edge.doctor.redact import Redact
+from edge.doctor.subprocesses import in_thread
+from edge.observability.audit import KEYS
 from edge.runtime.files import write_atomic
-from edge.settings import MAX_SECRET, credential
-from edge.settings_reading import MAX_FILE, find
-from edge.settings_rules import BadSettings
 from firmware_bridge.deadlines import timeout
 
 MAX_LINES: Final = 500
@@ -31,7 +31,7 @@ ASK_S: Final = 4.0
 _SECRET_ENV: Final = ("PASSWORD", "TOKEN", "SECRET", "KEY", "CREDENTIAL")
 
 
-async def write(path: Path, patient: Patient, report: Mapping[str, Any]) -> None:
+async def write(path: Path, patient: ExaminedMachine, report: Mapping[str, Any]) -> None:
     """Write the bundle, mode 0600; what was there is replaced once all of it is on disk. Raises
     OSError.
     """
@@ -55,7 +55,7 @@ async def write(path: Path, patient: Patient, report: Mapping[str, Any]) -> None
 # ------------------------------------------------------------------ what must not be in it
 
 
-def _redactor(patient: Patient) -> Redact:
+def _redactor(patient: ExaminedMachine) -> Redact:
     """Return the redactor, with every secret that we can read."""
     redact = Redact()
     for text in _secrets(patient):
@@ -66,7 +66,7 @@ def _redactor(patient: Patient) -> Redact:
     return redact
 
 
-def _secrets(patient: Patient) -> list[str]:
+def _secrets(patient: ExaminedMachine) -> list[str]:
     settings = patient.settings
     found = []
     for section, key, name in SECRETS:
@@ -88,7 +88,7 @@ def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _config(patient: Patient, redact: Redact) -> str:
+def _config(patient: ExaminedMachine, redact: Redact) -> str:
     try:
         source = find(patient.config, patient.env)
         return redact.config(_head(source, MAX_FILE)) if source else "# there is none\n"
@@ -96,7 +96,7 @@ def _config(patient: Patient, redact: Redact) -> str:
         return f"# {redact(str(e))}\n"
 
 
-def _versions(patient: Patient) -> dict[str, Any]:
+def _versions(patient: ExaminedMachine) -> dict[str, Any]:
     m = patient.machine
     packages = {
         d.metadata["Name"]: d.version for d in metadata.distributions() if d.metadata["Name"]
@@ -112,7 +112,7 @@ def _versions(patient: Patient) -> dict[str, Any]:
     }
 
 
-def _audit(patient: Patient, redact: Redact) -> str:
+def _audit(patient: ExaminedMachine, redact: Redact) -> str:
     """The last calls, by the keys of the audit log alone: arguments have none of them. Keys of
     calls may be anybody's words.
     """
@@ -129,7 +129,7 @@ def _audit(patient: Patient, redact: Redact) -> str:
     return "\n".join(lines) + "\n"
 
 
-async def _journal(patient: Patient, redact: Redact) -> str:
+async def _journal(patient: ExaminedMachine, redact: Redact) -> str:
     """What the daemon said last, without DEBUG, whose lines may hold arguments of calls."""
     user = ("--user",) if patient.unit and patient.unit.manager != "systemctl" else ()
     argv = (

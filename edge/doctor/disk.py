@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import Final
 
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
-from edge.store import marks, room
-from edge.store.migrations import MIGRATIONS
-from edge.store.probe import Looked, look
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.subprocesses import in_thread
+from edge.storage.migrations import MIGRATIONS
+from edge.storage.sqlite import disk_space, marker
+from edge.storage.sqlite.probe import Looked, look
 
 MIB: Final = 1024 * 1024
 STORAGE_UNAVAILABLE: Final = "STORAGE_UNAVAILABLE"
@@ -27,10 +27,10 @@ CHECK_S: Final = 2.0
 """64 MiB are checked in 0.2 s here, and in a second or two from an SD card."""
 
 
-class Disk:
+class DiskChecks:
     """The checks of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 
@@ -59,7 +59,7 @@ class Disk:
 
     async def _space(self) -> Finding:
         try:
-            found = await in_thread(lambda: room.look(self._patient.state_dir))
+            found = await in_thread(lambda: disk_space.look(self._patient.state_dir))
         except PermissionError as e:
             return skip(f"you may not look at {e.filename}", self._machine.as_root("glassd doctor"))
         if found.problem:
@@ -84,15 +84,15 @@ class Disk:
             else ok(said)
         )
 
-    async def _room_fix(self, found: room.Room) -> Fix:
+    async def _room_fix(self, found: disk_space.DiskSpace) -> Fix:
         mount = quoted(found.mount)
         if found.read_only:
             return self._machine.as_root(f"mount -o remount,rw {mount}")
-        if found.inodes is not None and found.inodes < room.FEW_INODES:
+        if found.inodes is not None and found.inodes < disk_space.FEW_INODES:
             return _delete(found.mount, f"du --inodes -x {mount} | sort -n | tail -20")
         return await self._make_room(found)
 
-    async def _make_room(self, found: room.Room) -> Fix:
+    async def _make_room(self, found: disk_space.DiskSpace) -> Fix:
         """What is ours and not needed goes first: databases that were put aside; then what the
         system has to spare on this very file system. The rest is its owner's to choose; one that is
         too small by itself is told to be.
@@ -133,7 +133,7 @@ class Disk:
 
     async def _database(self) -> Finding:
         path = self._patient.state_dir / "glassd.db"
-        had = await in_thread(lambda: marks.read(path)) is not None
+        had = await in_thread(lambda: marker.read(path)) is not None
         try:
             found = await in_thread(lambda: look(path, seconds=CHECK_S))
         except FileNotFoundError:

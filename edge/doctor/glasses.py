@@ -7,21 +7,21 @@ import os
 from pathlib import Path
 from typing import Any, Final
 
-from edge.bonds import MAX_FILE, Damaged, parsed
 from edge.core.pairing_state import Bond
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.subprocesses import in_thread
+from edge.link.bonds import MAX_FILE, DamagedBonds, parsed
 from firmware_bridge.bonding import How
 
 SMALLEST_MTU: Final = 23
 """What two radios that never agreed on more use: every page takes ten times as long."""
 
 
-class Glasses:
+class GlassesChecks:
     """The checks of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 
@@ -63,7 +63,7 @@ class Glasses:
             bonds = await in_thread(lambda: _read(path))
         except PermissionError:
             return skip(f"you may not read {path}", self._machine.as_root("glassd doctor"))
-        except Damaged as e:
+        except DamagedBonds as e:
             return fail(f"{path} is damaged: {e}; your glasses are not known", self._away(path))
         if self._patient.layer("glasses").get("bond") == "lost":
             return fail("the glasses do not know our key any more", run("glassd pair"))

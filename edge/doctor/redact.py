@@ -11,9 +11,9 @@ from collections.abc import Container, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
-from edge.logs import Redactor
-from edge.settings import McpServer, Settings
-from edge.settings_reading import MAX_FILE
+from edge.config.load import MAX_FILE
+from edge.config.model import McpServerConfig, Settings
+from edge.runtime.logs import Redactor
 
 HIDDEN: Final = "***"
 SHORTEST: Final = 4
@@ -39,7 +39,7 @@ _OF_SERVER: Final = frozenset(
 """Of another MCP server nothing else is shown: a key may stand in an argument, an address, or
 under a name nobody thinks of.
 """
-_SERVER_KEYS: Final = frozenset(key.name for key in fields(McpServer))
+_SERVER_KEYS: Final = frozenset(key.name for key in fields(McpServerConfig))
 _MAC: Final = re.compile(
     r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})(?![0-9A-Fa-f])"
 )

@@ -9,23 +9,23 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, do, edit, fail, ok, quoted, run, skip, warn
-from edge.settings import read_secret
-from edge.settings_rules import BadSettings
-from edge.uplink.tls import MakeContext
-from tools_cache import manifest
+from edge.cloud.mqtt.tls import MakeContext
+from edge.config.model import read_secret
+from edge.config.validators import BadSettings
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, Fix, do, edit, fail, ok, quoted, run, skip, warn
+from edge.doctor.subprocesses import in_thread
+from tools_cache.api.tool import Source
 from tools_cache.errors import BadManifest
-from tools_cache.generations import Generations
-from tools_cache.tool import Source
+from tools_cache.registry import manifest
+from tools_cache.registry.registry_store import RegistryStore
 
 ASK_S: Final = 3.0
 OLD_S: Final = 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RegistryAnswer:
     """What the cloud's HTTP server said at once; its body is not read."""
 
     status: int
@@ -33,10 +33,10 @@ class Asked:
     location: str
 
 
-class Registry:
+class RegistryChecks:
     """The checks of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 
@@ -143,7 +143,7 @@ class Registry:
         settings = self._patient.settings
         return str((settings.source if settings else None) or "/etc/glassd/glassd.toml")
 
-    def _remember(self, asked: Asked) -> None:
+    def _remember(self, asked: RegistryAnswer) -> None:
         """Keep what the cloud's clock says, for the check of our clock."""
         try:
             told = parsedate_to_datetime(asked.date)
@@ -152,7 +152,7 @@ class Registry:
         self._patient.cloud_time = told.timestamp()
         self._patient.asked_cloud_at = self._machine.clock.wall()
 
-    def _answered(self, url: str, asked: Asked) -> Finding:
+    def _answered(self, url: str, asked: RegistryAnswer) -> Finding:
         if asked.status in {401, 403}:
             return fail(
                 f"{url} refuses us ({asked.status})",
@@ -187,7 +187,7 @@ class Registry:
             return skip("no cloud is configured ([cloud] url) or enrolled with")
         folder = self._patient.state_dir / "registry"
         try:
-            newest, damaged = await in_thread(lambda: Generations(folder).peek())
+            newest, damaged = await in_thread(lambda: RegistryStore(folder).peek())
         except PermissionError:
             return skip(f"you may not read {folder}", self._machine.as_root("glassd doctor"))
         for path, why in damaged.items():
@@ -225,7 +225,7 @@ class Registry:
         return run(command) if os.access(path.parent, os.W_OK) else self._machine.as_root(command)
 
 
-def _ask(url: str, headers: dict[str, str], trust: MakeContext | None) -> Asked:
+def _ask(url: str, headers: dict[str, str], trust: MakeContext | None) -> RegistryAnswer:
     """GET the registry's head. Raises OSError, HTTPException."""
     parts = urlsplit(url)
     assert parts.hostname is not None
@@ -244,7 +244,7 @@ def _ask(url: str, headers: dict[str, str], trust: MakeContext | None) -> Asked:
         moved = (
             answer.headers.get("location", "") if answer.status in {301, 302, 303, 307, 308} else ""
         )
-        return Asked(answer.status, answer.headers.get("date", ""), moved)
+        return RegistryAnswer(answer.status, answer.headers.get("date", ""), moved)
     finally:
         connection.close()
 

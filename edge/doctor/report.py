@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from edge.doctor.words import Entry, Mark
+from edge.doctor.models import Mark, ReportEntry
 
 
-def document(entries: Sequence[Entry], version: str) -> dict[str, Any]:
+def document(entries: Sequence[ReportEntry], version: str) -> dict[str, Any]:
     """The whole examination as JSON values."""
     counts = Counter(entry.finding.mark.value for entry in entries)
     return {
@@ -19,7 +19,7 @@ def document(entries: Sequence[Entry], version: str) -> dict[str, Any]:
     }
 
 
-def _one(entry: Entry) -> dict[str, Any]:
+def _one(entry: ReportEntry) -> dict[str, Any]:
     f = entry.finding
     return {
         "number": entry.number,
@@ -34,7 +34,7 @@ def _one(entry: Entry) -> dict[str, Any]:
     }
 
 
-def next_action(entries: Sequence[Entry]) -> str:
+def next_action(entries: Sequence[ReportEntry]) -> str:
     """Return the one thing to do first: causes before effects, the lowest rung before those it
     carries. Empty when all is well.
     """
@@ -54,13 +54,13 @@ def next_action(entries: Sequence[Entry]) -> str:
     return ""
 
 
-def summary(entries: Sequence[Entry], seconds: float) -> str:
+def summary(entries: Sequence[ReportEntry], seconds: float) -> str:
     counts = Counter(entry.finding.mark.value for entry in entries)
     told = ", ".join(f"{counts[mark.value]} {mark.value}" for mark in Mark if counts[mark.value])
     return f"{len(entries)} checks in {seconds:.1f} s: {told}"
 
 
-def lines(entry: Entry) -> list[str]:
+def lines(entry: ReportEntry) -> list[str]:
     """What follows number, mark and title: what was found with its latency, then the fix on a
     line of its own.
     """

@@ -8,17 +8,17 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, do, fail, ok, quoted, run, skip, warn
-from edge.settings import McpServer
+from edge.config.model import McpServerConfig
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, do, fail, ok, quoted, run, skip, warn
 
 LIBRARY = "mcp"
 
 
-class Servers:
+class ServerChecks:
     """The check of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 
@@ -49,7 +49,7 @@ class Servers:
         wrong = [finding for server in on for finding in self._wrong(server)]
         return wrong[0] if wrong else ok(", ".join(server.id for server in on))
 
-    def _wrong(self, server: McpServer) -> Iterator[Finding]:
+    def _wrong(self, server: McpServerConfig) -> Iterator[Finding]:
         """Everything that keeps this one away, or its tools."""
         if server.command and not self._is_there(server.command):
             said = f"{server.id}: there is no program {server.command}"

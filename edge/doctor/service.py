@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.control.client import ControlClient, ControlError
-from edge.doctor.aside import in_thread
-from edge.doctor.patient import UNIT, Patient, Unit
-from edge.doctor.words import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
-from edge.paths import client_sockets, owner_socket
+from edge.doctor.machine import UNIT, ExaminedMachine, Unit
+from edge.doctor.models import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.subprocesses import in_thread
+from edge.runtime.paths import client_sockets, owner_socket
 
 _SHOWN: Final = (
     "LoadState",
@@ -33,12 +33,12 @@ OWNER_S: Final = 0.5
 MANAGERS: Final = (("systemctl",), ("systemctl", "--user"))
 
 
-class Service:
+class ServiceChecks:
     """The checks of this layer. `named`: somebody named a configuration or a socket, so the
     unit is not the daemon meant.
     """
 
-    def __init__(self, patient: Patient, *, named: bool) -> None:
+    def __init__(self, patient: ExaminedMachine, *, named: bool) -> None:
         self._patient = patient
         self._machine = patient.machine
         self._named = named

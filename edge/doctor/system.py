@@ -7,10 +7,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from edge import settings_reading as configuration
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, quoted, run, skip, warn
-from edge.settings_rules import BadSettings
+from edge.config import load as configuration
+from edge.config.validators import BadSettings
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import (
+    Check,
+    Finding,
+    Fix,
+    Kind,
+    do,
+    edit,
+    fail,
+    ok,
+    quoted,
+    run,
+    skip,
+    warn,
+)
 
 OLDEST_PYTHON: Final = (3, 11, 0)
 OLDEST_KERNEL: Final = (5, 10)
@@ -33,10 +46,10 @@ _OF_RADIO: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class System:
+class SystemChecks:
     """The checks of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from edge import __version__
-from edge.doctor.patient import Machine, Who
-from edge.store.stamps import wall_is_set
+from edge.doctor.machine import Machine, Who
+from edge.storage.timestamps import wall_is_set
 
 REGISTRY: Final = Path(str(resources.files("tools_cache"))) / "tool_registry.json"
 

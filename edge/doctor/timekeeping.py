@@ -4,8 +4,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, do, fail, ok, warn
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, Fix, do, fail, ok, warn
 
 FLOOR: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
 """This program is younger than that, so a clock before it was never set."""
@@ -15,10 +15,10 @@ SOME_S: Final = 5.0
 """An HTTP Date has whole seconds, and travels."""
 
 
-class Timekeeping:
+class ClockChecks:
     """The check of this layer."""
 
-    def __init__(self, patient: Patient) -> None:
+    def __init__(self, patient: ExaminedMachine) -> None:
         self._patient = patient
         self._machine = patient.machine
 

@@ -1,1 +1,1 @@
-"""What every package may use: files that survive a power cut, and child processes."""
+"""What the daemon runs on: bus, clocks, deadlines, systemd, logs, paths."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.sim.glasses import MockGlasses, describe
-from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, checked_value, parse
+from firmware_bridge.sim.wearer import ScriptedWearer, ScriptError, WearerStep, checked_value, parse
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +26,11 @@ IDLE_S: Final = 3600.0
 Reply = dict[str, Any]
 
 
-class ControlError(ValueError):
+class MockControlError(ValueError):
     """A request that cannot be served; the message gives the reason and what is allowed."""
 
 
-class Feed:
+class MockFeed:
     """Passes every event of the simulated glasses to all watchers, and synchronously to `also`
     first.
     """
@@ -64,10 +64,12 @@ class Feed:
         return count
 
 
-class Control:
+class ControlChannel:
     """Serves requests. `where` is `tcp:HOST:PORT` or the path of a unix socket."""
 
-    def __init__(self, where: str, glasses: MockGlasses, wearer: Wearer, feed: Feed) -> None:
+    def __init__(
+        self, where: str, glasses: MockGlasses, wearer: ScriptedWearer, feed: MockFeed
+    ) -> None:
         self.where = where
         self._glasses = glasses
         self._wearer = wearer
@@ -76,13 +78,13 @@ class Control:
         self._clients: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> str:
-        """Listen; return the address (port 0 picks a free port). Raises OSError, or `ControlError`
-        for a bad address.
+        """Listen; return the address (port 0 picks a free port). Raises OSError, or
+        `MockControlError` for a bad address.
         """
         if self.where.startswith("tcp:"):
             host, _, port = self.where[4:].rpartition(":")
             if not host or not port.isdigit():
-                raise ControlError(f"control {self.where!r}; tcp:HOST:PORT or a path is needed")
+                raise MockControlError(f"control {self.where!r}; tcp:HOST:PORT or a path is needed")
             self._server = await asyncio.start_server(
                 self._serve, host, int(port), limit=MAX_LINE_BYTES
             )
@@ -96,7 +98,7 @@ class Control:
                     self._serve, path, limit=MAX_LINE_BYTES
                 )
             except FileNotFoundError:
-                raise ControlError(
+                raise MockControlError(
                     f"control {self.where!r}: there is no such "
                     "directory; create it, or name another"
                 ) from None
@@ -128,7 +130,7 @@ class Control:
                     await self._watch(reader, writer)
                     return
                 await _say(writer, await self._answer(request))
-        except ControlError as error:
+        except MockControlError as error:
             with contextlib.suppress(ConnectionError):
                 await _say(writer, {"ok": False, "error": str(error)})
         except (ConnectionError, TimeoutError):
@@ -144,7 +146,7 @@ class Control:
         except asyncio.IncompleteReadError as end:
             return end.partial or None
         except asyncio.LimitOverrunError:
-            raise ControlError(f"a line over {MAX_LINE_BYTES} bytes") from None
+            raise MockControlError(f"a line over {MAX_LINE_BYTES} bytes") from None
 
     async def _watch(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send events until the client disconnects."""
@@ -188,7 +190,7 @@ class Control:
             case str(verb):
                 return {"noticed": await self._wearer.do(_step(verb, request))}
             case _:
-                raise ControlError('a request is {"do": VERB, …}; "do" is missing or no string')
+                raise MockControlError('a request is {"do": VERB, …}; "do" is missing or no string')
 
     def _status(self) -> Reply:
         glasses = self._glasses
@@ -217,20 +219,20 @@ def _parse(line: bytes) -> Reply:
     try:
         request = json.loads(line)
     except (ValueError, RecursionError):
-        raise ControlError("a line must be one JSON object") from None
+        raise MockControlError("a line must be one JSON object") from None
     if not isinstance(request, dict):
-        raise ControlError("a line must be one JSON object")
+        raise MockControlError("a line must be one JSON object")
     return request
 
 
 def _changes(request: Reply) -> Mapping[str, Any]:
     wanted = request.get("set")
     if not isinstance(wanted, dict) or not wanted:
-        raise ControlError('caps needs "set": {KEY: VALUE, …}')
+        raise MockControlError('caps needs "set": {KEY: VALUE, …}')
     return {key: checked_value(key, value) for key, value in wanted.items()}
 
 
-def _step(verb: str, request: Reply) -> Step:
+def _step(verb: str, request: Reply) -> WearerStep:
     """Parse a wearer's verb with its argument, as in a script: {"do": "say", "text": "…"}."""
     word = request.get("text", request.get("value", ""))
     if isinstance(word, bool):
@@ -238,9 +240,9 @@ def _step(verb: str, request: Reply) -> Step:
     try:
         step = parse(f"{verb} {word}")
     except ScriptError as error:
-        raise ControlError(f"{error}; and lens, speaker, status, watch") from None
+        raise MockControlError(f"{error}; and lens, speaker, status, watch") from None
     if step is None:
-        raise ControlError("an empty verb")
+        raise MockControlError("an empty verb")
     return step
 
 

@@ -12,10 +12,10 @@ from bumble.core import UUID, AdvertisingData
 from bumble.device import Connection, Device, DeviceConfiguration
 
 from firmware_bridge.catalog import Gatt
-from firmware_bridge.sim.peripheral import Link
+from firmware_bridge.sim.peripheral import PeripheralLink
+from firmware_bridge.sim.radio_faults import RadioFaults
 from firmware_bridge.sim.security import Security
 from firmware_bridge.sim.subscription import Subscription
-from firmware_bridge.sim.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
@@ -30,11 +30,11 @@ HCI_S: Final = 1.0
 _PROPERTY = gatt.Characteristic.Properties
 _PERMISSION = att.Attribute.Permissions
 
-Serve = Callable[[Link], Awaitable[None]]
+Serve = Callable[[PeripheralLink], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class GattIdentity:
     """Address, name and advertising data of one radio (31 bytes each)."""
 
     address: str
@@ -57,11 +57,11 @@ class GattServer:
         sink: Any,
         *,
         where: Gatt,
-        identity: Identity,
+        identity: GattIdentity,
         mtu: int,
         info: Callable[[], bytes],
         security: Security,
-        trouble: Trouble | None = None,
+        trouble: RadioFaults | None = None,
         lose: Callable[[], bool] | None = None,
         more_follow: Callable[[bytes], bool] | None = None,
     ) -> None:
@@ -84,7 +84,7 @@ class GattServer:
             gatt.Service(where.service, [*self._receivers(where, info), self._tx])
         )
         self._guard_subscriptions()
-        self._trouble = trouble or Trouble()
+        self._trouble = trouble or RadioFaults()
         self._lose = lose
         self._more_follow = more_follow or (lambda _packet: False)
         self._connections: asyncio.Queue[Connection] = asyncio.Queue()
@@ -248,12 +248,12 @@ async def _whole(conversation: Awaitable[None]) -> None:
         raise
 
 
-def by_service(name: str, address: str, service: str) -> Identity:
+def by_service(name: str, address: str, service: str) -> GattIdentity:
     """Return an identity recognised by its service; the name is cut to the remaining room."""
-    return Identity(address, name, advertisement(name, service))
+    return GattIdentity(address, name, advertisement(name, service))
 
 
-def by_name(name: str, address: str, *, serial: str) -> Identity:
+def by_name(name: str, address: str, *, serial: str) -> GattIdentity:
     """Return an identity recognised by a long name; the serial number is manufacturer data in the
     scan response.
     """
@@ -262,7 +262,7 @@ def by_name(name: str, address: str, *, serial: str) -> Identity:
     )
     maker = UNASSIGNED_MAKER.to_bytes(2, "little") + serial.encode()
     response = AdvertisingData([(AdvertisingData.MANUFACTURER_SPECIFIC_DATA, maker)])
-    return Identity(address, name, bytes(advertised), bytes(response))
+    return GattIdentity(address, name, bytes(advertised), bytes(response))
 
 
 def advertisement(name: str, service: str) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.catalog import Model
-from firmware_bridge.codecs.reference import encode_info
+from firmware_bridge.codecs.reference.codec import encode_info
 from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.messages import (
     BatteryChanged,
@@ -26,11 +26,11 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.font import NAME
-from firmware_bridge.sim.lens import Lens
+from firmware_bridge.sim.lens import SimLens
 from firmware_bridge.sim.microphone import Microphone
-from firmware_bridge.sim.speaker import Heard, Speaker
+from firmware_bridge.sim.radio_faults import RadioFaults
+from firmware_bridge.sim.speaker import HeardSound, SimSpeaker
 from firmware_bridge.sim.time import SimTime
-from firmware_bridge.sim.trouble import Trouble
 
 FIRMWARE: Final = "1.0.0"
 MAX_CANVAS: Final = 4096
@@ -74,9 +74,9 @@ class MockGlasses:
         self.capabilities: dict[str, Scalar] = dict(model.capabilities)
         self.sides = sides
         self.lenses = {side: _lens(self.capabilities) for side in sides}
-        self.troubles = {side: Trouble() for side in sides}
+        self.troubles = {side: RadioFaults() for side in sides}
         self.batteries = dict.fromkeys(sides, 87)
-        self.speaker = Speaker(out_dir, self.time)
+        self.speaker = SimSpeaker(out_dir, self.time)
         self.microphone = Microphone()
         self.worn = True
         self.settings: dict[str, Any] = {}
@@ -90,7 +90,7 @@ class MockGlasses:
         return bool(self._visits)
 
     @property
-    def lens(self) -> Lens:
+    def lens(self) -> SimLens:
         """The lens, or that of the first side."""
         return self.lenses[self.sides[0]]
 
@@ -240,11 +240,11 @@ class MockGlasses:
         if event:
             self.tell({**shown, **event})
 
-    def heard(self, heard: Heard) -> None:
+    def heard(self, heard: HeardSound) -> None:
         self.tell({"event": "speaker", **describe(heard)})
 
 
-def describe(heard: Heard | None) -> dict[str, Any]:
+def describe(heard: HeardSound | None) -> dict[str, Any]:
     """Return one played stream as JSON; zeros if nothing was played yet."""
     if heard is None:
         return {"seconds": 0.0, "samples": 0, "wav": None}
@@ -259,7 +259,7 @@ def describe(heard: Heard | None) -> dict[str, Any]:
     }
 
 
-def _lens(capabilities: Mapping[str, Scalar]) -> Lens:
+def _lens(capabilities: Mapping[str, Scalar]) -> SimLens:
     def size(key: str, default: int) -> int:
         value = capabilities.get(f"display.{key}", default)
         if not isinstance(value, int) or not 0 < value <= MAX_CANVAS:
@@ -271,7 +271,7 @@ def _lens(capabilities: Mapping[str, Scalar]) -> Lens:
     width = size("width", 576)
     margin = (width - size("text_width", width)) // 2
     font = str(capabilities.get("display.font", NAME))
-    return Lens(
+    return SimLens(
         width,
         size("height", 136),
         size("bpp", 1),

@@ -12,15 +12,15 @@ from firmware_bridge.catalog import Model
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.air import Air
+from firmware_bridge.sim.fault_injector import FaultInjector
 from firmware_bridge.sim.gatt import GattServer
 from firmware_bridge.sim.glasses import MockGlasses
-from firmware_bridge.sim.injector import Injector
-from firmware_bridge.sim.kit import Kit
-from firmware_bridge.sim.kits import REFERENCE, kit_of, model_of
-from firmware_bridge.sim.mount import Mount
+from firmware_bridge.sim.model_parts import ModelParts
+from firmware_bridge.sim.model_specs import REFERENCE, kit_of, model_of
+from firmware_bridge.sim.radio_setup import RadioSetup
 from firmware_bridge.sim.security import Security, way_of
 from firmware_bridge.sim.time import SimTime
-from firmware_bridge.transports.bumble_keys import KeyFile
+from firmware_bridge.transports.bumble.keys import KeyFile
 
 KEYS: Final = "glasses-keys.json"
 """File with the bonds of the simulated glasses, so that they survive a restart."""
@@ -36,13 +36,13 @@ class Mock:
     def __init__(
         self,
         model: Model,
-        mount: Mount,
+        mount: RadioSetup,
         *,
         out_dir: Path,
         mtu: int | None,
         tell: Tell,
         speed: float = 1.0,
-        kit: Kit = REFERENCE,
+        kit: ModelParts = REFERENCE,
         pairing: str | None = None,
     ) -> None:
         self.glasses = MockGlasses(
@@ -70,7 +70,7 @@ class Mock:
             )
             for side, antenna in zip(kit.sides, mount.antennas, strict=True)
         }
-        self.injector = Injector(self.glasses, self.servers, self.securities)
+        self.injector = FaultInjector(self.glasses, self.servers, self.securities)
         self.glasses.touched = self._touched
         self._running: asyncio.Task[None] | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
@@ -148,7 +148,7 @@ async def start_mock(
     and `RadioError`.
     """
     entry, kit = model_of(model), kit_of(model, quirks)
-    mount = Mount(radio, air, radios=len(kit.sides))
+    mount = RadioSetup(radio, air, radios=len(kit.sides))
     await mount.open()
     temporary = None if out_dir else tempfile.TemporaryDirectory(prefix="glassd-sim-")
     place = out_dir or Path(temporary.name if temporary else "")

@@ -28,7 +28,7 @@ class Drawn:
     clipped: int = 0
 
 
-class Lens:
+class SimLens:
     """One display. `scene`, `page` and `lines` are as decoded; `image` is as drawn.
 
     Text keeps `margin` pixels away from both edges; pictures do not.

@@ -12,12 +12,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from firmware_bridge.sim.control import Control, Feed
-from firmware_bridge.sim.faults import Fault, parse_fault
+from firmware_bridge.sim.control import ControlChannel, MockFeed
+from firmware_bridge.sim.fault_rules import SimFault, parse_fault
 from firmware_bridge.sim.inproc import Mock
-from firmware_bridge.sim.kits import kit_of, model_of
-from firmware_bridge.sim.mount import Mount
-from firmware_bridge.sim.wearer import Step, Wearer, parse_script
+from firmware_bridge.sim.model_specs import kit_of, model_of
+from firmware_bridge.sim.radio_setup import RadioSetup
+from firmware_bridge.sim.wearer import ScriptedWearer, WearerStep, parse_script
 
 MIN_MTU: Final = 23
 MAX_MTU: Final = 517
@@ -54,8 +54,8 @@ async def run_sim(
     place, steps = _prepare(out_dir, script)
     first = [parse_fault(word) for word in faults]
     leave = asyncio.Event()
-    feed = Feed(watch)
-    mount = Mount(radio, radios=len(kit.sides))
+    feed = MockFeed(watch)
+    mount = RadioSetup(radio, radios=len(kit.sides))
     await mount.open()
     try:
         mock = Mock(
@@ -69,7 +69,7 @@ async def run_sim(
             pairing=pairing,
         )
         _check(mock, first, steps)
-        wearer = Wearer(mock.glasses, inject=mock.injector.inject, leave=leave.set)
+        wearer = ScriptedWearer(mock.glasses, inject=mock.injector.inject, leave=leave.set)
         async with _controlled(control, mock, wearer, feed) as bound, _stop_on_sigterm(leave):
             for fault in first:
                 await mock.injector.inject(fault)
@@ -87,7 +87,7 @@ async def run_sim(
         await mount.close()
 
 
-def _check(mock: Mock, faults: list[Fault], steps: list[Step]) -> None:
+def _check(mock: Mock, faults: list[SimFault], steps: list[WearerStep]) -> None:
     """Check that these glasses can have the faults, before anything starts. Raises `FaultError`."""
     for fault in [*faults, *(step.fault for step in steps if step.fault is not None)]:
         mock.injector.check(fault)
@@ -108,7 +108,9 @@ def _facts(mock: Mock) -> dict[str, Any]:
     return {**facts, "sides": sides} if sides else facts
 
 
-async def _live(mock: Mock, wearer: Wearer, steps: list[Step], leave: asyncio.Event) -> None:
+async def _live(
+    mock: Mock, wearer: ScriptedWearer, steps: list[WearerStep], leave: asyncio.Event
+) -> None:
     async with asyncio.TaskGroup() as tasks:
         parts = [
             tasks.create_task(mock.run(), name="sim-radio"),
@@ -119,7 +121,7 @@ async def _live(mock: Mock, wearer: Wearer, steps: list[Step], leave: asyncio.Ev
             part.cancel()
 
 
-def _prepare(out_dir: Path | None, script: Path | None) -> tuple[Path, list[Step]]:
+def _prepare(out_dir: Path | None, script: Path | None) -> tuple[Path, list[WearerStep]]:
     steps = [] if script is None else parse_script(script.read_text(encoding="utf-8"))
     place = Path(tempfile.mkdtemp(prefix="glassd-sim-")) if out_dir is None else out_dir
     place.mkdir(parents=True, exist_ok=True)
@@ -128,12 +130,12 @@ def _prepare(out_dir: Path | None, script: Path | None) -> tuple[Path, list[Step
 
 @contextlib.asynccontextmanager
 async def _controlled(
-    where: str | Path | None, mock: Mock, wearer: Wearer, feed: Feed
+    where: str | Path | None, mock: Mock, wearer: ScriptedWearer, feed: MockFeed
 ) -> AsyncIterator[str | None]:
     if where is None:
         yield None
         return
-    control = Control(str(where), mock.glasses, wearer, feed)
+    control = ControlChannel(str(where), mock.glasses, wearer, feed)
     bound = await control.open()
     try:
         yield bound

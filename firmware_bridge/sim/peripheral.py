@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, Protocol
 
 from firmware_bridge.codec import NEED_DATA, Codec, Incoming, Role
-from firmware_bridge.codecs.reference_frames import LAST, Frame, FrameType
+from firmware_bridge.codecs.reference.frames import LAST, Frame, FrameType
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason, RemoteViolation
 from firmware_bridge.messages import (
@@ -39,9 +39,9 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.glasses import MockGlasses
-from firmware_bridge.sim.lens import Drawn, Lens
+from firmware_bridge.sim.lens import Drawn, SimLens
 from firmware_bridge.sim.microphone import CHUNK_MS
-from firmware_bridge.sim.speaker import Heard, SpeakerError
+from firmware_bridge.sim.speaker import HeardSound, SpeakerError
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
 _DENIES: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
 
 
-class Link(Protocol):
+class PeripheralLink(Protocol):
     """One subscription of one central."""
 
     @property
@@ -84,11 +84,13 @@ def more_follow(packet: bytes) -> bool:
     return frame.type is FrameType.DATA and not frame.flags & LAST
 
 
-async def serve(glasses: MockGlasses, link: Link) -> None:
+async def serve(glasses: MockGlasses, link: PeripheralLink) -> None:
     """Serve one central until it disconnects. Never raises for errors of the central or
     the radio.
     """
-    session = Session(glasses, link, glasses.model.codec(link.max_packet, role=Role.PERIPHERAL))
+    session = PeripheralSession(
+        glasses, link, glasses.model.codec(link.max_packet, role=Role.PERIPHERAL)
+    )
     glasses.begin(session)
     try:
         await session.run()
@@ -96,11 +98,15 @@ async def serve(glasses: MockGlasses, link: Link) -> None:
         glasses.end()
 
 
-class Session:
+class PeripheralSession:
     """One connection of a central: one codec, one reader, one writer. Used once."""
 
     def __init__(
-        self, glasses: MockGlasses, link: Link, codec: Codec[bytes], side: Side | None = None
+        self,
+        glasses: MockGlasses,
+        link: PeripheralLink,
+        codec: Codec[bytes],
+        side: Side | None = None,
     ) -> None:
         self._glasses = glasses
         self._side = side
@@ -224,7 +230,7 @@ class Session:
         return Failed("unsupported", type(command).__name__)
 
     @property
-    def _lens(self) -> Lens:
+    def _lens(self) -> SimLens:
         return self._glasses.lenses[self._side]
 
     def _lacking(self, command: Command | Event | Reply) -> str | None:
@@ -340,7 +346,7 @@ class Session:
         except SpeakerError as refused:
             self._reply(number, Failed(refused.code, str(refused)))
 
-    def _played(self, number: int | None, heard: Heard) -> None:
+    def _played(self, number: int | None, heard: HeardSound) -> None:
         self._reply(number, Done(samples=heard.samples))
         self._glasses.heard(heard)
 

@@ -15,7 +15,7 @@ from bumble.smp import ErrorCode as SmpError
 
 from firmware_bridge.catalog import Model, Pairing
 from firmware_bridge.messages import Gesture
-from firmware_bridge.transports.bumble_keys import KeyFile
+from firmware_bridge.transports.bumble.keys import KeyFile
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ FIRST_PASSKEY: Final = 1
 LAST_PASSKEY: Final = 999_999
 
 
-class Way(StrEnum):
+class PairingWay(StrEnum):
     """How these glasses are paired."""
 
     NONE = "none"
@@ -37,15 +37,15 @@ class Way(StrEnum):
 
 
 _OF_MODEL: Final = {
-    Pairing.NONE: Way.NONE,
-    Pairing.JUST_WORKS: Way.JUST_WORKS,
-    Pairing.CODE: Way.PASSKEY,
+    Pairing.NONE: PairingWay.NONE,
+    Pairing.JUST_WORKS: PairingWay.JUST_WORKS,
+    Pairing.CODE: PairingWay.PASSKEY,
 }
 _IO: Final = {
-    Way.NONE: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
-    Way.JUST_WORKS: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
-    Way.PASSKEY: PairingDelegate.IoCapability.DISPLAY_OUTPUT_ONLY,
-    Way.COMPARE: PairingDelegate.IoCapability.DISPLAY_OUTPUT_AND_YES_NO_INPUT,
+    PairingWay.NONE: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
+    PairingWay.JUST_WORKS: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
+    PairingWay.PASSKEY: PairingDelegate.IoCapability.DISPLAY_OUTPUT_ONLY,
+    PairingWay.COMPARE: PairingDelegate.IoCapability.DISPLAY_OUTPUT_AND_YES_NO_INPUT,
 }
 _YES: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
 _NO: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
@@ -56,7 +56,7 @@ Show = Callable[[Sequence[str], dict[str, Any]], None]
 """Shows lines on the lens (none: removes ours) and reports an event (empty: none)."""
 
 
-def way_of(model: Model, wanted: str | None) -> tuple[Way, bool]:
+def way_of(model: Model, wanted: str | None) -> tuple[PairingWay, bool]:
     """Return how a mock of this model is paired, and whether pairing is required before any write.
 
     With `wanted` it is required. Otherwise the model's own method applies, and any central may
@@ -65,12 +65,12 @@ def way_of(model: Model, wanted: str | None) -> tuple[Way, bool]:
     if wanted is None:
         return _OF_MODEL[model.pairing], False
     try:
-        way = Way(wanted.replace("-", "_"))
+        way = PairingWay(wanted.replace("-", "_"))
     except ValueError:
-        raise ValueError(f"pairing {wanted!r}; {', '.join(Way)} are known") from None
-    if way in {Way.PASSKEY, Way.COMPARE} and not model.capabilities.get("display"):
+        raise ValueError(f"pairing {wanted!r}; {', '.join(PairingWay)} are known") from None
+    if way in {PairingWay.PASSKEY, PairingWay.COMPARE} and not model.capabilities.get("display"):
         raise ValueError(f"pairing {way}: {model.key} has no lens to show a code on")
-    return way, way is not Way.NONE
+    return way, way is not PairingWay.NONE
 
 
 class Security:
@@ -80,7 +80,7 @@ class Security:
 
     def __init__(
         self,
-        way: Way,
+        way: PairingWay,
         *,
         required: bool,
         keys: KeyFile,
@@ -117,7 +117,7 @@ class Security:
         """Whether writing requires an encrypted link: always if pairing was asked for, else once a
         bond exists.
         """
-        return self.way is not Way.NONE and (self.required or self.keys.bonded)
+        return self.way is not PairingWay.NONE and (self.required or self.keys.bonded)
 
     def check(self, connection: Connection) -> None:
         """Raise the ATT error for a link that may not write or subscribe now; nothing of the
@@ -133,7 +133,7 @@ class Security:
         if (
             bond is None
             or bond.ltk is None
-            or (self.way is not Way.JUST_WORKS and not bond.ltk.authenticated)
+            or (self.way is not PairingWay.JUST_WORKS and not bond.ltk.authenticated)
         ):
             raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_AUTHENTICATION)
         self._admitted.add(
@@ -171,10 +171,10 @@ class Security:
         """Return whether pairing is allowed: in pairing mode and not during a pause; a bonded
         central may pair again if a code proves its identity.
         """
-        if self.way is Way.NONE or self.refusing or self._clock() < self._pause_until:
+        if self.way is PairingWay.NONE or self.refusing or self._clock() < self._pause_until:
             return False
         known = self.keys.known(str(connection.peer_address)) is not None
-        return self._inviting or (known and self.way is not Way.JUST_WORKS)
+        return self._inviting or (known and self.way is not PairingWay.JUST_WORKS)
 
     def passkey(self) -> int:
         """Return a new random code."""
@@ -212,7 +212,7 @@ class Security:
     def _config(self, connection: Connection) -> PairingConfig:
         return PairingConfig(
             sc=True,
-            mitm=_IO[self.way] is not _IO[Way.NONE],
+            mitm=_IO[self.way] is not _IO[PairingWay.NONE],
             bonding=True,
             delegate=_Delegate(self, connection),
             identity_address_type=PairingConfig.AddressType.RANDOM,

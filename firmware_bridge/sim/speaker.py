@@ -29,7 +29,7 @@ class SpeakerError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeardSound:
     """One finished stream: what was really played, and its file."""
 
     stream: int
@@ -77,7 +77,7 @@ class _Stream:
             return b""
 
 
-class Speaker:
+class SimSpeaker:
     """Plays one stream at a time, in simulated time."""
 
     def __init__(self, out_dir: Path, time: SimTime) -> None:
@@ -85,7 +85,7 @@ class Speaker:
         self._time = time
         self._stream: _Stream | None = None
         self._written = 0
-        self.last: Heard | None = None
+        self.last: HeardSound | None = None
 
     @property
     def playing(self) -> bool:
@@ -114,7 +114,7 @@ class Speaker:
         added = (len(stream.samples) - before) / _BYTES_PER_SAMPLE
         stream.ends_at = max(stream.ends_at, self._time.now()) + added / RATE
 
-    async def drain(self, number: int) -> Heard:
+    async def drain(self, number: int) -> HeardSound:
         """Wait until the last sample was played. Raises `SpeakerError` (`interrupted` if flushed
         meanwhile).
         """
@@ -130,7 +130,7 @@ class Speaker:
             )
         return self._finish(stream, flushed=False)
 
-    def flush(self, number: int) -> Heard:
+    def flush(self, number: int) -> HeardSound:
         """Stop now; only what was played counts. Raises `SpeakerError`."""
         stream = self._open(number)
         unplayed = max(0.0, stream.ends_at - self._time.now()) * RATE
@@ -138,7 +138,7 @@ class Speaker:
         del stream.samples[keep * _BYTES_PER_SAMPLE :]
         return self._finish(stream, flushed=True)
 
-    def interrupt(self) -> Heard | None:
+    def interrupt(self) -> HeardSound | None:
         """Stop the current stream, as when the connection is lost."""
         return None if self._stream is None else self.flush(self._stream.number)
 
@@ -147,11 +147,13 @@ class Speaker:
             raise SpeakerError("no_stream", f"stream {number} is not open")
         return self._stream
 
-    def _finish(self, stream: _Stream, *, flushed: bool) -> Heard:
+    def _finish(self, stream: _Stream, *, flushed: bool) -> HeardSound:
         self._stream = None
         samples = len(stream.samples) // _BYTES_PER_SAMPLE
         wav = self._write(stream.samples)
-        self.last = Heard(stream.number, samples, wav, stream.format, flushed, stream.bad_frames)
+        self.last = HeardSound(
+            stream.number, samples, wav, stream.format, flushed, stream.bad_frames
+        )
         return self.last
 
     def _write(self, samples: bytes | bytearray) -> Path:

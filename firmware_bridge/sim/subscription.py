@@ -9,7 +9,7 @@ from typing import Any, Final
 from bumble.device import Connection, Device
 
 from firmware_bridge.errors import LinkLost, LostReason
-from firmware_bridge.sim.trouble import Trouble
+from firmware_bridge.sim.radio_faults import RadioFaults
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Subscription:
         connection: Connection,
         device: Device,
         tx: Any,
-        trouble: Trouble,
+        trouble: RadioFaults,
         hang_up: Callable[[], object],
     ) -> None:
         self._connection = connection

@@ -9,7 +9,7 @@ from typing import Final
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.messages import Gesture, Hiding
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.faults import Fault, FaultError, is_fault, parse_fault
+from firmware_bridge.sim.fault_rules import FaultError, SimFault, is_fault, parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
 
 MAX_LINE: Final = 2000
@@ -22,15 +22,15 @@ class ScriptError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WearerStep:
     """One action: a verb and its arguments, validated."""
 
     verb: str
     words: tuple[str, ...] = ()
-    fault: Fault | None = None
+    fault: SimFault | None = None
 
 
-def parse(line: str) -> Step | None:
+def parse(line: str) -> WearerStep | None:
     """Parse one line; None for an empty one or a comment. Raises `ScriptError`."""
     if len(line) > MAX_LINE:
         raise ScriptError(f"{len(line)} characters in one line; at most {MAX_LINE}")
@@ -50,10 +50,10 @@ def parse(line: str) -> Step | None:
     problem = _CHECKS[verb](words)
     if problem:
         raise ScriptError(f"{stripped!r}: {problem}")
-    return Step(verb, words)
+    return WearerStep(verb, words)
 
 
-def _fault_step(verb: str, words: tuple[str, ...]) -> Step:
+def _fault_step(verb: str, words: tuple[str, ...]) -> WearerStep:
     """Parse a fault step, in the syntax of `--fault`. Raises `ScriptError`."""
     if not is_fault(verb):
         known = ", ".join(sorted(_CHECKS))
@@ -64,12 +64,12 @@ def _fault_step(verb: str, words: tuple[str, ...]) -> Step:
     if words:
         raise ScriptError(f"{verb!r} takes no words")
     try:
-        return Step(verb, fault=parse_fault(verb))
+        return WearerStep(verb, fault=parse_fault(verb))
     except FaultError as error:
         raise ScriptError(str(error)) from None
 
 
-def parse_script(text: str) -> list[Step]:
+def parse_script(text: str) -> list[WearerStep]:
     """Parse a whole script. Raises `ScriptError` with the line number."""
     steps = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -84,7 +84,7 @@ def parse_script(text: str) -> list[Step]:
     return steps
 
 
-class Wearer:
+class ScriptedWearer:
     """Executes steps on one pair of glasses. `inject` applies a fault (ValueError if they cannot
     have it), `leave` ends the simulator.
     """
@@ -93,18 +93,18 @@ class Wearer:
         self,
         glasses: MockGlasses,
         *,
-        inject: Callable[[Fault], Awaitable[bool]],
+        inject: Callable[[SimFault], Awaitable[bool]],
         leave: Callable[[], None],
     ) -> None:
         self._glasses = glasses
         self._inject = inject
         self._leave = leave
 
-    async def act(self, steps: list[Step]) -> None:
+    async def act(self, steps: list[WearerStep]) -> None:
         for step in steps:
             await self.do(step)
 
-    async def do(self, step: Step) -> bool:
+    async def do(self, step: WearerStep) -> bool:
         """Do one step; False if nothing noticed it."""
         glasses, words = self._glasses, step.words
         if step.fault is not None:
@@ -123,7 +123,7 @@ class Wearer:
             case "caps":
                 return glasses.set_capabilities(capability_changes(words))
             case "drop":
-                return await self._inject(Fault("drop"))
+                return await self._inject(SimFault("drop"))
             case "quit":
                 self._leave()
                 return True

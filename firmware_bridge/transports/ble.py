@@ -15,8 +15,8 @@ from firmware_bridge.bonding import Bonding
 from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.transports.advertisements import Pairs, Sighting as Sighting, sided, whole  # noqa: PLC0414 - re-exported
 from firmware_bridge.transports.radio_errors import RADIOS, classify
-from firmware_bridge.transports.sightings import Pairs, Sighting as Sighting, sided, whole  # noqa: PLC0414 - re-exported
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None)
     if not _well_formed(kind, rest):
         raise RadioError(RadioReason.OTHER, f"radio {moniker!r} is not known", f"use {RADIOS}")
     try:
-        from firmware_bridge.transports.bumble_radio import Bound  # noqa: PLC0415 - 14 MiB that a BlueZ radio never needs
+        from firmware_bridge.transports.bumble.radio import Bound  # noqa: PLC0415 - 14 MiB that a BlueZ radio never needs
 
         if kind == "inproc" and air is None:
             from firmware_bridge.sim.air import Air  # noqa: PLC0415 - as above
@@ -128,11 +128,11 @@ async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None)
 
 
 def _bluez() -> Radio:
-    from firmware_bridge.transports.bluez_cure import BluezCure  # noqa: PLC0415 - as below
-    from firmware_bridge.transports.bluez_watch import BluezWatch  # noqa: PLC0415 - a virtual radio never needs it
+    from firmware_bridge.transports.bluez.recovery import BluezRecovery  # noqa: PLC0415 - as below
+    from firmware_bridge.transports.bluez.watch import BluezWatch  # noqa: PLC0415 - a virtual radio never needs it
 
     watch = BluezWatch()
-    cure = BluezCure(watch)
+    cure = BluezRecovery(watch)
     return Radio(
         "bluez",
         "bluez",

@@ -99,6 +99,6 @@ async def unpair(radio: Radio, address: str) -> bool:
 def _bonding(radio: Radio) -> Bonding:
     if radio.bonding is not None:
         return radio.bonding
-    from firmware_bridge.transports.bluez_agent import BluezBonding  # noqa: PLC0415 - dbus-fast costs 3 MiB, needed only for pairing
+    from firmware_bridge.transports.bluez.agent import BluezBonding  # noqa: PLC0415 - dbus-fast costs 3 MiB, needed only for pairing
 
     return BluezBonding()

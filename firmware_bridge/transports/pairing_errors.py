@@ -9,7 +9,7 @@ from firmware_bridge.transports.radio_errors import classify
 _R = PairingReason
 
 
-class _Rule(NamedTuple):
+class _PairingRule(NamedTuple):
     pattern: str
     reason: PairingReason
     says: str
@@ -21,47 +21,47 @@ _MODE: Final = (
     "put the glasses into pairing mode (their manual says how; "
     "a reset does it too), then: glassd pair"
 )
-_WRONG: Final = _Rule(
+_WRONG: Final = _PairingRule(
     "", _R.WRONG_CODE, "the code was wrong", "look at the new code on the lens and " + _AGAIN
 )
-_DECLINED: Final = _Rule(
+_DECLINED: Final = _PairingRule(
     "", _R.NOT_ANSWERED, "the code was not given or not confirmed in time", _AGAIN
 )
 
 _RULES: Final = (
-    _Rule(
+    _PairingRule(
         r"REPEATED_ATTEMPTS",
         _R.REFUSED,
         "the glasses require a pause after too many tries",
         "wait half a minute, then: glassd pair",
     ),
-    _Rule(
+    _PairingRule(
         r"PAIRING_NOT_SUPPORTED|PAIRING_NOT_ALLOWED|AuthenticationRejected",
         _R.REFUSED,
         "the glasses refuse to be paired",
         _MODE,
     ),
-    _Rule(
+    _PairingRule(
         r"no key of LE Secure|AUTHENTICATION_REQUIREMENTS|ENCRYPTION_KEY_SIZE",
         _R.REFUSED,
         "the glasses pair in an old way that is not safe",
         "update their firmware",
     ),
-    _Rule(
+    _PairingRule(
         r"AuthenticationTimeout|TimeoutError|timed out",
         _R.TIMEOUT,
         "the glasses did not answer in time",
         "bring them near and " + _AGAIN,
     ),
-    _Rule(r"AuthenticationCanceled", _R.NOT_ANSWERED, "pairing was cancelled", _AGAIN),
-    _Rule(
+    _PairingRule(r"AuthenticationCanceled", _R.NOT_ANSWERED, "pairing was cancelled", _AGAIN),
+    _PairingRule(
         r"disconnected during|ConnectionAttemptFailed|Not "
         r"connected|not connected|Service Discovery has not",
         _R.LOST,
         "the glasses went away while they were paired",
         "bring them near and " + _AGAIN,
     ),
-    _Rule(r"AuthenticationFailed", _R.REFUSED, "the glasses refuse to be paired", _MODE),
+    _PairingRule(r"AuthenticationFailed", _R.REFUSED, "the glasses refuse to be paired", _MODE),
 )
 """First match wins (sources: org.bluez.Device1.Pair; Core 5.4, Vol 3, Part H, 3.5.5; own
 measurements).
@@ -88,5 +88,5 @@ def why_unpaired(error: BaseException, witness: Witness, doing: str) -> PairingE
     return PairingError(_R.OTHER, str(radio), radio.hint or _AGAIN)
 
 
-def _failure(rule: _Rule, doing: str) -> PairingError:
+def _failure(rule: _PairingRule, doing: str) -> PairingError:
     return PairingError(rule.reason, f"{doing}: {rule.says}", rule.hint)

@@ -78,7 +78,7 @@ def _for_people(to: Layout) -> Iterator[tuple[str, bytes]]:
     if str(ROOT) not in sys.path:
         sys.path.insert(0, str(ROOT))
     from edge.cli import build_parser  # noqa: PLC0415 - the tree of verbs needs the checkout on the path
-    from edge.verbs import completion  # noqa: PLC0415 - same
+    from edge.commands import completion  # noqa: PLC0415 - same
 
     parser = build_parser()
     verbs = completion.verbs_of(parser)

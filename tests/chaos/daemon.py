@@ -15,9 +15,10 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from edge import logs, settings_reading
-from edge.app import Daemon
-from edge.verbs.loop import run_until_told
+from edge.commands.shared.run_loop import run_until_told
+from edge.config import load
+from edge.daemon.app import Daemon
+from edge.runtime import logs
 
 
 class SteppedWall:
@@ -33,7 +34,7 @@ class SteppedWall:
 
 def main() -> int:
     config, offset, *boot = sys.argv[1:]
-    found = settings_reading.load(Path(config), os.environ)
+    found = load.load(Path(config), os.environ)
     redact = logs.set_up(found.log.level, os.environ)
 
     async def serve() -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from firmware_bridge.messages import ShowPage, TextLine
-from firmware_bridge.sim.faults import Fault, parse_fault
+from firmware_bridge.sim.fault_rules import SimFault, parse_fault
 from tests.scenarios.network import Cable
 from tests.scenarios.world import World, until, world
 
@@ -201,7 +201,9 @@ class LinkStorm:
         return time.monotonic()
 
     async def _inject(self, kind: str, value: float = 0.0) -> None:
-        await self._place.mock.injector.inject(Fault(kind, value) if value else parse_fault(kind))
+        await self._place.mock.injector.inject(
+            SimFault(kind, value) if value else parse_fault(kind)
+        )
 
     async def _silent(self) -> None:
         """Nothing comes from the glasses until the daemon has noticed."""
@@ -272,7 +274,7 @@ def main() -> int:
 
 def run(seed: int, number: int) -> Report:
     """Storm, and print what came of it; of the log only what went wrong."""
-    for name in ("edge.link_manager", "bumble"):
+    for name in ("edge.link.manager", "bumble"):
         logging.getLogger(name).setLevel(logging.ERROR)
 
     def say(text: str) -> None:

@@ -8,10 +8,10 @@ Refuses to know what is said over it; `air` may lose, delay or change a packet: 
 from collections.abc import Callable
 
 from firmware_bridge.codec import NEED_DATA, Incoming
-from firmware_bridge.codecs.even_g1 import EvenG1Codec
-from firmware_bridge.codecs.even_g1_answers import ArmFacts
-from firmware_bridge.codecs.even_g1_arm import EvenG1Arm
-from firmware_bridge.codecs.even_g1_wire import STOCK, Dialect
+from firmware_bridge.codecs.even_g1.answers import ArmFacts
+from firmware_bridge.codecs.even_g1.central import EvenG1Codec
+from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm
+from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import Command, Done, Failed, Hello, Reply
 from firmware_bridge.sides import Side, SideNews, SidePacket

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from firmware_bridge.codec import NEED_DATA, Incoming, Role
-from firmware_bridge.codecs.reference import ReferenceCodec
-from firmware_bridge.codecs.reference_frames import Frame, FrameType
+from firmware_bridge.codecs.reference.codec import ReferenceCodec
+from firmware_bridge.codecs.reference.frames import Frame, FrameType
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import GlassesInfo, Hello
 from firmware_bridge.transports.loopback import Air, clear_air

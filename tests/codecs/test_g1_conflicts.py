@@ -3,9 +3,9 @@
 import pytest
 
 from firmware_bridge.catalog import find
-from firmware_bridge.codecs.even_g1_conflicts import CONFLICTS
-from firmware_bridge.codecs.even_g1_errands import Errands
-from firmware_bridge.codecs.even_g1_wire import STOCK, BatteryForm, Dialect
+from firmware_bridge.codecs.even_g1.commands import CommandEncoder
+from firmware_bridge.codecs.even_g1.conflicts import CONFLICTS
+from firmware_bridge.codecs.even_g1.wire import STOCK, BatteryForm, Dialect
 from firmware_bridge.messages import (
     AllowApps,
     App,
@@ -91,7 +91,7 @@ def test_every_conflict_of_the_sources_is_in_the_catalogue_and_tested_here():
 
 
 def packets(dialect, command):
-    errands = Errands(max_packet=244, width=six_wide, dialect=dialect)
+    errands = CommandEncoder(max_packet=244, width=six_wide, dialect=dialect)
     errands.beat()  # the first heartbeat counts 0, which looks the same in every order
     errand = errands.of(command)
     return {side: [ask.packet for ask in asks] for side, asks in errand.legs.items()}

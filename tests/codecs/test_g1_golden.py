@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from firmware_bridge.codecs.even_g1_arm import EvenG1Arm
-from firmware_bridge.codecs.even_g1_wire import Dialect
+from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm
+from firmware_bridge.codecs.even_g1.wire import Dialect
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import (
     AudioFormat,

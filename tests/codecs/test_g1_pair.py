@@ -7,8 +7,8 @@ from itertools import count
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from firmware_bridge.codecs.even_g1_flow import ANSWER_S, MAX_ERRANDS, TRIES
-from firmware_bridge.codecs.even_g1_wire import SHUT_DOWN_S, SUPERVISION_S, arm_of, name_of
+from firmware_bridge.codecs.even_g1.scheduler import ANSWER_S, MAX_ERRANDS, TRIES
+from firmware_bridge.codecs.even_g1.wire import SHUT_DOWN_S, SUPERVISION_S, arm_of, name_of
 from firmware_bridge.errors import (
     CommandRefused,
     LinkLost,

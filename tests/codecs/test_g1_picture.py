@@ -5,9 +5,9 @@ comes in pieces.
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from firmware_bridge.codecs.even_g1_notes import JsonIn
-from firmware_bridge.codecs.even_g1_picture import END, PictureIn, bmp, checksum, cut, read
-from firmware_bridge.codecs.even_g1_text import TextIn
+from firmware_bridge.codecs.even_g1.notifications import JsonIn
+from firmware_bridge.codecs.even_g1.picture import END, PictureIn, bmp, checksum, cut, read
+from firmware_bridge.codecs.even_g1.text import TextIn
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import ShowPage, TextLine, Tile
 

@@ -5,9 +5,9 @@ arrive.
 import pytest
 
 from firmware_bridge.codec import NEED_DATA, Incoming, Role
-from firmware_bridge.codecs import reference
-from firmware_bridge.codecs.reference import ReferenceCodec, decode_info, encode_info
-from firmware_bridge.codecs.reference_frames import Frame, FrameType, Sender
+from firmware_bridge.codecs.reference import codec as reference
+from firmware_bridge.codecs.reference.codec import ReferenceCodec, decode_info, encode_info
+from firmware_bridge.codecs.reference.frames import Frame, FrameType, Sender
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import (
     AudioChunk,

@@ -9,8 +9,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from firmware_bridge.codec import NEED_DATA, Role
-from firmware_bridge.codecs.reference import MAX_BACKLOG_BYTES, MAX_MESSAGE_BYTES, ReferenceCodec
-from firmware_bridge.codecs.reference_frames import (
+from firmware_bridge.codecs.reference.codec import (
+    MAX_BACKLOG_BYTES,
+    MAX_MESSAGE_BYTES,
+    ReferenceCodec,
+)
+from firmware_bridge.codecs.reference.frames import (
     ACK_EVERY,
     FIRST,
     INITIAL_CREDIT,

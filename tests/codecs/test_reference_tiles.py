@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from firmware_bridge.codec import Role
-from firmware_bridge.codecs.reference_tiles import MAX_TABLE_BYTES, TileTable, packbits, unpackbits
+from firmware_bridge.codecs.reference.tiles import MAX_TABLE_BYTES, TileTable, packbits, unpackbits
 from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.messages import Failed, ShowPage, Tile, UpdatePage
 from tests.codecs import strategies

@@ -17,8 +17,8 @@ from urllib.parse import parse_qs, urlsplit
 import httpx2
 import mcp_types as types
 
-from edge.upstream.server import Server, serving
-from edge.upstream.words import McpServer, Outcome
+from edge.mcp.client.models import McpServer, Outcome
+from edge.mcp.client.server import McpServerClient, serving
 
 CIMD = "https://conformance-test.local/client-metadata.json"
 REDIRECT = "http://localhost:3000/callback"
@@ -60,7 +60,7 @@ async def main(url: str) -> int:
     return int(any(outcome.fault is not None for outcome in outcomes))
 
 
-async def called(server: Server, tool: str, args: Mapping[str, Any]) -> Outcome:
+async def called(server: McpServerClient, tool: str, args: Mapping[str, Any]) -> Outcome:
     """Call until there is a result, answering what is asked back."""
     outcome = await server.call(tool, args, timeout_s=CALL_S)
     for _ in range(ROUNDS):

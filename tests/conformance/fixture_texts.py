@@ -1,5 +1,5 @@
 """The resources, prompts and completions that the conformance suite reads; plain data, as
-`edge/facades` gives its own.
+`edge/mcp` gives its own.
 
 Refuses to know a protocol's types: what is here is the JSON that goes out.
 """

@@ -13,21 +13,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edge.clock import Clock
-from edge.core.ids import new_call_id
-from edge.facades import mcp_http
-from edge.facades.mcp_server import Daemon, Facade, Ways
-from edge.facades.mcp_shelf import NoPrompt, NoResource
-from edge.facades.mcp_tools import alias_of
-from edge.verbs.announce import announcer
-from edge.verbs.screen import Screen
+from edge.commands.shared.announce import announcer
+from edge.commands.shared.console import Screen
+from edge.mcp.server import http
+from edge.mcp.server.content import NoPrompt, NoResource
+from edge.mcp.server.server import DaemonClient, Facade, Ways
+from edge.mcp.server.tools import alias_of
+from edge.runtime.clock import Clock
+from edge.runtime.ids import new_call_id
 from tests.conformance import fixture_texts
 from tests.conformance.stage import FIXTURES
-from tools_cache.tool import RateLimit
+from tools_cache.api.tool import RateLimit
 
 
 class FixtureShelf:
-    """See `edge.facades.mcp_shelf.Shelf`."""
+    """See `edge.mcp.server.content.Content`."""
 
     def resources(self) -> list[dict[str, Any]]:
         return fixture_texts.RESOURCES
@@ -72,9 +72,9 @@ async def main() -> None:
     )
     host, _, port = chosen.http.rpartition(":")
     screen = Screen(sys.stdout, sys.stderr, {}, as_json=True)
-    await mcp_http.serve(
-        Facade(Daemon((chosen.socket,)), ways),
-        mcp_http.Place(host, int(port)),
+    await http.serve(
+        Facade(DaemonClient((chosen.socket,)), ways),
+        http.ListenAddress(host, int(port)),
         announcer(screen, "mcp"),
     )
 

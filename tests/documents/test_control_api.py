@@ -17,33 +17,33 @@ from threading import Thread
 
 import pytest
 
-import edge.app
+import edge.cloud.enrolment.client
 import edge.control
-import edge.core.loader_rules
-import edge.enrol
-import edge.events
-import edge.pairing
+import edge.core.tools.selection_rules
+import edge.daemon.app
+import edge.link.pairing
+import edge.runtime.events
+from edge.cloud.enrolment.credentials import Enrolled
+from edge.cloud.mqtt import faults
 from edge.control import http
 from edge.control.calls import LIFE_S, MAX_TTL_S
 from edge.control.client import ControlClient
-from edge.control.feed import RING
+from edge.control.events import RING
 from edge.control.routes import MAX_WAIT_S
 from edge.core.call_state import CallState
 from edge.core.pairing_state import PairingState
 from edge.core.routing import RouteKind
-from edge.enrol_store import Enrolled
-from edge.events import Happening, as_json
-from edge.paths import owner_beside
+from edge.runtime.events import DaemonEvent, as_json
+from edge.runtime.paths import owner_beside
 from edge.testing import wear
-from edge.uplink import faults
 from firmware_bridge import messages
 from firmware_bridge.bonding import PairingReason
 from tests.documents.blocks import ROOT, block, shows, without_comment
 from tests.documents.http_examples import Daemon, Replayed, differences, examples, mutants
 from tests.system import program
 from tests.unit.control.house import open_house
-from tools_cache.manifest import digest
-from tools_cache.tool import Delivery, ErrorCode, ErrorType, type_of
+from tools_cache.api.tool import Delivery, ErrorCode, ErrorType, type_of
+from tools_cache.registry.manifest import digest
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
 DOCUMENT = "docs/control-api.md"
@@ -315,7 +315,7 @@ def test_the_fields_of_an_enrolment_are_those_that_are_shown():
 
 
 def test_the_limits_are_those_of_the_server():
-    limits, table = http.Limits(), {row[0]: row[1] for row in rows(TEXT, "limit")}
+    limits, table = http.HttpLimits(), {row[0]: row[1] for row in rows(TEXT, "limit")}
     assert list(table.values()) == [
         f"{limits.head // 1024} KiB",
         f"{limits.body // 1024} KiB",
@@ -376,7 +376,13 @@ def codes_in(*modules):
 def test_the_error_codes_are_those_of_the_api_and_no_others():
     pairing = {reason.value.upper() for reason in PairingReason}
     enrolment = {fault.upper() for _, fault in faults._OS} | {faults.Fault.UNREACHABLE.upper()}
-    own = codes_in(edge.control, edge.pairing, edge.core.loader_rules, edge.enrol, edge.app)
+    own = codes_in(
+        edge.control,
+        edge.link.pairing,
+        edge.core.tools.selection_rules,
+        edge.cloud.enrolment.client,
+        edge.daemon.app,
+    )
     own |= {"BUSY"}
     elsewhere = {
         "TOO_LARGE",
@@ -401,7 +407,9 @@ def test_the_error_codes_are_those_of_the_api_and_no_others():
     assert common | enrol | failed <= own | pairing | enrolment
     assert pairing <= failed
     assert enrolment <= enrol
-    assert {code for code in common if code not in codes_in(edge.control)} <= codes_in(edge.pairing)
+    assert {code for code in common if code not in codes_in(edge.control)} <= codes_in(
+        edge.link.pairing
+    )
 
 
 def test_the_codes_deliveries_and_states_are_those_there_are():
@@ -452,8 +460,8 @@ def made(kind):
 def test_the_events_and_their_fields_are_those_that_are_sent():
     kinds = [
         each
-        for each in vars(edge.events).values()
-        if isinstance(each, type) and issubclass(each, Happening) and each.kind
+        for each in vars(edge.runtime.events).values()
+        if isinstance(each, type) and issubclass(each, DaemonEvent) and each.kind
     ]
     sent = {name: (keys, of_a_call) for kind in kinds for name, keys, of_a_call in made(kind)}
     listed = {

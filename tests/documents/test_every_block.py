@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from edge import cli
-from edge.options import VERBS
+from edge.commands.options import VERBS
 from tests.documents.blocks import ALL, DOCUMENTS, ROOT, SHOWN
 
 TESTS = (
@@ -46,7 +46,7 @@ ELSEWHERE = {
     ),
     ("docs/link.md", "stateDiagram-v2"): (
         "a drawing, printed by the table that it shows",
-        "tests/unit/edge/test_link_state.py::",
+        "tests/unit/link/test_link_state.py::",
     ),
     ("docs/mqtt.md", " wearer   glasses"): (
         "a drawing of the parts",
@@ -228,7 +228,7 @@ def test_the_exit_codes_in_the_help_are_those_of_the_program(capsys):
 
 @pytest.mark.requirement("I11-documents")
 def test_the_file_that_explains_every_key_is_read_without_a_complaint(tmp_path):
-    from edge.settings_reading import load
+    from edge.config.load import load
 
     text = (ROOT / "systemd" / "glassd.toml").read_text(encoding="utf-8")
     tomllib.loads(text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.store.room import Room
+from edge.storage.sqlite.disk_space import DiskSpace
 from tests.documents.blocks import ROOT, block, commands, compare, pattern, shows, without_comment
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
@@ -146,9 +146,9 @@ def test_the_doctor_looks_at_what_the_sample_lists(place):
         r"^[a-z]+$", sample, re.MULTILINE
     )
     assert (
-        f"{Room(Path('/srv'), Path('/srv'), bytes=0, total=1).problem}: glassd takes no new calls"
-        in sample
-    )
+        f"{DiskSpace(Path('/srv'), Path('/srv'), bytes=0, total=1).problem}: "
+        "glassd takes no new calls"
+    ) in sample
     found = len(json.loads(place.run("glassd doctor --json", fine=(0, 1)))["checks"])
     assert (
         re.search(r"^(\d+) checks in", sample, re.MULTILINE)[1]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from edge.uplink import wire
-from edge.uplink.mqtt import BrokerOptions, Connection, PublishRefused
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import BrokerOptions, MqttConnection, PublishRefused
 from firmware_bridge.messages import Gesture
 from tests.documents.blocks import block, shows
 from tests.documents.mqtt_examples import DOCUMENT, Conversation, a_cloud, examples
@@ -26,8 +26,8 @@ from tests.scenarios.network import web
 from tests.scenarios.test_own_packages import written
 from tests.scenarios.world import until, world
 from tests.system import find, program
-from tests.unit.uplink.support import edge as an_edge
-from tools_cache import manifest
+from tests.unit.cloud.mqtt.support import edge as an_edge
+from tools_cache.registry import manifest
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(240)]
 ADD = {
@@ -200,7 +200,7 @@ async def test_the_access_list_lets_edges_and_workers_do_their_part_only(tmp_pat
 
     def connected(client_id, given):
         ready = {**given, "tls": given["tls"]()}
-        return Connection(
+        return MqttConnection(
             BrokerOptions(
                 host=HOST,
                 port=port,
@@ -242,8 +242,8 @@ def test_the_bytes_in_hexadecimal_are_the_message_beside_them():
     raw = bytes.fromhex(block(DOCUMENT, "83 a1 76 01").text)
     body = json.loads(block(DOCUMENT, '{"v": 1, "k": "accepted", "id": "01a2').text)
     message = wire.decode(raw, content_type=wire.MSGPACK)
-    assert (message.kind, message.id, message.body) == (wire.Kind.ACCEPTED, body["id"], body)
-    assert wire.encode(wire.Kind.ACCEPTED, {"id": body["id"]}) == (raw, wire.MSGPACK)
+    assert (message.kind, message.id, message.body) == (wire.MessageKind.ACCEPTED, body["id"], body)
+    assert wire.encode(wire.MessageKind.ACCEPTED, {"id": body["id"]}) == (raw, wire.MSGPACK)
 
 
 # ------------------------------------------------------------------ the edge calls the cloud

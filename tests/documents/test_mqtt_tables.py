@@ -15,17 +15,18 @@ import pytest
 
 import edge
 import tools_cache
-from edge import devcloud, herald
+from edge import devcloud
+from edge.calls.admission import CallLimits
+from edge.cloud import reporter
+from edge.cloud.mqtt import client, connection_types, inflight, receiver, retained, sender, wire
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind, WireCode, WireError
 from edge.core import backoff, idempotency, results
 from edge.core.results import LayoutKind
 from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, NoEffect, SessionController
-from edge.gate import Limits
-from edge.store import inbox, outbox
-from edge.store.outbox import Lane
-from edge.uplink import flights, inward, link, outward, retained, service, wire
-from edge.uplink.topics import Topics
-from edge.uplink.wire import Kind, WireCode, WireError
+from edge.storage import inbox, outbox
+from edge.storage.outbox import OutboxLane
 from firmware_bridge.capabilities import Origin
 from firmware_bridge.messages import BatteryChanged, Gesture, Gestured, Transcript, WornChanged
 from tests.documents.blocks import block, shows
@@ -42,8 +43,9 @@ from tests.documents.mqtt_examples import (
     table,
     words,
 )
-from tools_cache import answers, errors, tool
-from tools_cache.tool import (
+from tools_cache import app_results, errors
+from tools_cache.api import tool
+from tools_cache.api.tool import (
     RETRYABLE,
     CallOrigin,
     Delivery,
@@ -104,9 +106,9 @@ def test_the_topics_are_those_of_the_code():
 @pytest.mark.requirement("I12-mqtt")
 def test_every_kind_has_a_topic_a_chapter_and_an_example():
     listed = {kind for row in table("Topics", "topic") for kind in words(row[5])}
-    assert listed == set(Kind)
-    assert {each.kind for each in EXAMPLES.values()} == set(Kind)
-    assert set(Kind) <= set(re.findall(r"(?m)^### `(\w+)`$", TEXT))
+    assert listed == set(MessageKind)
+    assert {each.kind for each in EXAMPLES.values()} == set(MessageKind)
+    assert set(MessageKind) <= set(re.findall(r"(?m)^### `(\w+)`$", TEXT))
 
 
 @pytest.mark.requirement("I12-mqtt")
@@ -162,7 +164,7 @@ class Recorder(dict):
 def reads(kind, body, take):
     """The keys that `take` looks at in a message."""
     recorder = Recorder({"v": 1, "k": kind, "id": ID, **body})
-    take(wire.WireMessage(Kind(kind), ID, recorder))
+    take(wire.WireMessage(MessageKind(kind), ID, recorder))
     return recorder.read - ENVELOPE
 
 
@@ -203,9 +205,9 @@ def written_bodies():
     good, bad = whole({"data": 1}), whole({"error": AN_ERROR})
     report = DeliveryReport(Delivery.DROPPED, "reason", "downgrade")
     return {
-        Kind.CALL: wire.call_to_body(A_CALL).keys(),
-        Kind.RESULT: wire.result_body(ID, good).keys() | wire.result_body(ID, bad).keys(),
-        Kind.DELIVERY: wire.delivery_body(ID, report, age_s=1).keys(),
+        MessageKind.CALL: wire.call_to_body(A_CALL).keys(),
+        MessageKind.RESULT: wire.result_body(ID, good).keys() | wire.result_body(ID, bad).keys(),
+        MessageKind.DELIVERY: wire.delivery_body(ID, report, age_s=1).keys(),
     }
 
 
@@ -215,11 +217,11 @@ def literal_bodies():
     """
     found = {}
     for function, kind in (
-        (service.MqttUplink.withdraw, Kind.CANCEL),
-        (service.MqttUplink.answer, Kind.PROGRESS),
-        (service.MqttUplink.tell_event, Kind.EVENT),
-        (retained.Retained.presence, Kind.PRESENCE),
-        (herald.Herald.report, Kind.CAPABILITIES),
+        (client.MqttUplink.withdraw, MessageKind.CANCEL),
+        (client.MqttUplink.answer, MessageKind.PROGRESS),
+        (client.MqttUplink.tell_event, MessageKind.EVENT),
+        (retained.Retained.presence, MessageKind.PRESENCE),
+        (reporter.CapabilityReporter.report, MessageKind.CAPABILITIES),
     ):
         dicts = [
             n
@@ -238,19 +240,19 @@ def read_bodies():
     envelope = {"ok": True, "data": 1, "error": None, "intents": [], "render": {}, "meta": {}}
     failure = {"ok": False, "error": {"type": "AUTH", "message": "m"}}
     return {
-        Kind.CALL: reads("call", {"tool": "a:b"}, wire.body_to_call),
-        Kind.RESULT: reads("result", envelope, wire.response_of)
+        MessageKind.CALL: reads("call", {"tool": "a:b"}, wire.body_to_call),
+        MessageKind.RESULT: reads("result", envelope, wire.response_of)
         | reads("result", failure, wire.response_of),
-        Kind.PROGRESS: reads("progress", {}, lambda message: wire.text_of(message, "text")),
-        Kind.CANCEL: reads("cancel", {}, lambda message: wire.text_of(message, "reason")),
-        Kind.REGISTRY: reads(
-            "registry", {"version": "1", "sha256": "2", "url": "3"}, inward._notice
+        MessageKind.PROGRESS: reads("progress", {}, lambda message: wire.text_of(message, "text")),
+        MessageKind.CANCEL: reads("cancel", {}, lambda message: wire.text_of(message, "reason")),
+        MessageKind.REGISTRY: reads(
+            "registry", {"version": "1", "sha256": "2", "url": "3"}, receiver._notice
         ),
     }
 
 
 @pytest.mark.requirement("I12-mqtt")
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(MessageKind))
 def test_the_fields_of_a_message_are_those_of_the_code(kind):
     written, literal, read = (
         written_bodies().get(kind, set()),
@@ -259,12 +261,12 @@ def test_the_fields_of_a_message_are_those_of_the_code(kind):
     )
     of_code = set(written) | literal | read
     if kind in wire.WITH_ID:
-        of_code |= {"call_id"} if kind is Kind.CALL else {"id"}
+        of_code |= {"call_id"} if kind is MessageKind.CALL else {"id"}
     assert fields(kind.value) == of_code
 
 
 @pytest.mark.requirement("I12-mqtt")
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(MessageKind))
 def test_the_examples_have_no_field_that_is_not_in_a_table(kind):
     for each in (each for each in EXAMPLES.values() if each.kind == kind):
         assert set(each.body) - ENVELOPE <= fields(kind.value), each.title
@@ -330,7 +332,7 @@ def test_the_layouts_and_their_fields_are_those_of_the_code():
 @pytest.mark.requirement("I12-mqtt")
 def test_a_call_without_its_optional_fields_has_the_defaults_of_the_table():
     said = {words(row[0])[0]: row[2].strip("`") for row in table("call", "field")}
-    message = wire.WireMessage(Kind.CALL, ID, {"v": 1, "tool": "a:b"})
+    message = wire.WireMessage(MessageKind.CALL, ID, {"v": 1, "tool": "a:b"})
     call = wire.body_to_call(message)
     for name, default in said.items():
         if default not in ("required", "absent"):
@@ -342,7 +344,7 @@ def test_a_call_without_its_optional_fields_has_the_defaults_of_the_table():
     assert [name for name, default in said.items() if default == "absent"] == ["idempotency_key"]
     assert [name for name, default in said.items() if default == "required"] == ["call_id", "tool"]
     with pytest.raises(WireError, match=r"^malformed: tool"):
-        wire.body_to_call(wire.WireMessage(Kind.CALL, ID, {"v": 1}))
+        wire.body_to_call(wire.WireMessage(MessageKind.CALL, ID, {"v": 1}))
     rows = {words(row[0])[0]: set(words(row[3])) for row in table("call", "field")}
     assert (rows["origin"], rows["mode"]) == (set(CallOrigin), set(Mode))
 
@@ -362,11 +364,11 @@ def test_the_words_of_deliveries_and_events_are_those_of_the_code():
     ]
     events: dict[str, set[str]] = {}
     for event in said:
-        kind, data = herald.as_event(event)
+        kind, data = reporter.as_event(event)
         gesture = {data["gesture"]} if "gesture" in data else set()
         events.setdefault(kind, set()).update(data.keys() | gesture)
     assert rows == events
-    assert {"head"} == service.FLEETING
+    assert {"head"} == client.FLEETING
 
 
 @pytest.mark.requirement("I12-mqtt")
@@ -393,7 +395,7 @@ def test_who_said_a_capability_and_how_glasses_are_present():
     [row] = [row for row in table("capabilities", "field") if words(row[0]) == ["capabilities"]]
     assert set(Origin) <= set(words(row[3]))
     [row] = [row for row in table("presence", "field") if words(row[0]) == ["glasses"]]
-    source = inspect.getsource(herald.Herald._presence)
+    source = inspect.getsource(reporter.CapabilityReporter._presence)
     assert set(words(row[3])) - {"offline"} == set(re.findall(r'"(\w+)"', source))
 
 
@@ -415,7 +417,7 @@ def senders():
         for package in (edge, tools_cache)
         for path in Path(package.__file__).parent.rglob("*.py")
     }
-    worker = {*Path(devcloud.__file__).parent.rglob("*.py"), Path(answers.__file__)}
+    worker = {*Path(devcloud.__file__).parent.rglob("*.py"), Path(app_results.__file__)}
     defined = {Path(tool.__file__), Path(errors.__file__)}
     return named_in(sources - worker - defined), named_in(worker)
 
@@ -439,7 +441,7 @@ def test_the_error_codes_are_those_of_the_code_with_their_types_and_senders():
 @pytest.mark.requirement("I12-mqtt")
 def test_the_reasons_why_a_message_cannot_be_read_are_those_of_the_code():
     assert {words(row[0])[0] for row in table("Errors", "reason")} == set(WireCode)
-    good, content = wire.encode(Kind.ACCEPTED, {"id": ID})
+    good, content = wire.encode(MessageKind.ACCEPTED, {"id": ID})
     for reason, raw, given in (
         ("unsupported_content", good, "text/plain"),
         ("unsupported_version", b'{"v":2}', wire.JSON),
@@ -456,10 +458,10 @@ def test_the_reasons_why_a_message_cannot_be_read_are_those_of_the_code():
 
 
 def test_the_limits_and_times_are_those_of_the_code():
-    limits, options = Limits(), service.UplinkOptions(edge_id="e")
+    limits, options = CallLimits(), client.UplinkOptions(edge_id="e")
     numbers = [
         wire.MAX_BODY,
-        link.MAX_PACKET,
+        connection_types.MAX_PACKET,
         wire.MAX_DEPTH,
         wire.MAX_WORD,
         wire.MAX_TTL_S,
@@ -468,28 +470,28 @@ def test_the_limits_and_times_are_those_of_the_code():
         limits.run_s,
         options.resend_s,
         backoff.RESEND_CAP_S,
-        flights.ASK_AGAIN_S,
-        flights.REFUSED_AGAIN_S,
-        link.WINDOW,
-        link.RECEIVE_MAXIMUM,
+        inflight.ASK_AGAIN_S,
+        inflight.REFUSED_AGAIN_S,
+        connection_types.WINDOW,
+        connection_types.RECEIVE_MAXIMUM,
         outbox.MAX_CALLS,
         outbox.MAX_ANSWERS,
         outbox.MAX_TELLS,
-        outward.ASIDES,
-        outward.ASIDE_TTL_S,
-        outward.ANSWER_TTL_S,
-        inward.HOLD_S,
+        sender.ASIDES,
+        sender.ASIDE_TTL_S,
+        sender.ANSWER_TTL_S,
+        receiver.HOLD_S,
         inbox.KEEP_S,
         retained.RETAINED_S,
     ]
     assert [float(row[1]) for row in table("Limits and times", "what")] == numbers
-    assert outward.ANSWER_TTL_S == service.TELL_TTL_S
+    assert sender.ANSWER_TTL_S == client.TELL_TTL_S
     assert limits.life_s == wire.DEFAULT_TTL_S
 
 
 def test_the_connection_is_made_as_the_table_says():
     said = {row[0]: row[1] for row in table("The connection", "CONNECT")}
-    options = service.UplinkOptions(edge_id="edge-1")
+    options = client.UplinkOptions(edge_id="edge-1")
     numbers = {
         name: int(re.search(r"\d+", value)[0])
         for name, value in said.items()
@@ -498,12 +500,15 @@ def test_the_connection_is_made_as_the_table_says():
     assert numbers == {
         "session expiry": options.session_expiry_s,
         "keep alive": options.keepalive_s,
-        "Receive Maximum": link.RECEIVE_MAXIMUM,
-        "Maximum Packet Size": link.MAX_PACKET,
+        "Receive Maximum": connection_types.RECEIVE_MAXIMUM,
+        "Maximum Packet Size": connection_types.MAX_PACKET,
         "will": 1,
     }
     assert f"delay {options.will_delay_s:g} s, expiry {retained.RETAINED_S} s" in said["will"]
-    assert (link.BrokerOptions(host="h", client_id="c").clean_start, said["clean start"]) == (
+    assert (
+        connection_types.BrokerOptions(host="h", client_id="c").clean_start,
+        said["clean start"],
+    ) == (
         False,
         "no",
     )
@@ -518,12 +523,14 @@ def test_the_picture_of_a_call_names_how_it_really_ends():
         "silent": {"accepted": True},
         "progress was heard": {"accepted": True, "heard": True},
     }.items():
-        flight = flights.Flight(1, Lane.CALL, Kind.CALL, ID, "t", 0.0, 1.0, attempt=1, **changes)
-        found[name] = flights.unanswered(flight).error.code.value
+        flight = inflight.InflightMessage(
+            1, OutboxLane.CALL, MessageKind.CALL, ID, "t", 0.0, 1.0, attempt=1, **changes
+        )
+        found[name] = inflight.unanswered(flight).error.code.value
     for name, code in found.items():
         assert re.search(rf"{name}[^\n]*\b{code}\b", picture), f"{name} ends with {code}"
     assert f"{backoff.RESEND_CAP_S:g} s" in picture
-    assert f"every {flights.ASK_AGAIN_S:g} s" in picture
+    assert f"every {inflight.ASK_AGAIN_S:g} s" in picture
 
 
 @shows(DOCUMENT, " OFFERED ──▶ accepted ──▶ progress")
@@ -546,7 +553,7 @@ def test_the_placeholders_are_those_that_are_explained():
 
 def decoded(said):
     """What the code makes of a message, as far as it means anything. Raises WireError."""
-    default = Kind.REGISTRY if "/registry/" in said.topic else None
+    default = MessageKind.REGISTRY if "/registry/" in said.topic else None
     message = wire.decode(
         payload(said),
         content_type=said.content_type,
@@ -555,11 +562,11 @@ def decoded(said):
         default_kind=default,
     )
     meaning = {
-        Kind.CALL: wire.body_to_call,
-        Kind.RESULT: wire.response_of,
-        Kind.REGISTRY: inward._notice,
-        Kind.PROGRESS: lambda m: wire.text_of(m, "text"),
-        Kind.CANCEL: lambda m: wire.text_of(m, "reason"),
+        MessageKind.CALL: wire.body_to_call,
+        MessageKind.RESULT: wire.response_of,
+        MessageKind.REGISTRY: receiver._notice,
+        MessageKind.PROGRESS: lambda m: wire.text_of(m, "text"),
+        MessageKind.CANCEL: lambda m: wire.text_of(m, "reason"),
     }.get(message.kind, lambda m: dict(m.body))
     return message.kind, message.id, meaning(message)
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from edge.cloud.mqtt.faults import __file__ as faults
 from edge.core.call_state import CallState
-from edge.facades.llm.transports import __file__ as transports
-from edge.uplink.faults import __file__ as faults
+from edge.mcp.llm.providers import __file__ as transports
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.messages import Gesture
-from firmware_bridge.sim.even_g1_quirks import QUIRKS
+from firmware_bridge.sim.even_g1.quirks import QUIRKS
 from tests.documents.blocks import ROOT
 
 pytestmark = pytest.mark.requirement("I11-verbs")
@@ -89,7 +89,10 @@ def test_the_forms_of_models_are_those_that_are_known():
 
 def test_the_codes_and_paths_of_enrolment_are_those_that_a_cloud_and_an_edge_know():
     guide = (ROOT / "docs/enrolment.md").read_text(encoding="utf-8")
-    cloud, edge = source("edge/devcloud"), (ROOT / "edge/enrol.py").read_text(encoding="utf-8")
+    cloud, edge = (
+        source("edge/devcloud"),
+        (ROOT / "edge/cloud/enrolment/client.py").read_text(encoding="utf-8"),
+    )
     codes = {word for word in words(table(guide, "| error code |")) if word.isupper()}
     assert len(codes) >= 7
     assert not [code for code in codes if code not in cloud and code not in edge]
@@ -109,7 +112,7 @@ def test_the_paths_and_answers_of_the_small_cloud_are_those_it_has():
 
 def test_the_keys_of_a_request_over_mcp_are_those_that_are_read():
     guide = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
-    facades = source("edge/facades") + source("edge/core")
+    facades = source("edge/mcp") + source("edge/core")
     for key in re.findall(r"io\.glassd/(\w+)", guide):
         assert f'"{key}"' in facades or f"/{key}" in facades or f"{{{key}}}" in facades, key
 

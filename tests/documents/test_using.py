@@ -140,7 +140,7 @@ def test_the_servers_of_the_example_are_settings_that_are_read(place):
     text = block(MCP_SERVERS, '[[mcp.servers]]\nid = "files"').text.replace(
         "/etc/glassd/home-token", str(token)
     )
-    from edge.settings_reading import load
+    from edge.config.load import load
 
     place.write("glassd.toml", f"version = 1\n{text}")
     settings = load(place.folder / "glassd.toml", {})

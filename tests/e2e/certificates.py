@@ -162,7 +162,7 @@ async def keys_made_here(question):
     """Instead of `enrol_keys`' child: the same answers from this process, which has the library
     anyway; 0.3 s less each.
     """
-    from edge.enrol_keys import _judged, _made
+    from edge.cloud.enrolment.keys import _judged, _made
 
     return (
         _made(question["edge_id"])

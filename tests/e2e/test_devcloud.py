@@ -12,12 +12,12 @@ import uuid
 import httpx
 import pytest
 
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import BrokerOptions, MqttConnection
+from edge.cloud.mqtt.wire import MessageKind, Topics
 from edge.devcloud.broker import BrokerFailed, EmbeddedBroker, PortTaken, parse_broker
-from edge.devcloud.main import Limits, _listen, _url_of, run_devcloud, sample_apps
-from edge.devcloud.registry import App
-from edge.uplink import wire
-from edge.uplink.mqtt import BrokerOptions, Connection
-from edge.uplink.wire import Kind, Topics
+from edge.devcloud.main import WorkerLimits, _listen, _url_of, run_devcloud, sample_apps
+from edge.devcloud.registry import InstalledApp
 from tests.system import needs, runs
 
 BOTH = pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def tools(*names):
 def bench_app(tmp_path):
     script = tmp_path / "bench_app.py"
     script.write_text(BENCH_APP)
-    return App(
+    return InstalledApp(
         "com.test.bench",
         "Bench",
         tools("hold", "was_stopped", "bump"),
@@ -74,13 +74,13 @@ def bench_app(tmp_path):
     )
 
 
-NEVER = App(
+NEVER = InstalledApp(
     "com.test.never",
     "Never",
     tools("go"),
     command=(sys.executable, "-c", "import time; time.sleep(600)"),
 )
-DIES = App(
+DIES = InstalledApp(
     "com.test.dies",
     "Dies",
     tools("go"),
@@ -117,7 +117,7 @@ class Cloud:
 @contextlib.asynccontextmanager
 async def a_cloud(tmp_path, broker="embedded", **more):
     ready = asyncio.get_running_loop().create_future()
-    limits = Limits(
+    limits = WorkerLimits(
         connect_s=more.pop("connect_s", 10.0),
         tool_timeout_s=more.pop("tool_timeout_s", 10.0),
         invoke_retry_s=0.2,
@@ -165,7 +165,7 @@ class FakeEdge:
         }
         await self.say(
             self.topics.call("tools"),
-            Kind.CALL,
+            MessageKind.CALL,
             body,
             response_topic=self.topics.result,
             expiry_s=ttl_s,
@@ -201,7 +201,7 @@ class FakeEdge:
         said = []
         while True:
             _, message = await self.hear()
-            if message.kind is Kind.RESULT:
+            if message.kind is MessageKind.RESULT:
                 return said, wire.response_of(message)
             said.append((message.kind.value, message.body.get("text", "")))
 
@@ -213,7 +213,7 @@ class FakeEdge:
 @contextlib.asynccontextmanager
 async def an_edge(cloud, edge_id="edge-1", *, filters=None):
     host, port = cloud.facts["mqtt_host"], cloud.facts["mqtt_port"]
-    async with Connection(
+    async with MqttConnection(
         BrokerOptions(host=host, port=port, client_id=edge_id, keepalive_s=5)
     ) as connection:
         edge = FakeEdge(connection, edge_id)
@@ -330,8 +330,13 @@ async def test_invalid_arguments_start_nothing(tmp_path):
 async def test_a_cancelled_call_stops_in_the_app_too(tmp_path):
     async with a_cloud(tmp_path, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
         call_id = await edge.call("com.test.bench:hold")
-        assert [(await edge.hear())[1].kind for _ in range(2)] == [Kind.ACCEPTED, Kind.PROGRESS]
-        await edge.say(edge.topics.cancel, Kind.CANCEL, {"id": call_id, "reason": "wearer left"})
+        assert [(await edge.hear())[1].kind for _ in range(2)] == [
+            MessageKind.ACCEPTED,
+            MessageKind.PROGRESS,
+        ]
+        await edge.say(
+            edge.topics.cancel, MessageKind.CANCEL, {"id": call_id, "reason": "wearer left"}
+        )
         _, response = await edge.hear_to_the_end()
         assert (response.error.code, response.error.message) == (
             "CANCELLED",
@@ -369,7 +374,7 @@ async def test_the_camera_app_reads_a_picture_and_is_listed_only_for_cameras(tmp
                 "model": "mock",
                 "capabilities": {"camera": {"value": camera, "origin": "firmware", "ageS": 0.1}},
             }
-            await edge.say(edge.topics.capabilities, Kind.CAPABILITIES, body, retain=True)
+            await edge.say(edge.topics.capabilities, MessageKind.CAPABILITIES, body, retain=True)
             async with asyncio.timeout(40):
                 while (
                     "com.example.photo:inspect" in await listed()
@@ -389,7 +394,7 @@ async def test_a_task_is_added_for_real_and_its_app_remembers(tmp_path):
 # handed in
 
 
-LATER = App(
+LATER = InstalledApp(
     "com.test.later", "Later", tuple({**t, "executionType": "external"} for t in tools("decide"))
 )
 
@@ -420,7 +425,7 @@ async def test_a_pending_call_survives_kill_9_and_its_result_is_told_once(tmp_pa
             body = {"tools": [dict(t) for t in LATER.tools]}
             assert (await cloud.post("/api/apps/com.test.later/tools", body)).status_code == 201
             call_id = await edge.call("com.test.later:decide", ttl_s=600.0, color="red")
-            assert (await edge.hear())[1].kind is Kind.ACCEPTED
+            assert (await edge.hear())[1].kind is MessageKind.ACCEPTED
             await until_pending(cloud, call_id)
             process.send_signal(signal.SIGKILL)
             await process.wait()
@@ -509,9 +514,12 @@ async def test_a_writing_call_cut_off_by_a_restart_ends_as_interrupted_without_b
             )
             edge = await stack.enter_async_context(an_edge(cloud))
             await edge.call("com.test.bench:hold")
-            assert [(await edge.hear())[1].kind for _ in range(2)] == [Kind.ACCEPTED, Kind.PROGRESS]
+            assert [(await edge.hear())[1].kind for _ in range(2)] == [
+                MessageKind.ACCEPTED,
+                MessageKind.PROGRESS,
+            ]
         second = a_cloud(tmp_path, address, apps=[bench_app(tmp_path)])
-        async with Connection(
+        async with MqttConnection(
             BrokerOptions(host=broker.host, port=broker.port, client_id="edge-1")
         ) as connection:
             edge = FakeEdge(connection, "edge-1")
@@ -605,7 +613,12 @@ async def test_an_invocation_goes_to_the_edge_and_its_envelope_comes_back(tmp_pa
         assert uuid.UUID(call.call_id).version == 7
         assert edge.topics.may_answer_to(inbound.response_topic)
         envelope = {"ok": True, "data": {"shown": "hi"}, "meta": {"delivery": "shown"}}
-        for answer in (Kind.ACCEPTED, Kind.PROGRESS, Kind.RESULT, Kind.RESULT):
+        for answer in (
+            MessageKind.ACCEPTED,
+            MessageKind.PROGRESS,
+            MessageKind.RESULT,
+            MessageKind.RESULT,
+        ):
             body = {"id": call.call_id, "text": "drawing", **envelope}
             await edge.say(inbound.response_topic, answer, body)
         told = (await asking).json()
@@ -625,7 +638,9 @@ async def test_an_invocation_is_offered_again_with_the_same_id_until_accepted(tm
         assert (first.attempt, second.attempt) == (1, 2)
         assert second.body["ttl_s"] < first.body["ttl_s"]
         inbound = f"glassd/v1/default/e/edge-1/reply/{(await reply_word(cloud, edge, first))}"
-        await edge.say(inbound, Kind.RESULT, {"id": first.id, "ok": True, "data": None, "meta": {}})
+        await edge.say(
+            inbound, MessageKind.RESULT, {"id": first.id, "ok": True, "data": None, "meta": {}}
+        )
         assert (await asking).json() == {"ok": True, "data": None, "meta": {}}
 
 
@@ -645,10 +660,10 @@ async def test_an_edge_that_is_away_and_one_that_falls_silent_are_told_apart(tmp
         async with an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge:
             asking = asyncio.create_task(cloud.post("/devcloud/invoke", {**body, "ttl_s": 0.6}))
             inbound, message = await edge.hear()
-            await edge.say(inbound.response_topic, Kind.ACCEPTED, {"id": message.id})
+            await edge.say(inbound.response_topic, MessageKind.ACCEPTED, {"id": message.id})
             assert (await asking).json()["error"]["code"] == "TIMEOUT"
             cancel = (await edge.hear())[1]
-            assert (cancel.kind, cancel.id) == (Kind.CANCEL, message.id)
+            assert (cancel.kind, cancel.id) == (MessageKind.CANCEL, message.id)
 
 
 async def test_a_bad_request_at_the_workbench_names_the_field(tmp_path):
@@ -685,7 +700,9 @@ async def test_the_seeds_words_come_over_a_real_socket(tmp_path):
     def failed(code, message, **more):
         return {"success": False, "error": {"code": code, "message": message, **more}}
 
-    async with a_cloud(tmp_path, apps=[App("com.test.homeless", "H", tools("go"))]) as cloud:
+    async with a_cloud(
+        tmp_path, apps=[InstalledApp("com.test.homeless", "H", tools("go"))]
+    ) as cloud:
 
         async def said(method, path, body=None, headers=me):
             answer = await cloud.http.request(method, path, json=body, headers=headers)
@@ -758,7 +775,7 @@ async def test_a_broker_comes_back_on_its_own_port_and_refuses_a_taken_one(kind)
         assert broker.running is False
         await broker.start()
         assert (broker.port, broker.pid != first) == (port, True)
-        async with Connection(
+        async with MqttConnection(
             BrokerOptions(host=broker.host, port=port, client_id="c")
         ) as connection:
             await connection.subscribe("t")

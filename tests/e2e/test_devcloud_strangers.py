@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from edge.devcloud import http_guard
-from edge.devcloud.http_guard import check_reach, is_off_limits
+from edge.devcloud.http import guard
+from edge.devcloud.http.guard import check_reach, is_off_limits
 from tests.e2e.test_devcloud import a_cloud
 from tests.unit.devcloud.parts import READ
 
@@ -123,7 +123,7 @@ async def test_a_name_that_is_not_looked_up_in_time_is_not_called(monkeypatch):
         await asyncio.Event().wait()
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never, raising=False)
-    monkeypatch.setattr(http_guard, "RESOLVE_S", 0.01)
+    monkeypatch.setattr(guard, "RESOLVE_S", 0.01)
     with pytest.raises(httpx.ConnectError, match=r"app\.example was not looked up within"):
         await check_reach(httpx.Request("POST", "http://app.example/tool"))
 
@@ -169,7 +169,7 @@ async def test_a_client_that_has_ended_its_side_gets_its_answer(tmp_path):
 def test_tls_has_no_side_that_ends_alone(scheme, kept):
     """asyncio closes a TLS connection in any case, and warns when it was asked to keep it."""
     running = SimpleNamespace(more_body=False, response_complete=False)
-    kind = http_guard.connection()
+    kind = guard.connection()
     connection = kind.__new__(kind)
     connection.scheme, connection.cycle = scheme, running
     assert connection.eof_received() is kept

@@ -1,5 +1,5 @@
-"""Faults of MQTT clients and brokers (T1 to T9 in edge/uplink/mqtt.py), each shown on a real broker
-and mended. Before them: the 44 ms that Nagle's algorithm costs.
+"""Faults of MQTT clients and brokers (T1 to T9 in edge/cloud/mqtt/connection.py), each shown on a
+real broker and mended. Before them: the 44 ms that Nagle's algorithm costs.
 """
 
 import asyncio
@@ -14,17 +14,17 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from edge.uplink import mqtt
-from edge.uplink.faults import Fault
-from edge.uplink.mqtt import (
+from edge.cloud.mqtt import connection
+from edge.cloud.mqtt.connection import (
     NO_SUBSCRIBERS,
     BrokerOptions,
-    Connection,
     ConnectionFailed,
     ConnectionOver,
+    MqttConnection,
     PublishRefused,
     Will,
 )
+from edge.cloud.mqtt.faults import Fault
 from tests.e2e.broker import HOST, free_port, iotcore, mosquitto, proxy, serving, until
 from tests.system import program
 
@@ -54,7 +54,7 @@ async def take(link, count=1, *, ack=True, deadline_s=40.0):
 @asynccontextmanager
 async def echoing(port):
     """Echo `q` to `a`, both QoS 1."""
-    async with Connection(passing(port, "echo")) as link:
+    async with MqttConnection(passing(port, "echo")) as link:
         await link.subscribe("q")
 
         async def echo():
@@ -88,9 +88,9 @@ async def round_trips(link, count):
 async def test_a_round_trip_does_not_wait_for_a_delayed_ack(tmp_path, record_property):
     with mosquitto(tmp_path) as broker:
         async with echoing(broker.port):
-            async with Connection(passing(broker.port, "nagle", nodelay=False)) as link:
+            async with MqttConnection(passing(broker.port, "nagle", nodelay=False)) as link:
                 uncured = await round_trips(link, 50)
-            async with Connection(passing(broker.port, "nodelay")) as link:
+            async with MqttConnection(passing(broker.port, "nodelay")) as link:
                 cured = await round_trips(link, 50)
     record_property("median_ms", {"without": uncured * 1000, "with": cured * 1000})
     assert uncured > 0.030, "the trap itself must show, or this test proves nothing"
@@ -105,7 +105,7 @@ async def test_t1_a_refused_publish_raises_with_its_reason(tmp_path):
     acl.write_text("topic readwrite mine/#\n")
     acl.chmod(0o600)
     with mosquitto(tmp_path, extra=f"acl_file {acl}") as broker:
-        async with Connection(passing(broker.port, "c")) as link:
+        async with MqttConnection(passing(broker.port, "c")) as link:
             await link.subscribe("mine/#")
             assert await link.publish("mine/x", b"1") == 0
             with pytest.raises(PublishRefused, match="Not authorized") as caught:
@@ -116,7 +116,7 @@ async def test_t1_a_refused_publish_raises_with_its_reason(tmp_path):
 
 async def test_t1_nobody_there_is_told_from_delivered(tmp_path):
     with mosquitto(tmp_path) as broker:
-        async with Connection(passing(broker.port, "c")) as link:
+        async with MqttConnection(passing(broker.port, "c")) as link:
             assert await link.publish("nobody/listens", b"1") == NO_SUBSCRIBERS
             await link.subscribe("somebody")
             assert await link.publish("somebody", b"1") == 0
@@ -143,7 +143,7 @@ async def scripted(after_connect=b"", suback=b"\x00", tls=None):
 
 
 async def test_t1_a_refused_subscription_raises_and_names_the_filter():
-    async with scripted(suback=b"\x01\x87") as port, Connection(passing(port, "c")) as link:
+    async with scripted(suback=b"\x01\x87") as port, MqttConnection(passing(port, "c")) as link:
         with pytest.raises(ConnectionFailed, match=r"theirs/#.*Not authorized") as caught:
             await link.subscribe("mine/#", "theirs/#")
         assert caught.value.verdict.fault is Fault.SUBSCRIBE_REFUSED
@@ -154,9 +154,12 @@ async def test_t1_a_refused_subscription_raises_and_names_the_filter():
 
 async def test_t2_a_publish_reported_as_failed_is_not_sent_later(tmp_path):
     with mosquitto(tmp_path) as broker:
-        async with Connection(passing(broker.port, "watch")) as watch, proxy(broker.port) as middle:
+        async with (
+            MqttConnection(passing(broker.port, "watch")) as watch,
+            proxy(broker.port) as middle,
+        ):
             await watch.subscribe("t")
-            async with Connection(options(middle.port, ack_timeout_s=0.3)) as link:
+            async with MqttConnection(options(middle.port, ack_timeout_s=0.3)) as link:
                 await link.publish("t", b"before")
                 middle.black = True
                 with pytest.raises(ConnectionOver) as caught:
@@ -168,7 +171,7 @@ async def test_t2_a_publish_reported_as_failed_is_not_sent_later(tmp_path):
                 middle.cut()
             with pytest.raises(RuntimeError, match="used once"):
                 await link.__aenter__()
-            async with Connection(options(middle.port)) as again:
+            async with MqttConnection(options(middle.port)) as again:
                 assert again.session_present
                 await again.publish("t", b"again")
             assert [m.payload for m in await take(watch, 2)] == [b"before", b"again"]
@@ -178,10 +181,11 @@ async def test_t2_a_publish_reported_as_failed_is_not_sent_later(tmp_path):
 
 READER = """
 import asyncio, os, sys
-from edge.uplink.mqtt import BrokerOptions, Connection
+from edge.cloud.mqtt.connection import BrokerOptions, MqttConnection
 
 async def main(port):
-    async with Connection(BrokerOptions(host="127.0.0.1", port=port, client_id="reader")) as link:
+    options = BrokerOptions(host="127.0.0.1", port=port, client_id="reader")
+    async with MqttConnection(options) as link:
         await link.subscribe("t")
         os.write(1, b"ready\\n")
         first = await link.receive()
@@ -201,14 +205,14 @@ async def test_t3_what_was_not_acknowledged_comes_again_after_kill_9(tmp_path):
             [sys.executable, "-c", READER, str(broker.port)], stdout=subprocess.PIPE
         )
         assert child.stdout.readline() == b"ready\n"
-        async with Connection(passing(broker.port, "sender")) as sender:
+        async with MqttConnection(passing(broker.port, "sender")) as sender:
             for n in range(2):
                 await sender.publish("t", str(n).encode())
             assert await asyncio.to_thread(child.stdout.readline) == b"1\n"
             os.kill(child.pid, signal.SIGKILL)
             child.wait(10)
             child.stdout.close()
-        async with Connection(options(broker.port, "reader")) as link:
+        async with MqttConnection(options(broker.port, "reader")) as link:
             assert link.session_present
             assert [m.payload for m in await take(link)] == [b"1"]
             assert link.waiting() == 0
@@ -223,13 +227,13 @@ async def test_t4_what_we_hold_unread_is_bounded_whatever_the_broker_does(tmp_pa
     total = 600
     with start(tmp_path) as broker:
         async with (
-            Connection(passing(broker.port, "slow")) as slow,
-            Connection(passing(broker.port, "flood")) as flood,
+            MqttConnection(passing(broker.port, "slow")) as slow,
+            MqttConnection(passing(broker.port, "flood")) as flood,
         ):
             await slow.subscribe("t")
             for n in range(total):
                 await flood.publish("t", n.to_bytes(2, "big") + b"x" * 20_000, qos=n % 2)
-            assert slow.waiting() <= mqtt.HIGH_WATER + 1
+            assert slow.waiting() <= connection.HIGH_WATER + 1
             found = await take(slow, total, deadline_s=20)
             numbers = [int.from_bytes(m.payload[:2], "big") for m in found]
             assert sorted(numbers) == list(range(total))
@@ -238,10 +242,10 @@ async def test_t4_what_we_hold_unread_is_bounded_whatever_the_broker_does(tmp_pa
 
 @pytest.mark.requirement("I11-uplink-backlog")
 async def test_a_subscription_is_acknowledged_behind_messages_nobody_takes_yet():
-    total = mqtt.HIGH_WATER * 3
+    total = connection.HIGH_WATER * 3
     packets = b"".join(b"\x30\x06\x00\x01t\x00" + n.to_bytes(2, "big") for n in range(total))
-    async with scripted(after_connect=packets) as port, Connection(passing(port, "c")) as link:
-        await until(lambda: link.waiting() >= mqtt.HIGH_WATER)
+    async with scripted(after_connect=packets) as port, MqttConnection(passing(port, "c")) as link:
+        await until(lambda: link.waiting() >= connection.HIGH_WATER)
         await link.subscribe("t")
         assert [int.from_bytes(m.payload, "big") for m in await take(link, total)] == list(
             range(total)
@@ -250,7 +254,10 @@ async def test_a_subscription_is_acknowledged_behind_messages_nobody_takes_yet()
 
 async def test_a_packet_over_our_maximum_ends_the_connection_before_it_is_whole():
     beginning = b"\x30\xff\xff\xff\x7f" + b"\x00\x01t\x00" + b"x" * 100  # a PUBLISH of 256 MiB
-    async with scripted(after_connect=beginning) as port, Connection(passing(port, "c")) as link:
+    async with (
+        scripted(after_connect=beginning) as port,
+        MqttConnection(passing(port, "c")) as link,
+    ):
         with pytest.raises(ConnectionOver, match="maximum"):
             await take(link)
 
@@ -258,7 +265,7 @@ async def test_a_packet_over_our_maximum_ends_the_connection_before_it_is_whole(
 async def test_bytes_that_are_no_mqtt_end_the_connection():
     async with (
         scripted(after_connect=b"\xf0\x01\xff" * 20) as port,
-        Connection(passing(port, "c")) as link,
+        MqttConnection(passing(port, "c")) as link,
     ):
         with pytest.raises(ConnectionOver):
             await take(link)
@@ -269,12 +276,12 @@ async def test_bytes_that_are_no_mqtt_end_the_connection():
 
 async def test_t5_the_session_keeps_messages_while_we_are_away(tmp_path):
     with mosquitto(tmp_path) as broker:
-        async with Connection(options(broker.port)) as link:
+        async with MqttConnection(options(broker.port)) as link:
             assert not link.session_present
             await link.subscribe("t")
-        async with Connection(passing(broker.port, "other")) as other:
+        async with MqttConnection(passing(broker.port, "other")) as other:
             assert await other.publish("t", b"meanwhile") == 0
-        async with Connection(options(broker.port)) as link:
+        async with MqttConnection(options(broker.port)) as link:
             assert link.session_present
             assert [m.payload for m in await take(link)] == [b"meanwhile"]
 
@@ -287,8 +294,8 @@ async def test_t6_no_more_is_in_flight_than_the_broker_allows(tmp_path):
     config = "max_inflight_messages 5"
     with mosquitto(tmp_path, extra=config) as broker:
         async with (
-            Connection(passing(broker.port, "w")) as sink,
-            Connection(passing(broker.port, "c")) as link,
+            MqttConnection(passing(broker.port, "w")) as sink,
+            MqttConnection(passing(broker.port, "c")) as link,
         ):
             await sink.subscribe("t")
             sent = asyncio.gather(*(link.publish("t", str(n).encode()) for n in range(200)))
@@ -304,8 +311,8 @@ async def test_t6_no_more_is_in_flight_than_the_broker_allows(tmp_path):
 async def test_t6_our_own_receive_maximum_is_kept_by_the_broker(tmp_path):
     with mosquitto(tmp_path) as broker:
         async with (
-            Connection(options(broker.port, receive_maximum=3)) as link,
-            Connection(passing(broker.port, "w")) as other,
+            MqttConnection(options(broker.port, receive_maximum=3)) as link,
+            MqttConnection(passing(broker.port, "w")) as other,
         ):
             await link.subscribe("t")
             for n in range(10):
@@ -342,7 +349,7 @@ async def test_t7_no_packet_carries_a_topic_alias(tmp_path):
             up_writer.transport.abort()
 
     with mosquitto(tmp_path) as broker:
-        async with serving(spy) as port, Connection(passing(port, "c")) as link:
+        async with serving(spy) as port, MqttConnection(passing(port, "c")) as link:
             for _ in range(3):
                 await link.publish("some/long/topic", b"x")
     connect = bytes(seen[: 2 + seen[1]])
@@ -356,7 +363,7 @@ async def test_t7_no_packet_carries_a_topic_alias(tmp_path):
 
 
 # ------------------------------------------------------------------ T8: see
-# tests/unit/uplink/test_faults.py (refused in configuration)
+# tests/unit/cloud/mqtt/test_faults.py (refused in configuration)
 
 
 # ------------------------------------------------------------------ T9
@@ -370,7 +377,7 @@ async def test_t9_the_cost_of_a_publish_does_not_grow_with_the_backlog(tmp_path,
         return (time.process_time() - began) / total
 
     with mosquitto(tmp_path) as broker:
-        async with Connection(passing(broker.port, "c")) as link:
+        async with MqttConnection(passing(broker.port, "c")) as link:
             await cost(link, 10, 200)
             # The best of three: other processes only ever add.
             few, many = [min([await cost(link, n) for _ in range(3)]) for n in (5, 500)]
@@ -385,7 +392,7 @@ async def test_a_silent_link_is_noticed_after_twice_the_keep_alive(tmp_path):
     with mosquitto(tmp_path) as broker:
         async with (
             proxy(broker.port) as middle,
-            Connection(passing(middle.port, "c", keepalive_s=1)) as link,
+            MqttConnection(passing(middle.port, "c", keepalive_s=1)) as link,
         ):
             middle.black = True
             began = time.monotonic()
@@ -399,7 +406,7 @@ async def test_a_silent_link_is_noticed_after_twice_the_keep_alive(tmp_path):
 
 async def test_a_cut_link_is_noticed_at_once_by_everybody_who_waits(tmp_path):
     with mosquitto(tmp_path) as broker:
-        async with proxy(broker.port) as middle, Connection(passing(middle.port, "c")) as link:
+        async with proxy(broker.port) as middle, MqttConnection(passing(middle.port, "c")) as link:
             waiting = [asyncio.create_task(link.receive()) for _ in range(2)]
             await asyncio.sleep(0)
             middle.cut()
@@ -411,7 +418,7 @@ async def test_a_takeover_says_so():
     # EMQX and the specification say 0x8E; Mosquitto 2.0.11 and rumqttd just close (seen here).
     async with (
         scripted(after_connect=b"\xe0\x02\x8e\x00") as port,
-        Connection(options(port)) as link,
+        MqttConnection(options(port)) as link,
     ):
         async with asyncio.timeout(40):
             assert (await asyncio.shield(link.lost)).fault is Fault.TAKEN_OVER
@@ -422,11 +429,14 @@ async def test_a_will_comes_after_a_crash_and_not_after_a_goodbye(tmp_path):
         "w", b"offline", "text/x", delay_s=0, expiry_s=60, user_properties=(("k", "presence"),)
     )
     with mosquitto(tmp_path) as broker:
-        async with Connection(passing(broker.port, "watch")) as watch, proxy(broker.port) as middle:
+        async with (
+            MqttConnection(passing(broker.port, "watch")) as watch,
+            proxy(broker.port) as middle,
+        ):
             await watch.subscribe("w", "end")
-            async with Connection(options(middle.port, will=will)):
+            async with MqttConnection(options(middle.port, will=will)):
                 pass
-            async with Connection(options(middle.port, will=will)) as link:
+            async with MqttConnection(options(middle.port, will=will)) as link:
                 middle.cut()
                 await asyncio.shield(link.lost)
             (said,) = await take(watch)
@@ -457,7 +467,7 @@ async def test_a_broker_that_does_not_let_us_in_is_understood(tmp_path, changes,
     with mosquitto(tmp_path, extra=f"password_file {passwords}") as broker:
         changes = {k: (free_port() if v is None else v) for k, v in changes.items()}
         with pytest.raises(ConnectionFailed) as caught:
-            async with Connection(options(**{"port": broker.port, **changes})):
+            async with MqttConnection(options(**{"port": broker.port, **changes})):
                 pass
     if fault is Fault.CREDENTIALS:
         assert caught.value.verdict.fault in (Fault.CREDENTIALS, Fault.NOT_AUTHORIZED)
@@ -471,7 +481,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_a_timeout_and_leaks_not
         mute.bind((HOST, 0))
         mute.listen()
         with pytest.raises(ConnectionFailed) as caught:
-            async with Connection(options(mute.getsockname()[1], connect_timeout_s=0.3)):
+            async with MqttConnection(options(mute.getsockname()[1], connect_timeout_s=0.3)):
                 pass
     assert caught.value.verdict.fault is Fault.TIMEOUT
 
@@ -480,7 +490,7 @@ async def test_cancelling_a_connect_leaks_neither_socket_nor_task():
     with socket.socket() as mute:
         mute.bind((HOST, 0))
         mute.listen()
-        link = Connection(options(mute.getsockname()[1]))
+        link = MqttConnection(options(mute.getsockname()[1]))
         entering = asyncio.create_task(link.__aenter__())
         await asyncio.sleep(0.2)
         entering.cancel()
@@ -495,8 +505,8 @@ async def test_properties_reach_the_other_side_on_both_brokers(tmp_path):
     for start in (mosquitto, iotcore):
         with start(tmp_path) as broker:
             async with (
-                Connection(passing(broker.port, "a")) as a,
-                Connection(passing(broker.port, "b")) as b,
+                MqttConnection(passing(broker.port, "a")) as a,
+                MqttConnection(passing(broker.port, "b")) as b,
             ):
                 await b.subscribe("t")
                 await a.publish(
@@ -591,19 +601,19 @@ async def test_tls_is_verified_and_a_client_certificate_is_shown(tmp_path):
     with mosquitto(tmp_path, extra=extra) as broker:
         trusting = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
         trusting.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
-        async with Connection(passing(broker.port, "c", tls=trusting)) as link:
+        async with MqttConnection(passing(broker.port, "c", tls=trusting)) as link:
             await link.subscribe("t")
             for size in (10, 40_000, 250_000):
                 await link.publish("t", b"x" * size)
             assert [len(m.payload) for m in await take(link, 3)] == [10, 40_000, 250_000]
         with pytest.raises(ConnectionFailed) as caught:
-            async with Connection(passing(broker.port, "c", tls=ssl.create_default_context())):
+            async with MqttConnection(passing(broker.port, "c", tls=ssl.create_default_context())):
                 pass
         assert caught.value.verdict.fault is Fault.TLS_UNTRUSTED
         misnamed = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
         misnamed.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
         with pytest.raises(ConnectionFailed) as caught:
-            async with Connection(passing(broker.port, "c", host="localhost", tls=misnamed)):
+            async with MqttConnection(passing(broker.port, "c", host="localhost", tls=misnamed)):
                 pass
         assert caught.value.verdict.fault is Fault.TLS_NAME
 
@@ -615,15 +625,15 @@ async def test_tls_bytes_held_inside_openssl_are_not_forgotten_after_a_pause(tmp
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     server.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
     trusting = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
-    total = mqtt.HIGH_WATER * 3
+    total = connection.HIGH_WATER * 3
     # All in one TLS record: once it is decrypted, the socket itself never announces the rest.
     packets = b"".join(b"\x30\x06\x00\x01t\x00" + n.to_bytes(2, "big") for n in range(total))
     async with (
         scripted(after_connect=packets, tls=server) as port,
-        Connection(passing(port, "c", tls=trusting)) as link,
+        MqttConnection(passing(port, "c", tls=trusting)) as link,
     ):
         await asyncio.sleep(0.2)
-        assert link.waiting() <= mqtt.HIGH_WATER + 1
+        assert link.waiting() <= connection.HIGH_WATER + 1
         assert [int.from_bytes(m.payload, "big") for m in await take(link, total)] == list(
             range(total)
         )

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from edge import own_reading, settings_reading
-from edge.options import VERBS
-from edge.verbs import call, extras
-from edge.verbs.screen import CliError, Screen
+from edge.commands import call
+from edge.commands.options import VERBS
+from edge.commands.shared import extras
+from edge.commands.shared.console import CliError, Screen
+from edge.config import load
+from edge.tools import user_tools
 
 GLASSD = (sys.executable, "-m", "edge")
 WORDS = {
@@ -112,13 +114,13 @@ def test_ctrl_c_is_130_and_says_nothing(tmp_path, verb, after_s):
 def test_a_byte_order_mark_is_no_mistake(tmp_path):
     config = tmp_path / "glassd.toml"
     config.write_bytes(b'\xef\xbb\xbfversion = 1\r\n[edge]\r\nid = "e"\r\n')
-    assert settings_reading.load(config, {}).edge.id == "e"
+    assert load.load(config, {}).edge.id == "e"
     tool = (
         b'\xef\xbb\xbfname = "my:lamp"\ndescription = "A lamp."\n[execution]\nurl = "https://h"\n'
     )
     (tmp_path / "lamp.toml").write_bytes(tool)
     (tmp_path / "glassd.toml").unlink()
-    assert [t.name for t in own_reading.read([tmp_path]).tools] == ["my:lamp"]
+    assert [t.name for t in user_tools.read([tmp_path]).tools] == ["my:lamp"]
 
 
 @pytest.mark.parametrize("below", ["", "/state"])

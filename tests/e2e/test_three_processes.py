@@ -10,7 +10,7 @@ import zlib
 
 import pytest
 
-from edge.settings import Uplink
+from edge.config.model import UplinkConfig
 from tests.e2e.processes import WILL_DELAY_S, House
 from tests.system import needs, program
 
@@ -143,7 +143,7 @@ def test_a_stock_client_sees_retained_state_and_the_will_of_a_killed_daemon(hous
     wills = [at for at, _, body in seen if body["state"] == "offline"]
     assert len(wills) == 1, seen
     assert wills[0] >= WILL_DELAY_S - 1
-    assert Uplink().will_delay_s == 15
+    assert UplinkConfig().will_delay_s == 15
 
 
 @pytest.mark.requirement("M-kill-glasses")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from edge.clock import Clock
-from edge.events import UplinkChanged
+from edge.cloud.mqtt import client as service
+from edge.cloud.mqtt.connection import BrokerOptions, ConnectionFailed, MqttConnection
+from edge.cloud.mqtt.faults import Fault
+from edge.cloud.mqtt.tls import CLOCK_FLOOR
+from edge.daemon.status import Layers, next_action
 from edge.ports import GlassesStatus
-from edge.status import Layers, next_action
-from edge.uplink import service
-from edge.uplink.faults import Fault
-from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed
-from edge.uplink.tls import CLOCK_FLOOR
+from edge.runtime.clock import Clock
+from edge.runtime.events import UplinkChanged
 from tests.e2e.broker import HOST, mosquitto, until
 from tests.e2e.certificates import DAY, Authority, now
 from tests.system import needs
-from tests.unit.uplink.support import Edge
+from tests.unit.cloud.mqtt.support import Edge
 
 pytestmark = [
     pytest.mark.enable_socket,
@@ -139,13 +139,13 @@ async def test_our_own_certificate_is_shown_and_one_the_broker_refuses_is_told_w
     extra = listening(ca, ca.sign("server"), mutual=True, crl=ca.revoked(clients["revoked"]))
     with mosquitto(tmp_path, extra=extra) as broker:
         for most in (ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.TLSv1_2):
-            async with Connection(
+            async with MqttConnection(
                 options(broker.port, trusting(ca, clients["good"], most=most))
             ) as link:
                 await link.subscribe("t")
             for who, said in CLIENTS.items():
                 with pytest.raises(ConnectionFailed) as caught:
-                    async with Connection(
+                    async with MqttConnection(
                         options(broker.port, trusting(ca, clients[who], most=most))
                     ):
                         pass
@@ -230,12 +230,12 @@ def test_nothing_in_the_settings_and_no_context_of_the_uplink_switches_verificat
     """The only place that reads without verifying is where the fingerprint of a code verifies
     instead.
     """
-    from edge.settings import Uplink
+    from edge.config.model import UplinkConfig
 
-    root = Path(service.__file__).parents[1]
+    root = Path(service.__file__).parents[2]
     assert not [
         k
-        for k in Uplink.__dataclass_fields__
+        for k in UplinkConfig.__dataclass_fields__
         if any(w in k for w in ("insecure", "verify", "skip", "check"))
     ]
     blind = [
@@ -243,7 +243,7 @@ def test_nothing_in_the_settings_and_no_context_of_the_uplink_switches_verificat
         for p in root.rglob("*.py")
         if "CERT_NONE" in p.read_text() or "NO_CHECK_TIME" in p.read_text()
     ]
-    assert blind == ["enrol.py"]
+    assert blind == ["client.py"]
 
 
 def layers(uplink):

@@ -10,13 +10,13 @@ from functools import partial
 
 import pytest
 
-from edge.uplink import wire
-from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionOver
-from edge.uplink.wire import Kind, Topics
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import BrokerOptions, ConnectionOver, MqttConnection
+from edge.cloud.mqtt.wire import MessageKind, Topics
 from tests.chaos.callers import BrokeOff, NotThere, request
 from tests.e2e.broker import HOST, iotcore, mosquitto, until
 from tests.e2e.processes import CLI, Child
-from tools_cache.tool import CallOrigin, ToolCall
+from tools_cache.api.tool import CallOrigin, ToolCall
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.mosquitto, pytest.mark.timeout(300)]
 WAITING = 200
@@ -81,7 +81,7 @@ group = ""
         self._child.stop()
 
 
-async def _hear_results(link: Connection, answered: set[str]) -> None:
+async def _hear_results(link: MqttConnection, answered: set[str]) -> None:
     with suppress(ConnectionOver):
         while True:
             packet = await link.receive()
@@ -95,11 +95,11 @@ async def _hear_results(link: Connection, answered: set[str]) -> None:
             done = (
                 message.body.get("ok") or message.body.get("error", {}).get("code") == "INTERRUPTED"
             )
-            if message.kind is Kind.RESULT and done:
+            if message.kind is MessageKind.RESULT and done:
                 answered.add(message.id)
 
 
-async def _invoke(link: Connection, call_id: str) -> None:
+async def _invoke(link: MqttConnection, call_id: str) -> None:
     call = ToolCall(
         call_id=call_id,
         tool="notes:add",
@@ -107,7 +107,7 @@ async def _invoke(link: Connection, call_id: str) -> None:
         origin=CallOrigin.CLOUD,
         ttl_s=600.0,
     )
-    payload, content_type = wire.encode(Kind.CALL, wire.call_to_body(call))
+    payload, content_type = wire.encode(MessageKind.CALL, wire.call_to_body(call))
     await link.publish(
         TOPICS.invoke,
         payload,
@@ -130,7 +130,7 @@ async def test_the_uplink_comes_up_behind_two_hundred_invocations_after_two_kill
         far = BrokerOptions(
             host=HOST, port=broker.port, client_id="far", clean_start=True, session_expiry_s=0
         )
-        async with Connection(far) as link:
+        async with MqttConnection(far) as link:
             await link.subscribe(TOPICS.reply("far"))
             answered: set[str] = set()
             listening = asyncio.create_task(_hear_results(link, answered))

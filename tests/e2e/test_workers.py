@@ -14,9 +14,9 @@ from collections import Counter
 import httpx
 import pytest
 
-from edge.uplink import wire
-from edge.uplink.mqtt import BrokerOptions, Connection
-from edge.uplink.wire import Kind
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import BrokerOptions, MqttConnection
+from edge.cloud.mqtt.wire import MessageKind
 from tests.e2e.broker import HOST, mosquitto, serving, until
 from tests.e2e.test_devcloud import BENCH_APP, FakeEdge
 
@@ -25,12 +25,12 @@ LONG_S = 40.0
 
 WORKER = """
 import asyncio, json, pathlib, sys
-from edge.devcloud.registry import App
-from edge.devcloud.worker import Limits, run_worker
+from edge.devcloud.registry import InstalledApp
+from edge.devcloud.worker.worker import WorkerLimits, run_worker
 state, broker, apps = pathlib.Path(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
 asyncio.run(run_worker(
-    state_dir=state, broker=broker, announce=lambda facts: print(json.dumps(facts), flush=True), limits=Limits(look_s=0.1, poll_s=0.05),
-    apps=[App(a["package"], "T", tuple(a["tools"]), public_url=a.get("url", ""), command=tuple(a.get("command", ()))) for a in apps]))
+    state_dir=state, broker=broker, announce=lambda facts: print(json.dumps(facts), flush=True), limits=WorkerLimits(look_s=0.1, poll_s=0.05),
+    apps=[InstalledApp(a["package"], "T", tuple(a["tools"]), public_url=a.get("url", ""), command=tuple(a.get("command", ()))) for a in apps]))
 """  # noqa: E501
 
 
@@ -126,7 +126,7 @@ async def a_crew(tmp_path):
     with mosquitto(tmp_path) as broker:
         crew = Crew(tmp_path / "state", broker.port)
         try:
-            async with Connection(
+            async with MqttConnection(
                 BrokerOptions(host=HOST, port=broker.port, client_id="edge-1", keepalive_s=5)
             ) as connection:
                 edge = Asker(connection)
@@ -154,8 +154,8 @@ class Asker(FakeEdge):
                     correlation=inbound.correlation,
                     user_properties=inbound.user_properties,
                 )
-                self.results[message.id] += message.kind is Kind.RESULT
-                if message.id == call_id and message.kind is Kind.RESULT:
+                self.results[message.id] += message.kind is MessageKind.RESULT
+                if message.id == call_id and message.kind is MessageKind.RESULT:
                     return wire.response_of(message)
 
     async def ask(self, name):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from edge.control.client import ControlClient, ControlError
-from edge.paths import owner_beside
+from edge.runtime.paths import owner_beside
 from firmware_bridge.sim.air import Air, HciDoor
 from tests.link.world import toml
 

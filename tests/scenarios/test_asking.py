@@ -92,9 +92,9 @@ async def test_a_scripted_wearer_answers(tmp_path):
         await alone(place)
         asking = begin(place)
         await until(lambda: asked(place), "asked")
-        from firmware_bridge.sim.wearer import Wearer, parse_script
+        from firmware_bridge.sim.wearer import ScriptedWearer, parse_script
 
-        wearer = Wearer(place.mock.glasses, inject=noting([]), leave=lambda: None)
+        wearer = ScriptedWearer(place.mock.glasses, inject=noting([]), leave=lambda: None)
         await wearer.act(parse_script("wait 8\ndouble_tap"))  # a second of the daemon's time
         assert await given(asking) is Answer.DENY
 

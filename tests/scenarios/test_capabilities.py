@@ -59,7 +59,7 @@ def _soon_told(monkeypatch):
     """These stories wait until absence is told; that it takes 5 s is a story of
     test_reconnect.py.
     """
-    monkeypatch.setattr("edge.herald.QUIET_S", 0.2)
+    monkeypatch.setattr("edge.cloud.reporter.QUIET_S", 0.2)
 
 
 async def test_presence_follows_the_glasses_and_the_process(tmp_path, cloud):

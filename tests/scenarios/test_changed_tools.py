@@ -4,13 +4,13 @@ whatever was agreed to before.
 
 import pytest
 
-from edge.core import confirmation, particulars
+from edge.core import call_summary, confirmation
 from edge.core.grants import Grant, Granted
-from edge.core.ids import new_call_id
-from edge.own_reading import read
+from edge.runtime.ids import new_call_id
+from edge.tools.user_tools import read
 from tests.scenarios.test_consent import FOLDER, PAY, alone
 from tests.scenarios.world import world
-from tools_cache.tool import CallOrigin, ToolCall
+from tools_cache.api.tool import CallOrigin, ToolCall
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -49,7 +49,7 @@ async def test_an_always_does_not_hold_for_a_changed_tool_in_an_old_turn(tmp_pat
         await alone(place)
         tool = place.daemon.registry.snapshot().find(PAY).definition
         granted = Granted(
-            Grant.ALWAYS, confirmation.definition_digest(tool), particulars.origin(tool)
+            Grant.ALWAYS, confirmation.definition_digest(tool), call_summary.origin(tool)
         )
         await place.daemon.calls._confirmer._store.grant("local", PAY, granted)
         assert await begin(place, 1, "turn") is None

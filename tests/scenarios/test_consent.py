@@ -7,12 +7,12 @@ import re
 
 import pytest
 
-from edge.core.ids import new_call_id
-from edge.own_reading import read
+from edge.runtime.ids import new_call_id
+from edge.tools.user_tools import read
 from firmware_bridge.messages import Gesture
 from tests.scenarios.test_two_sides import G1
 from tests.scenarios.world import until, world
-from tools_cache.tool import CallOrigin, ToolCall
+from tools_cache.api.tool import CallOrigin, ToolCall
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from edge.doctor.checks import every
-from edge.doctor.ladder import Ladder
-from edge.doctor.patient import Patient
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.runner import CheckRunner
 from edge.doctor.this_machine import this_machine
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
@@ -181,9 +181,9 @@ async def sees(place, name, mark, says=""):
     found = None
     async with asyncio.timeout(60):
         while not found or found.mark.value != mark:
-            patient = Patient(machine, config=settings(place), env=machine.env)
+            patient = ExaminedMachine(machine, config=settings(place), env=machine.env)
             try:
-                async with Ladder(
+                async with CheckRunner(
                     needed(every(patient, named=True), name), now=time.monotonic
                 ).climbing() as entries:
                     found = {entry.check.id: entry.finding async for entry in entries}[name]

@@ -17,13 +17,13 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from edge import enrol_keys
+from edge.cloud.enrolment import keys
 from edge.control.client import ControlClient, ControlError
-from edge.core.enrol_code import decode, encode
-from edge.devcloud import https
-from edge.devcloud.codes import qr
-from edge.devcloud.main import Limits
-from edge.paths import owner_beside
+from edge.core.enrolment_code import decode, encode
+from edge.devcloud.enrolment.codes import qr
+from edge.devcloud.http import https
+from edge.devcloud.main import WorkerLimits
+from edge.runtime.paths import owner_beside
 from tests.e2e.broker import serving
 from tests.e2e.certificates import Authority, keys_made_here
 from tests.scenarios.world import World, all_apps, until, world
@@ -36,19 +36,19 @@ pytestmark = [
     needs("mosquitto"),
 ]
 
-CHILD = enrol_keys._child
+CHILD = keys._child
 CALC = "com.example.calc:evaluate"
 
 
 @pytest.fixture(autouse=True)
 def quick_keys(monkeypatch):
-    monkeypatch.setattr(enrol_keys, "_child", keys_made_here)
+    monkeypatch.setattr(keys, "_child", keys_made_here)
 
 
 @pytest.fixture
 def real_keys(quick_keys, monkeypatch):
     """Made by a child process, as in real life."""
-    monkeypatch.setattr(enrol_keys, "_child", CHILD)
+    monkeypatch.setattr(keys, "_child", CHILD)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -56,7 +56,7 @@ async def secure(tmp_path_factory):
     """A cloud with TLS, for all stories of this file."""
     async with world(tmp_path_factory.mktemp("secure")) as place:
         yield await place.start_cloud(
-            tls="localhost", apps=all_apps(), limits=Limits(code_life_s=600.0)
+            tls="localhost", apps=all_apps(), limits=WorkerLimits(code_life_s=600.0)
         )
 
 
@@ -232,7 +232,7 @@ async def test_a_certificate_is_renewed_over_itself_and_the_next_connection_show
             tenant="acme",
             pool="mine",
             apps=(),
-            limits=Limits(certificate_life=timedelta(seconds=6)),
+            limits=WorkerLimits(certificate_life=timedelta(seconds=6)),
         )
         assert (await enrol(place, cloud["code"]))["tenant"] == "acme"
         await up(place)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from firmware_bridge.messages import Gesture
 from tests.scenarios.world import world
-from tools_cache.tool import CallOrigin
+from tools_cache.api.tool import CallOrigin
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from edge.app import Daemon
-from edge.beginning import read
 from edge.cli import main
-from edge.settings import Control
+from edge.config.model import ControlConfig
+from edge.daemon.app import Daemon
+from edge.daemon.startup import read
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
-from tools_cache.generations import Generation, Generations
-from tools_cache.manifest import digest
+from tools_cache.registry.manifest import digest
+from tools_cache.registry.registry_store import Generation, RegistryStore
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -281,7 +281,7 @@ async def test_a_tools_own_needs_are_heeded_from_the_first_moment_where_the_owne
     }
     apps = [{"packageName": "com.x", "hardwareRequirements": [], "tools": [picky]}]
     body = json.dumps({"version": "1", "sha256": digest(apps), "apps": apps}).encode()
-    Generations(tmp_path / "state" / "registry").save(
+    RegistryStore(tmp_path / "state" / "registry").save(
         Generation(body, "http://127.0.0.1:1", fetched_wall=1.0)
     )
     config = tmp_path / "glassd.toml"
@@ -294,7 +294,9 @@ async def test_a_tools_own_needs_are_heeded_from_the_first_moment_where_the_owne
     for shelf in (begun.shelf, None):  # read before the daemon, or by it
         async with AsyncExitStack() as stack:
             daemon = Daemon(
-                replace(begun.settings, control=Control(socket=str(tmp_path / "c.sock"), group="")),
+                replace(
+                    begun.settings, control=ControlConfig(socket=str(tmp_path / "c.sock"), group="")
+                ),
                 {},
                 shelf=shelf,
             )

@@ -16,7 +16,7 @@ import pytest
 
 from edge.control.client import ControlClient, ControlError
 from tests.e2e.processes import CLI, Child
-from tools_cache.tool import ErrorType
+from tools_cache.api.tool import ErrorType
 
 pytestmark = pytest.mark.timeout(120)
 

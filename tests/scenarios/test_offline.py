@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from edge.gate import Limits
+from edge.calls.admission import CallLimits
 from edge.ports import Wait
 from tests.scenarios.network import onlooker, state_of
 from tests.scenarios.world import until, whole_world, world
@@ -122,10 +122,10 @@ async def test_on_a_silent_link_the_wearer_sees_work_within_a_second_and_a_fallb
         assert not asking.done()
         answer = await asking
         took_s = time.monotonic() - began
-        assert (Limits().working_s, Limits().accept_s) == (0.7, 2.0)
+        assert (CallLimits().working_s, CallLimits().accept_s) == (0.7, 2.0)
         assert answer.error.code == "NOT_ACCEPTED"
         assert answer.meta["route"] == "fallback"
-        assert took_s >= Limits().accept_s
+        assert took_s >= CallLimits().accept_s
         await place.lens_shows("No answer: evaluate was not accepted")
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from edge import cold, own_packages, own_reading, own_tools, settings_reading
-from edge.core import particulars
-from edge.settings_rules import BadSettings
+from edge.config import load
+from edge.config.validators import BadSettings
+from edge.core import call_summary
+from edge.daemon import user_tools as own_tools
+from edge.tools import offline_listing, user_tools
 from tests.scenarios.world import world
-from tools_cache import about
+from tools_cache.builder import user_packages
+from tools_cache.registry import tool_docs
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
 OWN = GUIDE.partition("## A tool of your own")[2].partition("The eleven fields")[0]
@@ -36,7 +39,7 @@ def changed(place, **fields):
 
 
 def read(package):
-    return own_reading.read([], [str(package)])
+    return user_tools.read([], [str(package)])
 
 
 def named(own):
@@ -154,7 +157,7 @@ def test_what_belongs_to_another_user_is_not_run(tmp_path):
         os.chown(handler, 12345, -1)
     else:
         users = (os.getuid() + 1,)  # then it is us who are the other user
-    assert list(own_packages.folders([str(package)], problems, users)) == []
+    assert list(user_packages.folders([str(package)], problems, users)) == []
     assert len(problems) == 1
 
 
@@ -179,13 +182,15 @@ def test_a_directory_that_is_named_by_a_link_is_read_where_the_link_leads_now(tm
     written(tmp_path / "packages")
     (tmp_path / "link").symlink_to(tmp_path / "packages")
     [tool] = read(tmp_path / "link").tools
-    assert about.folder_of(tool, Path("/nowhere")) == tmp_path.resolve() / "packages" / "my_dice"
+    assert (
+        tool_docs.folder_of(tool, Path("/nowhere")) == tmp_path.resolve() / "packages" / "my_dice"
+    )
 
 
 def test_a_question_says_that_it_is_the_owners_own_tool(tmp_path):
     written(tmp_path / "packages")
     [tool] = read(tmp_path / "packages").tools
-    assert particulars.origin(tool) == "your own tools"
+    assert call_summary.origin(tool) == "your own tools"
 
 
 @pytest.mark.parametrize(
@@ -204,7 +209,7 @@ def test_a_place_that_somebody_else_could_change_is_not_read(tmp_path, kind):
     elif kind == "pipe":
         (place / "doc.md").unlink()
         os.mkfifo(place / "doc.md")
-    own = own_reading.read(
+    own = user_tools.read(
         [], [{"missing": str(package / "no"), "relative": "packages"}.get(kind, str(package))]
     )
     assert named(own) == []
@@ -216,15 +221,15 @@ def test_settings_of_such_a_tool_are_checked_by_its_own_form(tmp_path):
     written(package)
     config = tmp_path / "glassd.toml"
     config.write_text(f'version = 1\n[tools]\npackages = ["{package}"]\n[tool.my.dice]\nmost = 7\n')
-    assert settings_reading.load(config, {}).tool.values["my:dice"]["most"] == 7
+    assert load.load(config, {}).tool.values["my:dice"]["most"] == 7
     config.write_text(config.read_text().replace("most = 7", "mots = 7"))
     with pytest.raises(BadSettings, match="did you mean most"):
-        settings_reading.load(config, {})
+        load.load(config, {})
     config.write_text(
         config.read_text().replace("mots = 7", "most = 7").replace("my.dice", "my.dcie")
     )
     with pytest.raises(BadSettings, match=r"did you mean tool\.my\.dice"):
-        settings_reading.load(config, {})
+        load.load(config, {})
 
 
 @pytest.mark.parametrize("wrong", ["chmod", "no schema", "no directory"])
@@ -240,14 +245,14 @@ def test_a_tool_that_is_left_out_does_not_make_the_configuration_wrong(tmp_path,
         package.rename(tmp_path / "elsewhere")
     config = tmp_path / "glassd.toml"
     config.write_text(f'version = 1\n[tools]\npackages = ["{package}"]\n[tool.my.dice]\nmost = 7\n')
-    assert "my:dice" not in settings_reading.load(config, {}).tool.values
+    assert "my:dice" not in load.load(config, {}).tool.values
     assert read(package).problems
 
 
 def test_without_a_daemon_it_is_listed_too(tmp_path):
     written(tmp_path / "packages")
     env = {"HOME": str(tmp_path), "GLASSD_TOOLS__PACKAGES": str(tmp_path / "packages")}
-    rows = {row["name"]: row for row in cold.read(env, now=0.0).tools}
+    rows = {row["name"]: row for row in offline_listing.read(env, now=0.0).tools}
     [tool] = read(tmp_path / "packages").tools
     row = rows["my:dice"]
     assert (row["description"], row["inputSchema"], row["sideEffects"]) == (
@@ -261,4 +266,4 @@ def test_without_a_daemon_it_is_listed_too(tmp_path):
 async def test_the_child_reads_what_the_daemon_would(tmp_path):
     written(tmp_path / "packages")
     there = [str(tmp_path / "packages")]
-    assert await own_tools.read_again([], there) == own_reading.read([], there)
+    assert await own_tools.read_again([], there) == user_tools.read([], there)

@@ -8,7 +8,8 @@ import json
 import pytest
 import pytest_asyncio
 
-from edge import own_reading, own_tools
+from edge.daemon import user_tools as own_tools
+from edge.tools import user_tools
 from tests.scenarios.world import until, world
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -140,7 +141,9 @@ async def test_a_child_that_gives_no_answer_changes_nothing(tmp_path, monkeypatc
     with pytest.raises(own_tools.NotRead, match="no answer"):
         await own_tools.read_again([tmp_path], limit_s=0.05)
     monkeypatch.setattr(
-        own_tools, "_CHILD", "import sys; sys.stdout.write('cedge.core.own\\nNewer\\n.')"
+        own_tools,
+        "_CHILD",
+        "import sys; sys.stdout.write('cedge.core.tools.user_tools\\nNewer\\n.')",
     )
     with pytest.raises(
         own_tools.NotRead, match=r"another version \(AttributeError\): restart glassd"
@@ -156,4 +159,4 @@ async def test_what_lies_in_the_working_directory_is_no_library_of_the_child(tmp
 
 async def test_what_the_child_reads_is_what_is_read_here(tmp_path):
     (tmp_path / "weather.toml").write_text(WEATHER.format(url="https://h"))
-    assert await own_tools.read_again([tmp_path]) == own_reading.read([tmp_path])
+    assert await own_tools.read_again([tmp_path]) == user_tools.read([tmp_path])

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from edge.core.ids import new_call_id
+from edge.runtime.ids import new_call_id
 from firmware_bridge.messages import Gesture
 from tests.scenarios.world import until, whole_world
-from tools_cache.tool import CallOrigin, Mode, ToolCall
+from tools_cache.api.tool import CallOrigin, Mode, ToolCall
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -7,9 +7,9 @@ import logging
 
 import pytest
 
-from edge import herald
+from edge.cloud import reporter
 from firmware_bridge.messages import AudioFormat, StartMicrophone
-from firmware_bridge.sim.faults import parse_fault
+from firmware_bridge.sim.fault_rules import parse_fault
 from tests.scenarios.network import Cable
 from tests.scenarios.world import until, whole_world, world
 
@@ -263,9 +263,9 @@ def said(happening, kind):
 async def test_a_short_drop_costs_one_warning_and_nobody_is_told_that_the_glasses_are_away(
     tmp_path, cloud, caplog, monkeypatch
 ):
-    assert herald.QUIET_S == 5.0
+    assert reporter.QUIET_S == 5.0
     monkeypatch.setattr(
-        herald, "QUIET_S", 60.0
+        reporter, "QUIET_S", 60.0
     )  # so that on a busy machine, too, the drop is a short one
     async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
         await cloud_side.hears_on("presence", state="online", glasses="connected")
@@ -278,7 +278,7 @@ async def test_a_short_drop_costs_one_warning_and_nobody_is_told_that_the_glasse
         assert set(told) <= {"connected"}
         assert len(place.drawn()) == drawn, "no word of ours on the lens"
         assert [r.name for r in caplog.records if r.levelno >= logging.WARNING] == [
-            "edge.link_manager"
+            "edge.link.manager"
         ]
 
 

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from edge.core.ids import new_call_id
-from edge.settings import Mcp, McpServer
+from edge.config.model import McpConfig, McpServerConfig
+from edge.runtime.ids import new_call_id
 from tests.scenarios.world import until, world
-from tests.unit.edge.test_cli import glassd
-from tools_cache.tool import CallOrigin, ToolCall
+from tests.unit.commands.test_cli import glassd
+from tools_cache.api.tool import CallOrigin, ToolCall
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
 
 HOUSE = str(Path(__file__).with_name("mcp_server.py"))
-RAW = str(Path(__file__).parents[1] / "upstream" / "raw.py")
+RAW = str(Path(__file__).parents[1] / "unit" / "mcp" / "client" / "raw.py")
 SECRET = "hush-0451-hush"
 
 
@@ -356,9 +356,11 @@ async def http(place, method, path, body=None):
 
 
 def of_settings(servers):
-    return Mcp(
+    return McpConfig(
         servers=tuple(
-            McpServer(**{key: tuple(v) if isinstance(v, list) else v for key, v in one.items()})
+            McpServerConfig(
+                **{key: tuple(v) if isinstance(v, list) else v for key, v in one.items()}
+            )
             for one in servers
         )
     )

@@ -5,7 +5,7 @@ event after a tap, quiet for a while.
 import pytest
 
 from tests.scenarios.world import until, world
-from tools_cache.tool import Mode
+from tools_cache.api.tool import Mode
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 EVENT = {

@@ -11,12 +11,12 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from edge.render.sign_in import code_of
-from edge.settings import Mcp, McpServer
+from edge.config.model import McpConfig, McpServerConfig
+from edge.display.sign_in import code_of
 from tests.scenarios.world import SOON_S, until, world
-from tests.unit.edge.test_cli import glassd
-from tests.upstream.office import Office, echo
-from tests.upstream.web import web
+from tests.unit.commands.test_cli import glassd
+from tests.unit.mcp.client.office import Office, echo
+from tests.unit.mcp.client.web import web
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
 
@@ -67,7 +67,7 @@ async def place(tmp_path_factory, office, logged):
             "confirm": "never",
         }
         await made.daemon.own_tools.reload(
-            replace(made.daemon.settings, mcp=Mcp(servers=(McpServer(**server),)))
+            replace(made.daemon.settings, mcp=McpConfig(servers=(McpServerConfig(**server),)))
         )
         made.sections["mcp"] = {
             "servers": [{**server, "allowed_tools": ["echo"]}]

@@ -4,8 +4,8 @@ lasts.
 
 import pytest
 
-from edge.settings import ToolSettings
-from edge.tool_loader import Handlers
+from edge.config.model import ToolSettings
+from edge.tools.handlers import Handlers
 from tests.scenarios.world import until, world
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
@@ -14,8 +14,8 @@ KEEPER = """
 import logging
 from collections.abc import Mapping
 
-from tools_cache.base import Tool
-from tools_cache.handed import KV, Audit, Cloud, Config, Database, Display, Files, Json, Session
+from tools_cache.api.base import Tool
+from tools_cache.api.handed import KV, Audit, Cloud, Config, Database, Display, Files, Json, Session
 
 
 class Keeper(Tool):

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tests.scenarios.world import until, world
-from tools_cache.tool import Delivery, Mode
+from tools_cache.api.tool import Delivery, Mode
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
 

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from edge.own_reading import read
+from edge.tools.user_tools import read
 from firmware_bridge.messages import Gesture, Hiding
 from tests.scenarios.test_consent import PAY, SHORT, alone, asked, question_pages, state
 from tests.scenarios.test_two_sides import G1, L, R, both_show
 from tests.scenarios.world import until, world
-from tools_cache.tool import CallOrigin
+from tools_cache.api.tool import CallOrigin
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -110,7 +110,7 @@ async def test_a_question_is_drawn_again_after_a_double_tap_too_early_to_be_a_no
     tmp_path, monkeypatch, arms
 ):
     """It takes the page off the lens. One on the other arm soon after may count as the same."""
-    for module in ("edge.render.prompt", "tests.scenarios.world"):
+    for module in ("edge.display.prompts", "tests.scenarios.world"):
         monkeypatch.setattr(f"{module}.TOO_SOON_S", 4.0)
     async with world(tmp_path, "sim:even_g1", **G1) as place:
         await alone(place)
@@ -194,7 +194,7 @@ async def test_the_wearer_s_own_word_on_silent_mode_is_the_last(tmp_path):
 
 @pytest.mark.requirement("I11-consent-alone")
 async def test_a_question_waits_until_a_notification_has_left_the_lens(tmp_path, monkeypatch):
-    monkeypatch.setattr("edge.render.beside.NOTIFIED_S", 3.0)
+    monkeypatch.setattr("edge.display.side_commands.NOTIFIED_S", 3.0)
     async with world(tmp_path, "sim:even_g1", **G1) as place:
         await alone(place, speed=2.0)
         assert (await from_cloud(place, "glasses:notify", NOTE)).ok

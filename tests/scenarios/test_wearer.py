@@ -4,10 +4,10 @@ understood.
 
 import pytest
 
-from edge.core.ids import new_call_id
 from edge.ports import Wait
+from edge.runtime.ids import new_call_id
 from tests.scenarios.world import until, whole_world, world
-from tools_cache.tool import CallOrigin, Mode
+from tools_cache.api.tool import CallOrigin, Mode
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

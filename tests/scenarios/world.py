@@ -16,28 +16,31 @@ from typing import Any
 
 import httpx
 
-from edge.app import Daemon
-from edge.bus import Listener
-from edge.core.ids import new_call_id
+from edge.config.load import formed
+from edge.config.model import Settings
+from edge.daemon.app import Daemon
 from edge.devcloud.main import run_devcloud, sample_apps
-from edge.devcloud.registry import App
-from edge.events import Happening, as_json
+from edge.devcloud.registry import InstalledApp
+from edge.display.prompts import TOO_SOON_S, PromptWay
 from edge.ports import Wait
-from edge.render.prompt import TOO_SOON_S, Way
-from edge.settings import Settings
-from edge.settings_reading import formed
+from edge.runtime.bus import Listener
+from edge.runtime.events import DaemonEvent, as_json
+from edge.runtime.ids import new_call_id
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import Mock, start_mock
 from tests.scenarios import mini_app
 from tests.scenarios.network import Cable, Onlooker, onlooker
-from tools_cache.tool import CallOrigin, Mode, ToolCall, ToolResponse
+from tools_cache.api.tool import CallOrigin, Mode, ToolCall, ToolResponse
 
 
-def all_apps() -> list[App]:
+def all_apps() -> list[InstalledApp]:
     """The sample mini-apps, and the stories' own."""
     script = str(Path(mini_app.__file__))
-    return [*sample_apps(), App.of_manifest(mini_app.app.manifest(), (sys.executable, script))]
+    return [
+        *sample_apps(),
+        InstalledApp.of_manifest(mini_app.app.manifest(), (sys.executable, script)),
+    ]
 
 
 SOON_S = 40.0
@@ -172,7 +175,7 @@ class World:
 
     async def _hear(self, listener: Listener) -> None:
         async for happening in listener:
-            assert isinstance(happening, Happening)
+            assert isinstance(happening, DaemonEvent)
             self.happened.append(as_json(happening))
 
     def _settings(self, sections: Mapping[str, Mapping[str, Any]]) -> Settings:
@@ -272,7 +275,10 @@ class World:
         if not asker.asking:
             return False
         asked = asker._queue[0]
-        return asked.way is not Way.NOWHERE and self.daemon.clock.boot() - asked.since > TOO_SOON_S
+        return (
+            asked.way is not PromptWay.NOWHERE
+            and self.daemon.clock.boot() - asked.since > TOO_SOON_S
+        )
 
     @property
     def marked(self) -> int:

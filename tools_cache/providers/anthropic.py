@@ -4,12 +4,12 @@ Anthropic's tool use documentation).
 Their strict mode is not offered: its limits per request are not public.
 """
 
-from tools_cache.providers.words import Form, Told, root_is_plain
+from tools_cache.providers.models import DescribedTool, ProviderForm, root_is_plain
 
 
-def form(tool: Told) -> Form:
+def form(tool: DescribedTool) -> ProviderForm:
     """Raises `Withheld`."""
     root_is_plain(tool.parameters, "Anthropic")
-    return Form(
+    return ProviderForm(
         {"name": tool.alias, "description": tool.description, "input_schema": dict(tool.parameters)}
     )

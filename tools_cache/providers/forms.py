@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tools_cache.api.tool import Json
 from tools_cache.errors import MissingForm
 from tools_cache.providers import anthropic, gemini, mcp, openai
-from tools_cache.providers.words import Form, Told, Withheld
-from tools_cache.tool import Json
+from tools_cache.providers.models import DescribedTool, ProviderForm, Withheld
 
-MAKERS: Final[Mapping[str, Callable[[Told], Form]]] = {
+MAKERS: Final[Mapping[str, Callable[[DescribedTool], ProviderForm]]] = {
     "mcp": mcp.form,
     "openai": openai.form,
     "openaiStrict": openai.strict,
@@ -45,7 +45,7 @@ class Forms:
         }
 
 
-def forms(tool: Told) -> Forms:
+def forms(tool: DescribedTool) -> Forms:
     """Create every form. One that cannot be created is withheld from that provider only."""
     made, withheld, losses = {}, {}, {}
     for provider, make in MAKERS.items():

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tools_cache.providers.words import Form, Told, Withheld, properties
-from tools_cache.tool import Json
+from tools_cache.api.tool import Json
+from tools_cache.providers.models import DescribedTool, ProviderForm, Withheld, properties
 
 TYPES: Final = {
     "string": "STRING",
@@ -25,29 +25,29 @@ NATIVE: Final = frozenset({"type", "properties", "required", "items", "enum", "d
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
-def form(tool: Told) -> Form:
+def form(tool: DescribedTool) -> ProviderForm:
     """Return the JSON Schema form; only extensions (`x-…`) are left out. Raises `Withheld`."""
     _names(tool)
     losses: list[str] = []
     parameters = _without_extensions(tool.parameters, "", losses)
-    return Form(
+    return ProviderForm(
         {"name": tool.alias, "description": tool.description, "parametersJsonSchema": parameters},
         tuple(losses),
     )
 
 
-def native(tool: Told) -> Form:
+def native(tool: DescribedTool) -> ProviderForm:
     """Return the older, lossy form. Raises `Withheld`."""
     _names(tool)
     losses: list[str] = []
     parameters = _native(tool.parameters, "", losses)
-    return Form(
+    return ProviderForm(
         {"name": tool.alias, "description": tool.description, "parameters": parameters},
         tuple(losses),
     )
 
 
-def _names(tool: Told) -> None:
+def _names(tool: DescribedTool) -> None:
     for path, name in properties(tool.parameters):
         if not _NAME.fullmatch(name):
             raise Withheld(

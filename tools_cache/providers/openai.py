@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tools_cache.providers.words import DATA, Form, Told, Withheld, root_is_plain
-from tools_cache.tool import Json
+from tools_cache.api.tool import Json
+from tools_cache.providers.models import DATA, DescribedTool, ProviderForm, Withheld, root_is_plain
 
 MAX_PROPERTIES: Final = 5000
 MAX_LEVELS: Final = 10
@@ -75,13 +75,13 @@ _DEFS: Final = "#/$defs/"
 _NULL: Final = {"type": "null"}
 
 
-def form(tool: Told) -> Form:
+def form(tool: DescribedTool) -> ProviderForm:
     """Return the plain form with unchanged parameters. Raises `Withheld`."""
     root_is_plain(tool.parameters, "OpenAI")
     return _function(tool, dict(tool.parameters), strict=False)
 
 
-def strict(tool: Told) -> Form:
+def strict(tool: DescribedTool) -> ProviderForm:
     """Return the strict form. Raises `Withheld` where its meaning would differ or a limit is
     exceeded.
     """
@@ -90,7 +90,7 @@ def strict(tool: Told) -> Form:
     parameters = _strict(copy.deepcopy(dict(tool.parameters)), "", losses, level=1)
     _within_limits(parameters)
     made = _function(tool, parameters, strict=True)
-    return Form(made.document, tuple(losses))
+    return ProviderForm(made.document, tuple(losses))
 
 
 def without_nulls(schema: Mapping[str, Any], args: Any) -> Any:
@@ -115,14 +115,14 @@ def _stripped(schema: Any, args: Any, defs: Mapping[str, Any]) -> Any:
     }
 
 
-def _function(tool: Told, parameters: dict[str, Json], *, strict: bool) -> Form:
+def _function(tool: DescribedTool, parameters: dict[str, Json], *, strict: bool) -> ProviderForm:
     said = {
         "name": tool.alias,
         "description": tool.description,
         "parameters": parameters,
         "strict": strict,
     }
-    return Form({"type": "function", "function": said})
+    return ProviderForm({"type": "function", "function": said})
 
 
 def _strict(part: Any, path: str, losses: list[str], *, level: int, choice: bool = False) -> Any:

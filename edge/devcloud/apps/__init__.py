@@ -1,6 +1,6 @@
 """Sample mini-apps; each runs as its own HTTP process.
 
-A module is listed here, imported for its manifest, and started by `activation.py`.
+A module is listed here, imported for its manifest, and started by `devcloud/worker/activation.py`.
 """
 
 from typing import Final

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 
-from edge.bus import Bus
-from edge.clock import Clock
-from edge.control.handed import Ports
-from edge.control.http import Limits
+from edge.control.dependencies import ControlDependencies
+from edge.control.http import HttpLimits
 from edge.control.server import ControlServer
-from edge.core import particulars
+from edge.core import call_summary
 from edge.core.call_state import Submission
 from edge.core.grants import Grant, Granted
-from edge.core.snapshot import Entry
-from edge.events import CallAnswered
-from edge.paths import owner_beside
+from edge.core.tools.snapshot import Entry
 from edge.ports import Wait
-from tools_cache.tool import ErrorCode, Source, ToolDefinition, ToolResponse
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import CallAnswered
+from edge.runtime.paths import owner_beside
+from tools_cache.api.tool import ErrorCode, Source, ToolDefinition, ToolResponse
 
 DEADLINE_S = 40.0
 BOOM = "boom:boom"
@@ -130,7 +130,7 @@ class Calls:
 
     def questions(self):
         return [
-            {"particulars": particulars.lines(definition(each["tool"]), each["args"]), **each}
+            {"particulars": call_summary.lines(definition(each["tool"]), each["args"]), **each}
             for each in self.open
         ]
 
@@ -326,7 +326,7 @@ async def open_house(
     tmp_path: Path,
     *,
     name: str = "control.sock",
-    limits: Limits | None = None,
+    limits: HttpLimits | None = None,
     ring: int = 1024,
     **more,
 ) -> AsyncIterator[House]:
@@ -352,7 +352,7 @@ async def open_house(
     of_the_server = {
         name: more.pop(name) for name in ("group", "owner_path", "owner_group") if name in more
     }
-    ports = Ports(
+    ports = ControlDependencies(
         **{
             "calls": calls,
             "registry": registry,

@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from edge.control.http import Limits
+from edge.control.http import HttpLimits
 from edge.core.call_state import Submission
 from edge.core.grants import Grant
 from edge.ports import Wait
 from tests.unit.control.house import ASKED, DEADLINE_S, Full, open_house, row
-from tools_cache.tool import ErrorCode, Mode, ToolResponse
+from tools_cache.api.tool import ErrorCode, Mode, ToolResponse
 
 pytestmark = pytest.mark.enable_socket
 
@@ -240,7 +240,7 @@ async def test_what_is_answered_at_once_comes_as_its_envelope(tmp_path, asked):
 
 
 async def test_calls_being_taken_in_are_bounded_and_the_next_finds_a_place(tmp_path):
-    async with open_house(tmp_path, limits=Limits(begins=1)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(begins=1)) as house:
         house.calls.gate.clear()
         body = {"tool": "notes:add", "wait": False}
         first = asyncio.ensure_future(house.ask("POST", "/v1/call", body))
@@ -528,7 +528,7 @@ async def test_a_full_disk_is_told_as_one(tmp_path, caplog):
 
 
 async def test_a_call_that_was_begun_is_never_turned_away_for_lack_of_a_place(tmp_path):
-    async with open_house(tmp_path, limits=Limits(polls=0)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(polls=0)) as house:
         house.calls.gate.clear()
         asking = asyncio.ensure_future(
             house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"})
@@ -543,5 +543,5 @@ async def test_a_call_that_was_begun_is_never_turned_away_for_lack_of_a_place(tm
 
 
 def test_there_is_room_left_for_those_who_look_and_call_off():
-    limits = Limits()
+    limits = HttpLimits()
     assert max(limits.begins, limits.polls, limits.streams) < limits.connections

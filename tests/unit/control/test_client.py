@@ -13,7 +13,7 @@ import pytest
 
 from edge.control import client as client_module
 from edge.control.client import ControlClient, ControlError
-from edge.events import LinkChanged
+from edge.runtime.events import LinkChanged
 from tests.unit.control.house import open_house
 
 pytestmark = pytest.mark.enable_socket

@@ -7,8 +7,8 @@ import pytest
 
 from edge.control.http import Request
 from edge.control.tools import BREATH, ToolRoutes
-from edge.core.registry import Union
-from tests.unit.edge.test_snapshot import app
+from edge.core.tools.registry import Union
+from tests.unit.tools.test_snapshot import app
 
 
 @pytest.mark.requirement("I5-10000")

@@ -8,13 +8,19 @@ from types import MappingProxyType
 
 import pytest
 
-from edge.core.pairing_state import Bond, DeskRefused, Heard, PairingState as S, Step
+from edge.core.pairing_state import (
+    Bond,
+    HeardGlasses,
+    PairingRefused,
+    PairingState as S,
+    PairingStep,
+)
 from firmware_bridge.errors import RadioError, RadioReason
 from tests.unit.control.house import DEADLINE_S, open_house
 
 pytestmark = pytest.mark.enable_socket
 
-HEARD = Heard(
+HEARD = HeardGlasses(
     "F0:00:00:00:00:01",
     "mock:display",
     "Mock display glasses",
@@ -31,7 +37,7 @@ class Desk:
     """A PairingPort whose window tells what it is given, and then waits for an answer."""
 
     def __init__(self):
-        self.steps = [Step(S.SCANNING), Step(S.ASKING, HEARD, ask="passkey")]
+        self.steps = [PairingStep(S.SCANNING), PairingStep(S.ASKING, HEARD, ask="passkey")]
         self.wanted, self.answers, self.closed = [], [], asyncio.Event()
         self.answered = asyncio.Event()
         self.broken = None
@@ -51,7 +57,7 @@ class Desk:
             for step in self.steps:
                 yield step
             await self.answered.wait()
-            yield Step(S.PAIRED, HEARD, how="passkey")
+            yield PairingStep(S.PAIRED, HEARD, how="passkey")
         finally:
             self.closed.set()
 
@@ -163,7 +169,7 @@ async def test_a_scan_tells_what_is_heard_and_its_end(tmp_path):
 @pytest.mark.parametrize(
     ("broken", "code"),
     [
-        (DeskRefused("BUSY", "somebody else", "wait"), "BUSY"),
+        (PairingRefused("BUSY", "somebody else", "wait"), "BUSY"),
         (RadioError(RadioReason.NO_ADAPTER, "no adapter", "plug it in"), "RADIO"),
         (RadioError(RadioReason.NOT_FOUND, "nobody", "switch on"), "NOT_FOUND"),
     ],
@@ -240,7 +246,7 @@ async def test_same_or_not_is_an_answer_and_what_is_not_asked_is_a_conflict(tmp_
                 0
             ] == 204
         assert desk.answers == [(None, True), (None, False)]
-        desk.broken = DeskRefused("NOTHING_ASKED", "nothing is asked")
+        desk.broken = PairingRefused("NOTHING_ASKED", "nothing is asked")
         assert (await house.ask_as_owner("POST", "/v1/pairing/answer", {"same": True}))[0] == 409
 
 
@@ -256,8 +262,8 @@ async def test_bonds_are_forgotten_by_name_or_as_the_only_one(tmp_path):
         }
         assert desk.wanted == [None, "F0:00"]
         for broken, status in (
-            (DeskRefused("NOT_FOUND", "none"), 404),
-            (DeskRefused("BUSY", "busy"), 409),
+            (PairingRefused("NOT_FOUND", "none"), 404),
+            (PairingRefused("BUSY", "busy"), 409),
             (RadioError(RadioReason.OTHER, "radio"), 502),
         ):
             desk.broken = broken

@@ -17,7 +17,7 @@ import pytest
 
 from edge.control.sockets import UNMAPPED
 from tests.unit.control.house import ASKED, DEADLINE_S, open_house, row
-from tools_cache.tool import ToolResponse
+from tools_cache.api.tool import ToolResponse
 
 pytestmark = pytest.mark.enable_socket
 
@@ -295,9 +295,9 @@ async def test_two_daemons_with_sockets_in_one_directory_have_two_owners_sockets
 
 
 async def test_callers_who_take_every_place_do_not_keep_the_owner_out(tmp_path):
-    from edge.control.http import Limits
+    from edge.control.http import HttpLimits
 
-    async with open_house(tmp_path, limits=Limits(connections=2)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(connections=2)) as house:
         crowd = [await asyncio.open_unix_connection(str(house.path)) for _ in range(4)]
         assert (await house.ask_as_owner("GET", "/v1/status"))[0] == 200
         for _, writer in crowd:

@@ -8,7 +8,7 @@ import pytest
 from edge.control import calls
 from edge.ports import Wait
 from tests.unit.control.house import open_house
-from tools_cache.tool import CallOrigin, Mode
+from tools_cache.api.tool import CallOrigin, Mode
 
 pytestmark = pytest.mark.enable_socket
 

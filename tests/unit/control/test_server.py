@@ -9,11 +9,11 @@ import stat
 import pytest
 
 from edge.control import http
-from edge.control.handed import Ports
-from edge.control.http import Limits
+from edge.control.dependencies import ControlDependencies
+from edge.control.http import HttpLimits
 from edge.control.server import ControlServer
 from edge.control.sockets import SocketTaken
-from edge.events import CallReceived, LinkChanged
+from edge.runtime.events import CallReceived, LinkChanged
 from tests.unit.control.house import BOOM, DEADLINE_S, open_house, parsed
 
 pytestmark = pytest.mark.enable_socket
@@ -26,9 +26,9 @@ def bare(path, **more):
     ports = dict.fromkeys(
         ("calls", "registry", "render", "store", "bus", "status", "heard", "new_id"), nothing
     )
-    from edge.clock import Clock
+    from edge.runtime.clock import Clock
 
-    return ControlServer(path, Ports(**ports), clock=Clock(), **more)
+    return ControlServer(path, ControlDependencies(**ports), clock=Clock(), **more)
 
 
 # ------------------------------------------------------------------ the socket file
@@ -235,7 +235,7 @@ async def test_a_body_too_large_is_refused_and_the_sender_hears_why(tmp_path, he
 
 
 async def test_a_body_at_the_bound_is_taken(tmp_path):
-    async with open_house(tmp_path, limits=Limits(body=1000)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(body=1000)) as house:
         text = json.dumps({"text": "x"})
         assert (
             await house.ask_as_owner("POST", "/v1/say", (text + " " * (1000 - len(text))).encode())
@@ -260,13 +260,13 @@ async def test_a_client_waiting_for_100_continue_is_told_to_go_on(tmp_path):
 
 
 async def test_a_client_that_dribbles_its_request_is_cut_off(tmp_path):
-    async with open_house(tmp_path, limits=Limits(request_s=0.2)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(request_s=0.2)) as house:
         status, body = parsed(await house.exchange(b"GET /v1/sta", eof=False))
     assert (status, body["error"]["code"]) == (408, "TIMEOUT")
 
 
 async def test_dribbling_on_does_not_buy_more_time(tmp_path):
-    async with open_house(tmp_path, limits=Limits(request_s=0.3)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(request_s=0.3)) as house:
         reader, writer = await asyncio.open_unix_connection(str(house.path))
         answer = asyncio.ensure_future(reader.read())
         began = asyncio.get_running_loop().time()
@@ -279,7 +279,7 @@ async def test_dribbling_on_does_not_buy_more_time(tmp_path):
 
 
 async def test_a_client_that_says_nothing_is_let_go_without_a_word(tmp_path):
-    async with open_house(tmp_path, limits=Limits(idle_s=0.1)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(idle_s=0.1)) as house:
         assert await house.exchange(b"", eof=False) == b""
 
 
@@ -296,7 +296,7 @@ async def test_a_client_that_goes_in_the_middle_of_a_request_harms_nobody(tmp_pa
 
 
 async def test_one_client_too_many_is_told_so_and_the_next_free_place_is_given_away(tmp_path):
-    async with open_house(tmp_path, limits=Limits(connections=2)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(connections=2)) as house:
         places = [await asyncio.open_unix_connection(str(house.path)) for _ in range(2)]
         for reader, writer in places:
             writer.write(GET)
@@ -503,14 +503,14 @@ async def test_an_id_from_an_earlier_life_gets_all_that_is_remembered(tmp_path):
 
 
 async def test_silence_is_filled_with_comments(tmp_path):
-    async with open_house(tmp_path, limits=Limits(heartbeat_s=0.05)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(heartbeat_s=0.05)) as house:
         follower = await Follower.join(house)
         assert [("comment" in await follower.block()) for _ in range(3)] == [True] * 3
         follower.writer.close()
 
 
 async def test_followers_are_bounded_and_leave_room_for_requests(tmp_path):
-    async with open_house(tmp_path, limits=Limits(streams=1)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(streams=1)) as house:
         follower = await Follower.join(house)
         status, body = await house.ask("GET", "/v1/events")
         assert (status, body["error"]["code"]) == (503, "BUSY")
@@ -518,7 +518,7 @@ async def test_followers_are_bounded_and_leave_room_for_requests(tmp_path):
 
 
 async def test_a_follower_that_leaves_frees_its_place_at_once_though_nothing_happens(tmp_path):
-    async with open_house(tmp_path, limits=Limits(streams=1)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(streams=1)) as house:
         for _ in range(3):
             follower = await Follower.join(house)
             assert b"200" in follower.head
@@ -529,7 +529,7 @@ async def test_a_follower_that_leaves_frees_its_place_at_once_though_nothing_hap
 
 
 async def test_a_follower_that_stops_reading_is_let_go(tmp_path):
-    async with open_house(tmp_path, limits=Limits(write_s=0.1)) as house:
+    async with open_house(tmp_path, limits=HttpLimits(write_s=0.1)) as house:
         follower = await Follower.join(house)
         await follower.block()
         house.bus.publish(moved(0, "x" * 4_000_000))
@@ -589,6 +589,6 @@ async def test_a_fault_of_ours_with_one_client_cuts_off_that_one_only(tmp_path, 
 
 
 def test_a_query_with_too_many_parameters_is_refused_with_their_number():
-    with pytest.raises(http.Refused) as refused:
+    with pytest.raises(http.RequestRefused) as refused:
         http._target("/v1/calls?" + "&".join(["a=1"] * (http.MAX_QUERY + 1)))
     assert f"at most {http.MAX_QUERY} parameters" in refused.value.reply.body["error"]["fix"]

@@ -7,8 +7,15 @@ from urllib.parse import quote
 
 import pytest
 
-from edge.core.loader_rules import AVAILABLE, HIDDEN, OFFERED, CannotSwitch, Choice, Switched
-from edge.store.choice import Used
+from edge.core.tools.selection_rules import (
+    AVAILABLE,
+    HIDDEN,
+    OFFERED,
+    CannotSwitch,
+    Choice,
+    Switched,
+)
+from edge.storage.tool_choices import Used
 from tests.unit.control.house import Full, open_house
 
 pytestmark = pytest.mark.enable_socket

@@ -20,7 +20,7 @@ from edge.core.latency import (
 )
 from edge.core.policy import VoiceBudget, budget_problem
 from edge.core.session import Spent
-from tools_cache.tool import ErrorCode, Mode, Source, ToolDefinition
+from tools_cache.api.tool import ErrorCode, Mode, Source, ToolDefinition
 
 
 def tool(budget_ms=300, category="retrieval"):

@@ -15,7 +15,7 @@ from edge.core.recovery import (
     STABLE_S,
     STORM_S,
     Failure,
-    Step,
+    RecoveryStep,
     Wake,
     advise,
     kind_of,
@@ -52,11 +52,13 @@ def test_every_kind_of_failure_stands_in_the_table():
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_rung_comes_first_at_the_failure_that_the_table_says(kind):
     rung = LADDER[kind]
-    assert first(kind, Step.FRESH) == (rung.fresh if not rung.ask or rung.fresh < rung.ask else 0)
-    assert first(kind, Step.RESET) == rung.reset
-    assert first(kind, Step.ASK) == rung.ask
-    assert first(kind, Step.LEAVE, watched=True) == rung.leave
-    assert first(kind, Step.LEAVE) == 0, "nobody would start the process again"
+    assert first(kind, RecoveryStep.FRESH) == (
+        rung.fresh if not rung.ask or rung.fresh < rung.ask else 0
+    )
+    assert first(kind, RecoveryStep.RESET) == rung.reset
+    assert first(kind, RecoveryStep.ASK) == rung.ask
+    assert first(kind, RecoveryStep.LEAVE, watched=True) == rung.leave
+    assert first(kind, RecoveryStep.LEAVE) == 0, "nobody would start the process again"
 
 
 def test_the_ladder_is_climbed_from_below():
@@ -68,11 +70,13 @@ def test_the_ladder_is_climbed_from_below():
 @pytest.mark.requirement("M-never-gives-up")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not LADDER[kind].ask])
 def test_without_a_watchdog_no_number_of_failures_ends_the_trying(kind):
-    assert {Step.LEAVE, Step.ASK}.isdisjoint(steps(kind, 600))
+    assert {RecoveryStep.LEAVE, RecoveryStep.ASK}.isdisjoint(steps(kind, 600))
 
 
 def test_the_adapter_is_reset_ever_more_rarely():
-    found = [n for n, step in enumerate(steps(RadioReason.BUSY, 200), 1) if step is Step.RESET]
+    found = [
+        n for n, step in enumerate(steps(RadioReason.BUSY, 200), 1) if step is RecoveryStep.RESET
+    ]
     assert found == [4, 8, 16, 32, 64, 128]
 
 
@@ -82,11 +86,15 @@ def test_the_adapter_is_reset_ever_more_rarely():
 )
 def test_a_refused_key_is_asked_about_at_once_and_nothing_wakes_it(kind):
     advice = advise((Failure(kind),))
-    assert (advice.step, advice.wake) == (Step.ASK, Wake.NOTHING)
+    assert (advice.step, advice.wake) == (RecoveryStep.ASK, Wake.NOTHING)
 
 
 def test_a_doubted_bond_is_lost_at_the_third_time_and_says_what_to_do():
-    assert steps(RadioReason.BOND_DOUBT, 3) == [Step.FRESH, Step.FRESH, Step.ASK]
+    assert steps(RadioReason.BOND_DOUBT, 3) == [
+        RecoveryStep.FRESH,
+        RecoveryStep.FRESH,
+        RecoveryStep.ASK,
+    ]
     assert "glassd pair" in advise((Failure(RadioReason.BOND_DOUBT),) * 3).hint
     assert advise((Failure(RadioReason.BOND_DOUBT),) * 9).again_s == DOUBT_S
     assert advise((Failure(RadioReason.BOND_LOST),)).again_s == 0
@@ -95,7 +103,7 @@ def test_a_doubted_bond_is_lost_at_the_third_time_and_says_what_to_do():
 def test_kinds_are_counted_apart():
     history = (Failure(RadioReason.BUSY), Failure(RadioReason.TIMEOUT), Failure(RadioReason.BUSY))
     assert advise(history).why == "busy × 2"
-    assert advise(history).step is Step.FRESH
+    assert advise(history).step is RecoveryStep.FRESH
 
 
 def test_a_stable_link_forgets_what_was_before_and_a_short_one_does_not():

@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 
 from edge.core.phrases import match
 from edge.core.results import LayoutKind, concerns_wearer, fallback, rendering_of, text_of
-from tools_cache.tool import (
+from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
     Mode,

@@ -18,12 +18,12 @@ from edge.core.call_state import (
     check,
     diagram,
 )
-from edge.core.ids import new_call_id
-from edge.core.rates import MAX_SLICES, RateLimits
+from edge.core.rate_limit import MAX_SLICES, RateLimits
 from edge.core.routing import Circumstances, RouteKind, choose
 from edge.core.session import IDLE_S, MAX_TURNS, NoEffect, SessionController, TurnLedger
 from edge.core.turns import Turn
-from tools_cache.tool import (
+from edge.runtime.ids import new_call_id
+from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
     RateLimit,

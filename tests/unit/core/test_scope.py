@@ -4,16 +4,16 @@ saying nothing is nothing.
 
 import pytest
 
-from edge.core.own import Server
-from edge.core.scope import Scope, admits
-from edge.core.upstream import admitted
-from tools_cache.tool import Source, ToolDefinition
+from edge.core.tools.mcp_tools import admitted
+from edge.core.tools.scope import Scope, admits
+from edge.core.tools.user_tools import ServerDefinition
+from tools_cache.api.tool import Source, ToolDefinition
 
 TOOLS = [
     tool
     for name in ("fs", "web")
     for tool in admitted(
-        Server(name=name, url="https://h", allowed_tools=frozenset({"*"})),
+        ServerDefinition(name=name, url="https://h", allowed_tools=frozenset({"*"})),
         [{"name": t, "inputSchema": {"type": "object"}} for t in ("read", "write")],
     ).app.tools
 ]

@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.core import templates
-from edge.core.own import Own, Plan, address_problem, ready
+from edge.core.tools import templates
+from edge.core.tools.user_tools import Own, RequestPlan, address_problem, ready
 
 ANY = st.recursive(
     st.none()
@@ -161,7 +161,7 @@ def made_ready(plan, **secrets):
 
 @pytest.mark.requirement("S3-12")
 def test_secrets_are_put_into_address_headers_query_and_body():
-    plan = Plan(
+    plan = RequestPlan(
         url="https://${env.HOST}/${env.K}?k=${env.K}",
         headers={"A": "Bearer ${env.K}"},
         query={"q": "${env.K}"},
@@ -175,7 +175,7 @@ def test_secrets_are_put_into_address_headers_query_and_body():
         {"k": "a/b c"},
     )
     assert (
-        made_ready(Plan(url="${env.BASE}/v1"), BASE="http://h:1/api").plans["my:tool"].url
+        made_ready(RequestPlan(url="${env.BASE}/v1"), BASE="http://h:1/api").plans["my:tool"].url
         == "http://h:1/api/v1"
     )
 
@@ -184,11 +184,11 @@ def test_secrets_are_put_into_address_headers_query_and_body():
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan(url="https://h/${env.K}"),
-        Plan(url="https://h", headers={"A": "${env.K}"}),
-        Plan(url="https://h", query={"a": ["${env.K}"]}),
-        Plan(url="https://h", body={"a": {"b": "x ${env.K}"}}),
-        Plan(url="${env.K}"),
+        RequestPlan(url="https://h/${env.K}"),
+        RequestPlan(url="https://h", headers={"A": "${env.K}"}),
+        RequestPlan(url="https://h", query={"a": ["${env.K}"]}),
+        RequestPlan(url="https://h", body={"a": {"b": "x ${env.K}"}}),
+        RequestPlan(url="${env.K}"),
     ],
 )
 def test_a_tool_whose_secret_is_not_there_is_withheld_with_a_reason_and_has_no_plan(plan):
@@ -199,20 +199,20 @@ def test_a_tool_whose_secret_is_not_there_is_withheld_with_a_reason_and_has_no_p
 
 @pytest.mark.parametrize("value", ["two\nlines", "tab\t", "ümlaut", "\x7f"])
 def test_a_secret_that_would_end_a_header_is_not_used_and_not_told(value):
-    made = made_ready(Plan(url="https://h", headers={"A": "${env.K}"}), K=value)
+    made = made_ready(RequestPlan(url="https://h", headers={"A": "${env.K}"}), K=value)
     assert made.plans == {}
     assert "${env.K} holds more than one line" in made.withheld["my:tool"]
     assert value not in repr(made)
 
 
 def test_a_space_around_a_secret_never_reaches_a_header():
-    made = made_ready(Plan(url="https://h", headers={"A": " Bearer ${env.K} "}), K=" a b ")
+    made = made_ready(RequestPlan(url="https://h", headers={"A": " Bearer ${env.K} "}), K=" a b ")
     assert made.plans["my:tool"].headers == {"A": "Bearer  a b"}
 
 
 def test_no_secret_is_printed():
     assert "hush" not in repr(
-        made_ready(Plan(url="https://h", headers={"A": "${env.K}"}), K="hush")
+        made_ready(RequestPlan(url="https://h", headers={"A": "${env.K}"}), K="hush")
     )
 
 
@@ -238,10 +238,10 @@ def test_no_secret_is_printed():
 )
 def test_an_address_that_cannot_be_asked_is_said_why(url, told):
     assert told in address_problem(url)
-    assert made_ready(Plan(url="${env.U}"), U=url).plans == {}
+    assert made_ready(RequestPlan(url="${env.U}"), U=url).plans == {}
 
 
 def test_what_only_a_cloud_runs_is_withheld_as_unsupported():
-    assert made_ready(Plan(only_cloud="a sub-agent runs in a cloud")).withheld == {
+    assert made_ready(RequestPlan(only_cloud="a sub-agent runs in a cloud")).withheld == {
         "my:tool": "unsupported on an edge: a sub-agent runs in a cloud"
     }

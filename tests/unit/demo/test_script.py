@@ -7,7 +7,7 @@ import pytest
 from edge.demo.script import (
     BadScript,
     Expectation,
-    Step,
+    ScriptStep,
     load,
     parse,
     parse_line,
@@ -20,16 +20,16 @@ from edge.demo.view import View
 
 def test_a_script_has_steps_titles_and_comments():
     assert parse("# c\n\n== Title ==\ncall a:b {}\ntap\n") == [
-        Step("title", "Title", 3),
-        Step("call", "a:b {}", 4),
-        Step("tap", "", 5),
+        ScriptStep("title", "Title", 3),
+        ScriptStep("call", "a:b {}", 4),
+        ScriptStep("tap", "", 5),
     ]
 
 
 def test_the_tour_can_be_read():
     assert len(load("tour")) > 20
     own = load("tour", "sim:even_g1")
-    assert Step("fault", "away:3:left", own[[s.verb for s in own].index("fault")].line) in own
+    assert ScriptStep("fault", "away:3:left", own[[s.verb for s in own].index("fault")].line) in own
     assert load("tour", "mock:full") == load("tour")
 
 

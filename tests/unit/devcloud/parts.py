@@ -8,15 +8,15 @@ import json
 
 import httpx
 
-from edge.devcloud.activation import Launcher
+from edge.devcloud.app_service import AppService
+from edge.devcloud.app_store import AppStore
 from edge.devcloud.database import open_shared
 from edge.devcloud.edges import Edges
-from edge.devcloud.office import Office
-from edge.devcloud.people import People
-from edge.devcloud.registry import App, Registry
-from edge.devcloud.runner import Runner
-from edge.devcloud.shelf import Shelf
-from tools_cache.tool import CallOrigin, ToolCall
+from edge.devcloud.registry import AppRegistry, InstalledApp
+from edge.devcloud.users import CloudUsers
+from edge.devcloud.worker.activation import Launcher
+from edge.devcloud.worker.runner import Runner
+from tools_cache.api.tool import CallOrigin, ToolCall
 
 SCHEMA = {
     "type": "object",
@@ -33,10 +33,10 @@ READ = {
 }
 WRITE = {"name": "write", "description": "writes", "inputSchema": SCHEMA}
 QUICK = {**READ, "name": "quick", "timeoutS": 0.05}
-APP = App(
+APP = InstalledApp(
     "com.x.app", "X", (READ, WRITE, QUICK), public_url="http://app", api_key_hash="hashed-key"
 )
-NOWHERE = App("com.x.nowhere", "N", (READ,))
+NOWHERE = InstalledApp("com.x.nowhere", "N", (READ,))
 
 
 def a_call(
@@ -74,7 +74,7 @@ async def a_runner(tmp_path, app=None, *, apps=(APP, NOWHERE), **limits):
     app = app or FakeApp()
     async with httpx.AsyncClient(transport=app) as http:
         launcher = Launcher(http, state_dir=tmp_path)
-        yield Runner(Registry(apps), launcher, http, **limits), app
+        yield Runner(AppRegistry(apps), launcher, http, **limits), app
 
 
 @contextlib.asynccontextmanager
@@ -84,8 +84,11 @@ async def an_office(tmp_path, *, apps=(), **more):
     """
     db = await open_shared(tmp_path / "office.db")
     try:
-        office = Office(
-            Registry(apps), People(Edges("default"), standing=["local"]), Shelf(db), **more
+        office = AppService(
+            AppRegistry(apps),
+            CloudUsers(Edges("default"), standing=["local"]),
+            AppStore(db),
+            **more,
         )
         await office.refresh()
         yield office

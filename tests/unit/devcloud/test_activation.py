@@ -9,20 +9,20 @@ import sys
 import httpx
 import pytest
 
-from edge.devcloud import activation
-from edge.devcloud.activation import ActivationFailed, ActivationTimeout, Launcher
 from edge.devcloud.database import open_shared
-from edge.devcloud.registry import App, Registry
-from edge.devcloud.roster import Roster
-from edge.devcloud.runner import Runner
-from edge.devcloud.seats import Seats
+from edge.devcloud.registry import AppRegistry, InstalledApp
+from edge.devcloud.worker import activation
+from edge.devcloud.worker.activation import ActivationFailed, ActivationTimeout, Launcher
+from edge.devcloud.worker.app_processes import AppProcesses
+from edge.devcloud.worker.runner import Runner
+from edge.devcloud.worker.workers import Workers
 from tests.unit.devcloud.parts import READ, FakeApp, a_call
 
 pytestmark = pytest.mark.enable_socket  # a free port is asked for; what answers on it is faked
-SLEEPS = App(
+SLEEPS = InstalledApp(
     "com.x.app", "X", (READ,), command=(sys.executable, "-c", "import time; time.sleep(600)")
 )
-ENDS = App(
+ENDS = InstalledApp(
     "com.x.ends", "E", (READ,), command=(sys.executable, "-c", "raise SystemExit('no licence')")
 )
 
@@ -52,7 +52,7 @@ async def launchers(tmp_path, health, *, count=1, connect_s=30.0):
         http = await stack.enter_async_context(httpx.AsyncClient(transport=FakeApp(health)))
         made = []
         for number in range(count):
-            roster = Roster(tmp_path, f"w{number}")
+            roster = Workers(tmp_path, f"w{number}")
             roster.__enter__()
             stack.callback(roster.__exit__, None, None, None)
             db = await open_shared(tmp_path / "d.db")
@@ -62,7 +62,7 @@ async def launchers(tmp_path, health, *, count=1, connect_s=30.0):
                 state_dir=tmp_path / "apps",
                 connect_s=connect_s,
                 poll_s=0.001,
-                seats=Seats(db, roster),
+                seats=AppProcesses(db, roster),
             )
             stack.push_async_callback(launcher.aclose)
             launcher.die = lambda roster=roster: roster.__exit__(None, None, None)
@@ -131,7 +131,7 @@ async def test_one_that_never_connected_is_left_alone_and_may_yet_come(tmp_path)
 async def test_an_app_stays_whatever_its_call_came_to(tmp_path, status, ok):
     health = Health(tool=lambda: httpx.Response(status, json={"success": True, "content": "done"}))
     async with launchers(tmp_path, health) as (launcher,):
-        runner = Runner(Registry([SLEEPS]), launcher, launcher._http)
+        runner = Runner(AppRegistry([SLEEPS]), launcher, launcher._http)
         response = await runner.run(a_call(n=1, ttl_s=60.0))
         assert (response.ok, response.meta["activatedForTool"], state_of(launcher)) == (
             ok,

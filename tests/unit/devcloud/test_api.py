@@ -7,17 +7,17 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from edge.devcloud.activation import ActivationTimeout
-from edge.devcloud.api import Api, matches
-from edge.devcloud.console import Console
-from edge.devcloud.door import Door
-from edge.devcloud.edges import Edge
-from edge.devcloud.legacy_api import LegacyApi
-from edge.devcloud.registry import App
-from edge.devcloud.runner import Runner
+from edge.devcloud.edges import ConnectedEdge
+from edge.devcloud.http.api import Api, matches
+from edge.devcloud.http.auth import Authentication
+from edge.devcloud.http.console import Console
+from edge.devcloud.http.legacy_api import LegacyApi
+from edge.devcloud.registry import InstalledApp
+from edge.devcloud.worker.activation import ActivationTimeout
+from edge.devcloud.worker.runner import Runner
 from tests.unit.devcloud.parts import APP, NOWHERE, READ, FakeApp, a_runner, an_office
 
-CAMERA = App(
+CAMERA = InstalledApp(
     "com.x.photo", "P", (READ,), ({"type": "CAMERA", "level": "REQUIRED"},), public_url="http://app"
 )
 ME = {"X-User-Id": "local"}
@@ -36,7 +36,7 @@ async def cloud(tmp_path, *, token="", app=None, legacy=False):
     ):
         registry = office.registry
         runner = Runner(registry, made._launcher, made._http, installed=office.people.has)
-        door = Door(office, token=token)
+        door = Authentication(office, token=token)
         routes = [*Api(door, runner).routes(), *Console(door, changed=changed).routes()]
         if legacy:
             routes += LegacyApi(door, runner).routes()
@@ -123,7 +123,7 @@ async def test_an_unknown_user_is_401_word_for_word(tmp_path, method, path, head
 
 async def test_an_edge_that_was_heard_has_a_session(tmp_path):
     async with cloud(tmp_path) as c:
-        c.edges._all["edge-7"] = Edge()
+        c.edges._all["edge-7"] = ConnectedEdge()
         assert (await c.get("/api/tools", headers={"X-User-Id": "edge-7"})).status_code == 200
 
 
@@ -133,7 +133,7 @@ async def test_the_list_follows_the_glasses_of_the_user(tmp_path, camera, shown)
     async with cloud(tmp_path) as c:
         if camera is not None:
             report = {"camera": {"value": camera, "origin": "firmware", "ageS": 1.0}}
-            c.edges._all["edge-7"] = Edge(capabilities={"capabilities": report})
+            c.edges._all["edge-7"] = ConnectedEdge(capabilities={"capabilities": report})
         names = [t["name"] for t in (await c.get("/api/tools", headers=ME)).json()["tools"]]
         assert ("com.x.photo:read" in names) is shown
         assert "com.x.app:read" in names
@@ -258,7 +258,7 @@ async def test_the_clouds_own_token_and_those_of_its_edges_open_the_same_door(
     tmp_path, token, said, status
 ):
     async with an_office(tmp_path, apps=[APP]) as office, a_runner(tmp_path) as (runner, _):
-        door = Door(office, token=token, knows=lambda shown: shown == "of-edge-1")
+        door = Authentication(office, token=token, knows=lambda shown: shown == "of-edge-1")
         transport = httpx.ASGITransport(Starlette(routes=Api(door, runner).routes()))
         async with httpx.AsyncClient(transport=transport, base_url="http://cloud") as client:
             assert (

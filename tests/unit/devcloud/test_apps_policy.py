@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 from edge.devcloud.apps import calendar, search, weather
 from edge.devcloud.main import sample_apps
 from edge.devcloud.sdk import CallContext
-from tools_cache.manifest import definition
-from tools_cache.tool import Source
+from tools_cache.api.tool import Source
+from tools_cache.registry.manifest import definition
 
 ME, YOU = CallContext("me"), CallContext("you")
 

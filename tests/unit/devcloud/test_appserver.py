@@ -7,9 +7,9 @@ import httpx
 import pytest
 
 from edge.devcloud import appserver
+from edge.devcloud.app_service import hashed
 from edge.devcloud.appserver import AppServer
 from edge.devcloud.definitions import BadSubmission, check_submission
-from edge.devcloud.office import hashed
 from edge.devcloud.sdk import Progress, create_tool, params
 
 ANY = params()

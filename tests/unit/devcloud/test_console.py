@@ -5,12 +5,12 @@ from types import SimpleNamespace
 import pytest
 
 from edge.devcloud.definitions import check_submission
-from edge.devcloud.legacy_api import legacy_schema
-from edge.devcloud.notice import Notice
-from edge.devcloud.runner import nothing_new
+from edge.devcloud.http.legacy_api import legacy_schema
+from edge.devcloud.registry_notifier import RegistryNotifier
+from edge.devcloud.worker.runner import nothing_new
 from tests.unit.devcloud.parts import READ, an_office
 from tests.unit.devcloud.test_api import ME, cloud, execute
-from tools_cache.legacy import migrate
+from tools_cache.registry.legacy import migrate
 
 LEGACY = {
     "id": "say",
@@ -95,7 +95,7 @@ async def test_what_another_process_was_handed_is_listed_and_announced_here(tmp_
         ]
         said = []
         await elsewhere.submit(check_submission("com.n.next", [READ]))
-        notice = Notice(c.office, topic="t", url="u")
+        notice = RegistryNotifier(c.office, topic="t", url="u")
         notice.link = SimpleNamespace(
             publish=lambda *args, **_: nothing_new() if said.append(args) is None else None
         )

@@ -2,11 +2,11 @@
 
 import pytest
 
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import Inbound
+from edge.cloud.mqtt.wire import MessageKind, Topics
 from edge.devcloud import edges as edges_module
 from edge.devcloud.edges import Edges, flags
-from edge.uplink import wire
-from edge.uplink.mqtt import Inbound
-from edge.uplink.wire import Kind, Topics
 
 
 async def hear(edges, topic, kind, body, *, payload=None):
@@ -32,11 +32,15 @@ ID = "01890000-0000-7000-8000-000000000001"
 
 async def test_the_last_word_of_each_kind_is_kept():
     edges, topics = Edges("default"), Topics("default", "e1")
-    await hear(edges, topics.presence, Kind.PRESENCE, {"state": "online", "glasses": "none"})
-    await hear(edges, topics.presence, Kind.PRESENCE, {"state": "online", "glasses": "connected"})
-    await hear(edges, topics.capabilities, Kind.CAPABILITIES, {"model": "mock:display"})
-    await hear(edges, topics.delivery, Kind.DELIVERY, {"id": ID, "delivery": "shown", "age": 5})
-    await hear(edges, topics.event("tap"), Kind.EVENT, {"side": "left"})
+    await hear(edges, topics.presence, MessageKind.PRESENCE, {"state": "online", "glasses": "none"})
+    await hear(
+        edges, topics.presence, MessageKind.PRESENCE, {"state": "online", "glasses": "connected"}
+    )
+    await hear(edges, topics.capabilities, MessageKind.CAPABILITIES, {"model": "mock:display"})
+    await hear(
+        edges, topics.delivery, MessageKind.DELIVERY, {"id": ID, "delivery": "shown", "age": 5}
+    )
+    await hear(edges, topics.event("tap"), MessageKind.EVENT, {"side": "left"})
     assert edges.to_json() == {
         "e1": {
             "presence": {"state": "online", "glasses": "connected"},
@@ -50,7 +54,7 @@ async def test_the_last_word_of_each_kind_is_kept():
 @pytest.mark.parametrize("payload", [b"", b"\xc1 nonsense"])
 async def test_an_empty_or_unreadable_word_changes_nothing(payload):
     edges = Edges("default")
-    await hear(edges, Topics("default", "e1").presence, Kind.PRESENCE, {}, payload=payload)
+    await hear(edges, Topics("default", "e1").presence, MessageKind.PRESENCE, {}, payload=payload)
     assert edges.ids() == []
 
 
@@ -58,7 +62,7 @@ async def test_the_number_of_edges_is_bounded(monkeypatch):
     monkeypatch.setattr(edges_module, "MAX_EDGES", 2)
     edges = Edges("default")
     for name in ("e1", "e2", "e1", "e3"):
-        await hear(edges, Topics("default", name).presence, Kind.PRESENCE, {})
+        await hear(edges, Topics("default", name).presence, MessageKind.PRESENCE, {})
     assert edges.ids() == ["e1", "e3"]
 
 
@@ -68,14 +72,14 @@ async def test_a_user_is_an_edge_or_whoever_uses_the_only_one():
     await hear(
         edges,
         Topics("default", "e1").capabilities,
-        Kind.CAPABILITIES,
+        MessageKind.CAPABILITIES,
         {"capabilities": {"camera": {"value": True}}},
     )
     assert edges.hardware_of("local")["camera"] is True
     await hear(
         edges,
         Topics("default", "e2").capabilities,
-        Kind.CAPABILITIES,
+        MessageKind.CAPABILITIES,
         {"capabilities": {"camera": {"value": False}}},
     )
     assert edges.hardware_of("local") is None

@@ -2,10 +2,10 @@
 
 import pytest
 
-from edge.devcloud.envelope import classify, clean, of_app, of_status, timed_out, to_seed
-from edge.devcloud.runner import TOOL_TIMEOUT_S
+from edge.devcloud.http.envelope import classify, clean, of_app, of_status, timed_out, to_seed
 from edge.devcloud.sdk import failure
-from tools_cache.tool import ErrorCode, ErrorType, ToolResponse
+from edge.devcloud.worker.runner import TOOL_TIMEOUT_S
+from tools_cache.api.tool import ErrorCode, ErrorType, ToolResponse
 
 
 @pytest.mark.requirement("S0-40")

@@ -8,16 +8,16 @@ import contextlib
 import httpx
 import pytest
 
-from edge.devcloud.executor import PROGRESS_FREELY, Executor, _cancelled, _Work
-from edge.devcloud.job import Job
-from edge.devcloud.journal import Journal
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import Inbound
+from edge.cloud.mqtt.wire import MessageKind, Topics, WireMessage
 from edge.devcloud.link import NotConnected
-from edge.uplink import wire
-from edge.uplink.mqtt import Inbound
-from edge.uplink.wire import Kind, Topics, WireMessage
+from edge.devcloud.worker.executor import PROGRESS_FREELY, Executor, _cancelled, _Work
+from edge.devcloud.worker.job import Job
+from edge.devcloud.worker.journal import Journal
 from tests.unit.devcloud.parts import FakeApp, a_call, a_runner
 from tests.unit.devcloud.test_runner import stream
-from tools_cache.tool import ErrorCode, ToolResponse
+from tools_cache.api.tool import ErrorCode, ToolResponse
 
 EDGE = Topics("default", "e1")
 ID = a_call().call_id
@@ -67,7 +67,7 @@ class Worker:
         **more,
     ):
         call = a_call(tool, **{"n": 1, **more})
-        payload, written = wire.encode(Kind.CALL, wire.call_to_body(call), json=json)
+        payload, written = wire.encode(MessageKind.CALL, wire.call_to_body(call), json=json)
         await self.on_call(
             self.inbound(
                 f"glassd/v1/default/e/{edge}/call/tools",
@@ -79,7 +79,9 @@ class Worker:
         )
 
     async def cancel(self, call_id=ID, edge="e1"):
-        payload, written = wire.encode(Kind.CANCEL, {"id": call_id, "reason": "wearer\nleft"})
+        payload, written = wire.encode(
+            MessageKind.CANCEL, {"id": call_id, "reason": "wearer\nleft"}
+        )
         await self.on_cancel(
             self.inbound(f"glassd/v1/default/e/{edge}/cancel", payload, written, call_id, None)
         )
@@ -128,7 +130,7 @@ async def test_a_call_is_accepted_then_answered_once_on_its_response_topic(tmp_p
     async with a_worker(tmp_path) as w:
         await w.call(reply=EDGE.reply("mine"))
         said = await w.link.next(2)
-        assert kinds(said) == [Kind.ACCEPTED, Kind.RESULT]
+        assert kinds(said) == [MessageKind.ACCEPTED, MessageKind.RESULT]
         assert {topic for topic, *_ in said} == {EDGE.reply("mine")}
         assert response_of(said[1]).data == "done"
         assert w.link.said.empty()
@@ -183,9 +185,9 @@ async def test_a_duplicate_of_a_running_call_is_accepted_again_and_runs_nothing(
         await w.call("com.x.app:write")
         await w.link.next()
         await w.call("com.x.app:write")
-        assert kinds(await w.link.next()) == [Kind.ACCEPTED]
+        assert kinds(await w.link.next()) == [MessageKind.ACCEPTED]
         go_on.set()
-        assert kinds(await w.link.next()) == [Kind.RESULT]
+        assert kinds(await w.link.next()) == [MessageKind.RESULT]
         assert (w.link.said.empty(), len(w.app.requests)) == (True, 1)
 
 
@@ -194,7 +196,7 @@ async def test_the_same_id_from_another_edge_is_not_shown_this_ones_answer(tmp_p
         await w.call()
         await w.link.next(2)
         await w.call(edge="e2")
-        assert kinds(said := await w.link.next(2)) == [Kind.ACCEPTED, Kind.RESULT]
+        assert kinds(said := await w.link.next(2)) == [MessageKind.ACCEPTED, MessageKind.RESULT]
         assert {topic for topic, *_ in said} == {"glassd/v1/default/e/e2/result"}
         assert len(w.app.requests) == 2
 
@@ -251,8 +253,16 @@ async def test_progress_stands_between_accepted_and_result(tmp_path):
     ) as w:
         await w.call()
         said = await w.link.next(4)
-        assert kinds(said) == [Kind.ACCEPTED, Kind.PROGRESS, Kind.PROGRESS, Kind.RESULT]
-        assert [body["text"] for _, kind, body, _ in said if kind is Kind.PROGRESS] == ["a", "b"]
+        assert kinds(said) == [
+            MessageKind.ACCEPTED,
+            MessageKind.PROGRESS,
+            MessageKind.PROGRESS,
+            MessageKind.RESULT,
+        ]
+        assert [body["text"] for _, kind, body, _ in said if kind is MessageKind.PROGRESS] == [
+            "a",
+            "b",
+        ]
 
 
 async def test_a_chatty_tool_is_thinned_out(tmp_path):
@@ -262,7 +272,7 @@ async def test_a_chatty_tool_is_thinned_out(tmp_path):
     ) as w:
         await w.call()
         said = []
-        while not said or said[-1][1] is not Kind.RESULT:
+        while not said or said[-1][1] is not MessageKind.RESULT:
             said += await w.link.next()
         assert PROGRESS_FREELY <= len(said) - 2 < 2 * PROGRESS_FREELY
 
@@ -336,7 +346,7 @@ async def test_when_every_place_is_taken_a_new_call_is_told_to_come_back_and_is_
         await w.link.next()
         await idle(w)
         await w.call(call_id=other)
-        assert kinds(await w.link.next(2)) == [Kind.ACCEPTED, Kind.RESULT]
+        assert kinds(await w.link.next(2)) == [MessageKind.ACCEPTED, MessageKind.RESULT]
 
 
 async def test_a_finished_call_has_its_answer_even_when_every_place_is_taken(tmp_path):
@@ -367,7 +377,7 @@ async def test_a_result_the_broker_never_got_is_told_on_the_next_connect_and_the
         await idle(w)
         w.link.down = False
         await w.executor.resend()
-        assert kinds(await w.link.next()) == [Kind.RESULT]
+        assert kinds(await w.link.next()) == [MessageKind.RESULT]
         await w.executor.resend()
         assert w.link.said.empty()
 
@@ -417,7 +427,10 @@ async def test_after_a_restart_what_is_harmless_to_ask_is_finished(tmp_path, too
     await left_behind(tmp_path, tool, sent=sent)
     async with a_worker(tmp_path) as w:
         said = await w.link.next(2)
-        assert (kinds(said), response_of(said[1]).data) == ([Kind.ACCEPTED, Kind.RESULT], "done")
+        assert (kinds(said), response_of(said[1]).data) == (
+            [MessageKind.ACCEPTED, MessageKind.RESULT],
+            "done",
+        )
         assert len(w.app.requests) == 1
 
 
@@ -484,9 +497,9 @@ async def test_calls_that_may_wait_are_taken_beyond_the_places_and_run_in_turn(t
         w.executor._runner.queueable = lambda _: True
         for n in range(6):
             await w.call(call_id=f"01890000-0000-7000-8000-00000000000{n}")
-        assert kinds(await w.link.next(6)) == [Kind.ACCEPTED] * 6
+        assert kinds(await w.link.next(6)) == [MessageKind.ACCEPTED] * 6
         go_on.set()
-        assert kinds(await w.link.next(6)) == [Kind.RESULT] * 6
+        assert kinds(await w.link.next(6)) == [MessageKind.RESULT] * 6
         assert most == 2
 
 

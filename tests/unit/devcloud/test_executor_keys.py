@@ -8,13 +8,13 @@ import contextlib
 import httpx
 import pytest
 
-from edge.devcloud.deferred import Submitted
-from edge.devcloud.executor import Executor
-from edge.devcloud.job import Job, Taken
-from edge.devcloud.journal import Journal
-from edge.devcloud.registry import App
-from edge.uplink import wire
-from edge.uplink.wire import Kind
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.wire import MessageKind
+from edge.devcloud.registry import InstalledApp
+from edge.devcloud.worker.deferred import Submitted
+from edge.devcloud.worker.executor import Executor
+from edge.devcloud.worker.job import Job, TakenJob
+from edge.devcloud.worker.journal import Journal
 from tests.unit.devcloud.parts import APP, SCHEMA, FakeApp, a_call, a_runner
 from tests.unit.devcloud.test_executor import (
     EDGE,
@@ -27,7 +27,7 @@ from tests.unit.devcloud.test_executor import (
     response_of,
 )
 from tests.unit.devcloud.test_runner import stream
-from tools_cache.tool import CallOrigin, ErrorCode, ToolCall
+from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall
 
 LATER = {
     "name": "later",
@@ -38,7 +38,7 @@ LATER = {
 }
 ASKED = {**LATER, "name": "asked", "executionType": "space", "idempotent": True}
 REMOTE = {**LATER, "name": "remote", "execution": {"webhookUrl": "http://elsewhere"}}
-SLOW = App("com.x.slow", "Slow", (LATER, ASKED, REMOTE), public_url="http://app")
+SLOW = InstalledApp("com.x.slow", "Slow", (LATER, ASKED, REMOTE), public_url="http://app")
 
 
 def other(n):
@@ -97,7 +97,7 @@ class Keyed(Worker):
             turn_id="t",
             idempotency_key=key,
         )
-        payload, written = wire.encode(Kind.CALL, wire.call_to_body(call), json=json)
+        payload, written = wire.encode(MessageKind.CALL, wire.call_to_body(call), json=json)
         await self.on_call(
             self.inbound(
                 f"glassd/v1/default/e/{edge}/call/tools",
@@ -131,7 +131,7 @@ async def test_a_second_call_with_a_known_key_gets_the_first_ones_answer_and_run
         first = (await w.link.next(2))[1]
         await w.ask(key="k", call_id=other(2), json=True)
         (again,) = await w.link.next()
-        assert (again[1], again[2]["id"], again[3]) == (Kind.RESULT, other(2), True)
+        assert (again[1], again[2]["id"], again[3]) == (MessageKind.RESULT, other(2), True)
         assert response_of(again).data == response_of(first).data == "done"
         assert response_of(again).meta["_idempotent_cache_hit"] is True
         assert "_idempotent_cache_hit" not in response_of(first).meta
@@ -145,13 +145,13 @@ async def test_a_second_call_while_the_first_runs_is_accepted_at_once_and_answer
     async with a_cloud(tmp_path, gate) as (w,):
         await w.ask(key="k")
         await w.ask(key="k", call_id=other(2))
-        assert kinds(said := await w.link.next(2)) == [Kind.ACCEPTED] * 2
+        assert kinds(said := await w.link.next(2)) == [MessageKind.ACCEPTED] * 2
         assert sorted(ids(said)) == [ID, other(2)]
         await w.ask(key="k", call_id=other(2))  # a duplicate of the one that waits
         assert ids(await w.link.next()) == [other(2)]
         gate.open.set()
         said = await w.link.next(2)
-        assert (kinds(said), ids(said)) == ([Kind.RESULT] * 2, [ID, other(2)])
+        assert (kinds(said), ids(said)) == ([MessageKind.RESULT] * 2, [ID, other(2)])
         assert [response_of(s).data for s in said] == [1, 1]
         await idle(w)
         assert (w.link.said.empty(), len(w.app.requests)) == (True, 1)
@@ -168,7 +168,7 @@ async def test_when_the_first_fails_retryably_the_one_that_waits_runs(tmp_path):
         gate.open.set()
         said = await w.link.next(3)
         assert (kinds(said), ids(said)) == (
-            [Kind.RESULT, Kind.ACCEPTED, Kind.RESULT],
+            [MessageKind.RESULT, MessageKind.ACCEPTED, MessageKind.RESULT],
             [ID, other(2), other(2)],
         )
         assert (response_of(said[0]).error.code, response_of(said[2]).data) == ("RATE_LIMIT", 2)
@@ -182,7 +182,7 @@ async def test_two_workers_that_share_a_journal_run_one_of_two_simultaneous_deli
     gate = Gate({"data": 1})
     async with a_cloud(tmp_path, gate, workers=2) as (a, b):
         await asyncio.gather(a.ask(key="k"), b.ask(key="k", call_id=other(2)))
-        assert kinds(await a.link.next(2)) == [Kind.ACCEPTED] * 2
+        assert kinds(await a.link.next(2)) == [MessageKind.ACCEPTED] * 2
         gate.open.set()
         assert sorted(ids(await a.link.next(2))) == [ID, other(2)]
         assert len(a.app.requests) == 1
@@ -195,9 +195,9 @@ async def test_two_workers_that_share_a_journal_run_a_duplicate_once(tmp_path):
         async with asyncio.timeout(40):
             await gate.asked.wait()
         await b.ask()
-        assert kinds(await a.link.next(2)) == [Kind.ACCEPTED] * 2
+        assert kinds(await a.link.next(2)) == [MessageKind.ACCEPTED] * 2
         gate.open.set()
-        assert kinds(await a.link.next()) == [Kind.RESULT]
+        assert kinds(await a.link.next()) == [MessageKind.RESULT]
         assert (a.link.said.empty(), len(a.app.requests)) == (True, 1)
 
 
@@ -210,13 +210,13 @@ async def test_a_keyed_call_sends_two_progress_messages_and_a_result_and_replays
     ) as (w,):
         await w.ask(key="k")
         assert kinds(await w.link.next(4)) == [
-            Kind.ACCEPTED,
-            Kind.PROGRESS,
-            Kind.PROGRESS,
-            Kind.RESULT,
+            MessageKind.ACCEPTED,
+            MessageKind.PROGRESS,
+            MessageKind.PROGRESS,
+            MessageKind.RESULT,
         ]
         await w.ask(key="k", call_id=other(2))
-        assert kinds(await w.link.next()) == [Kind.RESULT]
+        assert kinds(await w.link.next()) == [MessageKind.RESULT]
         assert w.link.said.empty()
 
 
@@ -253,11 +253,15 @@ async def test_of_two_workers_that_both_think_a_call_is_theirs_one_runs_it(tmp_p
         job = Job("e1", a_call("com.x.app:write", n=1), EDGE.result, False, b.journal._wall() + 5)
         taken = await a.journal.take(job)
         b.executor._go_on(
-            job, Taken(False)
+            job, TakenJob(False)
         )  # the duplicate is faster than the worker that stored the call
         a.executor._go_on(job, taken)
         said = await a.link.next(3)
-        assert sorted(kinds(said)) == [Kind.ACCEPTED, Kind.ACCEPTED, Kind.RESULT]
+        assert sorted(kinds(said)) == [
+            MessageKind.ACCEPTED,
+            MessageKind.ACCEPTED,
+            MessageKind.RESULT,
+        ]
         await idle(a)
         await idle(b)
         assert (a.link.said.empty(), len(a.app.requests)) == (True, 1)
@@ -276,13 +280,13 @@ async def test_an_heir_that_is_offered_again_at_that_very_moment_runs_once(tmp_p
 
         async def overtaken(topic, kind, body, **more):
             await publish(topic, kind, body, **more)
-            if kind is Kind.RESULT and body["id"] == ID:
+            if kind is MessageKind.RESULT and body["id"] == ID:
                 await w.ask(key="k", call_id=other(2))
 
         w.link.publish = overtaken
         gate.open.set()
         said = []
-        while not said or (said[-1][1], said[-1][2]["id"]) != (Kind.RESULT, other(2)):
+        while not said or (said[-1][1], said[-1][2]["id"]) != (MessageKind.RESULT, other(2)):
             said += await w.link.next()
         await idle(w)
         assert (w.link.said.empty(), len(w.app.requests)) == (True, 2)
@@ -321,7 +325,7 @@ async def test_after_a_restart_the_first_call_goes_on_and_whoever_waited_gets_it
     async with a_cloud(tmp_path) as (w,):
         said = await w.link.next(3)
         assert (kinds(said), ids(said)) == (
-            [Kind.ACCEPTED, Kind.RESULT, Kind.RESULT],
+            [MessageKind.ACCEPTED, MessageKind.RESULT, MessageKind.RESULT],
             [ID, ID, other(2)],
         )
 
@@ -369,7 +373,7 @@ async def test_a_deferred_call_is_accepted_and_answered_once_when_its_result_is_
 ):
     async with a_cloud(tmp_path) as (w,):
         await w.ask(f"com.x.slow:{tool}")
-        assert kinds(await w.link.next()) == [Kind.ACCEPTED]
+        assert kinds(await w.link.next()) == [MessageKind.ACCEPTED]
         await idle(w)
         assert [(p["id"], p["args"]) for p in await w.journal.pending(10)] == [(ID, {"n": 1})]
         envelope = {
@@ -449,7 +453,7 @@ async def test_a_deferred_call_with_wrong_arguments_is_answered_at_once(tmp_path
 async def test_an_external_tool_with_an_address_is_run_like_any_other(tmp_path):
     async with a_cloud(tmp_path) as (w,):
         await w.ask("com.x.slow:remote")
-        assert kinds(await w.link.next(2)) == [Kind.ACCEPTED, Kind.RESULT]
+        assert kinds(await w.link.next(2)) == [MessageKind.ACCEPTED, MessageKind.RESULT]
 
 
 @pytest.mark.requirement("S3-24")
@@ -460,7 +464,7 @@ async def test_a_deferred_call_survives_a_restart_and_a_duplicate_of_it_is_only_
         await idle(w)
     async with a_cloud(tmp_path) as (w,):
         await w.ask("com.x.slow:later", ttl_s=60.0)
-        assert kinds(await w.link.next()) == [Kind.ACCEPTED]
+        assert kinds(await w.link.next()) == [MessageKind.ACCEPTED]
         assert await w.executor.deferred.submit("e1", ID, "late") is Submitted.TAKEN
         assert response_of((await w.link.next())[0]).data == "late"
         assert w.link.said.empty()
@@ -520,10 +524,10 @@ async def test_deferred_calls_take_no_running_place(tmp_path):
     async with a_cloud(tmp_path, max_running=1) as (w,):
         for n in range(1, 5):
             await w.ask("com.x.slow:later", call_id=other(n))
-            assert kinds(await w.link.next()) == [Kind.ACCEPTED]
+            assert kinds(await w.link.next()) == [MessageKind.ACCEPTED]
             await idle(w)
         await w.ask("com.x.app:read", call_id=other(9))
-        assert kinds(await w.link.next(2)) == [Kind.ACCEPTED, Kind.RESULT]
+        assert kinds(await w.link.next(2)) == [MessageKind.ACCEPTED, MessageKind.RESULT]
 
 
 async def test_a_second_call_with_the_key_of_a_deferred_one_gets_the_handed_in_result_too(tmp_path):

@@ -7,14 +7,14 @@ import contextlib
 
 import pytest
 
-from edge.devcloud.executor import LOOK_S, Executor
-from edge.devcloud.job import Job
-from edge.store.db import StoreError
-from edge.uplink.wire import Kind
+from edge.cloud.mqtt.wire import MessageKind
+from edge.devcloud.worker.executor import LOOK_S, Executor
+from edge.devcloud.worker.job import Job
+from edge.storage.sqlite.database import StoreError
 from tests.unit.devcloud.parts import FakeApp, a_call, a_runner
 from tests.unit.devcloud.test_executor import EDGE, FakeLink, Worker, kinds, response_of
 from tests.unit.devcloud.test_workers import desks
-from tools_cache.tool import ErrorCode, ToolResponse
+from tools_cache.api.tool import ErrorCode, ToolResponse
 
 pytestmark = pytest.mark.requirement("I5-cloud-workers")
 
@@ -64,7 +64,10 @@ async def test_what_a_dead_worker_had_asked_is_asked_again_when_that_does_no_har
     async with beside(tmp_path, prepare=sent_with("com.x.app:read")) as (w, other):
         other.die()
         said = await w.link.next(2)
-        assert (kinds(said), response_of(said[1]).data) == ([Kind.ACCEPTED, Kind.RESULT], "done")
+        assert (kinds(said), response_of(said[1]).data) == (
+            [MessageKind.ACCEPTED, MessageKind.RESULT],
+            "done",
+        )
         assert len(w.app.requests) == 1
 
 
@@ -85,7 +88,7 @@ async def test_what_a_dead_worker_had_answered_and_told_nobody_is_told(tmp_path)
         other.die()
         said = await w.link.next()
         assert (kinds(said), response_of(said[0]).data, w.app.requests) == (
-            [Kind.RESULT],
+            [MessageKind.RESULT],
             "before",
             [],
         )
@@ -94,12 +97,12 @@ async def test_what_a_dead_worker_had_answered_and_told_nobody_is_told(tmp_path)
 async def test_a_duplicate_of_a_call_that_another_worker_runs_is_accepted_and_no_more(tmp_path):
     async with beside(tmp_path, prepare=sent_with("com.x.app:read")) as (w, other):
         await w.call()
-        assert kinds(await w.link.next()) == [Kind.ACCEPTED]
+        assert kinds(await w.link.next()) == [MessageKind.ACCEPTED]
         await other.journal.finish(a_job(), ToolResponse(data="theirs"))
         await w.call()
         said = await w.link.next()
         assert (kinds(said), response_of(said[0]).data, w.app.requests) == (
-            [Kind.RESULT],
+            [MessageKind.RESULT],
             "theirs",
             [],
         )
@@ -110,7 +113,7 @@ async def test_a_duplicate_that_comes_before_the_death_is_noticed_takes_the_call
         other.die()
         await w.call()
         said = await w.link.next(2)
-        assert kinds(said) == [Kind.ACCEPTED, Kind.RESULT]
+        assert kinds(said) == [MessageKind.ACCEPTED, MessageKind.RESULT]
         assert len(w.app.requests) == 1
 
 
@@ -177,7 +180,7 @@ async def test_a_store_that_is_locked_at_the_start_is_asked_again(tmp_path):
             journal, runner, tenant="default", pool="tools", look_s=0.01, wall=lambda: 1_000_000.0
         )
         running = asyncio.create_task(executor.run(link))
-        assert kinds(await link.next(2)) == [Kind.ACCEPTED, Kind.RESULT]
+        assert kinds(await link.next(2)) == [MessageKind.ACCEPTED, MessageKind.RESULT]
         assert journal.left_to_fail == 0
         running.cancel()
         await asyncio.wait({running})

@@ -2,10 +2,10 @@
 
 import pytest
 
-from edge.devcloud.job import DONE, SENT, TAKEN, Job
-from edge.devcloud.journal import KEEP_S, PRUNE_EVERY, Journal
+from edge.devcloud.worker.job import DONE, SENT, TAKEN, Job
+from edge.devcloud.worker.journal import KEEP_S, PRUNE_EVERY, Journal
 from tests.unit.devcloud.parts import a_call
-from tools_cache.tool import CallOrigin, ErrorCode, Mode, ToolCall, ToolResponse
+from tools_cache.api.tool import CallOrigin, ErrorCode, Mode, ToolCall, ToolResponse
 
 
 class Wall:

@@ -8,13 +8,13 @@ import sqlite3
 
 import pytest
 
-from edge.devcloud import journal as journal_module
 from edge.devcloud.database import MIGRATIONS
-from edge.devcloud.job import BUSY, DONE, PENDING, SENT, TAKEN, WAITS, Job
-from edge.devcloud.journal import KEEP_S, PRUNE_EVERY, Journal
-from edge.devcloud.keys import PER_SESSION, WRITES_KEEP_S, keeps
+from edge.devcloud.worker import journal as journal_module
+from edge.devcloud.worker.job import BUSY, DONE, PENDING, SENT, TAKEN, WAITS, Job
+from edge.devcloud.worker.journal import KEEP_S, PRUNE_EVERY, Journal
+from edge.devcloud.worker.keys import PER_SESSION, WRITES_KEEP_S, keeps
 from tests.unit.devcloud.test_journal import Wall
-from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolError, ToolResponse
+from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolError, ToolResponse
 
 GOOD = ToolResponse(data="done", meta={"callId": "first", "toolVersion": "2"})
 

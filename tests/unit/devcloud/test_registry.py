@@ -8,7 +8,7 @@ import pytest
 import rfc8785
 
 from edge.devcloud.definitions import check_submission
-from edge.devcloud.registry import App, Registry
+from edge.devcloud.registry import AppRegistry, InstalledApp
 from tools_cache.errors import BadDefinition, BadToolName
 
 TOOL = {
@@ -21,29 +21,29 @@ CAMERA = ({"type": "CAMERA", "level": "REQUIRED"},)
 
 def two_apps():
     return [
-        App("com.z.last", "Z", (TOOL,), public_url="http://z", api_key_hash="hush"),
-        App("com.a.first", "A", (TOOL,), CAMERA),
+        InstalledApp("com.z.last", "Z", (TOOL,), public_url="http://z", api_key_hash="hush"),
+        InstalledApp("com.a.first", "A", (TOOL,), CAMERA),
     ]
 
 
 def test_the_version_is_the_start_of_the_hash_over_canonical_apps():
-    made = json.loads(Registry(two_apps()).body)
+    made = json.loads(AppRegistry(two_apps()).body)
     assert made["sha256"] == hashlib.sha256(rfc8785.dumps(made["apps"])).hexdigest()
     assert made["version"] == "1.0." + made["sha256"][:8]
 
 
 def test_the_order_of_installation_does_not_matter():
-    assert Registry(two_apps()).body == Registry(reversed(two_apps())).body
+    assert AppRegistry(two_apps()).body == AppRegistry(reversed(two_apps())).body
 
 
 def test_the_document_gives_away_neither_address_nor_key():
-    text = Registry(two_apps()).body.decode()
+    text = AppRegistry(two_apps()).body.decode()
     assert "http://z" not in text
     assert "hush" not in text
 
 
 def test_a_tool_is_found_by_its_full_name_only():
-    registry = Registry(two_apps())
+    registry = AppRegistry(two_apps())
     assert registry.find("com.a.first:go").app.package == "com.a.first"
     assert registry.find("com.a.first:stop") is None
     assert registry.find("com.b.none:go") is None
@@ -52,7 +52,7 @@ def test_a_tool_is_found_by_its_full_name_only():
 
 
 def test_the_listing_names_tools_fully_and_changes_nothing_else():
-    assert Registry(two_apps()).listing(None) == [
+    assert AppRegistry(two_apps()).listing(None) == [
         {**TOOL, "name": "com.a.first:go"},
         {**TOOL, "name": "com.z.last:go"},
     ]
@@ -69,11 +69,11 @@ def test_the_listing_names_tools_fully_and_changes_nothing_else():
     ],
 )
 def test_an_app_that_lacks_its_hardware_is_left_out_whole(has, packages):
-    assert [t["name"].partition(":")[0] for t in Registry(two_apps()).listing(has)] == packages
+    assert [t["name"].partition(":")[0] for t in AppRegistry(two_apps()).listing(has)] == packages
 
 
 def test_optional_hardware_and_exist_hide_nothing():
-    app = App(
+    app = InstalledApp(
         "com.a.b",
         "A",
         (TOOL,),
@@ -83,7 +83,7 @@ def test_optional_hardware_and_exist_hide_nothing():
 
 
 def test_a_submission_makes_a_new_version():
-    registry = Registry(two_apps())
+    registry = AppRegistry(two_apps())
     before = registry.version, registry.sha256
     registry.restore([check_submission("com.n.new", [TOOL])])
     assert registry.version != before[0]
@@ -92,7 +92,7 @@ def test_a_submission_makes_a_new_version():
 
 
 def test_an_update_keeps_what_it_does_not_say():
-    registry = Registry(two_apps())
+    registry = AppRegistry(two_apps())
     registry.restore([check_submission("com.z.last", [{**TOOL, "name": "stop"}])])
     app = registry.app("com.z.last")
     assert (app.name, app.public_url, app.api_key_hash) == ("Z", "http://z", "hush")
@@ -100,7 +100,7 @@ def test_an_update_keeps_what_it_does_not_say():
 
 
 def test_an_app_with_an_address_of_its_own_is_not_started_by_us():
-    registry = Registry([App("com.z.last", "Z", (TOOL,), command=("run", "it"))])
+    registry = AppRegistry([InstalledApp("com.z.last", "Z", (TOOL,), command=("run", "it"))])
     assert registry.merged(check_submission("com.z.last", [TOOL])).command == ("run", "it")
     moved = registry.merged(
         check_submission("com.z.last", {"tools": [TOOL], "publicUrl": "http://mine/"})
@@ -110,14 +110,14 @@ def test_an_app_with_an_address_of_its_own_is_not_started_by_us():
 
 def test_there_is_room_for_so_many_apps_and_an_update_needs_none(monkeypatch):
     monkeypatch.setattr("edge.devcloud.registry.MAX_APPS", 2)
-    registry = Registry(two_apps())
+    registry = AppRegistry(two_apps())
     assert registry.merged(check_submission("com.z.last", [TOOL])).package == "com.z.last"
     with pytest.raises(BadDefinition, match="apps: there are 2 already"):
         registry.merged(check_submission("com.n.new", [TOOL]))
 
 
 def test_what_a_listing_gives_away_is_a_copy():
-    registry = Registry([App("com.a.first", "A", (deepcopy(TOOL),))])
+    registry = AppRegistry([InstalledApp("com.a.first", "A", (deepcopy(TOOL),))])
     before = registry.body
     listed = registry.listing(None)
     listed[0]["inputSchema"]["properties"].clear()
@@ -130,5 +130,5 @@ def test_what_a_listing_gives_away_is_a_copy():
 
 def test_what_a_user_took_off_is_not_listed():
     assert [
-        t["name"] for t in Registry(two_apps()).listing(None, installed="com.z.last".__eq__)
+        t["name"] for t in AppRegistry(two_apps()).listing(None, installed="com.z.last".__eq__)
     ] == ["com.z.last:go"]

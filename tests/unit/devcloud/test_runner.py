@@ -9,10 +9,10 @@ from datetime import datetime
 import httpx
 import pytest
 
-from edge.devcloud import runner as runner_module
-from edge.devcloud.registry import App
+from edge.devcloud.registry import InstalledApp
+from edge.devcloud.worker import runner as runner_module
 from tests.unit.devcloud.parts import APP, READ, FakeApp, a_call, a_runner
-from tools_cache.tool import ErrorCode, ErrorType
+from tools_cache.api.tool import ErrorCode, ErrorType
 
 
 async def answer_of(tmp_path, call, reply=None, **limits):
@@ -331,8 +331,8 @@ async def test_a_tool_that_needs_a_model_is_unsupported_unless_its_app_runs_one(
         lambda r: httpx.Response(200, json={"data": "drawn", "render": {"display": bitmap}})
     )
     apps = [
-        App("com.x.none", "N", (tool,)),
-        App("com.x.app", "X", (tool,), public_url="http://app"),
+        InstalledApp("com.x.none", "N", (tool,)),
+        InstalledApp("com.x.app", "X", (tool,), public_url="http://app"),
     ]
     async with a_runner(tmp_path, reply, apps=apps) as (runner, app):
         error = (await runner.run(a_call(f"com.x.none:{tool['name']}", n=1))).error

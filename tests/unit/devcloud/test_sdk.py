@@ -7,9 +7,9 @@ import pytest
 
 from edge.devcloud.appserver import AppServer
 from edge.devcloud.sdk import AppTool, CallContext, create_tool, failure, params, reply
+from tools_cache.api.tool import RateLimit, Source
 from tools_cache.errors import BadDefinition, BadToolName
-from tools_cache.manifest import definition
-from tools_cache.tool import RateLimit, Source
+from tools_cache.registry.manifest import definition
 
 SCHEMA = params(["text"], text={"type": "string"})
 

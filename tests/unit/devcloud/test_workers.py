@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 
 from edge.devcloud.database import MIGRATIONS, open_shared
-from edge.devcloud.job import ELSEWHERE, SENT, TAKEN
-from edge.devcloud.journal import Journal
-from edge.devcloud.roster import Roster, alone
-from edge.devcloud.worker import Limits, a_worker
-from edge.store.db import Database
+from edge.devcloud.worker.job import ELSEWHERE, SENT, TAKEN
+from edge.devcloud.worker.journal import Journal
+from edge.devcloud.worker.worker import WorkerLimits, a_worker
+from edge.devcloud.worker.workers import Workers, alone
+from edge.storage.sqlite.database import SqliteDatabase
 from tests.unit.devcloud.test_journal import Wall, a_job
 from tests.unit.devcloud.test_keys import a_job as keyed
-from tools_cache.tool import ErrorCode, ToolResponse
+from tools_cache.api.tool import ErrorCode, ToolResponse
 
 pytestmark = pytest.mark.requirement("I5-cloud-workers")
 GOOD = ToolResponse(data="done")
@@ -43,7 +43,7 @@ async def desks(tmp_path, count=2):
     async with AsyncExitStack() as stack:
         made = []
         for number in range(count):
-            roster = stack.enter_context(Roster(tmp_path, f"w{number}"))
+            roster = stack.enter_context(Workers(tmp_path, f"w{number}"))
             journal = Journal(
                 await open_shared(tmp_path / "j.db"),
                 wall=Wall(),
@@ -59,8 +59,8 @@ async def desks(tmp_path, count=2):
 
 
 def test_a_worker_lives_until_it_leaves(tmp_path):
-    with Roster(tmp_path, "other") as other:
-        with Roster(tmp_path, "me") as me:
+    with Workers(tmp_path, "other") as other:
+        with Workers(tmp_path, "me") as me:
             assert (
                 me.alive("me"),
                 me.alive("other"),
@@ -74,10 +74,11 @@ def test_a_worker_lives_until_it_leaves(tmp_path):
 def test_a_killed_worker_is_known_at_once(tmp_path):
     code = (
         "import sys, pathlib; sys.path.insert(0, sys.argv[2]); "
-        "from edge.devcloud.roster import Roster\n"
-        "with Roster(pathlib.Path(sys.argv[1]), 'child'): print('in', flush=True); sys.stdin.read()"
+        "from edge.devcloud.worker.workers import Workers\n"
+        "with Workers(pathlib.Path(sys.argv[1]), 'child'): "
+        "print('in', flush=True); sys.stdin.read()"
     )
-    with Roster(tmp_path, "me") as me:
+    with Workers(tmp_path, "me") as me:
         child = subprocess.Popen(
             [sys.executable, "-c", code, str(tmp_path), str(Path.cwd())],
             stdin=subprocess.PIPE,
@@ -93,9 +94,9 @@ def test_a_killed_worker_is_known_at_once(tmp_path):
 
 def test_a_name_is_taken_once(tmp_path):
     with (
-        Roster(tmp_path, "me"),
+        Workers(tmp_path, "me"),
         pytest.raises(OSError, match="another worker has this name"),
-        Roster(tmp_path, "me"),
+        Workers(tmp_path, "me"),
     ):
         pass
 
@@ -130,13 +131,15 @@ async def test_many_may_open_at_once(tmp_path):
 
 
 async def test_a_file_of_a_newer_cloud_is_said_in_words(tmp_path):
-    newer = await Database.open(tmp_path / "devcloud.db", (*MIGRATIONS, "CREATE TABLE later (x);"))
+    newer = await SqliteDatabase.open(
+        tmp_path / "devcloud.db", (*MIGRATIONS, "CREATE TABLE later (x);")
+    )
     await newer.close()
     with pytest.raises(
         OSError, match=r"devcloud\.db: the database is of schema 4, this program knows 3"
     ):
         async with a_worker(
-            [], state_dir=tmp_path, tenant="default", pool="tools", limits=Limits()
+            [], state_dir=tmp_path, tenant="default", pool="tools", limits=WorkerLimits()
         ):
             pass
 
@@ -231,7 +234,7 @@ async def test_two_that_write_at_once_wait_for_each_other(tmp_path):
 
 
 async def test_a_file_of_one_workers_time_is_taken_over(tmp_path):
-    old = await Database.open(tmp_path / "j.db", MIGRATIONS[:2])
+    old = await SqliteDatabase.open(tmp_path / "j.db", MIGRATIONS[:2])
     insert = (
         "INSERT INTO calls (edge, id, tool, state, request, ends_wall, "
         "taken_wall) VALUES ('e1', ?, 'com.x.app:read', 'taken', ?, 1, 1)"

@@ -16,11 +16,11 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from edge.clock import Clock
 from edge.doctor.checks import every
-from edge.doctor.ladder import Ladder
-from edge.doctor.patient import Machine, Patient, Who
-from edge.doctor.words import Kind, Mark
+from edge.doctor.machine import ExaminedMachine, Machine, Who
+from edge.doctor.models import Kind, Mark
+from edge.doctor.runner import CheckRunner
+from edge.runtime.clock import Clock
 from tests.system import program
 
 SHIM = Path(__file__).with_name("shim.sh")
@@ -205,10 +205,10 @@ class Sandbox:
 
     async def sees(self, name: str):
         """Climb as far as one check needs, and give its finding."""
-        patient = Patient(self.machine, config=self.config, env=self.machine.env)
+        patient = ExaminedMachine(self.machine, config=self.config, env=self.machine.env)
         checks = needed(every(patient, named=self.named), name)
         try:
-            async with Ladder(checks, now=time.monotonic).climbing() as entries:
+            async with CheckRunner(checks, now=time.monotonic).climbing() as entries:
                 found = {entry.check.id: entry.finding async for entry in entries}
         finally:
             await patient.closing.aclose()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from edge.doctor.words import Kind
+from edge.doctor.models import Kind
 from tests.unit.doctor.house import Sandbox
 
 MIB5 = bytes(5 << 20)

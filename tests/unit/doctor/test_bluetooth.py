@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from edge.doctor.patient import Who
-from edge.doctor.words import Kind, Mark
+from edge.doctor.machine import Who
+from edge.doctor.models import Kind, Mark
 from tests.e2e.broker import free_port
 from tests.unit.doctor.house import BUS, FAKE_BLUEZ, needs_dbus
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from edge.doctor.words import Mark
+from edge.doctor.models import Mark
 from tests.e2e.broker import MOSQUITTO, free_port, mosquitto, serving
 from tests.system import needs, program
 from tests.unit.doctor.certificates import Authority

@@ -5,14 +5,14 @@ import tarfile
 
 import pytest
 
-from edge.audit import AuditLog
-from edge.clock import Clock
+from edge.config.load import load
 from edge.doctor.bundle import write
-from edge.doctor.patient import Patient
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, ReportEntry, do, fail
 from edge.doctor.redact import Redact
 from edge.doctor.report import document
-from edge.doctor.words import Check, Entry, do, fail
-from edge.settings_reading import load
+from edge.observability.audit import AuditLog
+from edge.runtime.clock import Clock
 
 PASSWORD, TOKEN, KEY_LINE = "corr3ct-horse-battery", "tok_7f3a9c1e", "MHcCAQEEIBhJ8d0pQmFrZUtleQ"
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJlLXNpZ25hdHVyZQ"
@@ -66,7 +66,7 @@ async def bundled(sandbox):
         sandbox.config.read_text() + "# comment-secret\n[log]\npasword = 'typo-secret-99'\n"
     )
     (sandbox.folder / "journal").write_text(
-        f"glassd[1]: edge.uplink: password={PASSWORD} refused\nglassd[1]: authorization: "
+        f"glassd[1]: edge.cloud.mqtt: password={PASSWORD} refused\nglassd[1]: authorization: "
         f"Bearer {JWT}\nglassd[1]: {PATH_MAC} connected from /home/ada/x\n"
         f"glassd[1]: https://ada:basic-dXNlcjpw@cloud.example token {CONFIRM}\n"
         f"glassd[1]: the link to {MAC} is up\n{KEY_LINE}\n"
@@ -84,7 +84,7 @@ async def bundled(sandbox):
     )
     log.close()
     sandbox.changed = {"env": {**sandbox.env, "CLOUD_API_TOKEN": "envsecret-env"}}
-    patient = Patient(
+    patient = ExaminedMachine(
         sandbox.machine, config=sandbox.config, settings=settings, env=sandbox.machine.env
     )
     patient.status = {
@@ -97,7 +97,8 @@ async def bundled(sandbox):
     }
     check = Check(id="x", layer="x", title="x", examine=None)
     report = document(
-        [Entry(1, check, fail(f"{MAC}: {TOKEN} refused", do(f"see {PASSWORD}")), 1.0)], "0.1.0"
+        [ReportEntry(1, check, fail(f"{MAC}: {TOKEN} refused", do(f"see {PASSWORD}")), 1.0)],
+        "0.1.0",
     )
     path = sandbox.folder / "out" / "doctor.tar.gz"
     path.parent.mkdir()
@@ -197,6 +198,6 @@ def test_a_secret_of_several_lines_is_hidden_line_by_line():
 
 @pytest.mark.requirement("I4-doctor-bundle")
 async def test_a_bundle_that_cannot_be_written_leaves_nothing(sandbox):
-    patient = Patient(sandbox.machine, config=sandbox.config, env={})
+    patient = ExaminedMachine(sandbox.machine, config=sandbox.config, env={})
     with pytest.raises(OSError, match="No such file"):
         await write(sandbox.folder / "none" / "b.tar.gz", patient, {})

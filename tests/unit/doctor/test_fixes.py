@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import edge.doctor
-from edge.doctor.ladder import Ladder
-from edge.doctor.words import Check, Mark
+from edge.doctor.models import Check, Mark
+from edge.doctor.runner import CheckRunner
 
 FOLDER = Path(edge.doctor.__file__).parent
 TESTS = Path(__file__).parents[2]
@@ -202,7 +202,7 @@ async def test_a_check_that_stumbles_asks_for_a_bundle_and_the_printed_command_m
         raise ZeroDivisionError
 
     check = Check(id="x", layer="system", title="x", examine=stumbles)
-    async with Ladder((check,), now=lambda: 0.0).climbing() as entries:
+    async with CheckRunner((check,), now=lambda: 0.0).climbing() as entries:
         (entry,) = [e async for e in entries]
     assert entry.finding.mark is Mark.FAIL
     sandbox.install()

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from edge.bonds import encoded
 from edge.core.pairing_state import Bond
-from edge.doctor.words import Kind, Mark
+from edge.doctor.models import Kind, Mark
+from edge.link.bonds import encoded
 from tests.unit.doctor.test_bluetooth import serves
 from tests.unit.doctor.test_service import STATUS, answers
 

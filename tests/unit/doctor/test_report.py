@@ -10,14 +10,14 @@ from contextlib import redirect_stderr, redirect_stdout
 import pytest
 
 from edge.cli import main
+from edge.commands.doctor import _OutputLines
+from edge.commands.shared.console import Screen
+from edge.doctor.models import Check, ReportEntry, do, fail, ok, run, skip, warn
 from edge.doctor.report import document, lines, next_action, summary
-from edge.doctor.words import Check, Entry, do, fail, ok, run, skip, warn
-from edge.verbs.doctor import _Lines
-from edge.verbs.screen import Screen
 
 
 def entry(number, finding, *, title="x", layer="radio", effect=False, ms=0.0):
-    return Entry(
+    return ReportEntry(
         number,
         Check(id=f"c{number}", layer=layer, title=title, examine=None, effect=effect),
         finding,
@@ -58,7 +58,7 @@ def test_a_line_bears_its_latency_and_the_fix_stands_below():
 
 def test_what_was_not_reached_for_one_reason_takes_one_line():
     out = io.StringIO()
-    told = _Lines(Screen(out, out, {}, as_json=False), lines)
+    told = _OutputLines(Screen(out, out, {}, as_json=False), lines)
     for e in (
         entry(8, fail("off", run("on")), title="bus"),
         entry(9, skip("not reached: see 8 (bus)"), title="BlueZ"),

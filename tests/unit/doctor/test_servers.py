@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from edge.doctor.models import Mark
 from edge.doctor.redact import Redact
-from edge.doctor.words import Mark
 from tests.unit.doctor.test_service import STATUS, answers
 
 RELOAD = "systemctl reload glassd"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from edge import __version__
-from edge.doctor.patient import Who
-from edge.doctor.words import Kind, Mark
+from edge.doctor.machine import Who
+from edge.doctor.models import Kind, Mark
 from tests.unit.doctor.house import closed, forbidden
 
 FAKE_DAEMON = Path(__file__).with_name("fake_daemon.py")
@@ -267,8 +267,8 @@ async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_who_is_in_the_group_already_logs_in_again(sandbox):
     from edge.control.client import ControlError
-    from edge.doctor.patient import Patient
-    from edge.doctor.service import Service
+    from edge.doctor.machine import ExaminedMachine
+    from edge.doctor.service import ServiceChecks
 
     refused = ControlError(
         "PERMISSION",
@@ -286,7 +286,7 @@ def test_who_is_in_the_group_already_logs_in_again(sandbox):
             "gid": {"glassd": 990}.get,
             "user": lambda name, g=groups: Who(1000, name, g),
         }
-        finding = Service(Patient(sandbox.machine), named=True)._no_answer(refused)
+        finding = ServiceChecks(ExaminedMachine(sandbox.machine), named=True)._no_answer(refused)
         assert finding.fix.kind is kind
         assert word in finding.fix.text
 

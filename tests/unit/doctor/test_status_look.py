@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from edge.clock import Clock
-from edge.doctor.words import Mark
+from edge.config.load import load
+from edge.daemon.status import Layers, document
+from edge.daemon.status_checks import StatusLook
+from edge.doctor.models import Mark
 from edge.ports import GlassesStatus, UplinkStatus
-from edge.settings_reading import load
-from edge.status import Layers, document
-from edge.status_look import StatusLook
+from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Capabilities, Origin
 from tests.e2e.broker import free_port
 

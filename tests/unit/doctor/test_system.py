@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.doctor.patient import Who
-from edge.doctor.words import Mark
+from edge.doctor.machine import Who
+from edge.doctor.models import Mark
 
 
 @pytest.mark.requirement("I4-doctor-fixes")

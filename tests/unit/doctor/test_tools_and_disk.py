@@ -15,19 +15,19 @@ from pathlib import Path
 
 import pytest
 
-from edge.doctor.own import OwnTools
-from edge.doctor.patient import Machine, Patient, Who
-from edge.doctor.words import Mark
-from edge.settings import Settings
-from edge.store.db import Database
-from edge.store.migrations import MIGRATIONS
-from edge.store.probe import look
-from edge.store.promises import CallPromises
+from edge.config.model import Settings
+from edge.doctor.machine import ExaminedMachine, Machine, Who
+from edge.doctor.models import Mark
+from edge.doctor.user_tools import UserToolChecks
+from edge.storage.call_promises import CallPromises
+from edge.storage.migrations import MIGRATIONS
+from edge.storage.sqlite.database import SqliteDatabase
+from edge.storage.sqlite.probe import look
 from tests.e2e.broker import free_port
 from tests.unit.doctor.house import NOW, copied
 from tests.unit.doctor.test_service import answers
-from tools_cache import build
-from tools_cache.generations import Generation, Generations
+from tools_cache.builder import compiler
+from tools_cache.registry.registry_store import Generation, RegistryStore
 
 pytestmark = pytest.mark.enable_socket
 
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.enable_socket
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_damaged_registry_of_this_installation_is_built_again(sandbox):
-    artifact = copied(build.ARTIFACT, sandbox.folder / "tool_registry.json")
+    artifact = copied(compiler.ARTIFACT, sandbox.folder / "tool_registry.json")
     artifact.write_bytes(artifact.read_bytes().replace(b"the", b"eht", 1))
     sandbox.install()
     sandbox.changed = {"registry": artifact}
@@ -143,7 +143,7 @@ async def test_a_clock_that_differs_from_the_clouds_is_set_to_it(sandbox):
 async def test_a_damaged_copy_of_the_clouds_registry_is_removed(sandbox):
     folder = sandbox.state / "registry"
     for n in range(2):
-        Generations(folder).save(Generation(b"{}", f"http://{n}", fetched_wall=NOW - 60))
+        RegistryStore(folder).save(Generation(b"{}", f"http://{n}", fetched_wall=NOW - 60))
     current = folder / "current.json"
     current.write_bytes(current.read_bytes() + b"!")
     with cloud() as url:
@@ -154,7 +154,7 @@ async def test_a_damaged_copy_of_the_clouds_registry_is_removed(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_old_copy_is_told_with_its_age(sandbox):
-    Generations(sandbox.state / "registry").save(
+    RegistryStore(sandbox.state / "registry").save(
         Generation(b"{}", "http://c", fetched_wall=NOW - 3 * 86400)
     )
     sandbox.configure(cloud={"url": f"http://127.0.0.1:{free_port()}"})
@@ -227,7 +227,7 @@ async def test_a_disk_that_only_a_write_finds_broken_is_what_the_daemon_says(san
 @pytest.fixture
 async def database(sandbox):
     path = sandbox.state / "glassd.db"
-    db = await Database.open(path, (*MIGRATIONS,))
+    db = await SqliteDatabase.open(path, (*MIGRATIONS,))
     await db.write(
         lambda c: (
             c.execute("CREATE TABLE big(t)")
@@ -251,7 +251,7 @@ async def test_a_whole_database_is_ok_and_left_as_it_is(sandbox, database):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_database_of_a_running_daemon_is_read_beside_it(sandbox, database):
-    db = await Database.open(database, (*MIGRATIONS,))
+    db = await SqliteDatabase.open(database, (*MIGRATIONS,))
     try:
         assert (await sandbox.sees("database")).mark is Mark.OK
         assert await db.write(lambda c: c.execute("DELETE FROM big").rowcount) == 2000
@@ -279,7 +279,9 @@ async def test_a_file_that_is_no_database_is_put_away(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandbox):
-    """The command is the service's; what it starts does what our daemon does: `Database.open`."""
+    """The command is the service's; what it starts does what our daemon does:
+    `SqliteDatabase.open`.
+    """
     sandbox.unit("glassd", StateDirectory="../../../state")
     sandbox.named, sandbox.config = False, None
     (sandbox.root / "var/lib").mkdir(parents=True)
@@ -287,10 +289,10 @@ async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandb
     path.write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
     script = sandbox.folder / "open.py"
     script.write_text(
-        "import asyncio, sys, pathlib\nfrom edge.store.db import Database\n"
-        "from edge.store.migrations import MIGRATIONS\n"
+        "import asyncio, sys, pathlib\nfrom edge.storage.sqlite.database import SqliteDatabase\n"
+        "from edge.storage.migrations import MIGRATIONS\n"
         "async def main():\n    await (await "
-        "Database.open(pathlib.Path(sys.argv[1]), MIGRATIONS)).close()\nasyncio.run(main())\n"
+        "SqliteDatabase.open(pathlib.Path(sys.argv[1]), MIGRATIONS)).close()\nasyncio.run(main())\n"
     )
     sandbox.hook("glassd-started", f"exec {sys.executable} {script} {path}")
     finding = await sandbox.fails_until_cured("database", "damaged")
@@ -309,7 +311,7 @@ async def test_a_damaged_database_of_a_daemon_in_a_terminal_is_put_aside_by_star
         finding.fix.text
         == "stop glassd run, and start it again: it puts the file aside and begins a fresh one"
     )
-    await (await Database.open(path, MIGRATIONS)).close()  # what a daemon that starts does
+    await (await SqliteDatabase.open(path, MIGRATIONS)).close()  # what a daemon that starts does
     assert (await sandbox.sees("database")).mark is Mark.OK
 
 
@@ -374,8 +376,10 @@ async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp
     )
     settings = replace(Settings(), source=tmp_path / "glassd.toml")
     status = {"registry": {"own": {"tools": 1, "withheld": {"my:lamp": "${env.L} is not set"}}}}
-    finding = await OwnTools(
-        Patient(Machine(env={}, me=Who(1000, "u"), sockets=()), settings=settings, status=status)
+    finding = await UserToolChecks(
+        ExaminedMachine(
+            Machine(env={}, me=Who(1000, "u"), sockets=()), settings=settings, status=status
+        )
     )._own()
     assert (finding.mark, finding.said) == (Mark.WARN, "my:lamp is hidden: ${env.L} is not set")
     assert "then restart glassd" in finding.fix.text
@@ -392,7 +396,7 @@ async def test_a_directory_in_the_databases_place_is_moved_away(sandbox):
 async def test_a_database_that_is_gone_though_there_was_one_is_put_away(sandbox, harm):
     path = sandbox.state / "glassd.db"
     await (
-        await Database.open(path, MIGRATIONS, promises=CallPromises(edge_id="e", boot_id="b"))
+        await SqliteDatabase.open(path, MIGRATIONS, promises=CallPromises(edge_id="e", boot_id="b"))
     ).close()
     path.unlink()
     if harm == "empty":

@@ -14,10 +14,10 @@ from contextlib import asynccontextmanager, suppress
 from dbus_fast import Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 
-from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID
+from firmware_bridge.codecs.reference.codec import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID
 from firmware_bridge.sim.peripheral import serve
-from firmware_bridge.transports import bluez_cure
-from firmware_bridge.transports.bluez_watch import ADAPTER, BLUEZ, DEVICE, OBJECTS, PROPERTIES
+from firmware_bridge.transports.bluez import recovery
+from firmware_bridge.transports.bluez.watch import ADAPTER, BLUEZ, DEVICE, OBJECTS, PROPERTIES
 
 DBUS = shutil.which("dbus-daemon")
 HCI0 = "/org/bluez/hci0"
@@ -363,7 +363,7 @@ async def private_bluez(folder, monkeypatch):
         yield bluez
     finally:
         await bluez.die()
-        bluez_cure.forget()
+        recovery.forget()
         bus.kill()
         await asyncio.sleep(0)
 

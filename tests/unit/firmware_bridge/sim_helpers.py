@@ -12,7 +12,7 @@ from typing import Any
 from firmware_bridge.catalog import find
 from firmware_bridge.driver import Driver
 from firmware_bridge.errors import LinkLost, LostReason
-from firmware_bridge.sim.faults import Fault
+from firmware_bridge.sim.fault_rules import SimFault
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.peripheral import serve
 from firmware_bridge.sim.time import SimTime
@@ -72,10 +72,10 @@ async def meet(radio: Radio, **wanted: Any) -> AsyncIterator[tuple[Driver, Trans
         yield driver, transport
 
 
-def noting(did: list[str]) -> Callable[[Fault], Awaitable[bool]]:
+def noting(did: list[str]) -> Callable[[SimFault], Awaitable[bool]]:
     """Faults that only leave a note; as where there is no link to lose."""
 
-    async def inject(fault: Fault) -> bool:
+    async def inject(fault: SimFault) -> bool:
         did.append(str(fault))
         return False
 

@@ -12,13 +12,13 @@ from dbus_fast import Message, MessageType, RequestNameReply, Variant
 from dbus_fast.aio import MessageBus
 
 from firmware_bridge.bonding import How, Witness
-from firmware_bridge.transports import bluez_agent
-from firmware_bridge.transports.bluez_agent import (
+from firmware_bridge.transports.bluez import agent
+from firmware_bridge.transports.bluez.agent import (
     AGENT,
     BLUEZ,
     PATH,
+    AgentError,
     BluezBonding,
-    BluezError,
     closed,
 )
 from tests.system import needs
@@ -297,20 +297,20 @@ async def test_a_restarted_bluetoothd_gets_the_agent_again(bus_address):
 async def test_a_bluetoothd_that_takes_no_agent_is_an_error_and_nothing_is_left(bus_address):
     async with bluetoothd(bus_address) as daemon:
         daemon.refuse.add("RequestDefaultAgent")
-        with pytest.raises(BluezError, match=r"org\.bluez\.Error\.Failed: not now"):
+        with pytest.raises(AgentError, match=r"org\.bluez\.Error\.Failed: not now"):
             async with BluezBonding(bus_address).asking(ADDRESS, Witness(Person())):
                 raise AssertionError("never reached")
         assert daemon.agent is None
 
 
 async def test_without_bluetoothd_it_is_an_error(bus_address):
-    with pytest.raises(BluezError, match=r"ServiceUnknown|not provided|NameHasNoOwner"):
+    with pytest.raises(AgentError, match=r"ServiceUnknown|not provided|NameHasNoOwner"):
         async with BluezBonding(bus_address).asking(ADDRESS, Witness(Person())):
             raise AssertionError("never reached")
 
 
 async def test_a_silent_bluetoothd_is_given_up(bus_address, monkeypatch):
-    monkeypatch.setattr(bluez_agent, "CALL_S", 0.1)
+    monkeypatch.setattr(agent, "CALL_S", 0.1)
     bus = await MessageBus(bus_address=bus_address).connect()
     try:
         await bus.request_name(BLUEZ)

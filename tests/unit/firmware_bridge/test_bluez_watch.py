@@ -9,8 +9,8 @@ import pytest
 from firmware_bridge.catalog import find
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
-from firmware_bridge.transports.bluez_cure import BluezCure
-from firmware_bridge.transports.bluez_watch import ADAPTER, DEVICE, BluezWatch
+from firmware_bridge.transports.bluez.recovery import BluezRecovery
+from firmware_bridge.transports.bluez.watch import ADAPTER, DEVICE, BluezWatch
 from tests.system import needs
 from tests.unit.firmware_bridge.fake_bluez import ADDRESS, HCI0, Peer, private_bluez
 
@@ -138,7 +138,7 @@ async def test_a_new_bluetoothd_is_back_with_the_adapters_it_has(bluez, watch):
 
 
 async def test_a_new_bus_is_found_by_looking(bluez, watch, monkeypatch):
-    monkeypatch.setattr("firmware_bridge.transports.bluez_watch.RETRY_S", 0.02)
+    monkeypatch.setattr("firmware_bridge.transports.bluez.watch.RETRY_S", 0.02)
     await gone(kill_bus(bluez), watch)
     waiting = asyncio.ensure_future(watch.back())
     await asyncio.sleep(0.05)
@@ -179,7 +179,7 @@ async def linked(bluez, glasses, **more):
 
 async def test_fresh_ends_a_left_over_link_and_drops_what_is_remembered(bluez, watch, glasses):
     peer = await linked(bluez, glasses)
-    await soon(BluezCure(watch).fresh(ADDRESS.lower()))
+    await soon(BluezRecovery(watch).fresh(ADDRESS.lower()))
     assert not bluez.connected(peer)
     assert device(bluez, peer) is None
     assert ("RemoveDevice", HCI0) in bluez.calls
@@ -190,7 +190,7 @@ async def test_fresh_keeps_a_bond_and_leaves_strangers_alone(bluez, watch, glass
     peer.paired = True
     bluez.link(peer)
     other = await linked(bluez, glasses, address="F0:00:00:00:00:01")
-    await soon(BluezCure(watch).fresh(ADDRESS))
+    await soon(BluezRecovery(watch).fresh(ADDRESS))
     async with asyncio.timeout(SOON_S):
         while bluez.connected(peer):
             await asyncio.sleep(0)
@@ -201,10 +201,10 @@ async def test_fresh_keeps_a_bond_and_leaves_strangers_alone(bluez, watch, glass
 
 
 async def test_reset_powers_the_adapter_off_and_on(bluez, watch, monkeypatch):
-    monkeypatch.setattr("firmware_bridge.transports.bluez_cure.OFF_S", 0.01)
+    monkeypatch.setattr("firmware_bridge.transports.bluez.recovery.OFF_S", 0.01)
     told = []
     watch.on_lost(told.append)
-    await soon(BluezCure(watch).reset())
+    await soon(BluezRecovery(watch).reset())
     await soon(watch.back())
     assert told == ["the adapter hci0 is not powered"]
     assert bluez.objects[HCI0][ADAPTER]["Powered"].value is True
@@ -214,18 +214,18 @@ async def test_reset_spares_an_adapter_that_somebody_uses_and_one_that_is_off(
     bluez, watch, glasses
 ):
     peer = await linked(bluez, glasses)
-    await soon(BluezCure(watch).reset())
+    await soon(BluezRecovery(watch).reset())
     assert not [call for call in bluez.calls if call[0] == "Set"]
     await bluez.walk_away(peer)
     await gone(bluez.power(on=False), watch)
-    await soon(BluezCure(watch).reset())
+    await soon(BluezRecovery(watch).reset())
     assert not [call for call in bluez.calls if call[0] == "Set"], (
         "somebody switched it off, and may want it so"
     )
 
 
 async def test_a_reset_that_is_cut_short_leaves_the_adapter_on(bluez, watch):
-    cutting = asyncio.ensure_future(BluezCure(watch).reset())
+    cutting = asyncio.ensure_future(BluezRecovery(watch).reset())
     async with asyncio.timeout(SOON_S):
         while bluez.objects[HCI0][ADAPTER]["Powered"].value:
             await asyncio.sleep(0)
@@ -240,7 +240,7 @@ async def test_cures_of_a_bluez_that_refuses_or_is_not_there_raise_nothing(bluez
     await linked(bluez, glasses)
     bluez.errors["Disconnect"] = [("org.bluez.Error.Failed", "no")]
     bluez.errors["Set"] = [("org.freedesktop.DBus.Error.AccessDenied", "no")]
-    cure = BluezCure(watch)
+    cure = BluezRecovery(watch)
     await soon(cure.fresh(ADDRESS))
     await soon(cure.reset())
     await bluez.die()

@@ -14,11 +14,17 @@ from bleak.exc import (
     BleakGATTProtocolError,
 )
 
-from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID, decode_info
+from firmware_bridge.codecs.reference.codec import (
+    INFO_UUID,
+    RX_UUID,
+    SERVICE_UUID,
+    TX_UUID,
+    decode_info,
+)
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.transports.ble import open_radio
-from firmware_bridge.transports.bumble_radio import Bound
+from firmware_bridge.transports.bumble.radio import Bound
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 
 pytestmark = pytest.mark.enable_socket
@@ -155,7 +161,7 @@ async def test_disconnecting_calls_back_once_and_the_mock_advertises_again(setup
 async def test_a_disconnect_that_is_not_answered_costs_the_adapter_and_not_the_glasses(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from firmware_bridge.transports import bumble_radio
+    from firmware_bridge.transports.bumble import radio as bumble_radio
 
     monkeypatch.setattr(bumble_radio, "DISCONNECT_S", 0.1)
     lost: list[int] = []
@@ -256,9 +262,9 @@ async def test_no_adapter_at_the_address_is_said_at_once() -> None:
 
 
 async def test_an_adapter_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from firmware_bridge.transports import bumble_host
+    from firmware_bridge.transports.bumble import host
 
-    monkeypatch.setattr(bumble_host, "OPEN_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(host, "OPEN_TIMEOUT_S", 0.2)
     hung_up = asyncio.Event()
 
     async def mute(reader, writer):

@@ -10,8 +10,8 @@ import pytest
 import uvloop
 
 from firmware_bridge.codec import Role
-from firmware_bridge.codecs.reference import ReferenceCodec
-from firmware_bridge.codecs.reference_frames import RETRY_AFTER_S
+from firmware_bridge.codecs.reference.codec import ReferenceCodec
+from firmware_bridge.codecs.reference.frames import RETRY_AFTER_S
 from firmware_bridge.driver import (
     BACKLOG_BYTES,
     CLOSE_S,

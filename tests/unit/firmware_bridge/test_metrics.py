@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from firmware_bridge.messages import ShowPage, TextLine
 from firmware_bridge.metrics import UnknownFont, metrics_for
 from firmware_bridge.sim import make_metrics
-from firmware_bridge.sim.lens import Lens
+from firmware_bridge.sim.lens import SimLens
 
 METRICS = metrics_for("lens-22")
 DRAWABLE = "".join(sorted(METRICS.glyphs))
@@ -41,7 +41,7 @@ def test_a_stale_table_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFix
 )
 def test_drawn_ink_never_leaves_the_measured_width(text: str) -> None:
     text = text.replace("\n", "")
-    lens = Lens(1024, 64, 1, 2)
+    lens = SimLens(1024, 64, 1, 2)
     lens.show(ShowPage("s", lines=(TextLine(0, text, 100),)))
     ink = lens.image.getbbox()
     if ink is not None:
@@ -84,7 +84,7 @@ def test_line_height_leaves_five_lines_on_136_pixels() -> None:
     assert METRICS.line_height * 5 <= 136
     bands = []
     for row in (0, 1, 4):
-        lens = Lens(576, 136, 1, 5)
+        lens = SimLens(576, 136, 1, 5)
         lens.show(ShowPage("s", lines=(TextLine(row, "ÅÉjgQ|"),)))
         ink = lens.image.getbbox()
         assert ink is not None

@@ -14,16 +14,16 @@ from bumble.keys import PairingKeys
 
 from firmware_bridge.bonding import How, PairingError, PairingReason, Witness
 from firmware_bridge.catalog import CATALOG, Catalog, Pairing, find
-from firmware_bridge.codecs.reference import RX_UUID
+from firmware_bridge.codecs.reference.codec import RX_UUID
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import start_mock
-from firmware_bridge.sim.security import PAUSE_S, Security, Way, way_of
-from firmware_bridge.transports import bumble_keys
+from firmware_bridge.sim.security import PAUSE_S, PairingWay, Security, way_of
 from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.ble_connection import connect
-from firmware_bridge.transports.bumble_keys import KeyFile
+from firmware_bridge.transports.bumble import keys as bumble_keys
+from firmware_bridge.transports.bumble.keys import KeyFile
 from firmware_bridge.transports.pairing import pair, unpair
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 from tests.unit.firmware_bridge.test_bumble_radio import HELLO
@@ -144,7 +144,7 @@ async def test_numbers_are_compared_on_both_sides(tmp_path):
 @pytest.mark.requirement("I4-pair-just-works")
 async def test_just_works_is_for_glasses_that_have_nothing_else(tmp_path):
     async with opened(tmp_path, "mock:audio", None) as place:
-        assert place.mock.security.way is Way.JUST_WORKS
+        assert place.mock.security.way is PairingWay.JUST_WORKS
         proof = await place.pair()
         assert (proof.how, proof.asked, place.person.asked) == (How.JUST_WORKS, False, [])
         assert await place.connects()
@@ -460,10 +460,10 @@ async def test_a_key_that_is_forgotten_while_it_is_still_written_stays_forgotten
 
 
 def test_a_mock_is_paired_as_its_model_unless_it_is_said():
-    assert way_of(find("mock:display"), None) == (Way.PASSKEY, False)
-    assert way_of(find("mock:audio"), None) == (Way.JUST_WORKS, False)
-    assert way_of(find("mock:audio"), "just-works") == (Way.JUST_WORKS, True)
-    assert way_of(find("mock:full"), "none") == (Way.NONE, False)
+    assert way_of(find("mock:display"), None) == (PairingWay.PASSKEY, False)
+    assert way_of(find("mock:audio"), None) == (PairingWay.JUST_WORKS, False)
+    assert way_of(find("mock:audio"), "just-works") == (PairingWay.JUST_WORKS, True)
+    assert way_of(find("mock:full"), "none") == (PairingWay.NONE, False)
     with pytest.raises(ValueError, match="no lens"):
         way_of(find("mock:audio"), "passkey")
     with pytest.raises(ValueError, match="are known"):
@@ -473,7 +473,7 @@ def test_a_mock_is_paired_as_its_model_unless_it_is_said():
 def test_a_code_is_drawn_from_the_whole_range_but_zero():
     keys, bounds = KeyFile(), []
     security = Security(
-        Way.PASSKEY,
+        PairingWay.PASSKEY,
         required=True,
         keys=keys,
         show=lambda *_: None,

@@ -14,18 +14,18 @@ from firmware_bridge.catalog import UnknownModel, find
 from firmware_bridge.errors import RadioError
 from firmware_bridge.messages import ShowPage, TextLine
 from firmware_bridge.sim import control as module
-from firmware_bridge.sim.control import Control, ControlError, Feed
+from firmware_bridge.sim.control import ControlChannel, MockControlError, MockFeed
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.main import run_sim
 from firmware_bridge.sim.time import SimTime
-from firmware_bridge.sim.wearer import ScriptError, Wearer
+from firmware_bridge.sim.wearer import ScriptedWearer, ScriptError
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, noting
 
 pytestmark = pytest.mark.enable_socket
 
 
 class Desk:
-    def __init__(self, glasses: MockGlasses, feed: Feed, control: Control) -> None:
+    def __init__(self, glasses: MockGlasses, feed: MockFeed, control: ControlChannel) -> None:
         self.glasses, self.feed, self.control = glasses, feed, control
         self.did: list[str] = []
 
@@ -53,12 +53,12 @@ class Desk:
 
 @pytest.fixture(params=["unix", "tcp"])
 async def desk(request, tmp_path: Path):
-    feed = Feed()
+    feed = MockFeed()
     glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, time=SimTime(100), tell=feed.tell)
     did: list[str] = []
-    wearer = Wearer(glasses, inject=noting(did), leave=lambda: did.append("leave"))
+    wearer = ScriptedWearer(glasses, inject=noting(did), leave=lambda: did.append("leave"))
     where = str(tmp_path / "c.sock") if request.param == "unix" else "tcp:127.0.0.1:0"
-    control = Control(where, glasses, wearer, feed)
+    control = ControlChannel(where, glasses, wearer, feed)
     await control.open()
     desk = Desk(glasses, feed, control)
     desk.did = did
@@ -167,7 +167,7 @@ async def test_watching_streams_what_happens(desk: Desk) -> None:
 
 
 async def test_a_slow_watcher_is_told_what_it_missed() -> None:
-    feed = Feed()
+    feed = MockFeed()
     with feed.watch() as queue:
         for number in range(module.MAX_WATCHED + 5):
             feed.tell({"event": "e", "n": number})
@@ -179,25 +179,25 @@ async def test_a_slow_watcher_is_told_what_it_missed() -> None:
 async def test_a_socket_left_by_a_killed_mock_is_replaced_but_a_file_is_not(tmp_path: Path) -> None:
     path = tmp_path / "c.sock"
     glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, tell=lambda _: None)
-    wearer = Wearer(glasses, inject=noting([]), leave=lambda: None)
+    wearer = ScriptedWearer(glasses, inject=noting([]), leave=lambda: None)
     import socket
 
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(path))
     left.close()
-    control = Control(str(path), glasses, wearer, Feed())
+    control = ControlChannel(str(path), glasses, wearer, MockFeed())
     await control.open()
     assert path.stat().st_mode & 0o777 == 0o600
     await control.close()
     assert not path.exists()
     path.write_text("precious")
     with pytest.raises(OSError, match="in use"):
-        await Control(str(path), glasses, wearer, Feed()).open()
+        await ControlChannel(str(path), glasses, wearer, MockFeed()).open()
     assert path.read_text() == "precious"
-    with pytest.raises(ControlError, match="there is no such directory"):
-        await Control("/nonexistent/m.sock", None, None, Feed()).open()
-    with pytest.raises(ControlError, match="tcp:HOST:PORT"):
-        await Control("tcp:nowhere", glasses, wearer, Feed()).open()
+    with pytest.raises(MockControlError, match="there is no such directory"):
+        await ControlChannel("/nonexistent/m.sock", None, None, MockFeed()).open()
+    with pytest.raises(MockControlError, match="tcp:HOST:PORT"):
+        await ControlChannel("tcp:nowhere", glasses, wearer, MockFeed()).open()
 
 
 # ------------------------------------------------------------------ the program
@@ -234,7 +234,7 @@ async def test_a_script_runs_and_quit_ends_the_mock(tmp_path: Path) -> None:
         ({"radio": "usb:99"}, RadioError),
         ({"mtu": 22}, ValueError),
         ({"mtu": 518}, ValueError),
-        ({"control": "tcp:x"}, ControlError),
+        ({"control": "tcp:x"}, MockControlError),
         ({"script": "dance\n"}, ScriptError),
     ],
 )

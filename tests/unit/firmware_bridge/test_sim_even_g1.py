@@ -14,21 +14,21 @@ import pytest
 from bleak import BleakScanner
 
 from firmware_bridge.catalog import find
-from firmware_bridge.codecs import even_g1_arm
-from firmware_bridge.codecs.even_g1_answers import ArmFacts
-from firmware_bridge.codecs.even_g1_conflicts import CONFLICTS
+from firmware_bridge.codecs.even_g1 import peripheral
+from firmware_bridge.codecs.even_g1.answers import ArmFacts
+from firmware_bridge.codecs.even_g1.conflicts import CONFLICTS
 from firmware_bridge.errors import LinkLost, RadioError, RemoteViolation
 from firmware_bridge.messages import Gesture
 from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sides import Side
-from firmware_bridge.sim import even_g1
-from firmware_bridge.sim.even_g1 import more_follow, synthetic_lc3
-from firmware_bridge.sim.even_g1_firmware import PickyArm
-from firmware_bridge.sim.even_g1_quirks import QUIRKS, QuirkError, firmware
-from firmware_bridge.sim.faults import parse_fault
+from firmware_bridge.sim.even_g1 import glasses as even_g1
+from firmware_bridge.sim.even_g1.firmware import PickyArm
+from firmware_bridge.sim.even_g1.glasses import more_follow, synthetic_lc3
+from firmware_bridge.sim.even_g1.quirks import QUIRKS, QuirkError, firmware
+from firmware_bridge.sim.fault_rules import parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.inproc import Mock, start_mock
-from firmware_bridge.sim.kits import kit_of
+from firmware_bridge.sim.model_specs import kit_of
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
 from firmware_bridge.transports.ble_connection import BleTransport, connect
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
@@ -471,8 +471,8 @@ def test_synthetic_sound_says_what_it_is() -> None:
 async def test_an_arm_hangs_up_after_32_silent_seconds_and_can_be_met_again(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert even_g1_arm.SHUT_DOWN_S == 32
-    monkeypatch.setattr(even_g1_arm, "SHUT_DOWN_S", 0.2)
+    assert peripheral.SHUT_DOWN_S == 32
+    monkeypatch.setattr(peripheral, "SHUT_DOWN_S", 0.2)
     await pair.left.ask("25 06 00 00 04 00")
     assert await pair.left.lost()
     monkeypatch.undo()

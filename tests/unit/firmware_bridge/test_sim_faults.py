@@ -12,9 +12,9 @@ import pytest
 from firmware_bridge.errors import CommandRefused, LinkLost, RadioError, RadioReason
 from firmware_bridge.messages import BatteryChanged, Hello, Ping, ShowPage, TextLine
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.faults import Fault, FaultError, is_fault, parse_fault, usage
+from firmware_bridge.sim.fault_rules import FaultError, SimFault, is_fault, parse_fault, usage
 from firmware_bridge.sim.inproc import start_mock
-from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, parse, parse_script
+from firmware_bridge.sim.wearer import ScriptedWearer, ScriptError, WearerStep, parse, parse_script
 from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.ble_connection import connect
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, meet
@@ -30,23 +30,23 @@ SHORT = ShowPage("short", lines=(TextLine(0, "one packet"),))
 @pytest.mark.parametrize(
     ("word", "fault"),
     [
-        ("drop", Fault("drop")),
-        ("drop:left", Fault("drop", side=Side.LEFT)),
-        ("drop:right@3s", Fault("drop", side=Side.RIGHT, at_s=3)),
-        ("lose-acks:5", Fault("lose-acks", 5)),
-        ("lose-acks:3:left", Fault("lose-acks", 3, Side.LEFT)),
-        ("delay:250", Fault("delay", 250)),
-        ("mtu:23@200ms", Fault("mtu", 23, at_s=0.2)),
-        ("cut:right", Fault("cut", side=Side.RIGHT)),
-        ("battery:7@0.5", Fault("battery", 7, at_s=0.5)),
-        ("away:2.5", Fault("away", 2.5)),
-        ("refuse:2", Fault("refuse", 2)),
-        ("refuse-pairing", Fault("refuse-pairing")),
-        ("forget-bond@10", Fault("forget-bond", at_s=10)),
+        ("drop", SimFault("drop")),
+        ("drop:left", SimFault("drop", side=Side.LEFT)),
+        ("drop:right@3s", SimFault("drop", side=Side.RIGHT, at_s=3)),
+        ("lose-acks:5", SimFault("lose-acks", 5)),
+        ("lose-acks:3:left", SimFault("lose-acks", 3, Side.LEFT)),
+        ("delay:250", SimFault("delay", 250)),
+        ("mtu:23@200ms", SimFault("mtu", 23, at_s=0.2)),
+        ("cut:right", SimFault("cut", side=Side.RIGHT)),
+        ("battery:7@0.5", SimFault("battery", 7, at_s=0.5)),
+        ("away:2.5", SimFault("away", 2.5)),
+        ("refuse:2", SimFault("refuse", 2)),
+        ("refuse-pairing", SimFault("refuse-pairing")),
+        ("forget-bond@10", SimFault("forget-bond", at_s=10)),
     ],
 )
 @pytest.mark.requirement("I4-faults-words")
-def test_a_word_is_a_fault(word: str, fault: Fault) -> None:
+def test_a_word_is_a_fault(word: str, fault: SimFault) -> None:
     assert parse_fault(word) == fault
     assert str(fault) == word.partition("@")[0]
 
@@ -88,9 +88,13 @@ def test_every_fault_can_be_written_as_its_usage_says() -> None:
 
 @pytest.mark.requirement("I4-faults-words")
 def test_a_script_uses_the_same_words() -> None:
-    assert parse("away:5") == Step("away:5", fault=Fault("away", 5))
-    assert parse("battery:40@2s") == Step("battery:40@2s", fault=Fault("battery", 40, at_s=2))
-    assert parse("battery 40") == Step("battery", ("40",)), "a wearer's own word stays what it was"
+    assert parse("away:5") == WearerStep("away:5", fault=SimFault("away", 5))
+    assert parse("battery:40@2s") == WearerStep(
+        "battery:40@2s", fault=SimFault("battery", 40, at_s=2)
+    )
+    assert parse("battery 40") == WearerStep("battery", ("40",)), (
+        "a wearer's own word stays what it was"
+    )
     assert is_fault("drop:left@3s")
     assert not is_fault("tap")
     with pytest.raises(ScriptError, match="'up' is no side"):
@@ -292,7 +296,9 @@ async def test_pairing_can_be_refused_and_bonds_forgotten(setup: Setup) -> None:
 
 @pytest.mark.requirement("I4-faults-words")
 async def test_a_scripted_wearer_walks_away_and_comes_back(setup: Setup) -> None:
-    wearer = Wearer(setup.mock.glasses, inject=setup.mock.injector.inject, leave=lambda: None)
+    wearer = ScriptedWearer(
+        setup.mock.glasses, inject=setup.mock.injector.inject, leave=lambda: None
+    )
     async with met(setup):
         assert await wearer.do(parse("away:0.1")) is True
         await setup.ear.wait("disconnected")

@@ -7,12 +7,12 @@ from hypothesis import given, strategies as st
 from PIL import Image
 
 from firmware_bridge.messages import ShowPage, TextLine, Tile, UpdatePage
-from firmware_bridge.sim.lens import Lens, unpack
+from firmware_bridge.sim.lens import SimLens, unpack
 
 
 @pytest.fixture
-def lens() -> Lens:
-    return Lens(576, 136, 1, 5)
+def lens() -> SimLens:
+    return SimLens(576, 136, 1, 5)
 
 
 def page(*texts: str, scene: str = "s", **more) -> ShowPage:
@@ -21,24 +21,24 @@ def page(*texts: str, scene: str = "s", **more) -> ShowPage:
     )
 
 
-def test_drawn_counts_the_pixels_that_are_lit(lens: Lens) -> None:
+def test_drawn_counts_the_pixels_that_are_lit(lens: SimLens) -> None:
     drawn = lens.show(page("Hello"))
     assert drawn.lit == sum(1 for v in lens.image.tobytes() if v) > 0
     assert drawn.clipped == 0
 
 
-def test_a_page_of_blanks_lights_nothing(lens: Lens) -> None:
+def test_a_page_of_blanks_lights_nothing(lens: SimLens) -> None:
     assert lens.show(page("   ")).lit == 0
 
 
-def test_different_texts_are_different_pictures(lens: Lens) -> None:
+def test_different_texts_are_different_pictures(lens: SimLens) -> None:
     lens.show(page("Milk"))
     milk = lens.image.tobytes()
     lens.show(page("Silk"))
     assert lens.image.tobytes() != milk
 
 
-def test_lines_are_kept_as_decoded_and_pieces_of_a_row_are_joined(lens: Lens) -> None:
+def test_lines_are_kept_as_decoded_and_pieces_of_a_row_are_joined(lens: SimLens) -> None:
     lens.show(
         ShowPage("s", lines=(TextLine(2, "right", 300), TextLine(0, "top"), TextLine(2, "left")))
     )
@@ -46,7 +46,7 @@ def test_lines_are_kept_as_decoded_and_pieces_of_a_row_are_joined(lens: Lens) ->
     assert [(at.row, at.x) for at in lens.lines] == [(0, 0), (2, 0), (2, 300)]
 
 
-def test_what_does_not_fit_is_counted(lens: Lens) -> None:
+def test_what_does_not_fit_is_counted(lens: SimLens) -> None:
     assert lens.show(page("w" * 100)).clipped == 1
     assert (
         lens.show(ShowPage("s", lines=(TextLine(5, "below"), TextLine(0, "x", 570)))).clipped == 2
@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_counted(lens: Lens) -> None:
     assert lens.show(ShowPage("s", tiles=(Tile(570, 0, 16, 1, 1, b"\xff\xff"),))).clipped == 1
 
 
-def test_update_changes_its_rows_and_no_others(lens: Lens) -> None:
+def test_update_changes_its_rows_and_no_others(lens: SimLens) -> None:
     lens.show(page("one", "two", "three"))
     before = lens.image.copy()
     drawn = lens.update(UpdatePage("s", lines=(TextLine(1, "deux"),)))
@@ -66,20 +66,20 @@ def test_update_changes_its_rows_and_no_others(lens: Lens) -> None:
         assert (before.crop(box).tobytes() == lens.image.crop(box).tobytes()) is same
 
 
-def test_update_of_a_scene_that_is_not_there_changes_nothing(lens: Lens) -> None:
+def test_update_of_a_scene_that_is_not_there_changes_nothing(lens: SimLens) -> None:
     lens.show(page("one"))
     assert lens.update(UpdatePage("other", lines=(TextLine(0, "x"),))) is None
     assert lens.update(UpdatePage("s", page=2, lines=(TextLine(0, "x"),))) is None
     assert lens.text() == ["one"]
 
 
-def test_clear_makes_it_dark_and_forgets_the_scene(lens: Lens) -> None:
+def test_clear_makes_it_dark_and_forgets_the_scene(lens: SimLens) -> None:
     lens.show(page("one"))
     assert lens.clear().lit == 0
     assert (lens.scene, lens.text(), lens.image.getbbox()) == (None, [], None)
 
 
-def test_a_question_lies_over_the_page_and_leaves_it_whole(lens: Lens) -> None:
+def test_a_question_lies_over_the_page_and_leaves_it_whole(lens: SimLens) -> None:
     lens.show(page("underneath"))
     before = lens.image.tobytes()
     assert lens.ask((TextLine(0, "Delete?"),)).lit > 0
@@ -109,17 +109,17 @@ def test_a_tile_lights_exactly_its_lit_pixels(width: int, height: int, bpp: int,
     stride = (width * bpp + 7) // 8
     pixels = data.draw(st.binary(min_size=stride * height, max_size=stride * height))
     tile = Tile(3, 2, width, height, bpp, pixels)
-    lens = Lens(64, 16, 4, 1)
+    lens = SimLens(64, 16, 4, 1)
     assert lens.show(ShowPage("s", tiles=(tile,))).lit == sum(1 for level in unpack(tile) if level)
 
 
 def test_grey_tiles_on_a_one_bit_lens_take_the_nearest_level() -> None:
-    lens = Lens(8, 8, 1, 1)
+    lens = SimLens(8, 8, 1, 1)
     lens.show(ShowPage("s", tiles=(Tile(0, 0, 4, 1, 4, b"\x07\x8f"),)))
     assert [lens.image.getpixel((x, 0)) for x in range(4)] == [0, 0, 255, 255]
 
 
-def test_the_png_is_the_framebuffer(lens: Lens, tmp_path: Path) -> None:
+def test_the_png_is_the_framebuffer(lens: SimLens, tmp_path: Path) -> None:
     lens.show(page("Hello"))
     path = lens.png(tmp_path / "lens.png")
     with Image.open(path) as picture:
@@ -129,7 +129,7 @@ def test_the_png_is_the_framebuffer(lens: Lens, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.tmp"))
 
 
-def test_braille_is_narrow_enough_and_shows_ink_where_it_is(lens: Lens) -> None:
+def test_braille_is_narrow_enough_and_shows_ink_where_it_is(lens: SimLens) -> None:
     lens.show(ShowPage("s", tiles=(Tile(288, 0, 288, 48, 1, b"\xff" * 36 * 48),)))
     rows = lens.braille()
     assert max(map(len, rows)) <= 100
@@ -138,7 +138,7 @@ def test_braille_is_narrow_enough_and_shows_ink_where_it_is(lens: Lens) -> None:
     assert rows[-1] == ""
 
 
-def test_the_frame_holds_every_line(lens: Lens) -> None:
+def test_the_frame_holds_every_line(lens: SimLens) -> None:
     lens.show(page("one", "two"))
     framed = lens.framed()
     assert len(framed) == 7

@@ -11,7 +11,7 @@ import pytest
 from firmware_bridge.messages import AudioFormat
 from firmware_bridge.sim import speaker as module
 from firmware_bridge.sim.microphone import CHUNK_SAMPLES, Microphone
-from firmware_bridge.sim.speaker import Speaker, SpeakerError
+from firmware_bridge.sim.speaker import SimSpeaker, SpeakerError
 
 
 class HandTime:
@@ -37,8 +37,8 @@ def time() -> HandTime:
 
 
 @pytest.fixture
-def speaker(tmp_path: Path, time: HandTime) -> Speaker:
-    return Speaker(tmp_path, time)
+def speaker(tmp_path: Path, time: HandTime) -> SimSpeaker:
+    return SimSpeaker(tmp_path, time)
 
 
 def tone(samples: int, hertz: float = 440.0) -> bytes:
@@ -54,7 +54,7 @@ def read(path: Path) -> bytes:
 
 
 async def test_pcm_is_played_sample_by_sample_in_real_time(
-    speaker: Speaker, time: HandTime
+    speaker: SimSpeaker, time: HandTime
 ) -> None:
     sound = tone(3200)
     speaker.start(1, AudioFormat.PCM16, 16000)
@@ -66,7 +66,7 @@ async def test_pcm_is_played_sample_by_sample_in_real_time(
     assert speaker.last is heard
 
 
-async def test_opus_is_decoded_to_16_khz(speaker: Speaker) -> None:
+async def test_opus_is_decoded_to_16_khz(speaker: SimSpeaker) -> None:
     encoder = opuslib_next.Encoder(16000, 1, opuslib_next.APPLICATION_VOIP)
     sound = tone(320 * 10)
     speaker.start(7, AudioFormat.OPUS, 16000)
@@ -79,7 +79,7 @@ async def test_opus_is_decoded_to_16_khz(speaker: Speaker) -> None:
 
 
 async def test_a_pause_in_the_stream_is_a_pause_in_the_sound(
-    speaker: Speaker, time: HandTime
+    speaker: SimSpeaker, time: HandTime
 ) -> None:
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(1, [tone(1600)])
@@ -89,7 +89,7 @@ async def test_a_pause_in_the_stream_is_a_pause_in_the_sound(
     assert time.rested == [pytest.approx(0.1)]
 
 
-async def test_flush_counts_only_what_was_played(speaker: Speaker, time: HandTime) -> None:
+async def test_flush_counts_only_what_was_played(speaker: SimSpeaker, time: HandTime) -> None:
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(1, [tone(2000)] * 8)
     time.at += 0.25
@@ -100,7 +100,9 @@ async def test_flush_counts_only_what_was_played(speaker: Speaker, time: HandTim
         speaker.flush(1)
 
 
-async def test_a_flush_while_draining_interrupts_the_end(speaker: Speaker, time: HandTime) -> None:
+async def test_a_flush_while_draining_interrupts_the_end(
+    speaker: SimSpeaker, time: HandTime
+) -> None:
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(1, [tone(2000)] * 8)
     time.while_resting = lambda: speaker.flush(1)
@@ -111,7 +113,7 @@ async def test_a_flush_while_draining_interrupts_the_end(speaker: Speaker, time:
     assert speaker.last.samples == 0
 
 
-async def test_one_stream_at_a_time(speaker: Speaker) -> None:
+async def test_one_stream_at_a_time(speaker: SimSpeaker) -> None:
     speaker.start(1, AudioFormat.PCM16, 16000)
     with pytest.raises(SpeakerError) as error:
         speaker.start(2, AudioFormat.OPUS, 16000)
@@ -119,14 +121,16 @@ async def test_one_stream_at_a_time(speaker: Speaker) -> None:
 
 
 @pytest.mark.parametrize(("format", "rate"), [(AudioFormat.LC3, 16000), (AudioFormat.PCM16, 44100)])
-def test_what_it_cannot_play_it_refuses(speaker: Speaker, format: AudioFormat, rate: int) -> None:
+def test_what_it_cannot_play_it_refuses(
+    speaker: SimSpeaker, format: AudioFormat, rate: int
+) -> None:
     with pytest.raises(SpeakerError) as error:
         speaker.start(1, format, rate)
     assert error.value.code == "unsupported"
     assert not speaker.playing
 
 
-async def test_chunks_of_another_stream_are_dropped(speaker: Speaker) -> None:
+async def test_chunks_of_another_stream_are_dropped(speaker: SimSpeaker) -> None:
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(2, [tone(100)])
     assert (await speaker.drain(1)).samples == 0
@@ -134,7 +138,7 @@ async def test_chunks_of_another_stream_are_dropped(speaker: Speaker) -> None:
     assert not speaker.playing
 
 
-async def test_nonsense_frames_are_counted_and_play_nothing(speaker: Speaker) -> None:
+async def test_nonsense_frames_are_counted_and_play_nothing(speaker: SimSpeaker) -> None:
     speaker.start(1, AudioFormat.OPUS, 16000)
     speaker.feed(1, [b"\xff\xff\xff\xff\xff", b""])
     heard = await speaker.drain(1)
@@ -142,7 +146,7 @@ async def test_nonsense_frames_are_counted_and_play_nothing(speaker: Speaker) ->
     assert heard.samples == 0
 
 
-async def test_an_odd_byte_of_pcm_is_left_out(speaker: Speaker) -> None:
+async def test_an_odd_byte_of_pcm_is_left_out(speaker: SimSpeaker) -> None:
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(1, [b"\x01\x02\x03"])
     heard = await speaker.drain(1)
@@ -150,7 +154,7 @@ async def test_an_odd_byte_of_pcm_is_left_out(speaker: Speaker) -> None:
 
 
 async def test_an_endless_stream_is_cut_and_its_end_says_so(
-    speaker: Speaker, monkeypatch: pytest.MonkeyPatch
+    speaker: SimSpeaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_STREAM_S", 0.5)
     speaker.start(1, AudioFormat.PCM16, 16000)
@@ -164,7 +168,7 @@ async def test_an_endless_stream_is_cut_and_its_end_says_so(
 
 
 async def test_old_recordings_make_room(
-    speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    speaker: SimSpeaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "KEPT_FILES", 3)
     for number in range(5):
@@ -175,7 +179,7 @@ async def test_old_recordings_make_room(
     ]
 
 
-def test_losing_the_central_stops_the_sound(speaker: Speaker, time: HandTime) -> None:
+def test_losing_the_central_stops_the_sound(speaker: SimSpeaker, time: HandTime) -> None:
     assert speaker.interrupt() is None
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(1, [tone(1600)])

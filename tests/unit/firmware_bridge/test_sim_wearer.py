@@ -10,9 +10,9 @@ from firmware_bridge.catalog import find
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.sim.wearer import (
+    ScriptedWearer,
     ScriptError,
-    Step,
-    Wearer,
+    WearerStep,
     capability_changes,
     parse,
     parse_script,
@@ -23,21 +23,21 @@ from tests.unit.firmware_bridge.sim_helpers import noting
 @pytest.mark.parametrize(
     ("line", "step"),
     [
-        ("tap", Step("tap")),
-        ("  double_tap ", Step("double_tap")),
-        ("say what's on my list?", Step("say", ("what's on my list?",))),
-        ("wait 1.5", Step("wait", ("1.5",))),
-        ("battery 40", Step("battery", ("40",))),
-        ("worn off", Step("worn", ("off",))),
-        ("caps camera=true x.y=3", Step("caps", ("camera=true", "x.y=3"))),
-        ("drop", Step("drop")),
-        ("quit", Step("quit")),
-        ("tap left", Step("tap", ("left",))),
+        ("tap", WearerStep("tap")),
+        ("  double_tap ", WearerStep("double_tap")),
+        ("say what's on my list?", WearerStep("say", ("what's on my list?",))),
+        ("wait 1.5", WearerStep("wait", ("1.5",))),
+        ("battery 40", WearerStep("battery", ("40",))),
+        ("worn off", WearerStep("worn", ("off",))),
+        ("caps camera=true x.y=3", WearerStep("caps", ("camera=true", "x.y=3"))),
+        ("drop", WearerStep("drop")),
+        ("quit", WearerStep("quit")),
+        ("tap left", WearerStep("tap", ("left",))),
         ("", None),
         ("# a comment", None),
     ],
 )
-def test_a_line_is_a_step(line: str, step: Step | None) -> None:
+def test_a_line_is_a_step(line: str, step: WearerStep | None) -> None:
     assert parse(line) == step
 
 
@@ -86,7 +86,7 @@ async def test_steps_change_the_glasses_even_when_nobody_is_connected(tmp_path: 
         find("mock:full"), out_dir=tmp_path, time=SimTime(1000), tell=lambda _: None
     )
     did: list[str] = []
-    wearer = Wearer(glasses, inject=noting(did), leave=lambda: did.append("leave"))
+    wearer = ScriptedWearer(glasses, inject=noting(did), leave=lambda: did.append("leave"))
     await wearer.act(
         parse_script("battery 12\nworn off\ncaps camera=false light=null\nwait 0.5\ndrop\nquit")
     )
@@ -94,4 +94,4 @@ async def test_steps_change_the_glasses_even_when_nobody_is_connected(tmp_path: 
     assert glasses.capabilities["camera"] is False
     assert "light" not in glasses.capabilities
     assert did == ["drop", "leave"]
-    assert await wearer.do(Step("tap")) is False
+    assert await wearer.do(WearerStep("tap")) is False

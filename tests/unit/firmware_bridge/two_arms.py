@@ -13,16 +13,16 @@ from pathlib import Path
 
 from firmware_bridge.catalog import find
 from firmware_bridge.codec import NEED_DATA
-from firmware_bridge.codecs.even_g1_arm import EvenG1Arm
-from firmware_bridge.codecs.even_g1_wire import name_of
+from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm
+from firmware_bridge.codecs.even_g1.wire import name_of
 from firmware_bridge.errors import LinkLost, RemoteViolation
 from firmware_bridge.messages import Command, Done
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.gatt import GattServer, by_name
-from firmware_bridge.sim.mount import Mount
+from firmware_bridge.sim.radio_setup import RadioSetup
 from firmware_bridge.sim.security import Security, way_of
-from firmware_bridge.transports.bumble_keys import KeyFile
+from firmware_bridge.transports.bumble.keys import KeyFile
 
 L, R = Side.LEFT, Side.RIGHT
 ADDRESS = {L: "E1:73:64:CC:89:D6", R: "E1:73:64:8C:A1:D5"}
@@ -45,7 +45,7 @@ class TwoArms:
 
     @asynccontextmanager
     async def worn(self, *sides: Side, mtu: int = 251) -> AsyncIterator["TwoArms"]:
-        mount = Mount("inproc", self._air, radios=len(sides))
+        mount = RadioSetup("inproc", self._air, radios=len(sides))
         await mount.open()
         for side, antenna in zip(sides, mount.antennas, strict=True):
             self.servers[side] = self._server(side, antenna, mtu)

@@ -10,7 +10,7 @@ import selectors
 from collections.abc import Callable
 
 from firmware_bridge.codec import NEED_DATA, Role
-from firmware_bridge.codecs.reference import ReferenceCodec
+from firmware_bridge.codecs.reference.codec import ReferenceCodec
 from firmware_bridge.messages import Command, Done, Event, GlassesInfo, Hello, Reply
 from firmware_bridge.transports.loopback import LoopbackTransport
 

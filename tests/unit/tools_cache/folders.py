@@ -2,7 +2,7 @@
 
 import json
 
-from tools_cache import build, lint
+from tools_cache.builder import compiler, lint
 
 SCHEMA = {
     "toolId": "demo_do",
@@ -51,4 +51,4 @@ def closed(**properties):
 
 
 def failures(tools):
-    return "\n".join(map(str, build.compile_tools(tools).failures))
+    return "\n".join(map(str, compiler.compile_tools(tools).failures))

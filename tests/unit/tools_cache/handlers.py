@@ -6,9 +6,9 @@ FUNCTION = "async def execute(args, ctx):\n    return {'data': 'function'}\n"
 HEAD = """
 import logging
 from abc import abstractmethod
-from tools_cache.base import Tool
-from tools_cache.handed import Audio, Cloud, Clock, Config, Database, Display, Files, KV
-from tools_cache.tool import ToolCall, ToolContext
+from tools_cache.api.base import Tool
+from tools_cache.api.handed import Audio, Cloud, Clock, Config, Database, Display, Files, KV
+from tools_cache.api.tool import ToolCall, ToolContext
 """
 PLAIN = (
     HEAD
@@ -39,7 +39,7 @@ GOOD = {
         "    def __init__(self, a: Display, b: Audio, c: Cloud, d: KV, e: Files, f: Clock, g: "
         "Config, *, h: ToolCall, i: ToolContext): pass\n    async def",
     ),
-    "aliased": "import tools_cache.base as b\nfrom tools_cache import handed as h\n"
+    "aliased": "import tools_cache.api.base as b\nfrom tools_cache import handed as h\n"
     + PLAIN.replace(HEAD, "")
     .replace("(Tool)", "(b.Tool)")
     .replace(

@@ -1,6 +1,6 @@
 """A tool of somebody else's, to be imported by handlers of the tests."""
 
-from tools_cache.base import Tool
+from tools_cache.api.base import Tool
 
 
 class Somebodys(Tool):

@@ -5,7 +5,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from tools_cache.contacts import MAX_CONTACTS, extract
+from tools_cache.api.contacts import MAX_CONTACTS, extract
 
 
 def told(text):

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.unit.tools_cache.handlers import STORE
-from tests.unit.tools_cache.test_build import write
+from tests.unit.tools_cache.test_compiler import write
 from tests.unit.tools_cache.test_handler_form import CONFIG
-from tools_cache import build, describe, manifest
-from tools_cache.tool import Source
+from tools_cache.api.tool import Source
+from tools_cache.builder import compiler, describe
+from tools_cache.registry import manifest
 
 PARAMETERS = {
     "type": "object",
@@ -21,7 +22,7 @@ PARAMETERS = {
 
 
 def built(tools):
-    report = build.compile_tools(tools)
+    report = compiler.compile_tools(tools)
     assert report.failures == ()
     return {
         t.name: t

@@ -5,7 +5,15 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from tools_cache.knowledge import FIELDS, MAX_TERMS, MAX_TEXT_BYTES, Evidence, cut, ranked, terms
+from tools_cache.api.knowledge import (
+    FIELDS,
+    MAX_TERMS,
+    MAX_TEXT_BYTES,
+    Evidence,
+    cut,
+    ranked,
+    terms,
+)
 
 
 def piece(name, score=0.5, updated=0.0, **more):

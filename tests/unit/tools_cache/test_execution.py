@@ -4,11 +4,12 @@ by the build.
 
 import pytest
 
-from tests.unit.tools_cache.test_build import failures, write
-from tools_cache import build, lint, manifest
+from tests.unit.tools_cache.test_compiler import failures, write
+from tools_cache.api.tool import ExecutionType, RateLimit, Source, ToolCall
+from tools_cache.builder import compiler, lint
 from tools_cache.errors import BadDefinition
-from tools_cache.manifest import definition, load
-from tools_cache.tool import ExecutionType, RateLimit, Source, ToolCall
+from tools_cache.registry import manifest
+from tools_cache.registry.manifest import definition, load
 
 TOOL = {
     "name": "ask",
@@ -169,7 +170,7 @@ def test_what_the_lint_passes_is_built_and_loads_as_written(tmp_path):
         "cacheTtlS": 5,
         "rateLimit": {"calls": 1, "window": 60},
     }
-    report = build.compile_tools(
+    report = compiler.compile_tools(
         write(tmp_path, sideEffects="read_only", category="retrieval", idempotent=True, **said)
     )
     assert report.failures == ()
@@ -181,7 +182,7 @@ def test_what_the_lint_passes_is_built_and_loads_as_written(tmp_path):
 
 @pytest.mark.requirement("S3-04")
 def test_a_question_to_the_wearer_needs_no_handler_and_everything_else_does(tmp_path):
-    report = build.compile_tools(
+    report = compiler.compile_tools(
         write(tmp_path / "a", executionType="space", without=["handler.py"])
     )
     assert (report.failures, report.tools) == ((), 1)
@@ -197,7 +198,7 @@ def test_a_question_to_the_wearer_needs_no_handler_and_everything_else_does(tmp_
 
 
 def test_every_word_about_running_is_compiled_and_none_is_unknown():
-    assert set(lint.RUNNING) <= set(build._COPIED) & set(lint.OPTIONAL)
+    assert set(lint.RUNNING) <= set(compiler._COPIED) & set(lint.OPTIONAL)
     assert set(lint.RUNNING) <= {
-        f.alias or n for n, f in manifest.documents.Tool.model_fields.items()
+        f.alias or n for n, f in manifest.documents.ToolDocument.model_fields.items()
     }

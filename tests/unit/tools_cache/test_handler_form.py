@@ -1,5 +1,5 @@
 """The forms a handler may have, told from its text alone. Each rule is said the same way again when
-it is loaded (`tests/unit/edge/test_tool_classes.py` runs the very same handlers).
+it is loaded (`tests/unit/tools/test_tool_classes.py` runs the very same handlers).
 """
 
 import ast
@@ -9,15 +9,16 @@ import sys
 import pytest
 
 from tests.unit.tools_cache.handlers import BAD, GOOD, STORE
-from tests.unit.tools_cache.test_build import failures, write
-from tools_cache import build, config_form, handler_form, manifest
-from tools_cache.tool import Source
+from tests.unit.tools_cache.test_compiler import failures, write
+from tools_cache.api.tool import Source
+from tools_cache.builder import compiler, config_form, handler_form
+from tools_cache.registry import manifest
 
 
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.requirement("S4-14", "S4-26")
 def test_a_function_or_a_class_compiles(tmp_path, name):
-    report = build.compile_tools(write(tmp_path, handler=GOOD[name]))
+    report = compiler.compile_tools(write(tmp_path, handler=GOOD[name]))
     assert report.failures == ()
 
 
@@ -86,16 +87,16 @@ def test_a_config_that_cannot_serve_is_refused_when_it_is_built(tmp_path, config
 
 def test_a_config_that_changes_makes_a_new_version_of_the_registry(tmp_path):
     tools = write(tmp_path)
-    versions = [build.compile_tools(tools).version]
+    versions = [compiler.compile_tools(tools).version]
     for config in (CONFIG, CONFIG.replace("5", "6")):
         (tools / "demo_do" / "config.py").write_text(config)
-        versions.append(build.compile_tools(tools).version)
+        versions.append(compiler.compile_tools(tools).version)
     assert len(set(versions)) == 3
 
 
 @pytest.mark.requirement("S4-01")
 def test_a_tool_without_run_cannot_be_made():
-    from tools_cache.base import Tool
+    from tools_cache.api.base import Tool
 
     class Half(Tool):
         pass
@@ -106,8 +107,8 @@ def test_a_tool_without_run_cannot_be_made():
 
 def test_neither_words_nor_base_bring_a_heavy_library():
     code = (
-        "import sys, tools_cache.base, tools_cache.handler_form, "
-        "tools_cache.config_form; print({m.partition('.')[0] for m in sys.modules} & "
+        "import sys, tools_cache.api.base, tools_cache.builder.handler_form, "
+        "tools_cache.builder.config_form; print({m.partition('.')[0] for m in sys.modules} & "
         "{'pydantic', 'sqlite3', 'cryptography', 'asyncio'})"
     )
     ran = subprocess.run(
@@ -123,7 +124,7 @@ def test_parameters_refuse_what_they_do_not_know(tmp_path):
     )
     shipped = [
         t.input_schema
-        for app in manifest.load(build.compile_tools().text.encode(), source=Source.LOCAL).apps
+        for app in manifest.load(compiler.compile_tools().text.encode(), source=Source.LOCAL).apps
         for t in app.tools
     ]
     assert shipped

@@ -7,15 +7,16 @@ import re
 
 import pytest
 
-from edge.tool_loader import BadHandler, Handlers
+from edge.tools.handlers import BadHandler, Handlers
 from tests.unit.tools_cache.folders import DOC, HANDLER, SCHEMA, closed, named, write
-from tools_cache import build, lint, manifest
-from tools_cache.findings import RULES
-from tools_cache.tool import Source
+from tools_cache.api.tool import Source
+from tools_cache.builder import compiler, lint
+from tools_cache.builder.lint_findings import RULES
+from tools_cache.registry import manifest
 
 S, D, H = "schema.json", "doc.md", "handler.py"
 CLASS = (
-    "from tools_cache.base import Tool\nclass Do(Tool):\n    async "
+    "from tools_cache.api.base import Tool\nclass Do(Tool):\n    async "
     "def run(self, args):\n        return None\n"
 )
 
@@ -393,7 +394,7 @@ BROKEN = [
         f"{H}: ",
         "edge",
         "imports edge: ",
-        {"handler": f"from edge.store import db\n{HANDLER}"},
+        {"handler": f"from edge.storage.sqlite import database as db\n{HANDLER}"},
     ),
     (
         "handler-import",
@@ -423,7 +424,7 @@ ELSEWHERE = {"config", "file-unreadable", "not-json", "not-object", "twice"}
 
 
 def found(tools):
-    return [placed.to_json() for placed in build.compile_tools(tools).failures]
+    return [placed.to_json() for placed in compiler.compile_tools(tools).failures]
 
 
 @pytest.mark.parametrize(
@@ -439,7 +440,7 @@ def found(tools):
 def test_a_broken_rule_fails_the_build_and_its_words_name_file_and_field(
     tmp_path, rule, file, field, says, broken
 ):
-    report = build.compile_tools(write(tmp_path, **broken))
+    report = compiler.compile_tools(write(tmp_path, **broken))
     assert report.text is None
     assert {f["rule"] for f in found(tmp_path)} == {rule}, "this folder breaks one rule only"
     placed = report.failures[0].to_json()
@@ -482,17 +483,17 @@ def test_a_file_that_cannot_be_read_is_a_failure_by_its_name(tmp_path, rule, fil
         CLASS,
         HANDLER,
         (
-            "import logging\nfrom tools_cache.handed import Database\nfrom "
-            "tools_cache.tool import ToolContext\n"
+            "import logging\nfrom tools_cache.api.handed import Database\nfrom "
+            "tools_cache.api.tool import ToolContext\n"
         )
         + CLASS
         + "    def __init__(self, db: 'Database', log: logging.Logger, ctx: ToolContext): pass\n",
         CLASS.replace(
-            "from tools_cache.base import Tool", "from tools_cache import base as b"
+            "from tools_cache.api.base import Tool", "from tools_cache import base as b"
         ).replace("(Tool)", "(b.Tool)"),
-        CLASS.replace("from tools_cache.base import Tool", "import tools_cache.base").replace(
-            "(Tool)", "(tools_cache.base.Tool)"
-        ),
+        CLASS.replace(
+            "from tools_cache.api.base import Tool", "import tools_cache.api.base"
+        ).replace("(Tool)", "(tools_cache.api.base.Tool)"),
         CLASS.replace("class Do(Tool)", "class Base(Tool):\n    pass\nclass Do(Base)"),
         "class Tool:\n    pass\nclass Helper(Tool):\n    pass\n" + HANDLER,
     ],
@@ -502,7 +503,7 @@ def test_a_handler_is_one_function_or_one_class_of_tool_and_loads(tmp_path, sour
     """What the lint takes the loader takes."""
     assert found(write(tmp_path, handler=source)) == []
     (tool,) = (
-        manifest.load(build.compile_tools(tmp_path).text.encode(), source=Source.LOCAL)
+        manifest.load(compiler.compile_tools(tmp_path).text.encode(), source=Source.LOCAL)
         .apps[0]
         .tools
     )
@@ -515,7 +516,7 @@ def test_a_handler_is_one_function_or_one_class_of_tool_and_loads(tmp_path, sour
 @pytest.mark.requirement("S2-15")
 def test_a_handler_without_execute_is_refused_again_when_it_is_loaded(tmp_path, source):
     (tool,) = (
-        manifest.load(build.compile_tools(write(tmp_path)).text.encode(), source=Source.LOCAL)
+        manifest.load(compiler.compile_tools(write(tmp_path)).text.encode(), source=Source.LOCAL)
         .apps[0]
         .tools
     )
@@ -590,7 +591,7 @@ def test_the_send_image_sample_of_the_seed_is_no_tool(tmp_path):
 
 @pytest.mark.requirement("S2-11")
 def test_an_action_that_writes_without_confirmation_is_warned_of_and_built(tmp_path):
-    report = build.compile_tools(write(tmp_path, requiresConfirmation="never"))
+    report = compiler.compile_tools(write(tmp_path, requiresConfirmation="never"))
     said = (
         "demo_do/schema.json: requiresConfirmation: action that writes asks for no "
         'confirmation; if that is right, say why in "unasked"'
@@ -601,7 +602,7 @@ def test_an_action_that_writes_without_confirmation_is_warned_of_and_built(tmp_p
 
 @pytest.mark.requirement("S2-11")
 def test_an_action_that_says_why_it_writes_unasked_is_not_warned_of(tmp_path):
-    report = build.compile_tools(
+    report = compiler.compile_tools(
         write(tmp_path, requiresConfirmation="never", unasked="It only adds.")
     )
     assert (report.failures, report.warnings) == ((), ())
@@ -613,7 +614,7 @@ def test_our_own_tools_are_built_without_a_warning():
     """Whoever adds an action that writes and never asks says why, in `unasked` of its
     schema.json.
     """
-    assert [str(w) for w in build.compile_tools().warnings] == []
+    assert [str(w) for w in compiler.compile_tools().warnings] == []
 
 
 @pytest.mark.parametrize(
@@ -640,7 +641,7 @@ def test_our_own_tools_are_built_without_a_warning():
     ],
 )
 def test_what_not_every_model_understands_is_warned_of(tmp_path, schema, says):
-    report = build.compile_tools(write(tmp_path, parameters=schema))
+    report = compiler.compile_tools(write(tmp_path, parameters=schema))
     assert [str(w) for w in report.warnings] == [
         f"demo_do/schema.json: parameters{s}" for s in says
     ]
@@ -656,13 +657,13 @@ def test_confirmation_is_one_of_three_words(tmp_path, word):
 def test_only_folders_whose_names_do_not_begin_with_a_dot_are_tools(tmp_path):
     write(write(tmp_path), folder=".hidden")
     (tmp_path / "README").write_text("x")
-    assert (build.compile_tools(tmp_path).tools, found(tmp_path)) == (1, [])
+    assert (compiler.compile_tools(tmp_path).tools, found(tmp_path)) == (1, [])
 
 
 @pytest.mark.requirement("S2-01")
 def test_a_tool_is_there_with_its_folder_and_gone_without(tmp_path):
     def names():
-        return [tool["name"] for tool in json.loads(build.compile_tools(tmp_path).text)["tools"]]
+        return [tool["name"] for tool in json.loads(compiler.compile_tools(tmp_path).text)["tools"]]
 
     named(write(tmp_path), "demo_more")
     assert names() == ["demo:do", "demo:more"]
@@ -676,9 +677,9 @@ def test_a_tool_that_is_broken_is_there_for_those_that_name_it(tmp_path):
     write(tmp_path, doc=f"{DOC}\nSee demo:more.\n")
     named(tmp_path, "demo_more")
     (tmp_path / "demo_more" / "schema.json").write_text("{")
-    assert [str(placed).partition(":")[0] for placed in build.compile_tools(tmp_path).failures] == [
-        "demo_more/schema.json"
-    ]
+    assert [
+        str(placed).partition(":")[0] for placed in compiler.compile_tools(tmp_path).failures
+    ] == ["demo_more/schema.json"]
 
 
 def test_what_only_looks_like_a_reference_is_none(tmp_path):
@@ -696,14 +697,14 @@ def test_a_prompt_that_names_what_is_not_there_fails_the_build(tmp_path, text):
     texts.mkdir()
     for mode in ("voice", "text"):
         (texts / f"{mode}.md").write_text("Call {action}, for instance `demo:do`.")
-    assert build.compile_tools(write(tmp_path / "tools"), texts).failures == ()
+    assert compiler.compile_tools(write(tmp_path / "tools"), texts).failures == ()
     (texts / "voice.md").write_text(text)
-    (only,) = build.compile_tools(tmp_path / "tools", texts).failures
+    (only,) = compiler.compile_tools(tmp_path / "tools", texts).failures
     assert (only.finding.rule, str(only).partition(":")[0]) == ("reference", "texts/voice.md")
 
 
 def test_the_table_of_rules_for_authors_is_what_is_held():
-    page = (build.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
+    page = (compiler.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
     rules = page.partition("## What may go wrong")[2]
     assert re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", rules, re.MULTILINE)[: len(RULES)] == list(
         RULES.items()
@@ -711,7 +712,7 @@ def test_the_table_of_rules_for_authors_is_what_is_held():
 
 
 def test_the_guide_names_the_fields_and_sections_that_are_required():
-    page = (build.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
+    page = (compiler.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
     fields, _, sections = page.partition("The eleven fields")[2].partition("The seven sections")
     assert re.findall(r"^\| `(\w+)` \|", fields, re.MULTILINE) == list(lint.REQUIRED)
     assert re.findall(r"`([A-Z][\w ]+)`", sections.partition("\n\n")[0]) == list(lint.SECTIONS)

@@ -4,12 +4,12 @@ import logging
 
 import pytest
 
-from tools_cache import manifest
+from tools_cache.api.tool import Mode, SideEffects, Source
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.frozen import frozen
-from tools_cache.manifest import definition, digest, from_tool_list, load
-from tools_cache.registry import Detail, Requirement
-from tools_cache.tool import Mode, SideEffects, Source
+from tools_cache.registry import manifest
+from tools_cache.registry.manifest import definition, digest, from_tool_list, load
+from tools_cache.registry.models import Detail, Requirement
 
 TOOL = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object", "properties": {}}}
 

@@ -7,11 +7,12 @@ import pickle
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tools_cache import generations, manifest, packed
+from tools_cache import packed
 from tools_cache.frozen import FrozenDict, FrozenList
-from tools_cache.manifest import digest
 from tools_cache.packed import Packed
-from tools_cache.registry import MAX_BYTES
+from tools_cache.registry import manifest, registry_store
+from tools_cache.registry.manifest import digest
+from tools_cache.registry.models import MAX_BYTES
 from tools_cache.schema import compile_schema
 
 TOOL = {
@@ -93,7 +94,7 @@ def test_only_the_last_ones_looked_at_stay_open():
 def test_ten_thousand_tools_are_within_the_limits_of_document_and_file():
     assert manifest.MAX_TOOLS >= 10_000
     assert MAX_BYTES // 10_000 >= 800
-    assert generations.MAX_FILE >= MAX_BYTES + 2 * 1024 * 1024
+    assert registry_store.MAX_FILE >= MAX_BYTES + 2 * 1024 * 1024
     tool = {
         "name": "t",
         "description": "d" * 200,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.unit.tools_cache.folders import DOC, named, write
-from tools_cache import about, build, manifest, prompts
-from tools_cache.tool import Mode, Source
+from tools_cache.api.tool import Mode, Source
+from tools_cache.builder import compiler, prompts
+from tools_cache.registry import manifest, tool_docs
 
 
 @dataclass
@@ -107,7 +108,7 @@ def test_the_artifact_holds_the_prompt_of_each_mode(tmp_path):
         summary="Does more.",
         requiresConfirmation="always",
     )
-    said = json.loads(build.compile_tools(tmp_path).text)["prompts"]
+    said = json.loads(compiler.compile_tools(tmp_path).text)["prompts"]
     assert set(said) == {"voice", "text"}
     assert "**demo__more** (action): Does more." in said["voice"]
     assert ("demo__do" in said["text"], "demo__do" in said["voice"]) == (True, False)
@@ -118,18 +119,18 @@ def test_the_artifact_holds_the_prompt_of_each_mode(tmp_path):
 
 
 def definitions(tools, source=Source.LOCAL):
-    body = build.compile_tools(tools).text.encode()
+    body = compiler.compile_tools(tools).text.encode()
     return {t.name: t for app in manifest.load(body, source=source).apps for t in app.tools}
 
 
 @pytest.mark.requirement("S2-58")
 def test_documentation_is_read_when_it_is_asked_for(tmp_path):
     tool = definitions(write(tmp_path))["demo:do"]
-    assert about.documentation(tool, tmp_path) == DOC
+    assert tool_docs.documentation(tool, tmp_path) == DOC
     (tmp_path / "demo_do" / "doc.md").write_text(DOC + "More.\n")
-    assert about.documentation(tool, tmp_path) == DOC + "More.\n"
+    assert tool_docs.documentation(tool, tmp_path) == DOC + "More.\n"
     (tmp_path / "demo_do" / "doc.md").unlink()
-    assert about.documentation(tool, tmp_path) is None
+    assert tool_docs.documentation(tool, tmp_path) is None
 
 
 @pytest.mark.parametrize(
@@ -147,23 +148,23 @@ def test_documentation_is_read_when_it_is_asked_for(tmp_path):
 def test_a_tool_without_documentation_has_none_and_no_path_leads_out(tmp_path, raw):
     write(tmp_path)
     (tmp_path / "doc.md").write_text("outside")
-    assert about.documentation(Tool("demo:do", raw=raw), tmp_path / "demo_do") is None
+    assert tool_docs.documentation(Tool("demo:do", raw=raw), tmp_path / "demo_do") is None
 
 
 @pytest.mark.requirement("S2-58")
 def test_a_cloud_tool_carries_its_documentation_and_names_no_folder_of_ours(tmp_path):
     tool = definitions(write(tmp_path), Source.CLOUD)["demo:do"]
-    assert about.documentation(tool, tmp_path) is None
+    assert tool_docs.documentation(tool, tmp_path) is None
     carried = Tool(
         "a:b", source=Source.CLOUD, raw={"_meta": {"io.glassd/documentation": "x" * 70_000}}
     )
-    assert about.documentation(carried, tmp_path) == "x" * about.MAX_DOCUMENTATION
-    assert about.summary(tool) == "Does it."
+    assert tool_docs.documentation(carried, tmp_path) == "x" * tool_docs.MAX_DOCUMENTATION
+    assert tool_docs.summary(tool) == "Does it."
 
 
 @pytest.mark.requirement("S2-59")
 def test_the_policy_of_a_tool_is_eight_fields(tmp_path):
-    assert about.metadata(definitions(write(tmp_path))["demo:do"]) == {
+    assert tool_docs.metadata(definitions(write(tmp_path))["demo:do"]) == {
         "toolId": "demo:do",
         "version": "1.0.0",
         "category": "action",
@@ -177,5 +178,5 @@ def test_the_policy_of_a_tool_is_eight_fields(tmp_path):
 
 @pytest.mark.requirement("S2-60")
 def test_the_tools_of_a_category_are_listed_in_order():
-    assert about.of_category(TOOLS, "action") == ["notes:add", "mail:send"]
-    assert about.of_category(TOOLS, "magic") == []
+    assert tool_docs.of_category(TOOLS, "action") == ["notes:add", "mail:send"]
+    assert tool_docs.of_category(TOOLS, "magic") == []

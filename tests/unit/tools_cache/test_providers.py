@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.unit.tools_cache.folders import closed, named, write
-from tools_cache import build, manifest
+from tools_cache.api.tool import Source
+from tools_cache.builder import compiler
 from tools_cache.errors import MissingForm
 from tools_cache.names import aliases
 from tools_cache.providers import openai
 from tools_cache.providers.forms import MAKERS, PROVIDERS, find, form_of, forms
-from tools_cache.providers.words import Told, Withheld
+from tools_cache.providers.models import DescribedTool, Withheld
+from tools_cache.registry import manifest
 from tools_cache.schema import compile_schema
-from tools_cache.tool import Source
 
 SEARCH = {
     "type": "object",
@@ -47,7 +48,7 @@ SEARCH = {
 
 
 def told(schema=SEARCH, **changes):
-    return Told(
+    return DescribedTool(
         **{
             "name": "kb:search",
             "description": "Search.",
@@ -205,7 +206,7 @@ def test_what_writes_is_no_read_only_tool_for_mcp(tmp_path):
     )
     tools = {
         t["name"]: t["providerSchemas"]["mcp"]["annotations"]
-        for t in json.loads(build.compile_tools(tmp_path).text)["tools"]
+        for t in json.loads(compiler.compile_tools(tmp_path).text)["tools"]
     }
     assert [tools[name]["readOnlyHint"] for name in ("demo:do", "demo:get")] == [False, True]
 
@@ -402,7 +403,9 @@ def test_whatever_a_strict_model_says_is_valid_once_its_nulls_are_out(schema, da
 
 @pytest.mark.requirement("I5-withheld")
 def test_a_form_that_cannot_be_made_is_withheld_from_its_provider_only(tmp_path):
-    report = build.compile_tools(write(tmp_path, parameters=closed(**{"a-b": {"type": "string"}})))
+    report = compiler.compile_tools(
+        write(tmp_path, parameters=closed(**{"a-b": {"type": "string"}}))
+    )
     (only,) = json.loads(report.text)["tools"]
     assert set(only["providerSchemas"]) == set(PROVIDERS) - {"gemini", "geminiNative"}
     assert set(only["withheld"]) == {"gemini", "geminiNative"}
@@ -415,7 +418,7 @@ def test_a_form_that_cannot_be_made_is_withheld_from_its_provider_only(tmp_path)
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.requirement("S2-27")
 def test_every_form_is_always_built_and_one_that_is_gone_is_missed_by_name(tmp_path, provider):
-    document = json.loads(build.compile_tools(write(tmp_path)).text)
+    document = json.loads(compiler.compile_tools(write(tmp_path)).text)
     for name in ("demo:do", "demo__do"):
         assert form_of(find(document, name), provider)
     del document["tools"][0]["providerSchemas"][provider]
@@ -425,7 +428,7 @@ def test_every_form_is_always_built_and_one_that_is_gone_is_missed_by_name(tmp_p
 
 @pytest.mark.requirement("S2-30")
 def test_the_report_tells_every_loss(tmp_path):
-    report = build.compile_tools(
+    report = compiler.compile_tools(
         write(tmp_path, parameters=closed(n={"type": "integer", "maximum": 3}))
     )
     lost = report.told["demo:do"].losses["geminiNative"]
@@ -439,16 +442,16 @@ def test_the_report_tells_every_loss(tmp_path):
 
 
 def test_a_change_of_a_form_alone_is_a_new_version(tmp_path, monkeypatch):
-    before = build.compile_tools(write(tmp_path)).version
+    before = compiler.compile_tools(write(tmp_path)).version
     monkeypatch.setattr(
-        "tools_cache.build.forms",
-        lambda tool: forms(Told(name=tool.name, description="?", parameters={})),
+        "tools_cache.builder.compiler.forms",
+        lambda tool: forms(DescribedTool(name=tool.name, description="?", parameters={})),
     )
-    assert build.compile_tools(tmp_path).version != before
+    assert compiler.compile_tools(tmp_path).version != before
 
 
 def test_all_forms_of_what_we_ship_are_made_and_known_by_one_alias():
-    document = json.loads(build.compile_tools().text)
+    document = json.loads(compiler.compile_tools().text)
     for tool in document["tools"]:
         assert set(tool["providerSchemas"]) >= {
             "mcp",
@@ -468,7 +471,7 @@ def test_the_daemon_reads_none_of_it(tmp_path):
     """What models are told costs the daemon nothing: it is not in what `manifest` keeps, nor
     looked through.
     """
-    text = build.compile_tools(
+    text = compiler.compile_tools(
         write(tmp_path, parameters=closed(only_here={"type": "string"}))
     ).text
     (app,) = manifest.load(text.encode()).apps

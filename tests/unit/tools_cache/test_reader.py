@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-from tools_cache import manifest, reader
 from tools_cache.errors import BadManifest
 from tools_cache.packed import Packed
-from tools_cache.reader import ReaderFailed, document, read, uncompilable
+from tools_cache.registry import manifest, reader
+from tools_cache.registry.reader import ReaderFailed, document, read, uncompilable
 
 pytestmark = pytest.mark.enable_socket
 
@@ -121,7 +121,7 @@ async def test_without_a_child_it_is_read_here(monkeypatch):
 
 def test_reading_costs_the_daemon_no_memory():
     code = (
-        "import asyncio, sys; from tools_cache import reader;"
+        "import asyncio, sys; from tools_cache.registry import reader;"
         f"asyncio.run(reader.read({body()!r}, kind='registry'));"
         "sys.exit('pydantic' in sys.modules or 'jsonschema_rs' in sys.modules)"
     )

@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.unit.tools_cache.folders import closed, write
-from tools_cache import build, lint_parameters, manifest, schema as schemas
+from tools_cache import schema as schemas
+from tools_cache.api.tool import Source
+from tools_cache.builder import compiler, lint_parameters
 from tools_cache.errors import BadDefinition
+from tools_cache.registry import manifest
 from tools_cache.schema import check_schema, compile_schema
-from tools_cache.tool import Source
 
 
 def paths(value, schema):
@@ -401,7 +403,7 @@ def folder(tmp_path_factory):
 @settings(max_examples=80, deadline=None)
 @pytest.mark.requirement("S2-20")
 def test_what_the_build_accepts_never_fails_to_load(folder, parameters):
-    report = build.compile_tools(write(folder, parameters=parameters))
+    report = compiler.compile_tools(write(folder, parameters=parameters))
     if report.text is None:
         assert {p.finding.rule for p in report.failures} <= {
             "parameters-schema",

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.calendars import CalendarTrouble, Plan, failure, moment
-from tools_cache.tool import Json, ToolContext
+from tools_cache.api.calendars import CalendarTrouble, Plan, failure, moment
+from tools_cache.api.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

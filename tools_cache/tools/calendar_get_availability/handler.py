@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 
-from tools_cache import agenda
-from tools_cache.calendars import PRIMARY, Busy, CalendarTrouble, failure, moment
-from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api import free_slots
+from tools_cache.api.calendars import PRIMARY, Busy, CalendarTrouble, failure, moment
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 LONGEST = timedelta(days=31)
 
@@ -18,9 +18,9 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         found = await ctx.calendars.between(start, end, calendars=args.get("calendars", [PRIMARY]))
     except CalendarTrouble as e:
         raise failure(e) from e
-    taken = agenda.merged(found.busy, start, end)
-    slots = agenda.free(taken, start, end, minutes=args.get("min_duration", 30))
-    said, zone = agenda.summary(taken, slots), start.tzinfo
+    taken = free_slots.merged(found.busy, start, end)
+    slots = free_slots.free(taken, start, end, minutes=args.get("min_duration", 30))
+    said, zone = free_slots.summary(taken, slots), start.tzinfo
     data = {
         "busy": [_span(one.start, one.end, zone) for one in taken],
         "available_slots": [

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

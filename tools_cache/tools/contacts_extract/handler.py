@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.contacts import extract
-from tools_cache.tool import Json, ToolContext
+from tools_cache.api.contacts import extract
+from tools_cache.api.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tools_cache.tool import Json, ToolContext
+from tools_cache.api.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.knowledge import cut, moment
-from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.knowledge import cut, moment
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

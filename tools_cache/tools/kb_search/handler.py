@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 
-from tools_cache.knowledge import FIELDS, Evidence, Question, ranked, terms
-from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.knowledge import FIELDS, Evidence, Question, ranked, terms
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.durations import spoken
-from tools_cache.tool import FAREWELL, Json, Mode, ToolContext
+from tools_cache.api.durations import spoken
+from tools_cache.api.tool import FAREWELL, Json, Mode, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

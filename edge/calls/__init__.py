@@ -1,0 +1,1 @@
+"""One call in, exactly one answer out: admission, execution, delivery."""

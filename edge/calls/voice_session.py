@@ -1,0 +1,125 @@
+"""What of the voice session outlives the daemon, and the message that is shown when a session
+starts.
+"""
+
+import asyncio
+import logging
+from typing import Final
+
+from edge.core.session import SessionController
+from edge.ports import RenderPort
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import DeliveryChanged
+from edge.runtime.first_completed import Tasks
+from edge.storage.notes import Notes
+from firmware_bridge.deadlines import timeout
+from tools_cache.api.tool import Delivery, DeliveryReport, Json, ToolResponse
+
+_log: Final = logging.getLogger(__name__)
+NOTE: Final = "voice.session"
+SHOWN_S: Final = 120.0
+"""The longest wait for the lens to be free; the stage itself gives up after 60 s."""
+_ON_ITS_WAY: Final = frozenset({Delivery.QUEUED, Delivery.SENT})
+_REACHED: Final = frozenset({Delivery.ACKNOWLEDGED, Delivery.SHOWN, Delivery.SPOKEN})
+
+
+class VoiceSession:
+    """One per daemon. `controller` holds the state.
+
+    A pending message is struck off the disk after the glasses have shown or spoken it, so it is
+    never lost: what could not be shown waits for the next start of a session, over restarts too. A
+    daemon that dies in the moment between the glasses' word and the write shows it a second time,
+    which does less harm than never.
+    """
+
+    def __init__(
+        self,
+        controller: SessionController,
+        *,
+        notes: Notes,
+        stage: RenderPort,
+        bus: Bus,
+        clock: Clock,
+        tasks: Tasks,
+    ) -> None:
+        self._notes = notes
+        self._stage = stage
+        self._bus = bus
+        self._clock = clock
+        self.controller = controller
+        self._tasks = tasks
+        self._on_disk: dict[str, Json] = {}
+        self._due = False
+        self._showing: asyncio.Task[None] | None = None
+
+    async def load(self) -> None:
+        """Go on with what the last daemon kept."""
+        try:
+            self.controller.restore(await self._notes.get(NOTE))
+        except Exception as e:  # noqa: BLE001 - calls are served without it
+            _log.warning("the stored voice session cannot be read: %s", e)
+        self._on_disk = self.controller.lasting()
+
+    async def keep(self) -> None:
+        """Write down what must outlive the daemon, if it changed."""
+        lasting = self.controller.lasting()
+        if lasting == self._on_disk:
+            return
+        try:
+            await self._notes.put(NOTE, lasting or None)
+            self._on_disk = lasting
+        except Exception as e:  # noqa: BLE001 - it holds all the same, until the daemon ends
+            _log.warning("a change of the voice session is not on disk: %s", e)
+
+    def started(self) -> None:
+        """A session began, and what began it was answered: now the pending message is due."""
+        self._due = True
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Show the message that is due, if there is one and it is not on its way already."""
+        text = self.controller.snapshot().pending_message
+        busy = self._showing is not None and not self._showing.done()
+        if self._due and text and self._tasks.open and not busy:
+            self._showing = self._tasks.create_task(
+                self._show(text), name="session.pending_message"
+            )
+
+    async def _show(self, text: str) -> None:
+        try:
+            report = await self._delivered(text)
+        except Exception:  # noqa: BLE001 - the calls of this group are not to blame
+            _log.exception("the pending message could not be shown")
+            return
+        if report.state not in _REACHED:
+            _log.info("the pending message waits: %s", report.reason or report.state.value)
+            return
+        self._due = False
+        self.controller.shown(text)
+        await self.keep()
+
+    async def _delivered(self, text: str) -> DeliveryReport:
+        """Show and speak it after what is being read."""
+        name = f"pending-message-{round(self._clock.boot() * 1000)}"
+        audio: dict[str, Json] = (
+            {"suppressVoiceResponse": True}
+            if self.controller.silent(self._clock.boot())
+            else {"text": text}
+        )
+        display: dict[str, Json] = {"layout": "text_wall", "text": text, "priority": "low"}
+        with self._bus.listen(calls=False) as heard:  # first: nothing is missed
+            report = await self._stage.present(
+                name, ToolResponse(data={"text": text}, render={"display": display, "audio": audio})
+            )
+            try:
+                async with timeout(SHOWN_S):
+                    if report.state in _ON_ITS_WAY:
+                        async for happening in heard:
+                            if isinstance(happening, DeliveryChanged) and happening.call_id == name:
+                                report = happening.report
+                                if report.state not in _ON_ITS_WAY:
+                                    break
+            except TimeoutError:
+                _log.warning("the pending message was not shown in %.0f s", SHOWN_S)
+        return report

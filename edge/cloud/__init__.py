@@ -1,0 +1,1 @@
+"""The cloud: MQTT, enrolment, capability reports."""

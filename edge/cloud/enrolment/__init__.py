@@ -1,0 +1,1 @@
+"""Enrolment: a code becomes this edge's credentials."""

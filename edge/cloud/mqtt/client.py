@@ -1,0 +1,501 @@
+"""The uplink: keeps one link to the broker alive for ever, and is what the rest of the daemon knows
+of the cloud.
+
+Knows no disk (two stores are handed in) and no packet: those are `connection.py`'s, their words
+`wire.py`'s.
+"""
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import (
+    BrokerOptions,
+    ConnectionFailed,
+    ConnectionOver,
+    MqttConnection,
+    PublishRefused,
+    Will,
+)
+from edge.cloud.mqtt.duplicates import Duplicates
+from edge.cloud.mqtt.faults import HINTS, BrokerVerdict, Fault
+from edge.cloud.mqtt.inflight import InflightMessage, InflightMessages, unanswered
+from edge.cloud.mqtt.receiver import InboxReceiver
+from edge.cloud.mqtt.refusals import Refusals
+from edge.cloud.mqtt.retained import RETAINED_S, Retained
+from edge.cloud.mqtt.sender import Aside, OutboxSender, wait_until
+from edge.cloud.mqtt.tls import CLOCK_FLOOR, MakeContext, context, dated
+from edge.cloud.mqtt.wire import MessageKind, Topics, WireError
+from edge.core.backoff import Backoff, Chance
+from edge.ports import Invoked, UplinkMessage, UplinkStatus
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.deadlines import Within, unwatched
+from edge.runtime.events import Alarmed, UplinkChanged
+from edge.runtime.first_completed import race
+from edge.storage.inbox import Inbox
+from edge.storage.outbox import Outbox, OutboxLane
+from firmware_bridge.deadlines import timeout
+from tools_cache.api.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
+
+_log = logging.getLogger(__name__)
+
+STEP_S: Final = 60.0  # what opening a connection may take beyond its own time-out, and closing one
+TELL_TTL_S: Final = 24 * 3600.0
+BATCH: Final = 64  # received messages stored in one commit
+CLOCK_LOOK_S: Final = 1.0
+"""How often a clock that is not set yet is looked at: nobody tells a process that it was set."""
+FLEETING: Final = frozenset({"head"})
+"""Event kinds that come often and mean nothing later: QoS 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UplinkOptions:
+    """Where the cloud is and how patient we are. `host` None: there is none."""
+
+    edge_id: str
+    host: str | None = None
+    port: int = 1883
+    tenant: str = "default"
+    pool: str = "tools"
+    username: str | None = None
+    password: str | None = None
+    tls: MakeContext | None = None
+    version: str = ""
+    keepalive_s: int = 8
+    user_timeout_s: float = 15.0
+    session_expiry_s: int = 24 * 3600
+    will_delay_s: float = 15.0
+    connect_timeout_s: float = 10.0
+    ack_timeout_s: float = 10.0
+    reconnect_min_s: float = 0.5
+    reconnect_max_s: float = 60.0
+    stable_s: float = 60.0
+    takeover_wait_s: float = 30.0
+    resend_s: float = 1.0
+
+
+class MqttUplink:
+    """`UplinkPort`. `run()` keeps the link; everything else works without one."""
+
+    def __init__(
+        self,
+        options: UplinkOptions,
+        *,
+        outbox: Outbox,
+        inbox: Inbox,
+        bus: Bus,
+        clock: Clock,
+        chance: Chance = random.random,
+        within: Within = unwatched,
+    ) -> None:
+        self._o = self._next = options
+        self._moved = asyncio.Event()
+        self._bus, self._within = bus, within
+        self._clock = clock
+        self._outbox = outbox
+        self._topics = Topics(options.tenant, options.edge_id)
+        self._flights = InflightMessages(chance, resend_s=options.resend_s)
+        refusals = Refusals(lambda text: self._alarm("uplink.refused", text, over=not text))
+        self._outward = OutboxSender(outbox, self._flights, self._topics, clock, refusals)
+        self._backoff = Backoff(
+            chance,
+            first_s=options.reconnect_min_s,
+            most_s=options.reconnect_max_s,
+            stable_s=options.stable_s,
+        )
+        self._loading = asyncio.Lock()
+        self._loaded = False
+        self._deadlines = asyncio.Event()
+        self._retained = Retained(
+            self._topics,
+            options.version,
+            clock=clock,
+            bus=bus,
+            refusals=refusals,
+            pause=self._flights.refused_again_after,
+        )
+        self._duplicates = Duplicates(self._retained.instance, self._note_duplicate)
+        self._contested = False
+        self._inward = InboxReceiver(
+            inbox,
+            self._flights,
+            self._topics,
+            options.pool,
+            self._outward,
+            clock=clock,
+            presence=self._duplicates.saw,
+        )
+        self._alarms: set[str] = set()
+        self._up = False
+        self._up_at: float | None = None
+        self._verdict: BrokerVerdict | None = None
+        self._changed_at = clock.boot()
+        if options.host is not None:
+            self._broker_options(None)  # refuse a bad address now, not at the first connect
+
+    # -------------------------------------------------------------- UplinkPort
+
+    def status(self) -> UplinkStatus:
+        reason = hint = ""
+        if self._o.host is None:
+            hint = "enrol with a code (glassd up CODE), or set uplink.host, to reach a cloud"
+        elif not self._up and self._verdict is not None:
+            reason, hint = f"{self._verdict.fault}: {self._verdict.detail}", self._verdict.hint
+        elif not self._up:
+            reason = "connecting"
+        return UplinkStatus(
+            configured=self._o.host is not None,
+            up=self._up,
+            broker=self._broker,
+            reason=reason,
+            hint=hint,
+            since_s=max(0.0, self._clock.boot() - self._changed_at),
+            outbox=len(self._flights),
+            outbox_oldest_s=self._flights.oldest_age_s(self._clock.boot()),
+        )
+
+    async def submit(self, call: ToolCall) -> None:
+        """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy;
+        UplinkTooLarge when it can never be sent.
+        """
+        await self._load()
+        body = wire.call_to_body(call)
+        await self._outward.store(
+            OutboxLane.CALL,
+            MessageKind.CALL,
+            call.call_id,
+            topic=self._topics.call(self._o.pool),
+            body=body,
+            ttl_s=call.ttl_s,
+        )
+        self._deadlines.set()
+
+    async def withdraw(self, call_id: str, reason: str) -> None:
+        flight = self._flights.call(call_id)
+        if flight is None:
+            return
+        if flight.attempt or flight.accepted:  # else no worker has ever heard of it
+            body = {"id": call_id, "reason": reason[:200]}
+            left = max(1.0, flight.dies_at - self._clock.boot())
+            await self._outward.store(
+                OutboxLane.TELL,
+                MessageKind.CANCEL,
+                call_id,
+                topic=self._topics.cancel,
+                body=body,
+                ttl_s=left,
+            )
+        await self._outward.forget(flight)
+
+    def messages(self) -> AsyncIterator[UplinkMessage]:
+        return self._inward.messages()
+
+    async def handled(self, message: UplinkMessage) -> None:
+        await self._inward.handled(message)
+
+    async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
+        """Say `accepted`, progress, or the result; a result too large for the wire is answered
+        as an error.
+        """
+        call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
+        if isinstance(answer, ToolResponse):
+            body = wire.result_body(call_id, answer)
+            try:
+                await self._outward.answer(call_id, reply_to, body, as_json=as_json)
+            except WireError as error:
+                failure = ToolResponse.failure(
+                    ErrorCode.EXECUTION_ERROR,
+                    f"The result cannot be sent: {error}",
+                    details=error.to_json(),
+                )
+                await self._outward.answer(
+                    call_id, reply_to, wire.result_body(call_id, failure), as_json=as_json
+                )
+            return
+        kind, body = MessageKind.ACCEPTED, {"id": call_id}
+        if answer is not None:
+            kind, body = MessageKind.PROGRESS, {"id": call_id, "text": answer[:2000]}
+        self._outward.say(Aside(reply_to, kind, body, id=call_id, as_json=as_json))
+
+    async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
+        await self._load()
+        body = wire.delivery_body(call_id, report, age_s=age_s)
+        await self._outward.store(
+            OutboxLane.TELL,
+            MessageKind.DELIVERY,
+            call_id,
+            topic=self._topics.delivery,
+            body=body,
+            ttl_s=TELL_TTL_S,
+        )
+
+    async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
+        body = {"event": kind, "data": dict(data)}
+        wire.encode(MessageKind.EVENT, body)
+        qos = 0 if kind in FLEETING else 1
+        self._outward.say(Aside(self._topics.event(kind), MessageKind.EVENT, body, qos=qos))
+
+    async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
+        self._retained.announce(capabilities, glasses)
+
+    # -------------------------------------------------------------- the service
+
+    async def run(self) -> None:
+        """Keep the link for ever; without a host, only keep the deadlines of what is queued."""
+        await self._load()
+        await self._inward.load()
+        self._flights.rearm()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._inward.run())
+            group.create_task(self._watch_deadlines())
+            group.create_task(self._keep_link())
+
+    async def _load(self) -> None:
+        """Read the outbox, once."""
+        async with self._loading:
+            if self._loaded:
+                return
+            now = self._clock.boot()
+            for row in await self._outbox.load():
+                self._flights.add(
+                    InflightMessage(
+                        row.seq,
+                        row.lane,
+                        row.kind,
+                        row.id,
+                        row.topic,
+                        now - row.age_s,
+                        now + row.left_s,
+                        as_json=row.as_json,
+                        accepted=row.accepted,
+                    )
+                )
+            self._loaded = True
+
+    async def _watch_deadlines(self) -> None:
+        while True:
+            self._deadlines.clear()
+            for flight in self._flights.take_dead(self._clock.boot()):
+                if flight.is_call:
+                    await self._inward.close_call(flight, unanswered(flight))
+                else:
+                    _log.warning(
+                        "a %s could not be delivered in its time and is dropped", flight.kind
+                    )
+                    await self._outward.forget(flight)
+            await wait_until(self._deadlines, self._flights.next_death(), self._clock)
+
+    async def _keep_link(self) -> None:
+        while True:
+            self._move()
+            if self._o.host is None:
+                await self._moved.wait()
+                continue
+            up_s, verdict = await self._one_link()
+            self._outward.refusals.disconnected()
+            if self._contested and verdict.fault is Fault.LOST:
+                verdict = BrokerVerdict(
+                    Fault.TAKEN_OVER, "another daemon with this edge id took the connection over"
+                )
+            self._note_down(verdict)
+            wait_s = self._o.takeover_wait_s if verdict.fault is Fault.TAKEN_OVER else 0.0
+            await race(
+                self._pause(self._backoff.after(up_s, at_least_s=wait_s), verdict.fault),
+                self._wait_moved(),
+            )
+
+    async def _pause(self, seconds: float, fault: Fault) -> None:
+        """Wait for the next try; for a clock that is not set, until it is."""
+        while fault is Fault.CLOCK and self._clock.wall() < CLOCK_FLOOR:  # noqa: ASYNC110 - see CLOCK_LOOK_S
+            await asyncio.sleep(CLOCK_LOOK_S)
+        await asyncio.sleep(0.0 if fault is Fault.CLOCK else seconds)
+
+    def use(self, options: UplinkOptions) -> None:
+        """Take another broker, tenant or credentials: the present link ends in order, the next
+        one is theirs.
+        """
+        self._next = options
+        self._moved.set()
+
+    async def _wait_moved(self) -> None:
+        await self._moved.wait()
+
+    def _move(self) -> None:
+        self._moved.clear()
+        if self._next is self._o:
+            return
+        o = self._o = self._next
+        self._topics = Topics(o.tenant, o.edge_id)
+        self._outward.move(self._topics)
+        self._inward.move(self._topics, o.pool)
+        self._retained.move(self._topics, o.version)
+        self._verdict, self._changed_at = None, self._clock.boot()
+        self._note_alone()
+
+    async def _one_link(self) -> tuple[float, BrokerVerdict]:
+        """Live through one connection; says how long it was up and why it ended."""
+        self._up_at = None
+        self._retained.connections += 1
+        try:
+            with self._within(STEP_S + self._o.connect_timeout_s, "uplink: connecting") as step:
+                link = MqttConnection(
+                    self._broker_options(await context(self._o.tls, self._clock.wall()))
+                )
+                async with link:
+                    await self._talk(link, step.done)
+                    step.again(STEP_S, "uplink: closing")
+            verdict = (
+                BrokerVerdict(Fault.CLOSED, "for other credentials")
+                if self._moved.is_set()
+                else link.lost.result()
+            )
+        except (ConnectionFailed, ConnectionOver) as error:
+            verdict = dated(error.verdict, self._clock.wall())
+        return self._up_s(), verdict
+
+    def _up_s(self) -> float:
+        """For how long this connection has been up; 0 when it never was."""
+        return 0.0 if self._up_at is None else self._clock.boot() - self._up_at
+
+    async def _talk(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
+        """Take packets from the first moment on: stored messages may come before the SUBACK,
+        more of them than we hold.
+        """
+        self._inward.begin_link()
+        with suppress(ConnectionOver):  # `link.lost` explains it
+            await race(self._receive(link), self._live(link, on_up))
+
+    async def _receive(self, link: MqttConnection) -> None:
+        while True:
+            batch = [await link.receive()]
+            while link.waiting() and len(batch) < BATCH:
+                batch.append(await link.receive())
+            await self._inward.take(batch)
+
+    async def _live(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
+        """Serve a link until it is lost; when we are to stop or to go elsewhere, tell the cloud
+        first.
+        """
+        await link.subscribe(
+            self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool)
+        )
+        self._up_at = self._clock.boot()
+        self._note_up()
+        on_up()
+        self._outward.limit = link.max_packet
+        if self._verdict is not None and self._verdict.fault in (Fault.LOST, Fault.TAKEN_OVER):
+            await self._duplicates.look(link, self._topics)
+        self._flights.all_due(accepted_too=not link.session_present)
+        try:
+            await race(
+                self._outward.run(link, self._inward.close_call),
+                self._retained.keep(link),
+                self._calm_down(),
+                self._wait_moved(),
+            )
+        except asyncio.CancelledError:
+            await self._say_goodbye(link)
+            raise
+        if self._moved.is_set():
+            await self._say_goodbye(link)
+
+    async def _say_goodbye(self, link: MqttConnection) -> None:
+        with suppress(TimeoutError, ConnectionOver, PublishRefused):
+            async with timeout(1.0):
+                await self._retained.publish_presence(link, "offline")
+
+    async def _calm_down(self) -> None:
+        """An identity that stayed ours for a while is not contested any more."""
+        await asyncio.sleep(self._o.stable_s)
+        self._note_alone()
+        await asyncio.Event().wait()
+
+    # -------------------------------------------------------------- the link's own state
+
+    @property
+    def _broker(self) -> str:
+        return f"{self._o.host}:{self._o.port}" if self._o.host is not None else ""
+
+    def _broker_options(self, tls: ssl.SSLContext | None) -> BrokerOptions:
+        o = self._o
+        payload, content_type = wire.encode(
+            MessageKind.PRESENCE, self._retained.presence("offline")
+        )
+        will = Will(
+            self._topics.presence,
+            payload,
+            content_type,
+            delay_s=o.will_delay_s,
+            expiry_s=RETAINED_S,
+            user_properties=(("k", MessageKind.PRESENCE.value),),
+        )
+        return BrokerOptions(
+            host=o.host or "",
+            port=o.port,
+            client_id=o.edge_id,
+            username=o.username,
+            password=o.password,
+            tls=tls,
+            keepalive_s=o.keepalive_s,
+            session_expiry_s=o.session_expiry_s,
+            will=will,
+            user_timeout_s=o.user_timeout_s,
+            connect_timeout_s=o.connect_timeout_s,
+            ack_timeout_s=o.ack_timeout_s,
+        )
+
+    def _note_up(self) -> None:
+        self._up, self._changed_at = True, self._clock.boot()
+        _log.info("uplink to %s is up", self._broker)
+        self._bus.publish(UplinkChanged(True, self._broker))
+
+    def _note_down(self, verdict: BrokerVerdict) -> None:
+        """First failure of a cycle WARNING, repeats DEBUG; the bus hears of changes only."""
+        was, self._verdict = self._verdict if not self._up else None, verdict
+        news = self._up or was is None or was.fault is not verdict.fault
+        level = logging.INFO if verdict.fault is Fault.CLOSED else logging.WARNING
+        _log.log(
+            level if news else logging.DEBUG,
+            "no uplink to %s: %s: %s",
+            self._broker,
+            verdict.fault,
+            verdict.detail,
+        )
+        if news:
+            self._up, self._changed_at = False, self._clock.boot()
+            self._bus.publish(UplinkChanged(False, self._broker, verdict.fault.value))
+        if verdict.fault is Fault.TAKEN_OVER:
+            self._alarm(
+                "uplink.taken_over",
+                f"Another client uses the edge id {self._o.edge_id}: {verdict.hint}.",
+            )
+
+    def _note_duplicate(self) -> None:
+        if not self._contested:
+            self._contested = True
+            _log.warning(
+                "another daemon uses the edge id %s: both take the connection from each other",
+                self._o.edge_id,
+            )
+            self._alarm(
+                "uplink.taken_over",
+                f"Another client uses the edge id {self._o.edge_id}: {HINTS[Fault.TAKEN_OVER]}.",
+            )
+
+    def _note_alone(self) -> None:
+        """No other client is known to use this edge id (any more)."""
+        self._contested = False
+        self._alarm("uplink.taken_over", "", over=True)
+
+    def _alarm(self, name: str, text: str, *, over: bool = False) -> None:
+        if over == (name not in self._alarms):
+            return
+        (self._alarms.discard if over else self._alarms.add)(name)
+        self._bus.publish(Alarmed(name, text, over))

@@ -1,0 +1,56 @@
+"""Another daemon with our edge id. Many brokers only close the connection of the one that came
+first, so it is noticed by the presence it leaves behind: where ours stood, there is one of another
+process, and a newer one the next time.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from edge.cloud.mqtt.connection import ConnectionFailed, MqttConnection
+from edge.cloud.mqtt.wire import Topics
+from tools_cache.api.tool import Json
+
+_log = logging.getLogger(__name__)
+
+LOOKS: Final = 5
+"""Times in a row that a connection may end while we look: some brokers close it instead of
+saying that we may not.
+"""
+
+
+class Duplicates:
+    """Looks at the retained presence whenever a connection was lost without a reason. `found`
+    is called with every proof.
+    """
+
+    def __init__(self, instance: str, found: Callable[[], None]) -> None:
+        self._instance = instance
+        self._found = found
+        self._seen: tuple[Json, Json] | None = None
+        self._looks_left = LOOKS
+
+    async def look(self, link: MqttConnection, topics: Topics) -> None:
+        """Ask for the retained presence, before ours takes its place."""
+        if not self._looks_left:
+            return
+        self._looks_left -= 1
+        try:
+            await link.subscribe(topics.presence, qos=0, own=False)
+        except ConnectionFailed as error:
+            _log.debug("the own presence cannot be read: %s", error)
+            self._looks_left = 0
+        else:
+            self._looks_left = LOOKS
+            link.unsubscribe(topics.presence)  # some brokers send it to a new subscription only
+
+    def saw(self, presence: Mapping[str, Json]) -> None:
+        """A process that has ended leaves one presence behind; one that lives counts its
+        connections on.
+        """
+        one = presence.get("instance") or presence.get("boot"), presence.get("seq")
+        if one[0] == self._instance:
+            return
+        before, self._seen = self._seen, one
+        if before is not None and before[0] == one[0] and before[1] != one[1]:
+            self._found()

@@ -1,0 +1,240 @@
+"""What is on its way to the cloud and when each piece is due: the outbox's index in memory, and how
+a call ends unanswered.
+
+Pure: knows no clock, no disk and no broker; every moment (CLOCK_BOOTTIME seconds) is handed in.
+"""
+
+import heapq
+from dataclasses import dataclass
+from typing import Final
+
+from edge.core.backoff import Chance, resend_after
+from edge.storage.outbox import OutboxLane
+from tools_cache.api.tool import ErrorCode, Json, ToolResponse
+
+_SPARE: Final = 64
+"""Entries of the removed that the heap of deaths may hold beside as many as are alive."""
+ASK_AGAIN_S: Final = 30.0
+"""An accepted call whose result stays away is offered again this often: its result may be lost with
+a broker that kept our session and not what was in it. A worker answers a known id with the stored
+result and runs nothing.
+"""
+REFUSED_AGAIN_S: Final = 15.0
+"""Longest pause before a message that the broker refused is offered again."""
+
+
+@dataclass(slots=True, eq=False)
+class InflightMessage:
+    """One outbox row under way. `body` is kept until the first send only. `heard`: its worker
+    told progress.
+    """
+
+    seq: int
+    lane: str
+    kind: str
+    id: str
+    topic: str
+    born_at: float
+    dies_at: float
+    as_json: bool = False
+    accepted: bool = False
+    heard: bool = False
+    attempt: int = 0
+    body: dict[str, Json] | None = None
+    due_at: float | None = 0.0
+    gone: bool = False
+    refusal: tuple[int, str] | None = None
+    """Reason code and words of the broker that did not take it the last time."""
+
+    @property
+    def is_call(self) -> bool:
+        return self.lane == OutboxLane.CALL
+
+
+class InflightMessages:
+    """All flights by row number and calls by id; due ones come in order of age."""
+
+    def __init__(self, chance: Chance, *, resend_s: float = 1.0) -> None:
+        self._chance = chance
+        self._resend_s = resend_s
+        self._by_seq: dict[int, InflightMessage] = {}
+        self._calls: dict[str, InflightMessage] = {}
+        self._due: list[tuple[float, int]] = []
+        self._deaths: list[tuple[float, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._by_seq)
+
+    def oldest_age_s(self, now: float) -> float:
+        """Give the age of what waits longest; they stand in the order they were stored."""
+        oldest = next(iter(self._by_seq.values()), None)
+        return 0.0 if oldest is None else max(0.0, now - oldest.born_at)
+
+    def add(self, flight: InflightMessage) -> None:
+        """Take a new flight; one already known (a call submitted twice) is kept as it is."""
+        if flight.seq in self._by_seq:
+            return
+        self._by_seq[flight.seq] = flight
+        if flight.is_call:
+            self._calls[flight.id] = flight
+        heapq.heappush(self._deaths, (flight.dies_at, flight.seq))
+        self._schedule(
+            flight, flight.born_at + ASK_AGAIN_S if flight.is_call and flight.accepted else 0.0
+        )
+
+    def call(self, call_id: str) -> InflightMessage | None:
+        return self._calls.get(call_id)
+
+    def answers(self, call_id: str) -> bool:
+        """Tell whether a result for this invocation is on its way already."""
+        return any(
+            f.id == call_id and not f.is_call and f.kind == "result" for f in self._by_seq.values()
+        )
+
+    def accept(self, call_id: str, now: float) -> InflightMessage | None:
+        """Stop sending a call, for now: somebody has it."""
+        flight = self._calls.get(call_id)
+        if flight is not None:
+            flight.accepted = True
+            self._schedule(flight, now + ASK_AGAIN_S)
+        return flight
+
+    def remove(self, seq: int) -> None:
+        flight = self._by_seq.pop(seq, None)
+        if flight is not None:
+            flight.gone = True
+            if flight.is_call:
+                self._calls.pop(flight.id, None)
+            if len(self._deaths) > 2 * len(self._by_seq) + _SPARE:
+                # One long life at the top would keep the entries of all that are gone.
+                self._deaths = [(at, known) for at, known in self._deaths if known in self._by_seq]
+                heapq.heapify(self._deaths)
+
+    def take_due(self, now: float) -> list[InflightMessage]:
+        """Give everything due, oldest first; each counts as sent and comes again only when
+        `sent` or `all_due` says so.
+        """
+        found: list[InflightMessage] = []
+        while self._due and self._due[0][0] <= now:
+            at, seq = heapq.heappop(self._due)
+            flight = self._by_seq.get(seq)
+            if flight is None or flight.due_at != at or flight.dies_at <= now:
+                continue  # removed, re-scheduled, or left to `take_dead`
+            flight.due_at = None
+            flight.attempt += 1
+            found.append(flight)
+        return sorted(found, key=lambda f: f.seq)
+
+    def sent(self, flight: InflightMessage, now: float) -> None:
+        """The broker has it, and that is not delivery: send it again unless something is heard
+        meanwhile.
+        """
+        if not flight.gone and flight.due_at is None:
+            pause = (
+                ASK_AGAIN_S
+                if flight.accepted
+                else resend_after(flight.attempt, self._chance, first_s=self._resend_s)
+            )
+            self._schedule(flight, now + pause)
+
+    def again(self, flight: InflightMessage, now: float) -> None:
+        """The broker did not take it: offer it again, while it may still be delivered."""
+        if not flight.gone:
+            self._schedule(flight, now + self.refused_again_after(flight.attempt))
+
+    def refused_again_after(self, attempt: int) -> float:
+        """Seconds until a message is offered again whose send number `attempt` the broker did
+        not take.
+        """
+        return min(REFUSED_AGAIN_S, resend_after(attempt, self._chance, first_s=self._resend_s))
+
+    def all_due(self, *, accepted_too: bool) -> None:
+        """After a connect everything unaccepted goes out at once; when the broker forgot our
+        session, a result may be lost with it, so accepted calls go again too: their worker answers
+        a known id with the stored result.
+        """
+        for flight in self._by_seq.values():
+            if accepted_too or not flight.accepted:
+                self._schedule(flight, 0.0)
+
+    def next_due(self) -> float | None:
+        while self._due:
+            at, seq = self._due[0]
+            flight = self._by_seq.get(seq)
+            if flight is not None and flight.due_at == at:
+                return at
+            heapq.heappop(self._due)
+        return None
+
+    def take_dead(self, now: float) -> list[InflightMessage]:
+        """Give, once, everything whose life is over; the caller removes it when that is on disk."""
+        found: list[InflightMessage] = []
+        while self._deaths and self._deaths[0][0] <= now:
+            flight = self._by_seq.get(heapq.heappop(self._deaths)[1])
+            if flight is not None:
+                flight.due_at = None
+                found.append(flight)
+        return found
+
+    def rearm(self) -> None:
+        """Let everything die again at its time: whoever was told of a death may have been
+        stopped before it was done.
+        """
+        self._deaths = [(flight.dies_at, flight.seq) for flight in self._by_seq.values()]
+        heapq.heapify(self._deaths)
+
+    def next_death(self) -> float | None:
+        while self._deaths and self._deaths[0][1] not in self._by_seq:
+            heapq.heappop(self._deaths)
+        return self._deaths[0][0] if self._deaths else None
+
+    def _schedule(self, flight: InflightMessage, at: float) -> None:
+        flight.due_at = at
+        heapq.heappush(self._due, (at, flight.seq))
+
+
+# ------------------------------------------------------------------ how a call of ours ends without
+# an answer
+
+_REFUSED: Final = {0x87: ErrorCode.AUTH, 0x97: ErrorCode.RATE_LIMIT}
+
+
+def unanswered(flight: InflightMessage) -> ToolResponse:
+    """Tell the ways to fail apart: the broker refused it · nobody took it · taken, then silent
+    · ran too long.
+    """
+    if flight.refusal is not None and not flight.accepted:
+        return refused(flight, *flight.refusal)
+    if not flight.accepted:
+        code, phase = ErrorCode.NOT_ACCEPTED, "not_accepted"
+        text = (
+            "Nobody in the cloud took the call in time."
+            if flight.attempt
+            else "The cloud was not reachable in time."
+        )
+    elif not flight.heard:
+        code, phase, text = (
+            ErrorCode.TIMEOUT,
+            "accepted_silent",
+            "The cloud took the call and then said nothing in time.",
+        )
+    else:
+        code, phase, text = (
+            ErrorCode.DEADLINE_EXPIRED,
+            "ran_too_long",
+            "The call was still running when its time was over.",
+        )
+    # What a worker took it may have done; whether that does harm is for those to say who know the
+    # tool.
+    details = {"phase": phase, "attempts": flight.attempt}
+    return ToolResponse.failure(code, text, details=details, partial_side_effects=flight.accepted)
+
+
+def refused(flight: InflightMessage, code: int, why: str) -> ToolResponse:
+    """Answer a call the broker itself did not take."""
+    error = _REFUSED.get(code, ErrorCode.NETWORK_ERROR)
+    hint = f"Let this edge publish to {flight.topic}." if error is ErrorCode.AUTH else None
+    details = {"phase": "refused", "reason_code": code, "attempts": flight.attempt}
+    return ToolResponse.failure(
+        error, f"The broker refused the call: {why}", suggestion=hint, details=details
+    )

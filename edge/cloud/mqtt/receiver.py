@@ -1,0 +1,475 @@
+"""What the cloud says, from received packets to messages the daemon can rely on: decoded, on disk,
+then acknowledged.
+
+Knows no connection: it is handed packets and acknowledges through them. Bad bytes are answered or
+counted, never fatal.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from edge.cloud.mqtt import wire
+from edge.cloud.mqtt.connection import Inbound
+from edge.cloud.mqtt.inflight import InflightMessage, InflightMessages
+from edge.cloud.mqtt.sender import Aside, OutboxSender
+from edge.cloud.mqtt.wire import MessageKind, Topics, WireError, WireMessage
+from edge.ports import (
+    CallAccepted,
+    CallProgress,
+    CallResult,
+    InvokeCancelled,
+    Invoked,
+    RegistryNotice,
+    UplinkMessage,
+)
+from edge.runtime.clock import Clock
+from edge.runtime.first_completed import race
+from edge.storage.inbox import Arrival, Inbox, InRow, TakenMessage
+from edge.storage.sqlite.errors import UplinkBusy
+from firmware_bridge.deadlines import timeout
+from tools_cache.api.tool import ErrorCode, Json, ToolResponse
+
+_log = logging.getLogger(__name__)
+
+EXPIRED: Final = "expired"
+"""Inbox kind of an answer we gave ourselves because none came; the late real one has its own
+row.
+"""
+RESULT_TTL_S: Final = 24 * 3600.0
+"""How long a result's id is remembered: as long as a broker keeps our session."""
+JOBS: Final = 4
+"""Batches waiting to be stored; a link that brings more is not read meanwhile."""
+FULL_RETRY_S: Final = 5.0
+"""Pause before a full store is tried again when nothing was freed meanwhile."""
+HOLD_S: Final = 10.0
+"""How long an invocation that finds no room stays with the broker, unacknowledged. Everything
+behind it waits with it for its acknowledgement (MQTT-4.6.0-2) and uses up Receive Maximum, results
+of our own calls too: so it ends, with an answer.
+"""
+HELD: Final = 256
+"""Packets not acknowledged; only a broker that minds no Receive Maximum brings so many, and it
+is read no further.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One decoded packet: what to keep, and what to hand on. Neither: there is nothing to do
+    but acknowledge.
+    """
+
+    arrival: Arrival | None = None
+    message: UplinkMessage | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """A packet between its receipt and its acknowledgement; `item` is None once it is dealt
+    with.
+    """
+
+    packet: Inbound
+    item: _Item | None
+    since: float
+    link: int
+
+
+class InboxReceiver:
+    """Takes packets in batches; gives messages to one consumer and remembers which it has
+    handled.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        flights: InflightMessages,
+        topics: Topics,
+        pool: str,
+        outward: OutboxSender,
+        *,
+        clock: Clock,
+        presence: Callable[[Mapping[str, Json]], None] = lambda _presence: None,
+    ) -> None:
+        """`presence` gets what stands on our own presence topic."""
+        self._inbox = inbox
+        self._flights = flights
+        self.move(topics, pool)
+        self._outward = outward
+        self._clock = clock
+        self._presence = presence
+        self._slots: deque[_Slot] = deque()
+        self._holding = asyncio.Event()
+        self._full = False
+        self._link = 0
+        self._open: dict[int, tuple[UplinkMessage, int | None]] = {}
+        self._ready: deque[UplinkMessage] = deque()
+        self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue(JOBS)
+        self._wake = asyncio.Event()
+        self._freed = outward.freed
+        self.dropped = 0
+
+    def move(self, topics: Topics, pool: str) -> None:
+        """Hear what is said to this edge of this tenant from the next connection on."""
+        self._topics, self._registry_topic = topics, topics.registry(pool)
+
+    # -------------------------------------------------------------- to the consumer
+
+    async def messages(self) -> AsyncIterator[UplinkMessage]:
+        """Give messages in order; a new iteration begins again with everything not handled."""
+        self._ready = deque(message for message, _ in self._open.values())
+        while True:
+            while self._ready:
+                yield self._ready.popleft()
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def handled(self, message: UplinkMessage) -> None:
+        _, seq = self._open.pop(id(message), (None, None))
+        if seq is not None:
+            await self._inbox.handled(seq)
+            self._freed.set()
+
+    def _hand_on(self, message: UplinkMessage, seq: int | None) -> None:
+        # By identity, not by value: messages hold dicts, and two equal progress lines are two
+        # messages.
+        self._open[id(message)] = (message, seq)
+        self._ready.append(message)
+        self._wake.set()
+
+    async def load(self) -> None:
+        """Hand on what is stored, not handled and not handed on: from before a restart, or of a
+        job cut off half way.
+        """
+        known = {seq for _, seq in self._open.values()}
+        for row in await self._inbox.unhandled():
+            if row.seq in known:
+                continue
+            try:
+                self._hand_on(_from_row(row), row.seq)
+            except ValueError as error:  # stored by another version
+                _log.warning(
+                    "a stored %s cannot be read any more and is dropped: %s", row.kind, error
+                )
+                await self._inbox.handled(row.seq)
+
+    # -------------------------------------------------------------- from the broker
+
+    async def run(self) -> None:
+        """Store and hand on, one job after the other. Lives longer than any connection: between the
+        commit and the handing on, the loss of a link must not stop us, for what comes again later
+        is known on disk and so dropped.
+        """
+        await race(self._work(), self._retry())
+
+    async def _work(self) -> None:
+        while True:
+            job = await self._jobs.get()
+            await job()
+
+    async def _retry(self) -> None:
+        """Offer what is held again, as soon as there may be room."""
+        while True:
+            await self._holding.wait()
+            await self._pause()
+            await self._jobs.put(self._work_off)
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            async with timeout(FULL_RETRY_S):
+                await self._freed.wait()
+        self._freed.clear()
+
+    def begin_link(self) -> None:
+        """A new connection: the broker repeats what the last one left unacknowledged, so that
+        is held no longer.
+        """
+        self._link += 1
+
+    async def take(self, packets: Sequence[Inbound]) -> None:
+        """Queue received packets; waits while we are behind."""
+        await self._jobs.put(partial(self._take, packets, self._link))
+
+    async def close_call(self, flight: InflightMessage, response: ToolResponse) -> None:
+        """Queue the end of a call of ours with an answer of our own."""
+        await self._jobs.put(partial(self._close, flight, response))
+
+    async def _take(self, packets: Sequence[Inbound], link: int) -> None:
+        now = self._clock.boot()
+        self._slots.extend(_Slot(packet, self._read(packet), now, link) for packet in packets)
+        await self._work_off()
+        while len(self._slots) > HELD:
+            await self._pause()
+            await self._work_off()
+
+    async def _work_off(self) -> None:
+        """Store what may be stored in one commit, acknowledge from the front, hand on; the rest
+        keeps its place.
+        """
+        waiting = [
+            (slot, item) for slot in self._slots if (item := self._still_due(slot)) is not None
+        ]
+        taken = iter(
+            await self._offer([item.arrival for _, item in waiting if item.arrival is not None])
+        )
+        done: list[tuple[_Item, TakenMessage | None]] = []
+        for slot, item in waiting:
+            stored = next(taken) if item.arrival is not None else None
+            if stored is None or not stored.held:
+                slot.item = None
+                done.append((item, stored))
+        self._acknowledge()
+        for item, stored in done:
+            await self._settle(item, stored)
+
+    def _acknowledge(self) -> None:
+        """In the order of receipt, as MQTT wants it."""
+        while self._slots and (self._slots[0].item is None or self._slots[0].link != self._link):
+            slot = self._slots.popleft()
+            if slot.link == self._link:
+                slot.packet.ack()
+        if self._slots:
+            self._holding.set()
+        else:
+            self._holding.clear()
+
+    def _still_due(self, slot: _Slot) -> _Item | None:
+        """What a slot has to store, an invocation with what is left of its life. One that
+        waited too long is answered.
+        """
+        item, waited = slot.item, self._clock.boot() - slot.since
+        if (
+            item is None
+            or item.arrival is None
+            or not isinstance(item.message, Invoked)
+            or waited <= 0
+        ):
+            return item
+        left = item.message.call.ttl_s - waited
+        if waited < HOLD_S and left > 0:
+            call = replace(item.message.call, ttl_s=left)
+            return _Item(replace(item.arrival, ttl_s=left), replace(item.message, call=call))
+        arrival, slot.item = item.arrival, None
+        failure = ToolResponse.failure(
+            ErrorCode.RATE_LIMIT,
+            "This edge takes no new calls now: too much waits to be delivered",
+            retry_after_ms=round(FULL_RETRY_S * 1000),
+            suggestion="Fetch the answers that wait, or call again later",
+        )
+        body = wire.result_body(arrival.id, failure)
+        self._outward.say(
+            Aside(
+                arrival.reply_to, MessageKind.RESULT, body, id=arrival.id, as_json=arrival.as_json
+            )
+        )
+        return None
+
+    async def _close(self, flight: InflightMessage, response: ToolResponse) -> None:
+        """End a call, on disk together with its leaving the outbox; one that was answered
+        meanwhile stays answered.
+        """
+        if flight.gone:
+            return
+        arrival = Arrival(
+            EXPIRED, flight.id, wire.result_body(flight.id, response), RESULT_TTL_S, closes=True
+        )
+        while (stored := (await self._offer([arrival]))[0]).held:
+            await self._pause()
+        await self._settle(_Item(arrival, CallResult(flight.id, response, own=True)), stored)
+
+    async def _offer(self, arrivals: Sequence[Arrival]) -> Sequence[TakenMessage]:
+        """Store a batch, or as much of it as there is room for."""
+        if not arrivals:
+            return []
+        try:
+            taken = await self._inbox.take(arrivals)
+        except UplinkBusy as error:
+            taken = [TakenMessage(held=str(error))] * len(arrivals)
+        held = [one.held for one in taken if one.held]
+        if held and not self._full:
+            _log.warning("%d messages from the cloud wait at the broker: %s", len(held), held[0])
+        elif self._full and not held:
+            _log.info("messages from the cloud are taken again")
+        self._full = bool(held)
+        return taken
+
+    async def _settle(self, item: _Item, stored: TakenMessage | None) -> None:
+        arrival = item.arrival
+        if arrival is not None:
+            flight = (
+                self._flights.accept(arrival.id, self._outward.now())
+                if arrival.accepts
+                else self._flights.call(arrival.id)
+            )
+            if flight is not None and arrival.closes:
+                self._flights.remove(flight.seq)
+                self._outward.refusals.over(flight.seq)
+            if stored is not None and stored.seq is None:
+                if arrival.kind == MessageKind.CALL and stored.answer is not None:
+                    await self._outward.answer(
+                        arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json
+                    )
+                return
+        if item.message is not None:
+            self._hand_on(item.message, None if stored is None else stored.seq)
+
+    # -------------------------------------------------------------- decoding
+
+    def _read(self, packet: Inbound) -> _Item:
+        call_id = wire.id_of(packet.correlation)
+        try:
+            default = MessageKind.REGISTRY if packet.topic == self._registry_topic else None
+            message = wire.decode(
+                packet.payload,
+                content_type=packet.content_type,
+                user_properties=packet.user_properties,
+                correlation=packet.correlation,
+                default_kind=default,
+            )
+            call_id = message.id
+            if packet.topic == self._topics.result:
+                return self._read_result(message)
+            if packet.topic == self._topics.invoke:
+                return self._read_invoke(message, packet)
+            if packet.topic == self._topics.presence and message.kind is MessageKind.PRESENCE:
+                self._presence(message.body)
+                return _Item()
+            if packet.topic == self._registry_topic and message.kind is MessageKind.REGISTRY:
+                return _Item(message=_notice(message))
+        except WireError as error:
+            return self._complain(packet, error, call_id)
+        self._drop("a %s on %s has no meaning here", message.kind, packet.topic)
+        return _Item()
+
+    def _read_result(self, message: WireMessage) -> _Item:
+        call_id, ours = message.id, self._flights.call(message.id)
+        if message.kind is MessageKind.RESULT:
+            try:
+                response = wire.response_of(message)
+            except WireError as error:
+                # A worker that cannot write an envelope has still ended the call: say so now, not
+                # at the deadline.
+                response = ToolResponse.failure(
+                    ErrorCode.EXECUTION_ERROR, f"The cloud's answer cannot be read: {error}"
+                )
+                message = replace(message, body=wire.result_body(call_id, response))
+            arrival = Arrival(MessageKind.RESULT, call_id, message.body, RESULT_TTL_S, closes=True)
+            return _Item(arrival, CallResult(call_id, response))
+        if ours is None:
+            self._drop("%s for a call that is over: %s", message.kind, call_id, quiet=True)
+            return _Item()
+        if message.kind is MessageKind.ACCEPTED:
+            arrival = Arrival(MessageKind.ACCEPTED, call_id, {}, RESULT_TTL_S, accepts=True)
+            return _Item(
+                None if ours.accepted else arrival, None if ours.accepted else CallAccepted(call_id)
+            )
+        if message.kind is MessageKind.PROGRESS:
+            ours.heard = True
+            text = wire.text_of(message, "text")
+            # Whoever works on it has it, even when its `accepted` was lost.
+            return _Item(
+                Arrival(MessageKind.PROGRESS, call_id, {"text": text}, RESULT_TTL_S, accepts=True),
+                CallProgress(call_id, text),
+            )
+        self._drop("a %s on the result topic has no meaning here", message.kind)
+        return _Item()
+
+    def _read_invoke(self, message: WireMessage, packet: Inbound) -> _Item:
+        if message.kind is MessageKind.CANCEL:
+            reason = wire.text_of(message, "reason", most=200)
+            return _Item(
+                Arrival(MessageKind.CANCEL, message.id, {"reason": reason}, RESULT_TTL_S),
+                InvokeCancelled(message.id, reason),
+            )
+        if message.kind is not MessageKind.CALL:
+            self._drop("a %s on the invoke topic has no meaning here", message.kind)
+            return _Item()
+        reply_to = packet.response_topic or ""
+        if not self._topics.may_answer_to(reply_to):
+            self._drop(
+                "an invoke whose response topic is not under %s/ is refused", self._topics.prefix
+            )
+            return _Item()
+        call = wire.body_to_call(message)
+        if packet.expiry_s is not None:
+            # The broker counts this down while it holds a message for us; the body cannot know.
+            call = replace(call, ttl_s=min(call.ttl_s, float(packet.expiry_s)))
+        arrival = Arrival(
+            MessageKind.CALL,
+            call.call_id,
+            message.body,
+            call.ttl_s,
+            reply_to=reply_to,
+            as_json=message.json,
+        )
+        return _Item(arrival, Invoked(call, reply_to, message.json))
+
+    def _complain(self, packet: Inbound, error: WireError, call_id: str) -> _Item:
+        """Answer an invocation that cannot be read, if its id and a permitted response topic
+        are known.
+        """
+        self._drop("a message on %s cannot be taken: %s", packet.topic, error)
+        reply_to = packet.response_topic or ""
+        if packet.topic == self._topics.invoke and call_id and self._topics.may_answer_to(reply_to):
+            failure = ToolResponse.failure(
+                ErrorCode.INVALID_REQUEST,
+                f"{error.field}: {error.problem}",
+                suggestion=error.fix,
+                details=error.to_json(),
+            )
+            body = wire.result_body(call_id, failure)
+            self._outward.say(
+                Aside(
+                    reply_to,
+                    MessageKind.RESULT,
+                    body,
+                    id=call_id,
+                    as_json=wire.wants_json(packet.content_type),
+                )
+            )
+        return _Item()
+
+    def _drop(self, text: str, *args: object, quiet: bool = False) -> None:
+        """Count it; the first of a row of them is a WARNING. Remote text is made printable."""
+        self.dropped += not quiet
+        level = logging.WARNING if self.dropped == 1 and not quiet else logging.DEBUG
+        _log.log(
+            level,
+            text,
+            *("".join(c if c.isprintable() else "?" for c in str(a))[:300] for a in args),
+        )
+
+
+def _notice(message: WireMessage) -> RegistryNotice:
+    body = message.body
+    for key in ("version", "sha256", "url"):
+        value = body.get(key)
+        if not isinstance(value, str) or not value or len(value) > 2000:
+            raise WireError(
+                wire.WireCode.MALFORMED,
+                key,
+                "is missing or no short text",
+                "send {version, sha256, url}",
+            )
+    return RegistryNotice(body["version"], body["sha256"], body["url"])
+
+
+def _from_row(row: InRow) -> UplinkMessage:
+    """Read a stored message back. Raises ValueError."""
+    if row.kind == MessageKind.ACCEPTED:
+        return CallAccepted(row.id)
+    if row.kind == MessageKind.PROGRESS:
+        return CallProgress(row.id, str(row.body.get("text", "")))
+    if row.kind in (MessageKind.RESULT, EXPIRED):
+        return CallResult(row.id, ToolResponse.from_json(row.body), own=row.kind == EXPIRED)
+    if row.kind == MessageKind.CANCEL:
+        return InvokeCancelled(row.id, str(row.body.get("reason", "")))
+    if row.kind == MessageKind.CALL:
+        call = wire.body_to_call(WireMessage(MessageKind.CALL, row.id, row.body, row.as_json))
+        return Invoked(replace(call, ttl_s=row.left_s), row.reply_to, row.as_json)
+    raise ValueError(f"unknown kind {row.kind}")

@@ -1,0 +1,209 @@
+"""The herald: what the glasses are and do, told to the registry and to the cloud.
+
+Refuses to decide anything about a call; it only carries news from the bus to the ports that need
+it.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from edge.core.tools.snapshot import Entry, Snapshot
+from edge.ports import GlassesPort, UplinkPort
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import (
+    CapabilitiesLearned,
+    ConfigurationReloaded,
+    DaemonEvent,
+    GlassesLost,
+    GlassesReady,
+    GlassesSaid,
+    PrivateWords,
+    RegistrySynced,
+    ToolSwitched,
+)
+from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.messages import (
+    BatteryChanged,
+    Event,
+    Gesture,
+    Gestured,
+    Transcript,
+    WornChanged,
+)
+from tools_cache.api.tool import Json, Source
+
+QUIET_S: Final = 5.0
+"""Glasses that are back within this time were never away: nobody is told."""
+ELSEWHERE: Final = frozenset({Source.CLOUD, Source.UPSTREAM})
+"""Sources whose tools are not told to the cloud: it has its own, and which other servers a
+person uses is not its business.
+"""
+SETTLE_S: Final = 0.05
+"""Connecting changes capabilities, registry and presence within milliseconds: one report tells
+it all.
+"""
+
+
+_KIND_OF: Final[Mapping[Gesture, str]] = {
+    Gesture.TAP: "tap",
+    Gesture.DOUBLE_TAP: "tap",
+    Gesture.BUTTON: "button",
+    Gesture.BUTTON_LONG: "button",
+    Gesture.HEAD_UP: "head",
+    Gesture.HEAD_DOWN: "head",
+    Gesture.NOD: "head",
+    Gesture.SHAKE: "head",
+}
+"""The last level of the topic `event/{kind}` for each gesture."""
+
+
+class RegistryDesk(Protocol):
+    """What the herald needs of the registry."""
+
+    def snapshot(self) -> Snapshot: ...
+    def set_capabilities(self, record: Capabilities | None, *, stale: bool) -> None: ...
+
+
+class CapabilityReporter:
+    """`run()` is the service; what happened before it began is read from the status of the glasses.
+    `shown` tells which tools of this edge the cloud hears of; `noted` hears all that the glasses
+    say.
+    """
+
+    def __init__(
+        self,
+        *,
+        bus: Bus,
+        glasses: GlassesPort,
+        uplink: UplinkPort,
+        registry: RegistryDesk,
+        clock: Clock,
+        host: Mapping[str, Json],
+        shown: Callable[[Entry], bool] = lambda entry: not entry.hidden,
+        noted: Callable[[Event], None] = lambda _event: None,
+    ) -> None:
+        self._bus = bus
+        self._glasses = glasses
+        self._uplink = uplink
+        self._registry = registry
+        self._clock = clock
+        self._host = dict(host)
+        self._shown = shown
+        self._noted = noted
+        self._stale_report = asyncio.Event()
+        self._ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Carry news until cancelled."""
+        with self._bus.listen(calls=False) as news:
+            self._judge()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._report(), name="report")
+                async for happening in news:
+                    await self._carry(happening)
+
+    async def _carry(self, happening: DaemonEvent) -> None:
+        match happening:
+            case CapabilitiesLearned():
+                self._judge()
+            case GlassesReady():
+                self._ready.set()
+                self._stale_report.set()
+            case GlassesLost() | RegistrySynced() | ToolSwitched() | ConfigurationReloaded():
+                self._stale_report.set()
+            case PrivateWords():
+                pass
+            case GlassesSaid(event=event):
+                self._noted(event)  # before the cloud, which may keep us waiting
+                await self._tell(event)
+            case _:
+                pass
+
+    async def _tell(self, event: Event) -> None:
+        told = as_event(event)
+        if told is None:
+            return
+        kind, data = told
+        await self._uplink.tell_event(kind, data)
+        if isinstance(event, BatteryChanged | WornChanged):
+            self._stale_report.set()
+
+    def _judge(self) -> None:
+        """Let the registry see the glasses as they are, and have the cloud told."""
+        status = self._glasses.status()
+        self._registry.set_capabilities(status.capabilities, stale=status.stale)
+        self._stale_report.set()
+
+    # -------------------------------------------------------------- the report
+
+    async def _report(self) -> None:
+        while True:
+            await self._stale_report.wait()
+            await asyncio.sleep(SETTLE_S)
+            await self._short_drop()
+            self._stale_report.clear()
+            await self._uplink.announce(capabilities=self.report(), glasses=self._presence())
+
+    async def _short_drop(self) -> None:
+        """Where a link was lost just now, wait until it is back, or until it is worth telling."""
+        gone_at = self._glasses.status().gone_at
+        if gone_at is None:
+            return
+        self._ready.clear()
+        with suppress(TimeoutError):
+            async with timeout(gone_at + QUIET_S - self._clock.boot()):
+                await self._ready.wait()
+
+    def _presence(self) -> str:
+        status = self._glasses.status()
+        if status.ready:
+            return "asleep" if status.worn is False else "connected"
+        return "none" if status.capabilities is None else "away"
+
+    def report(self) -> dict[str, Any] | None:
+        """Compose the capability report; None while no glasses were ever known."""
+        status = self._glasses.status()
+        if status.capabilities is None:
+            return None
+        snapshot = self._registry.snapshot()
+        ours = [
+            e.definition
+            for e in snapshot.entries()
+            if e.definition.source not in ELSEWHERE and self._shown(e)
+        ]
+        return {
+            "model": status.model,
+            "firmware": status.firmware,
+            "battery": status.battery,
+            "worn": status.worn,
+            "connected": status.ready,
+            "stale": status.stale,
+            "capabilities": status.capabilities.report(self._clock.boot()),
+            "host": self._host,
+            "registry": {"version": snapshot.version},
+            "tools": [
+                {"name": d.name, "description": d.description, "inputSchema": d.input_schema}
+                for d in ours
+            ],
+        }
+
+
+def as_event(event: Event) -> tuple[str, dict[str, Json]] | None:
+    """Give the topic kind and body of what the glasses said; None for what is not told (audio,
+    prompts).
+    """
+    match event:
+        case Gestured(gesture=gesture):
+            return _KIND_OF[gesture], {"gesture": gesture.value}
+        case BatteryChanged(level=level, charging=charging):
+            return "battery", {"level": level, "charging": charging}
+        case WornChanged(worn=worn):
+            return "worn", {"worn": worn}
+        case Transcript(text=text, final=final):
+            return "transcript", {"text": text, "final": final}
+        case _:
+            return None

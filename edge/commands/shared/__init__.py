@@ -1,0 +1,1 @@
+"""What several commands need: the console, the daemon's client, pairing, extras."""

@@ -1,0 +1,376 @@
+"""The settings: every key there is, its type, its bounds, its default. Plain values, checked by
+load.py.
+
+A setting never holds a secret, only the name of the file that contains it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from edge.config import validators as rules
+from edge.config.validators import BadSettings, Number, Rule, Tidy
+from edge.runtime.paths import SOCKET_NAME, Env, owner_beside, runtime_dir, state_dir
+
+MAX_SECRET: Final = 64 * 1024
+"""Bytes of a secret; the longest in use are certificate chains."""
+
+MAX_SERVERS: Final = 32
+
+Scalar = bool | int | float | str
+
+Word = Annotated[str, Rule(rules.word)]
+Path_ = Annotated[str, Rule(rules.absolute)]
+Seconds = Annotated[float, Number(gt=0, le=30 * 86400)]
+Words = Annotated[tuple[str, ...], Tidy(rules.listed)]
+Denied = Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.configurable)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeConfig:
+    id: Word = ""
+    user_id: str = "local"
+    tenant: Word = "default"
+    state_dir: Path_ = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlassesConfig:
+    radio: Annotated[
+        str, Rule(rules.matching(rules.RADIO, "bluez, usb:N, tcp:HOST:PORT or inproc"))
+    ] = "bluez"
+    address: Annotated[
+        str, Rule(rules.matching(rules.MAC, "an address like C0:FF:EE:00:00:01"))
+    ] = ""
+    model: str = ""
+    connect: Literal["auto", "paired", "any"] = "auto"
+    scan_s: Seconds = 10.0
+    connect_s: Seconds = 20.0
+    backoff_min_s: Seconds = 0.5
+    backoff_max_s: Seconds = 30.0
+    capabilities: Annotated[dict[str, Scalar], Tidy(rules.flat)] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.backoff_min_s > self.backoff_max_s:
+            raise ValueError("backoff_min_s must not be larger than backoff_max_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UplinkConfig:
+    host: Annotated[str, Rule(rules.host)] = ""
+    port: Annotated[int, Number(ge=0, le=65535)] = 0
+    tls: bool = True
+    ca_file: Path_ = ""
+    cert_file: Path_ = ""
+    key_file: Path_ = ""
+    username: str = ""
+    password_file: Path_ = ""
+    pool: Word = "tools"
+    keepalive_s: Annotated[int, Number(ge=1, le=3600)] = 8
+    tcp_user_timeout_s: Seconds = 15.0
+    session_expiry_s: Annotated[int, Number(ge=0, le=30 * 86400)] = 86400
+    will_delay_s: Annotated[int, Number(ge=0, le=3600)] = 15
+    reconnect_min_s: Seconds = 0.5
+    reconnect_max_s: Seconds = 60.0
+    stable_s: Seconds = 60.0
+    outbox_max: Annotated[int, Number(ge=1, le=100_000)] = 2000
+
+    @property
+    def port_in_use(self) -> int:
+        """The port, 0 standing for the usual one."""
+        return self.port or (8883 if self.tls else 1883)
+
+    def __post_init__(self) -> None:
+        if bool(self.cert_file) != bool(self.key_file):
+            raise ValueError("cert_file and key_file are needed together: set both, or neither")
+        if not self.tls and (self.ca_file or self.cert_file):
+            raise ValueError("ca_file and cert_file need tls = true")
+        if self.password_file and not self.username:
+            raise ValueError("password_file needs a username")
+        if self.reconnect_min_s > self.reconnect_max_s:
+            raise ValueError("reconnect_min_s must not be larger than reconnect_max_s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudConfig:
+    url: Annotated[str, Rule(rules.url)] = ""
+    token_file: Path_ = ""
+    refresh_s: Seconds = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioConfig:
+    speech: Literal["auto", "off"] = "auto"
+    voice: Literal["en-GB", "en-US", "de-DE", "es-ES", "fr-FR", "it-IT"] = "en-GB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateConfig:
+    """At most `calls` within `window` seconds."""
+
+    calls: Annotated[int, Number(ge=1, le=100_000)]
+    window: Annotated[float, Number(gt=0, le=86_400)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserConfig:
+    """Restrictions of one user: tools not allowed, and rate limits."""
+
+    disabled_tools: Denied = ()
+    rate_limits: dict[str, RateConfig] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsConfig:
+    """The owner's own tools: more folders of them, and the environment names their templates may
+    use. And how many tools models are shown, which of them always, and after how many idle turns a
+    tool makes room.
+    """
+
+    folders: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
+    packages: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
+    """Directories of Python tools in the form of docs/tools.md."""
+    env: Annotated[
+        tuple[
+            Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...
+        ],
+        Tidy(rules.listed),
+    ] = ()
+    offered_max: Annotated[int, Number(ge=8, le=128)] = 40
+    idle_turns: Annotated[int, Number(ge=1, le=1000)] = 8
+    essential: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.essential) > self.offered_max - 4:
+            raise ValueError(
+                f"essential may name {self.offered_max - 4} tools at most: "
+                "offered_max, minus four for the tools that find others"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyConfig:
+    tools_enabled: bool = True
+    voice_total_calls: Annotated[int, Number(ge=1, le=100)] = 3
+    voice_retrieval_calls: Annotated[int, Number(ge=0, le=100)] = 2
+    voice_latency_ms: Annotated[int, Number(ge=1, le=600_000)] = 1500
+    confirmation_s: Seconds = 300.0
+    cloud_may: Words = ("glasses", "declared")
+    disabled_tools: Denied = ()
+    rate_limits: dict[str, RateConfig] = field(default_factory=dict)
+    users: dict[str, UserConfig] = field(default_factory=dict)
+    strict_registry: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistryConfig:
+    per_tool_hardware: bool = False
+    locked: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditConfig:
+    enabled: bool = True
+    args: bool = False
+    max_bytes: Annotated[int, Number(ge=64 * 1024, le=1024 * 1024 * 1024)] = 8 * 1024 * 1024
+    keep: Annotated[int, Number(ge=0, le=100)] = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnowledgeConfig:
+    folder: Path_ = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarConfig:
+    folder: Path_ = ""
+    url: Annotated[str, Rule(rules.url)] = ""
+    username: str = ""
+    password_file: Path_ = ""
+    email: str = ""
+    meeting_url: Annotated[str, Rule(rules.url)] = ""
+
+    def __post_init__(self) -> None:
+        if self.folder and self.url:
+            raise ValueError("folder and url exclude each other: set only one of them")
+        if self.password_file and not self.username:
+            raise ValueError("password_file needs a username")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServerConfig:
+    """Another MCP server whose tools can be called here: a program to run, or an address.
+
+    `${env.NAME}` in `args`, `env`, `headers` and `url` is a secret; `secret_files` names its file.
+    """
+
+    id: Annotated[
+        str,
+        Rule(
+            rules.matching(
+                rules.SERVER,
+                "small letters, digits and . _ - (63 at most), beginning with a letter or digit",
+                empty=False,
+            )
+        ),
+    ]
+    name: str = ""
+    command: str = ""
+    args: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: Path_ = ""
+    url: Annotated[str, Rule(rules.url)] = ""
+    ca_file: Path_ = ""
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str = ""
+    headers: Annotated[dict[str, str], Rule(rules.headers)] = field(default_factory=dict)
+    secret_files: dict[str, Path_] = field(default_factory=dict)
+    allowed_tools: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
+    enabled: bool = True
+    idle_s: Seconds = 1800.0
+    timeout_s: Annotated[float, Number(gt=0, le=600)] = 30.0
+    prompt: str = ""
+    tool_prompts: dict[str, str] = field(default_factory=dict)
+    visible: bool = False
+    confirm: Literal["policy", "always", "never"] = "policy"
+    trusted: bool = False
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server is a command or a url: set one of them")
+        if self.url and (self.args or self.env or self.cwd):
+            raise ValueError("args, env and cwd belong to a command; a url takes headers")
+        if self.command and (
+            self.headers or self.ca_file or self.client_id or self.client_secret or self.scope
+        ):
+            raise ValueError(
+                "headers, ca_file, client_id, client_secret and scope belong "
+                "to a url; a command takes args and env"
+            )
+        if self.client_secret and "${env." not in self.client_secret:
+            raise ValueError(
+                "client_secret must not hold the secret itself: "
+                "write ${env.NAME}, and its file into secret_files"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpConfig:
+    """The other MCP servers, `[[mcp.servers]]`."""
+
+    servers: Annotated[tuple[McpServerConfig, ...], Tidy(rules.listed)] = ()
+
+    def __post_init__(self) -> None:
+        ids = [server.id for server in self.servers]
+        if len(ids) > MAX_SERVERS:
+            raise ValueError(f"there may be {MAX_SERVERS} servers at most")
+        if twice := next((one for one in ids if ids.count(one) > 1), ""):
+            raise ValueError(f"two servers have the id {twice}: each server needs its own id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlConfig:
+    socket: Annotated[str, Rule(rules.socket)] = ""
+    group: str = "glassd"
+    owner_socket: Annotated[str, Rule(rules.socket)] = ""
+    owner_group: str = "glassd-owner"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+SWITCHED_OFF: Final = "switched off"
+"""The reason of a tool that its owner disabled begins with this."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """What is set for single tools, checked (`tool_options.py`): canonical name → values, and
+    name → why it is off.
+    """
+
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    off: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> Mapping[str, str]:
+        """Those that nobody switched off."""
+        return {name: why for name, why in self.off.items() if not why.startswith(SWITCHED_OFF)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The whole configuration. A key that is not written has its default, so `Settings()` is a
+    working daemon.
+    """
+
+    edge: EdgeConfig = EdgeConfig()
+    glasses: GlassesConfig = GlassesConfig()
+    uplink: UplinkConfig = UplinkConfig()
+    cloud: CloudConfig = CloudConfig()
+    audio: AudioConfig = AudioConfig()
+    tools: ToolsConfig = ToolsConfig()
+    policy: PolicyConfig = PolicyConfig()
+    registry: RegistryConfig = RegistryConfig()
+    audit: AuditConfig = AuditConfig()
+    kb: KnowledgeConfig = KnowledgeConfig()
+    calendar: CalendarConfig = CalendarConfig()
+    mcp: McpConfig = McpConfig()
+    control: ControlConfig = ControlConfig()
+    log: LogConfig = LogConfig()
+    tool: ToolSettings = field(default_factory=ToolSettings, compare=False)
+    """Of `[tool.PACKAGE.NAME]`. Its form is not ours but each tool's own."""
+    source: Path | None = field(default=None, compare=False)
+    """The file these settings came from; None when there is none. No key."""
+
+    def state_dir(self, env: Env) -> Path:
+        return Path(self.edge.state_dir) if self.edge.state_dir else state_dir(env)
+
+    def socket_path(self, env: Env) -> Path:
+        return Path(self.control.socket) if self.control.socket else runtime_dir(env) / SOCKET_NAME
+
+    def owner_socket_path(self, env: Env) -> Path:
+        """Beside the control socket, unless it is named."""
+        return (
+            Path(self.control.owner_socket)
+            if self.control.owner_socket
+            else owner_beside(self.socket_path(env))
+        )
+
+
+# ------------------------------------------------------------------ secrets
+
+
+def credential(configured: str, name: str, env: Env) -> Path | None:
+    """Return the file of a secret: the configured one, else systemd's credential, else None."""
+    if configured:
+        return Path(configured)
+    folder = env.get("CREDENTIALS_DIRECTORY")
+    path = Path(folder) / name if folder else None
+    return path if path is not None and path.is_file() else None
+
+
+def read_secret(configured: str, name: str, env: Env) -> str | None:
+    """Read a secret's text, without its last line end; None when there is none. Raises
+    `BadSettings`.
+    """
+    path = credential(configured, name, env)
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_SECRET + 1)
+    except OSError as e:
+        raise BadSettings(f"{path}: cannot be read: {e.strerror}; check who may read it") from None
+    if len(raw) > MAX_SECRET:
+        raise BadSettings(
+            f"{path}: is larger than {MAX_SECRET // 1024} KiB; this cannot be a secret"
+        )
+    try:
+        return raw.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise BadSettings(f"{path}: is not text; save it as UTF-8") from None

@@ -1,0 +1,205 @@
+"""What the owner sets for single tools, `[tool.PACKAGE.NAME]`, checked by each tool's own
+`config.py`. Runs in a child.
+
+Refuses to know any tool: its form is its `Config`, else one with `enabled` alone. An unknown key is
+an error of the file, as everywhere in it; a wrong value costs its tool and nothing else.
+"""
+
+import difflib
+import importlib.util
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from edge.config import errors as explain
+from edge.config.model import SWITCHED_OFF, ToolSettings
+from edge.config.validators import Problem
+from tools_cache.builder.config_form import CLASS, FILE
+from tools_cache.frozen import FrozenDict
+
+SECTION: Final = "tool"
+CLOUD_WORDS: Final = ("glasses", "declared")
+"""What `policy.cloud_may` may say beside names of tools."""
+MAX_REASON: Final = 300
+
+
+class _Plain(BaseModel):
+    """The form of a tool that has no `config.py` (S4-16)."""
+
+    enabled: bool = True
+
+
+def read(
+    tables: Any, tools: Path, own: Iterable[Path] = (), *, all_known: bool = True
+) -> tuple[ToolSettings, list[Problem]]:
+    """Check the tables below `tool`; `tools` is the folder of the tools' folders, `own` are folders
+    of tools that the owner wrote; where those are not `all_known`, a table for a package that is
+    not glassd's may be for one that was left out.
+    """
+    given, problems = _flat(tables)
+    there = {
+        _name(path): path
+        for path in (*sorted(own), *sorted(tools.iterdir()))
+        if (path / "schema.json").is_file()
+    }
+    unknown = [name for name in given if name.replace(":", "_") not in there]
+    packages = {
+        _canonical(path).partition(":")[0] for path in there.values() if path.parent == tools
+    }
+    problems += [
+        _unknown_tool(name, there)
+        for name in unknown
+        if all_known or name.partition(":")[0] in packages
+    ]
+    values: dict[str, Mapping[str, Any]] = {}
+    off: dict[str, str] = {}
+    for tool_id, path in there.items():
+        name = next((n for n in given if n.replace(":", "_") == tool_id), "") or _canonical(path)
+        if name not in given and not (path / FILE).is_file():
+            continue
+        value, why, wrong = _checked(name, given.get(name, {}), path)
+        problems += wrong
+        if why:
+            off[name] = why
+        else:
+            values[name] = FrozenDict(value)
+    return ToolSettings(FrozenDict(values), FrozenDict(off)), problems
+
+
+def cloud_may_problems(values: Iterable[str], tools: Path, source: str = "") -> list[Problem]:
+    """Name each value of `policy.cloud_may` that can open nothing, with the nearest right one. A
+    package that does not come with glassd may be the owner's own, so only the tools of the shipped
+    packages are known.
+    """
+    names = [
+        _canonical(path) for path in sorted(tools.iterdir()) if (path / "schema.json").is_file()
+    ]
+    packages = list(dict.fromkeys(f"{name.partition(':')[0]}:*" for name in names))
+    return [
+        Problem("policy.cloud_may", problem, fix, source)
+        for value in values
+        if value not in (*CLOUD_WORDS, "*", *packages, *names)
+        for problem, fix in _cloud_may_problem(value, packages, names)
+    ]
+
+
+def _cloud_may_problem(
+    value: str, packages: list[str], names: list[str]
+) -> Iterator[tuple[str, str]]:
+    package, _, tool = value.partition(":")
+    well_formed = bool(package and tool) and not any(ch.isspace() for ch in value)
+    if well_formed and f"{package}:*" not in packages:
+        return
+    problem = f'"{value[:80]}" ' + (
+        "is no tool" if well_formed else f"is neither a tool nor one of {', '.join(CLOUD_WORDS)}"
+    )
+    whole = f"{value}:*" in packages  # a package's name alone means all of it
+    near = (
+        [f"{value}:*"]
+        if whole
+        else difflib.get_close_matches(value, [*CLOUD_WORDS, *packages, *names], n=1, cutoff=0.5)
+    )
+    yield (
+        problem,
+        f'did you mean "{near[0]}"?'
+        if near
+        else 'write for example "notes:*" or "calendar:get_availability"',
+    )
+
+
+def _flat(tables: Any) -> tuple[dict[str, Mapping[str, Any]], list[Problem]]:
+    """Turn `{package: {tool: {…}}}` into canonical names."""
+    given: dict[str, Mapping[str, Any]] = {}
+    problems = []
+    for package, inner in (tables if isinstance(tables, dict) else {"": None}).items():
+        for tool, table in (inner if isinstance(inner, dict) else {"": None}).items():
+            if isinstance(table, dict):
+                given[f"{package}:{tool}"] = table
+            else:
+                where = ".".join(part for part in (SECTION, package, tool) if part)
+                problems.append(
+                    Problem(
+                        where,
+                        "must be the table of one tool",
+                        "write [tool.PACKAGE.NAME], its keys below",
+                    )
+                )
+    return given, problems
+
+
+def _checked(
+    name: str, given: Mapping[str, Any], folder: Path
+) -> tuple[dict[str, Any], str, list[Problem]]:
+    """Give a tool's values, or why it is off; and the unknown keys."""
+    section = f"{SECTION}.{name.replace(':', '.')}"
+    try:
+        form = _form(folder)
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - one tool's file costs that tool
+        return {}, f"its {FILE} cannot be loaded: {type(e).__name__}: {e}"[:MAX_REASON], []
+    unknown = [
+        Problem(f"{section}.{key}", "unknown key", explain.did_you_mean(key, form.model_fields))
+        for key in given
+        if key not in form.model_fields
+    ]
+    try:
+        value = form.model_validate(
+            {key: value for key, value in given.items() if key in form.model_fields}
+        )
+    except ValidationError as wrong:
+        told = "; ".join(
+            f"{'.'.join(map(str, e['loc']))}: {e['msg']}"
+            for e in wrong.errors(include_url=False, include_input=False)
+        )
+        return {}, f"its settings are wrong ([{section}] {told})"[:MAX_REASON], unknown
+    made = value.model_dump(mode="json")
+    return (
+        made,
+        "" if made.get("enabled") is True else f"{SWITCHED_OFF} ([{section}] enabled = false)",
+        unknown,
+    )
+
+
+def _form(folder: Path) -> type[BaseModel]:
+    """Give the tool's own model, made strict: nothing unknown, nothing converted."""
+    own: type[BaseModel] = _Plain
+    path = folder / FILE
+    if path.is_file():
+        spec = importlib.util.spec_from_file_location(f"glassd_config_{_name(folder)}", path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found: object = getattr(module, CLASS, None)
+        if (
+            not (isinstance(found, type) and issubclass(found, BaseModel))
+            or "enabled" not in found.model_fields
+        ):
+            raise TypeError(f"{CLASS} must be a model with enabled: bool")
+        own = found
+    strict = create_model(CLASS, __base__=own)
+    strict.model_config = ConfigDict(**{**own.model_config, "extra": "forbid", "strict": True})
+    strict.model_rebuild(force=True)
+    return strict
+
+
+def _name(folder: Path) -> str:
+    return folder.name.replace("-", "_")
+
+
+def _canonical(folder: Path) -> str:
+    """Read a tool's canonical name; lint holds it to the folder's."""
+    try:
+        return str(json.loads((folder / "schema.json").read_text(encoding="utf-8"))["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return folder.name.replace("_", ":", 1)
+
+
+def _unknown_tool(name: str, there: Mapping[str, Path]) -> Problem:
+    section = f"{SECTION}.{name.replace(':', '.')}"
+    known = [f"{SECTION}.{_canonical(path).replace(':', '.')}" for path in there.values()]
+    return Problem(
+        section, "there is no tool of this name here", explain.did_you_mean(section, known)
+    )

@@ -1,0 +1,212 @@
+"""What a setting may hold: validators of single values, and the error for a bad configuration.
+
+This module must not import pydantic: the daemon keeps the settings in memory, while the library
+(13 MiB) stays in a short-lived child process (load.py). Pydantic understands the
+annotations below nevertheless.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_PROBLEMS: Final = 20
+"""Problems listed at once; more than that means the wrong file."""
+MAX_SOCKET: Final = 107
+"""Bytes of a unix socket's path (sun_path less its end mark)."""
+
+WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+"""A name that is valid as one level of an MQTT topic, and as a file name."""
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+"""A name in an environment."""
+SERVER: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+"""Another MCP server's id: the package its tools are in."""
+_SECRET_HEADERS: Final = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"}
+)
+MAC: Final = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}", re.IGNORECASE)
+RADIO: Final = re.compile(r"bluez|inproc|usb:\d{1,3}|tcp:[^\s/]+:\d{1,5}")
+
+
+class BadSettings(Exception):
+    """The configuration cannot be used. The text has one problem a line, each with file, key,
+    problem and fix.
+    """
+
+    @classmethod
+    def of(cls, problems: "list[Problem]", source: str) -> "BadSettings":
+        lines = [p.line(source) for p in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            lines.append(f"{source}: and {len(problems) - MAX_PROBLEMS} more")
+        return cls("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. `source` overrules the file's name (an environment variable)."""
+
+    key: str
+    problem: str
+    fix: str = ""
+    source: str = ""
+
+    def line(self, source: str) -> str:
+        head = ": ".join(part for part in (self.source or source, self.key) if part)
+        return f"{head}: {self.problem}" + (f"; {self.fix}" if self.fix else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Mark of a type: a value of it passes `check`, which gives it (tidied) or raises
+    ValueError with problem and fix.
+    """
+
+    check: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema  # noqa: PLC0415 - only who reads a configuration gets here
+
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+@dataclass(frozen=True, slots=True)
+class Tidy:
+    """Mark of a type: what is written is brought into its form first."""
+
+    tidied: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema  # noqa: PLC0415 - as above
+
+        return core_schema.no_info_before_validator_function(self.tidied, handler(source))
+
+
+class Number:
+    """Mark of a type: the bounds of a number (`ge`: at least, `gt`: more than, `le`: at most)."""
+
+    def __init__(self, **bounds: float) -> None:
+        self._bounds = bounds
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), **self._bounds}
+
+
+def word(value: str) -> str:
+    if value and not WORD.fullmatch(value):
+        raise ValueError(
+            "may hold letters, digits and . _ - only, at most 63, beginning with a letter or digit"
+        )
+    return value
+
+
+def matching(pattern: re.Pattern[str], form: str, *, empty: bool = True) -> Any:
+    def check(value: str) -> str:
+        if (value or not empty) and not pattern.fullmatch(value):
+            raise ValueError(f"must be {form}")
+        return value
+
+    return check
+
+
+def host(value: str) -> str:
+    if (
+        "/" in value
+        or "@" in value
+        or (":" in value and not value.startswith("[") and value.count(":") == 1)
+    ):
+        raise ValueError(
+            "must be a bare host name or address; the port is a key of its "
+            'own: host = "broker.local", port = 8883'
+        )
+    return value.strip("[]")
+
+
+def url(value: str) -> str:
+    if value and not re.match(r"https?://[^/]", value):
+        raise ValueError("must begin with https:// (or http:// on your own network)")
+    place = re.split(r"[/?#]", value.partition("://")[2])[0]
+    if "@" in place:
+        raise ValueError(
+            "must not hold a password; put it into a file, "
+            "and the file's name beside the url (token_file, password_file, secret_files)"
+        )
+    port = re.search(r":([^\]:]*)$", place)
+    if port and not (re.fullmatch(r"\d{1,5}", port[1], re.ASCII) and 0 < int(port[1]) < 65536):
+        raise ValueError("must have a port from 1 to 65535, or none")
+    return value.rstrip("/")
+
+
+def headers(value: dict[str, str]) -> dict[str, str]:
+    """Header lines as they are sent; one that is a secret by its name must name it, and not
+    hold it.
+    """
+    for name, text in value.items():
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", name):
+            raise ValueError(f"{name[:64]!r} is not a valid header name")
+        if not (text.isascii() and text.isprintable()):
+            raise ValueError(f"{name}: must be plain ASCII on one line")
+        if name.lower() in _SECRET_HEADERS and "${env." not in text:
+            raise ValueError(
+                f"{name}: must not hold the secret itself; write ${{env.NAME}} in its place "
+                f'and name its file: secret_files = {{ NAME = "/path" }}'
+            )
+    return value
+
+
+def absolute(value: str) -> str:
+    if value and not value.startswith("/"):
+        raise ValueError("must be an absolute path (a service has no working directory)")
+    return value
+
+
+def socket(value: str) -> str:
+    if len(value.encode()) > MAX_SOCKET:
+        raise ValueError(
+            f"must have at most {MAX_SOCKET} bytes (the kernel's bound on a unix socket's path)"
+        )
+    return absolute(value)
+
+
+def flat(value: object) -> object:
+    """Turn `display.width = 576` (a table in a table, to TOML) into the flat dotted key it
+    means here.
+    """
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, object] = {}
+    for key, inner in value.items():
+        below = flat(inner)
+        found.update(
+            {f"{key}.{k}": v for k, v in below.items()} if isinstance(below, dict) else {key: inner}
+        )
+    return found
+
+
+def listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value
+
+
+BUILT_IN: Final = "registry"
+"""The package of our own tools for finding tools: part of how tools are offered, so not
+configurable (S3-19).
+"""
+
+
+def tool_names(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in value:
+        package, colon, tool = name.partition(":")
+        if not (package and colon and tool) or any(ch.isspace() for ch in name):
+            raise ValueError(
+                f"{name[:80]!r} is not a tool name; use package:tool, see glassd tools --all"
+            )
+    return value
+
+
+def configurable(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in value:
+        if name.partition(":")[0] == BUILT_IN:
+            raise ValueError(
+                f"{name[:80]!r} is built in and not configurable; "
+                "it is offered only when it is needed"
+            )
+    return value

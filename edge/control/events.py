@@ -1,0 +1,104 @@
+"""The latest events, numbered, for all clients that follow them; a slow client learns exactly how
+many it missed.
+
+All followers share one ring buffer: a slow one costs only its own cursor.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import PrivateWords, as_json
+
+RING: Final = 1024
+"""Events kept for replay: minutes of a busy daemon, under 1 MiB."""
+BATCH: Final = 64
+ALL: Final = "0"
+"""As a `Last-Event-ID`: everything that is kept, for a client that started the daemon and wants
+its first events.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EventEntry:
+    number: int
+    text: str
+
+
+def missed(number: int | None) -> str:
+    """Return the event that says how many events a follower missed; None if that is unknown."""
+    return f"event: missed\ndata: {json.dumps({'event': 'missed', 'missed': number})}"
+
+
+class Feed:
+    """`run()` records the bus; `news()` gives what comes after a cursor.
+
+    Without `calls` it leaves out how calls fare, so that a call wakes no follower who does not
+    care. Ids are `life-number`: a life is one run of the daemon, so an id from an earlier one is
+    never mistaken for ours.
+    """
+
+    def __init__(self, bus: Bus, *, clock: Clock, ring: int = RING, calls: bool = True) -> None:
+        self._bus = bus
+        self._calls = calls
+        self._clock = clock
+        self._ring: deque[EventEntry] = deque(maxlen=ring)
+        self._life = f"{int(clock.wall() * 1000):x}" + (
+            "" if calls else "q"
+        )  # the two feeds are numbered separately
+        self._last = 0
+        self._news = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Record until cancelled. Events that the subscription missed leave a gap."""
+        with self._bus.listen(calls=self._calls) as listener:
+            missed = 0
+            async for happening in listener:
+                if isinstance(happening, PrivateWords):
+                    continue
+                self._last += 1 + listener.missed - missed
+                missed = listener.missed
+                text = json.dumps(
+                    {**as_json(happening), "at": round(self._clock.wall(), 3)},
+                    ensure_ascii=False,
+                    default=str,
+                )
+                async with self._news:
+                    self._ring.append(EventEntry(self._last, text))
+                    self._news.notify_all()
+
+    def cursor(self, last_event_id: str | None) -> tuple[int, bool]:
+        """Return a follower's position: (number it has seen, whether its id is from this life or it
+        is new). Without an id it starts now, with `ALL` at the oldest event that is kept.
+        """
+        if last_event_id is None:
+            return self._last, True
+        if last_event_id == ALL:
+            return 0, True
+        life, _, number = last_event_id.rpartition("-")
+        if life != self._life or not number.isdecimal():
+            return (self._ring[0].number - 1 if self._ring else self._last), False
+        return min(int(number[:18]), self._last), True
+
+    async def news(self, after: int) -> tuple[int, list[str]]:
+        """Wait for events after `after`; return the new cursor and the event blocks, with gaps as
+        `event: missed`.
+        """
+        async with self._news:
+            await self._news.wait_for(lambda: self._last > after)
+            fresh = list(islice((e for e in self._ring if e.number > after), BATCH))
+        return fresh[-1].number, list(self._blocks(after, fresh))
+
+    def _blocks(self, after: int, entries: list[EventEntry]) -> Iterator[str]:
+        for entry in entries:
+            gap = entry.number - after - 1
+            if gap:
+                yield missed(gap)
+            yield f"id: {self._life}-{entry.number}\ndata: {entry.text}"
+            after = entry.number

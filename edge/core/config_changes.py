@@ -1,0 +1,94 @@
+"""What a changed configuration means for a running daemon: what changes live, and what needs a
+restart.
+
+Pure: settings in, a plan out. Whatever is not named here needs a restart, so that a new key is
+never forgotten silently.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Final
+
+LIVE: Final = frozenset(
+    {
+        "cloud.url",
+        "cloud.token_file",
+        "cloud.refresh_s",
+        "uplink.host",
+        "uplink.port",
+        "uplink.tls",
+        "uplink.ca_file",
+        "uplink.cert_file",
+        "uplink.key_file",
+        "uplink.username",
+        "uplink.password_file",
+        "uplink.pool",
+        "uplink.keepalive_s",
+        "uplink.tcp_user_timeout_s",
+        "uplink.session_expiry_s",
+        "uplink.will_delay_s",
+        "policy.tools_enabled",
+        "policy.voice_total_calls",
+        "policy.voice_retrieval_calls",
+        "policy.voice_latency_ms",
+        "policy.confirmation_s",
+        "policy.cloud_may",
+        "policy.disabled_tools",
+        "policy.rate_limits",
+        "policy.strict_registry",
+        "policy.users",
+        "tools.offered_max",
+        "tools.idle_turns",
+        "tools.essential",
+        "tools.folders",
+        "tools.packages",
+        "tools.env",
+        "log.level",
+        "mcp.servers",
+        "kb.folder",
+        "calendar.folder",
+        "calendar.url",
+        "calendar.username",
+        "calendar.password_file",
+        "calendar.email",
+        "calendar.meeting_url",
+    }
+)
+"""Keys whose new value takes force at once: from the next call, connection, or look at the
+cloud on.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ReloadPlan:
+    """`effective` are the settings that are active afterwards; `live` and `restart` name the
+    keys that changed.
+    """
+
+    effective: Any
+    live: tuple[str, ...] = ()
+    restart: tuple[str, ...] = ()
+
+
+def plan(now: Any, wanted: Any) -> ReloadPlan:
+    """Compare the active settings with those that were read."""
+    before = _flat(now)
+    changed = sorted(key for key, value in _flat(wanted).items() if value != before.get(key))
+    live = tuple(key for key in changed if key in LIVE)
+    effective = replace(now, source=wanted.source, tool=wanted.tool)
+    for section in {key.partition(".")[0] for key in live}:
+        fresh = getattr(wanted, section)
+        keys = {key.partition(".")[2] for key in LIVE if key.startswith(f"{section}.")}
+        taken = {name: getattr(fresh, name) for name in keys}
+        effective = replace(effective, **{section: replace(getattr(effective, section), **taken)})
+    live += ("tool",) if wanted.tool != now.tool else ()
+    return ReloadPlan(effective, live, tuple(key for key in changed if key not in LIVE))
+
+
+def _flat(settings: Any) -> Mapping[str, Any]:
+    found: dict[str, Any] = {}
+    for section in fields(settings):
+        part = getattr(settings, section.name)
+        if section.compare and is_dataclass(part):
+            found |= {f"{section.name}.{key.name}": getattr(part, key.name) for key in fields(part)}
+    return found

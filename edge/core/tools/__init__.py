@@ -1,0 +1,1 @@
+"""Pure rules about tools: registry, selection, compatibility, scope."""

@@ -1,0 +1,99 @@
+"""What an app needs × what the glasses can do → whether it can be used, and what is missing, in
+words for a person.
+
+MentraOS's algorithm, corrected: unknown glasses have nothing (fail closed), an unknown hardware
+type is missing, the details below a flag are compared too, and glasses that are away count as last
+known and are marked stale.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from edge.core.tools import missing_hardware as words
+from firmware_bridge.capabilities import Capabilities, Hardware, Scalar
+from tools_cache.registry.models import Detail, Requirement
+
+STALE: Final = ("judged by what the glasses last seen could do",)
+
+
+@dataclass(frozen=True, slots=True)
+class Compatibility:
+    """The answer for one app (or tool). `reason` is empty when compatible; `stale` when it rests on
+    absent glasses.
+
+    What is missing is named by its type, `CAMERA`, or as `DISPLAY.maxTextLines` where the type is
+    there. `warnings` say what a person may want to know about an active tool.
+    """
+
+    missing_required: tuple[str, ...] = ()
+    missing_optional: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    reason: str = ""
+    stale: bool = False
+
+    @property
+    def compatible(self) -> bool:
+        return not self.missing_required
+
+
+NOTHING_NEEDED: Final = Compatibility()
+
+
+def judge(
+    needs: Sequence[Requirement], record: Capabilities | None, *, stale: bool, title: str = ""
+) -> Compatibility:
+    """Compare needs with a record; None means no glasses were ever connected. `title` is what
+    people call these glasses.
+    """
+    if not needs:
+        return NOTHING_NEEDED
+    required = _lacks((n for n in needs if n.required), record)
+    optional = _lacks((n for n in needs if not n.required), record)
+    stale = stale and record is not None
+    here = words.Here(record, title, stale=stale)
+    without = tuple(
+        f"works without {words.phrase(lack)}: {words.tail((lack,), here)}" for lack in optional
+    )
+    reason = f"needs {words.needed(required)}; {words.tail(required, here)}" if required else ""
+    return Compatibility(
+        _names(required), _names(optional), without + (STALE if stale else ()), reason, stale
+    )
+
+
+def _names(lacks: Iterable[words.Lack]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for lack in lacks for name in lack.names))
+
+
+def _lacks(needs: Iterable[Requirement], record: Capabilities | None) -> tuple[words.Lack, ...]:
+    """Keep the order of the needs, each once."""
+    found = (_lack(need, record) for need in needs)
+    return tuple(dict.fromkeys(lack for lack in found if lack is not None))
+
+
+def _lack(need: Requirement, record: Capabilities | None) -> words.Lack | None:
+    hardware = Hardware(need.type) if need.type in words.KNOWN else None
+    if hardware is None or record is None or not record.has(hardware):
+        return words.Lack(need.type)
+    failing = tuple(
+        (d, record.detail(hardware, d.field))
+        for d in need.details
+        if not _fits(d, record.detail(hardware, d.field))
+    )
+    return words.Lack(need.type, failing) if failing else None
+
+
+def _fits(wanted: Detail, value: Scalar | None) -> bool:
+    """Unknown never fits. A text that is a list (`opus,pcm16`) fits when it holds the word."""
+    if wanted.equal is None:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return (wanted.least is None or value >= wanted.least) and (
+            wanted.most is None or value <= wanted.most
+        )
+    if isinstance(wanted.equal, str):
+        return isinstance(value, str) and wanted.equal.lower() in {
+            value.lower(),
+            *value.lower().split(","),
+        }
+    return isinstance(value, bool) is isinstance(wanted.equal, bool) and value == wanted.equal

@@ -1,0 +1,174 @@
+"""Describes, in words for a person, the hardware that glasses lack."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from firmware_bridge.capabilities import FLAG, MENTRA_FIELDS, Capabilities, Hardware, Scalar
+from tools_cache.registry.models import Detail
+
+KNOWN: Final = frozenset(h.value for h in Hardware)
+MAX_WORD: Final = 80
+"""Characters of a word that came from outside."""
+
+WORDS: Final = {
+    Hardware.CAMERA: "a camera",
+    Hardware.DISPLAY: "a display",
+    Hardware.MICROPHONE: "a microphone",
+    Hardware.SPEAKER: "a speaker",
+    Hardware.IMU: "a motion sensor",
+    Hardware.BUTTON: "a button",
+    Hardware.LIGHT: "a light",
+    Hardware.WIFI: "Wi-Fi",
+    Hardware.EXIST: "glasses",
+}
+_THAT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "display.bitmap": "shows pictures",
+        "display.is_color": "shows colours",
+        "display.tiles": "changes in parts",
+        "display.brightness": "lets its brightness be set",
+        "display.silent": "can be silenced",
+        "display.dashboard": "has a dashboard of its own",
+        "display.notifications": "shows notifications of its own",
+        "microphone.vad": "notices speech by itself",
+        "speaker.private": "only the wearer hears",
+        "camera.record": "records video",
+        "camera.stream": "streams video",
+        "camera.focus": "focuses",
+        "camera.hdr": "takes HDR pictures",
+        "imu.compass": "has a compass",
+        "imu.gyroscope": "has a gyroscope",
+        "imu.accelerometer": "has an accelerometer",
+        "wifi.connected": "is connected",
+    }
+)
+"""`a display that …` for what is or is not."""
+_UNIT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "display.lines": "lines of text",
+        "display.width": "pixels across",
+        "display.height": "pixels down",
+        "display.bpp": "bits a pixel",
+        "display.count": "panels",
+        "camera.width": "pixels across",
+        "camera.height": "pixels down",
+        "imu.axes": "axes",
+        "display.page_bytes": "bytes a page",
+    }
+)
+"""`a display with at least 5 …` for what is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """One need that is not met: the type, and what of it (with what is known instead); nothing
+    of it: it is not there.
+    """
+
+    type: str
+    failing: tuple[tuple[Detail, Scalar | None], ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"{self.type}.{detail.field}" for detail, _ in self.failing) or (self.type,)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The glasses that were looked at: their record (None: there never were any), what people
+    call them, whether they are away.
+    """
+
+    record: Capabilities | None
+    title: str
+    stale: bool
+
+    def __str__(self) -> str:
+        who = "the glasses last seen" if self.stale else "these glasses"
+        return f"{who} ({self.title})" if self.title else who
+
+
+def phrase(lack: Lack) -> str:
+    """Say one need: `a display with at least 5 lines of text that shows pictures`."""
+    return " ".join((word(lack.type), *_qualities(lack)))
+
+
+def word(hardware: str) -> str:
+    """Say a hardware type with its article; one we do not know is given as it came."""
+    return WORDS[Hardware(hardware)] if hardware in KNOWN else _clean(hardware)
+
+
+def tail(lacks: Sequence[Lack], here: Here) -> str:
+    """Say why that is not there."""
+    strange = list(dict.fromkeys(word(lack.type) for lack in lacks if lack.type not in KNOWN))
+    if strange:
+        return f"this version cannot tell whether glasses have {joined(strange)}"
+    if here.record is None:
+        return "no glasses are known yet"
+    if not any(lack.failing for lack in lacks):
+        return f"{here} have {({1: 'none', 2: 'neither'}).get(len(lacks), 'none of them')}"
+    if len(lacks) > 1 or len(lacks[0].failing) > 1:
+        return f"{here} lack that"
+    ((_, value),) = lacks[0].failing
+    noun = word(lacks[0].type).removeprefix("a ")
+    if value is None:
+        return f"{here} do not report this about their {noun}"
+    return (
+        f"{here} have no such {noun}"
+        if isinstance(value, bool)
+        else f"{here} have {_clean(str(value))}"
+    )
+
+
+def needed(lacks: Sequence[Lack]) -> str:
+    """Say several needs as one; a comma keeps apart what has qualities of its own."""
+    found = list(dict.fromkeys(map(phrase, lacks)))
+    return ", and ".join(found) if any(lack.failing for lack in lacks) else joined(found)
+
+
+def joined(parts: Iterable[str]) -> str:
+    """Join as a sentence does, each part once."""
+    found = list(dict.fromkeys(parts))
+    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+
+
+def _qualities(lack: Lack) -> tuple[str, ...]:
+    """Say what the hardware must be: `with at least 5 lines of text`, then `that shows
+    pictures`.
+    """
+    counted = [_counted(key, d) for key, d in _keys(lack) if d.equal is None]
+    rest = [_that(key, d) for key, d in _keys(lack) if d.equal is not None]
+    return (
+        *((f"with {joined(counted)}",) if counted else ()),
+        *((f"that {joined(rest)}",) if rest else ()),
+    )
+
+
+def _keys(lack: Lack) -> list[tuple[str, Detail]]:
+    full = [
+        (f"{FLAG.get(Hardware(lack.type), '')}.{detail.field}", detail)
+        for detail, _ in lack.failing
+    ]
+    return [(MENTRA_FIELDS.get(key, key), detail) for key, detail in full]
+
+
+def _counted(key: str, wanted: Detail) -> str:
+    unit = _UNIT.get(key, f"as its {wanted.field}")
+    bounds = [f"at least {wanted.least:g}"] if wanted.least is not None else []
+    bounds += [f"at most {wanted.most:g}"] if wanted.most is not None else []
+    return f"{joined(bounds)} {unit}"
+
+
+def _that(key: str, wanted: Detail) -> str:
+    if wanted.equal is True and key in _THAT:
+        return _THAT[key]
+    value = str(wanted.equal).lower() if isinstance(wanted.equal, bool) else str(wanted.equal)
+    return f"has {_clean(value)} as its {wanted.field}"
+
+
+def _clean(text: str) -> str:
+    """A word of a registry, or of glasses, for one line of a terminal."""
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return " ".join(printable.split())[:MAX_WORD]

@@ -1,0 +1,99 @@
+"""Local and cloud tools in one list, each active, or hidden with its reason.
+
+Pure: apps and capabilities in, a snapshot out.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from edge.core.tools.compatibility import Compatibility, judge
+from edge.core.tools.precedence import ToolOffer, merged
+from edge.core.tools.snapshot import DISABLED, Entry, Snapshot
+from firmware_bridge import catalog
+from firmware_bridge.capabilities import Capabilities
+from tools_cache.api.tool import Source, ToolDefinition
+from tools_cache.registry.models import App, Dropped
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Local and cloud apps that may stand side by side, and the cloud tools that may not."""
+
+    apps: tuple[App, ...]
+    refused: tuple[Dropped, ...]
+
+    @classmethod
+    def of(
+        cls,
+        local: Iterable[App],
+        cloud: Iterable[App],
+        *,
+        own: Iterable[App] = (),
+        upstream: Iterable[App] = (),
+    ) -> "Union":
+        """Join them. No tool ever stands in for one of an earlier source: built-in, the
+        owner's, the cloud's, others'.
+        """
+        return cls(
+            *merged(
+                (
+                    ToolOffer("this device's", tuple(local)),
+                    ToolOffer("your own", tuple(own), namespaced=True),
+                    ToolOffer("the cloud's", tuple(cloud)),
+                    ToolOffer("another server's", tuple(upstream), namespaced=True),
+                )
+            )
+        )
+
+    def snapshot(
+        self,
+        version: str,
+        record: Capabilities | None,
+        *,
+        stale: bool,
+        unusable: Mapping[str, str] = MappingProxyType({}),
+        disabled: Collection[str] = (),
+        withheld: Mapping[str, str] = MappingProxyType({}),
+    ) -> Snapshot:
+        """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why;
+        `withheld`: the owner's tools, and those of other servers, that cannot be asked as things
+        are, with why; `disabled`: names (`package:tool`, `package:*` for all of a package, `*` for
+        all) that the owner does not want.
+        """
+        entries: dict[str, Entry] = {}
+        title = catalog.title(record.model) if record else ""
+        for app in self.apps:
+            verdict = judge(app.requirements, record, stale=stale, title=title)
+            for tool in app.tools:
+                own = app.tool_requirements.get(tool.name)
+                seen = (
+                    verdict
+                    if own is None
+                    else judge((*app.requirements, *own), record, stale=stale, title=title)
+                )
+                off = "*" in disabled or tool.name in disabled or f"{app.package}:*" in disabled
+                broken = (unusable if tool.source is Source.CLOUD else withheld).get(tool.name, "")
+                entries.setdefault(
+                    tool.name, _entry(app, tool, seen, broken, off=off)
+                )  # local apps come first
+        return Snapshot.of(version, entries.values())
+
+
+def _entry(
+    app: App, tool: ToolDefinition, verdict: Compatibility, broken: str, *, off: bool
+) -> Entry:
+    """The owner's word comes first, then what is broken, then hardware: a person is told what
+    to change.
+    """
+    if off or broken:
+        return Entry(tool, app.name, hidden=DISABLED if off else broken)
+    return Entry(
+        tool,
+        app.name,
+        hidden=verdict.reason,
+        missing=verdict.missing_required,
+        without=verdict.missing_optional,
+        warnings=verdict.warnings,
+        stale=verdict.stale,
+    )

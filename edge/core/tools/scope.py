@@ -1,0 +1,153 @@
+"""Which tools of other servers one caller may see: those it mentions, else those it is allowed.
+
+Pure. The two filters treat an empty list differently on purpose: mentions add (none at all:
+everything), an allow-list restricts (none at all: nothing); a scope with neither lets nothing in.
+Tools of this device and of the cloud are not filtered.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tools_cache.api.tool import Json, Source, ToolDefinition
+from tools_cache.frozen import FrozenDict
+
+SERVER_KEY: Final = "io.glassd/server"
+"""Of a tool's `_meta`: the server it is from, `{id, name, tool}`; `tool` is its name over there."""
+MAX_MENTIONS: Final = 256
+_KEYS: Final = ("mentions", "allowedMcpServers")
+_SERVER: Final = "mcpServer"
+_TOOL: Final = "mcpTool"
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One thing a caller mentioned; of other kinds than servers and tools only that they were
+    mentioned counts.
+    """
+
+    kind: str
+    server: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What one caller said. None: it did not say."""
+
+    mentions: tuple[Mention, ...] | None = None
+    allowed: Mapping[str, frozenset[str]] | None = None
+
+    @classmethod
+    def of(cls, value: Json) -> "Scope":
+        """Read `{mentions?: [{type, serverId?, name?}], allowedMcpServers?: {ID: {tools?:
+        [NAME]}}}`. Raises ValueError with field, problem and fix.
+        """
+        if not isinstance(value, Mapping):
+            raise ValueError("scope: must be an object")
+        if unknown := next((key for key in value if key not in _KEYS), None):
+            raise ValueError(f"scope.{str(unknown)[:40]}: unknown key; known: {', '.join(_KEYS)}")
+        mentions, allowed = value.get(_KEYS[0]), value.get(_KEYS[1])
+        return cls(
+            None
+            if mentions is None
+            else tuple(_mention(number, one) for number, one in enumerate(_listed(mentions))),
+            None if allowed is None else _allowed(allowed),
+        )
+
+
+def _listed(mentions: Json) -> list[Json]:
+    if not isinstance(mentions, list) or len(mentions) > MAX_MENTIONS:
+        raise ValueError(f"scope.mentions: must be a list of at most {MAX_MENTIONS}")
+    return mentions
+
+
+def _mention(number: int, one: Json) -> Mention:
+    where = f"scope.mentions.{number}"
+    if not isinstance(one, Mapping) or not isinstance(one.get("type"), str):
+        raise ValueError(
+            f"{where}: must be an object with a type, "
+            f'for example {{"type": "{_SERVER}", "serverId": "files"}}'
+        )
+    kind = str(one["type"])
+    for key in {_SERVER: ("serverId",), _TOOL: ("serverId", "name")}.get(kind, ()):
+        if not isinstance(one.get(key), str) or not one[key]:
+            raise ValueError(f"{where}.{key}: must be text; a mention of type {kind} needs it")
+    return Mention(kind, str(one.get("serverId") or ""), str(one.get("name") or ""))
+
+
+def _allowed(allowed: Json) -> Mapping[str, frozenset[str]]:
+    if not isinstance(allowed, Mapping) or not all(
+        isinstance(one, Mapping) for one in allowed.values()
+    ):
+        raise ValueError(
+            "scope.allowedMcpServers: must be an object, "
+            'for example {"files": {"tools": ["read_file"]}}'
+        )
+    found = {}
+    for server, one in allowed.items():
+        tools = one.get("tools", [])
+        if not isinstance(tools, list) or not all(isinstance(name, str) for name in tools):
+            raise ValueError(
+                f"scope.allowedMcpServers.{str(server)[:63]}.tools: must be a list of tool names"
+            )
+        found[str(server)] = frozenset(tools)
+    return FrozenDict(found)
+
+
+# ------------------------------------------------------------------ the filters
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOrigin:
+    """Whose a tool is, and its name there; the server's display name decides nothing."""
+
+    server: str
+    tool: str
+
+
+def origin(tool: ToolDefinition) -> ToolOrigin | None:
+    """Give where a tool of another server is from; None for ours and the cloud's."""
+    if tool.source is not Source.UPSTREAM:
+        return None
+    told = (tool.raw.get("_meta") or {}).get(SERVER_KEY) or {}
+    return ToolOrigin(str(told.get("id", "")), str(told.get("tool", "")))
+
+
+def by_mentions(
+    origins: Iterable[ToolOrigin], mentions: Iterable[Mention]
+) -> tuple[ToolOrigin, ...]:
+    """Keep what is mentioned: a server with all its tools, or single ones, which add up. No mention
+    at all keeps everything; mentions of other kinds alone keep nothing.
+    """
+    given = tuple(mentions)
+    if not given:
+        return tuple(origins)
+    whole = {one.server for one in given if one.kind == _SERVER}
+    single = {(one.server, one.name) for one in given if one.kind == _TOOL}
+    return tuple(one for one in origins if one.server in whole or (one.server, one.tool) in single)
+
+
+def by_allowed(
+    origins: Iterable[ToolOrigin], allowed: Mapping[str, frozenset[str]] | None
+) -> tuple[ToolOrigin, ...]:
+    """Keep what is named, server and tool; nobody named keeps nothing."""
+    named = allowed or {}
+    return tuple(one for one in origins if one.tool in named.get(one.server, frozenset()))
+
+
+def within(scope: Scope, origins: Iterable[ToolOrigin]) -> tuple[ToolOrigin, ...]:
+    """Mentions decide where there are any; else the allow-list."""
+    return (
+        by_allowed(origins, scope.allowed)
+        if scope.mentions is None
+        else by_mentions(origins, scope.mentions)
+    )
+
+
+def admits(scope: Scope | None, tool: ToolDefinition) -> bool:
+    """May a caller of this scope see and call this tool? None: a caller that has no scope sees
+    what is in force.
+    """
+    found = origin(tool)
+    return scope is None or found is None or bool(within(scope, (found,)))

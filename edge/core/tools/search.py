@@ -1,0 +1,65 @@
+"""Which tools a few words mean: a plain ranking by where the words stand. No model, no index, no
+state.
+
+The tools to search are passed in.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from tools_cache.api.tool import ToolDefinition
+
+MAX_WORDS: Final = 16
+_WORD: Final = re.compile(r"[^\W_]+")
+_NAME, _PHRASE, _TEXT = 8, 4, 2
+"""What a whole word is worth in a tool's name, in what is said to call it, in its description; a
+part of one half. What its document says beside is packed, and not opened for a search.
+"""
+
+
+_BEGINNING: Final = 4
+"""Letters that two words share at least where one is the beginning of the other."""
+
+
+def search(query: str, tools: Iterable[ToolDefinition], limit: int) -> list[ToolDefinition]:
+    """Give the best first, equals by name; without a word in the query simply the first by name."""
+    asked = list(dict.fromkeys(_words(query)))[:MAX_WORDS]
+    if not asked:
+        return sorted(tools, key=lambda tool: tool.name)[:limit]
+    beginnings = [word[:_BEGINNING] for word in asked]
+    scored = [(worth, tool) for tool in tools if (worth := _worth(asked, beginnings, tool))]
+    scored.sort(key=lambda found: (-found[0], found[1].name))
+    return [tool for _, tool in scored[:limit]]
+
+
+def _worth(asked: list[str], beginnings: list[str], tool: ToolDefinition) -> int:
+    said = " ".join(
+        (
+            *tool.activation_phrases,
+            *(phrase for more in tool.local_phrases.values() for phrase in more),
+        )
+    )
+    about = f"{tool.category} {tool.description[:2000]}"
+    whole = f"{tool.name} {said} {about}".casefold()
+    if not any(
+        beginning in whole for beginning in beginnings
+    ):  # nearly all of ten thousand: none of their words is looked at
+        return 0
+    fields = ((_NAME, _words(tool.name)), (_PHRASE, _words(said)), (_TEXT, _words(about)))
+    return sum(max(_hit(word, worth, words) for worth, words in fields) for word in asked)
+
+
+def _hit(word: str, worth: int, words: list[str]) -> int:
+    if word in words:
+        return worth
+    return (
+        worth // 2
+        if len(word) > 2
+        and any(w.startswith(word) or (len(w) >= _BEGINNING and word.startswith(w)) for w in words)
+        else 0
+    )
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

@@ -1,0 +1,239 @@
+"""The tools an owner made: what was read of `tools.d`, and how each of them is asked. Words, and
+what of them is ready now.
+
+Pure. No secret is in what is shown: a plan names the secrets it
+needs, `Ready` holds them.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import urlsplit
+
+from edge.core.tools import templates
+from tools_cache.api.tool import Json, ToolDefinition
+from tools_cache.frozen import FrozenDict
+from tools_cache.registry.models import App, Dropped
+
+UNSUPPORTED: Final = "unsupported on an edge"
+"""Begins the reason of a tool that only a cloud can run; the call's error code follows it."""
+EXECUTION_KEY: Final = "io.glassd/execution"
+"""In a definition as it was read: a digest of how the tool is run, which a grant is bound to."""
+Secret = Callable[[str], str | None]
+"""Looks a name up that stands in a template; None when the owner gave no such secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestPlan:
+    """How one tool is asked over HTTP. `body` None: the call's arguments. `later`: who is asked
+    only takes the call, its result is handed in afterwards. `only_cloud` says what it needs that no
+    edge has.
+    """
+
+    url: str = ""
+    method: str = "POST"
+    headers: Mapping[str, str] = field(default_factory=FrozenDict)
+    query: Mapping[str, Json] = field(default_factory=FrozenDict)
+    body: Json = None
+    later: bool = False
+    only_cloud: str = ""
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        return templates.secrets([self.url, dict(self.headers), dict(self.query), self.body])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerDefinition:
+    """One MCP server of the owner's: a program to run, or an address. `name` is its id and
+    the package its tools are in.
+
+    `allowed_tools` is an allow-list: nothing of a third party comes in unnamed, `*` names
+    all. Texts of `args`, `env`, `headers` and `url` may hold `${env.NAME}`; `secret_files` says in
+    which file such a secret stands. `trusted`: what it says of its tools' effects is believed.
+    `prompt` goes before each of its descriptions, `tool_prompts` stand in their place.
+    """
+
+    name: str
+    url: str = ""
+    transport: str = "http"
+    headers: Mapping[str, str] = field(default_factory=FrozenDict)
+    allowed_tools: frozenset[str] = frozenset()
+    title: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=FrozenDict)
+    cwd: str = ""
+    ca_file: str = ""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scope: str = ""
+    secret_files: Mapping[str, str] = field(default_factory=FrozenDict)
+    enabled: bool = True
+    idle_s: float = 1800.0
+    timeout_s: float = 30.0
+    prompt: str = ""
+    tool_prompts: Mapping[str, str] = field(default_factory=FrozenDict)
+    visible: bool | None = None
+    confirm: str = "policy"
+    trusted: bool = False
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        return templates.secrets(
+            [self.url, dict(self.headers), dict(self.env), list(self.args), self.client_secret]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """All that was read. `problems` names each file that cost something, in words for its
+    author; `digest` changes with any file.
+    """
+
+    apps: tuple[App, ...] = ()
+    plans: Mapping[str, RequestPlan] = field(default_factory=FrozenDict)
+    servers: tuple[ServerDefinition, ...] = ()
+    problems: tuple[Dropped, ...] = ()
+    folders: tuple[str, ...] = ()
+    digest: str = ""
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        return tuple(tool for app in self.apps for tool in app.tools)
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The plans with their secrets in, never printed; and the tools that must wait, each with
+    its reason.
+    """
+
+    plans: Mapping[str, RequestPlan] = field(repr=False)
+    withheld: Mapping[str, str]
+    used: frozenset[str] = field(default=frozenset(), repr=False)
+    """Return the secrets' values, which are kept out of the log."""
+
+
+def ready(own: Own, secret: Secret) -> Ready:
+    """Put the owner's secrets into the plans. What has no value, or none that fits its place,
+    never leaves.
+    """
+    plans: dict[str, RequestPlan] = {}
+    withheld: dict[str, str] = {}
+    used: set[str] = set()
+    for name, plan in own.plans.items():
+        if plan.only_cloud:
+            withheld[name] = f"{UNSUPPORTED}: {plan.only_cloud}"
+            continue
+        values = {key: value for key in sorted(plan.secrets) if (value := secret(key))}
+        lacking = sorted(plan.secrets - values.keys())
+        reason = _lacking(lacking) if lacking else _unfit(values) or ""
+        if not reason:
+            made = _with(plan, values)
+            reason = address_problem(made.url)
+            plans[name] = made
+            used.update(values.values())
+        if reason:
+            withheld[name] = reason
+            plans.pop(name, None)
+    return Ready(MappingProxyType(plans), MappingProxyType(withheld), frozenset(used))
+
+
+def ready_server(
+    server: ServerDefinition, secret: Secret
+) -> tuple[ServerDefinition, frozenset[str]]:
+    """Put the owner's secrets into one server's settings; give also their values. Raises
+    ValueError with why it must wait.
+    """
+    values = {key: value for key in sorted(server.secrets) if (value := secret(key))}
+    if (
+        problem := _lacking(lacking)
+        if (lacking := sorted(server.secrets - values.keys()))
+        else _unfit(values)
+    ):
+        raise ValueError(problem)
+    headers = {
+        name: text.strip() for name, text in templates.with_secrets(server.headers, values).items()
+    }
+    if server.transport == "sse":
+        raise ValueError(
+            "its transport sse is not supported, as MCP has removed it: "
+            "ask its author for streamable HTTP"
+        )
+    made = replace(
+        server,
+        url=templates.with_secrets(server.url, values, encoded=True),
+        headers=headers,
+        env=templates.with_secrets(server.env, values),
+        args=tuple(templates.with_secrets(server.args, values)),
+        client_secret=templates.with_secrets(server.client_secret, values),
+    )
+    if made.url and (problem := address_problem(made.url)):
+        raise ValueError(problem.replace("execution.url", "url"))
+    return made, frozenset(values.values())
+
+
+def _with(plan: RequestPlan, values: Mapping[str, str]) -> RequestPlan:
+    headers = {
+        name: text.strip() for name, text in templates.with_secrets(plan.headers, values).items()
+    }  # HTTP allows no space there
+    return replace(
+        plan,
+        url=templates.with_secrets(plan.url, values, encoded=True),
+        headers=headers,
+        query=templates.with_secrets(plan.query, values),
+        body=templates.with_secrets(plan.body, values),
+    )
+
+
+def _lacking(names: list[str]) -> str:
+    listed = ", ".join(f"${{env.{name}}}" for name in names)
+    return (
+        f"{listed} is not set: give systemd a credential of that name, "
+        "or list it in [tools] env and set it"
+    )
+
+
+def _unfit(values: Mapping[str, str]) -> str:
+    """A value with a line break in it would end a header: it is a file with more than one line."""
+    broken = next(
+        (name for name, value in values.items() if not (value.isprintable() and value.isascii())),
+        "",
+    )
+    return (
+        f"${{env.{broken}}} holds more than one line of plain ASCII: keep the secret alone in it"
+        if broken
+        else ""
+    )
+
+
+def address_problem(url: str) -> str:
+    """Say why an address cannot be asked, its secrets in or not; empty when it can. Never
+    quotes it: a secret may stand in it.
+    """
+    start = templates.origin(url)
+    scheme, colon, host = start.partition("://")
+    if scheme not in {"http", "https"} or not colon or not host:
+        return "execution.url: must begin with https:// (or http:// on your own network) and a host"
+    if "{" in start or "}" in start:
+        return "execution.url: a call's values may not choose the host; put {{input.…}} behind it"
+    if "@" in host:
+        return "execution.url: must not hold a password; put it into headers, as ${env.NAME}"
+    if "#" in url or "\\" in url:
+        return "execution.url: holds a # or a backslash, which no server is sent"
+    if any(c.isspace() or not c.isprintable() for c in templates.origin(url)):
+        return "execution.url: holds a character no host has"
+    return (
+        ""
+        if _is_host(start)
+        else "execution.url: the host or its port is none (a port is a number up to 65535)"
+    )
+
+
+def _is_host(start: str) -> bool:
+    try:
+        return urlsplit(start).port != 0
+    except ValueError:
+        return False

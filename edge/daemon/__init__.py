@@ -1,0 +1,1 @@
+"""Builds the daemon from its packages and runs it."""

@@ -1,0 +1,662 @@
+"""The roof: builds every room, hands each what it needs, runs them, and tells systemd how they are.
+
+The only place that knows everybody. No rule lives here; what looks like one belongs into `core/`.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import tools_cache
+from edge import __version__
+from edge.calls.orchestrator import CallPorts, CallStores, Orchestrator
+from edge.calls.turns import OpenTurns
+from edge.cloud.enrolment.client import Enrolment
+from edge.cloud.enrolment.credentials import EnrolmentFiles
+from edge.cloud.mqtt.client import MqttUplink
+from edge.cloud.reporter import CapabilityReporter
+from edge.config import model as configuration, reload
+from edge.config.model import Settings
+from edge.config.validators import BadSettings
+from edge.control.dependencies import ControlDependencies
+from edge.control.server import ControlServer
+from edge.core import call_state, idempotency
+from edge.core.backoff import Backoff
+from edge.core.routing import RouteKind
+from edge.core.session import SessionController
+from edge.core.tools.selection_rules import Facts
+from edge.core.tools.user_tools import Own
+from edge.daemon import apply_settings, identity
+from edge.daemon.cloud_config import CloudSource
+from edge.daemon.mcp_servers import McpServers
+from edge.daemon.reload import Reload, on_hangup
+from edge.daemon.status import Layers, document
+from edge.daemon.status_checks import StatusLook
+from edge.daemon.storage_watch import StorageWatch
+from edge.daemon.supervisor import Service, Supervisor
+from edge.daemon.tool_services import ToolServices
+from edge.daemon.user_tools import UserTools
+from edge.display.presenter import Presenter
+from edge.display.tts import TextToSpeech
+from edge.link.bonds import Bonds, allowed
+from edge.link.discovery import BleFinder
+from edge.link.manager import LinkManager
+from edge.link.pairing import PairingService
+from edge.observability.audit import AuditLog, filtered_line
+from edge.observability.metrics import Gauges, Metrics
+from edge.ports import EnrolRefused
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.deadlines import Deadlines
+from edge.runtime.events import Alarmed, ToolsFiltered
+from edge.runtime.ids import new_call_id
+from edge.runtime.sd_notify import Notifier
+from edge.runtime.watchdog import Watchdog
+from edge.storage.call_promises import CallPromises
+from edge.storage.calls import CallStore
+from edge.storage.confirmations import Confirmations
+from edge.storage.inbox import Inbox
+from edge.storage.migrations import MIGRATIONS
+from edge.storage.notes import Notes
+from edge.storage.outbox import Outbox
+from edge.storage.pending import PendingCalls
+from edge.storage.results import ResultCache
+from edge.storage.sessions import Sessions
+from edge.storage.sqlite.database import SqliteDatabase, StoreFull
+from edge.storage.tool_choices import ToolChoices
+from edge.storage.tools.packages import Packages, PackageStorage
+from edge.storage.tools.user_stores import PrivateStores
+from edge.tools.alarm_notifier import AlarmNotifier
+from edge.tools.alarms import AlarmClock
+from edge.tools.glasses_settings import GlassesSettings
+from edge.tools.http_tools import HttpTools
+from edge.tools.list_changes import ListChanges
+from edge.tools.local import LocalTools
+from edge.tools.registry import ToolRegistry
+from edge.tools.selection import ToolSelection
+from edge.tools.services import Services
+from firmware_bridge import catalog
+from tools_cache.registry.stored_registry import StoredRegistries
+
+if TYPE_CHECKING:
+    from edge.tools.meta_tools import MetaTools
+    from tools_cache.api.tool import ToolCall, ToolResponse
+
+log = logging.getLogger(__name__)
+
+ALARM_PACKAGE: Final = "glassd.alarms"
+"""Whose database the alarms are in; our own packages have no dot, so no tool of ours is in it."""
+_NO_OWN: Final = Own()
+
+
+class Daemon:
+    """Every room of one running glassd. `open` builds it, `run` serves until cancelled."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        env: Mapping[str, str],
+        *,
+        air: object | None = None,
+        clock: Clock | None = None,
+        hide: Callable[[str], None] = lambda _secret: None,
+        shelf: StoredRegistries | None = None,
+        own: Own = _NO_OWN,
+        config: Path | None = None,
+    ) -> None:
+        self.settings = settings
+        self.env = env
+        self.vigil = Deadlines()
+        self.bus = Bus(self.vigil.within)
+        self.clock = clock or Clock.system()
+        self.state_dir = settings.state_dir(env)
+        self.identity = identity.find(settings.edge.id, self.state_dir)
+        self.edge_id = self.identity.edge_id
+        self.notifier = Notifier(env)
+        self.turns = OpenTurns()
+        self.session = SessionController()
+        self._tools_changed = asyncio.Event()
+        self._air = air
+        self._hide = hide
+        self._shelf = shelf
+        self._own = own
+        self._config = config
+        self._alarms = dict(self.identity.alarms)
+
+    # -------------------------------------------------------------- building
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Build the rooms, ground first. Raises what cannot be served with: BadSettings,
+        StoreError, SocketTaken.
+        """
+        self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._open_store(stack)
+        self._open_link()
+        self._open_cloud()
+        self._open_uplink()
+        self._open_stage()
+        self._open_registry()
+        self._open_tools(stack)
+        self._open_servers(stack)
+        await self._open_choice(stack)
+        self._open_calls()
+        self._open_reload()
+        self._open_control()
+        self.control.open()
+        stack.callback(self.control.close)
+
+    async def _open_store(self, stack: AsyncExitStack) -> None:
+        self.db = await SqliteDatabase.open(
+            self.state_dir / "glassd.db",
+            MIGRATIONS,
+            promises=CallPromises(edge_id=self.identity.kept, boot_id=self.clock.boot_id),
+        )
+        stack.push_async_callback(self.db.close)
+        self.packages = Packages(self.state_dir / "packages")
+        stack.push_async_callback(self.packages.close)
+        key = configuration.credential("", "glassd-tools-key", self.env)
+        self.private = PrivateStores(
+            self.state_dir / "users", key=self.state_dir / "tools.key", credential=key
+        )
+        stack.push_async_callback(self.private.close)
+        self.notes = Notes(self.db)
+        self.store = CallStore(
+            self.db, self.clock, call_state.check, replayable=idempotency.replayable
+        )
+        self.shelves = CallStores(
+            self.store, PendingCalls(self.db, self.clock), ResultCache(self.db, self.clock)
+        )
+        self.confirmations = Confirmations(self.db, self.clock, call_state.check)
+        self.sessions = Sessions(self.db, self.clock, lambda: secrets.token_hex(8))
+        self._open_audit(stack)
+        self.storage = StorageWatch(
+            self.db,
+            self.state_dir,
+            bus=self.bus,
+            other_trouble=lambda: self.audit.trouble if self.audit else "",
+        )
+        if self.db.damage:
+            self._alarms["database"] = self.db.damage
+
+    def _open_audit(self, stack: AsyncExitStack) -> None:
+        a = self.settings.audit
+        self.metrics = Metrics(self.gauges)
+        self.audit: AuditLog | None = None
+        if a.enabled:
+            self.audit = AuditLog(
+                self.state_dir / "audit" / "calls.jsonl",
+                clock=self.clock,
+                max_bytes=a.max_bytes,
+                keep=a.keep,
+                with_args=a.args,
+            )
+            self.audit.open()
+            stack.callback(self.audit.close)
+
+    def _note_call(self, record: Mapping[str, Any]) -> None:
+        """One answered call: counted, and written down if that is wanted."""
+        self.metrics.observe(record)
+        self.choice.observe(record)
+        if self.audit is not None:
+            self.audit(record)
+
+    def _open_registry(self) -> None:
+        s = self.settings
+        self.registry = ToolRegistry(
+            builtin=_built() / "tool_registry.json",
+            state=self.state_dir / "registry",
+            bus=self.bus,
+            clock=self.clock,
+            cloud=self.cloud.registry(),
+            refresh_s=s.cloud.refresh_s,
+            disabled=apply_settings.disabled(s),
+            off=s.tool.off,
+            within=self.vigil.within,
+            swapped=self._tools_changed.set,
+            locked=s.registry.locked,
+            per_tool_hardware=s.registry.per_tool_hardware,
+        )
+        apply_settings.tell_off(s)
+        self.registry.load(self._shelf)
+        self._shelf = None
+
+    def _open_tools(self, stack: AsyncExitStack) -> None:
+        s = self.settings
+        self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
+        self.lending = ToolServices(
+            s,
+            state=self.state_dir,
+            clock=self.clock,
+            secret=self._secret,
+            notes=self._storage("notes"),
+            glasses=self.link.status,
+            uplink=self.uplink.status,
+        )
+        stack.push_async_callback(self.lending.close)
+        self.tools = LocalTools(
+            tools=_built() / "tools",
+            full=(StoreFull,),
+            services=Services(
+                storage_for=self._storage,
+                alarms=self.alarms,
+                clock=self.clock,
+                glasses=self.link.status,
+                private=self.private.of,
+                call=self._call,
+                present=self.stage.present,
+                state=self._session_state,
+                voice_active=lambda: self.session.voice_active(self.clock.boot()),
+                note=self.audit,
+                configs=s.tool.values,
+                network=self.lending.network,
+                glasses_do=GlassesSettings(self.link, self.clock, self.stage.beside),
+                knowledge=self.lending.knowledge,
+                calendars=self.lending.calendars,
+                pictures=self.lending.pictures,
+                wearer=lambda: self.lending.doings,
+                toolbox=self._toolbox,
+            ),
+        )
+
+    def _open_servers(self, stack: AsyncExitStack) -> None:
+        self.servers = McpServers(
+            self.registry,
+            state=self.state_dir,
+            env=self.env,
+            bus=self.bus,
+            clock=self.clock,
+            hide=self._hide,
+            note=self.audit,
+            present=self.stage.present,
+            draw=lambda text: self.lending.pictures().code(text),
+        )
+        self.gateway = HttpTools()
+        stack.push_async_callback(self.gateway.close)
+        self.own_tools = UserTools(
+            self.gateway,
+            self.registry,
+            settings=self.settings,
+            env=self.env,
+            hide=self._hide,
+            servers=self.servers.use,
+            forget=self.tools.forget,
+        )
+        self.own_tools.use(self._own)
+
+    def _open_link(self) -> None:
+        g = self.settings.glasses
+        try:
+            catalog.find(g.model) if g.model else None
+        except catalog.UnknownModel as e:
+            raise BadSettings(f"glasses.model: {e}") from None
+        self.bonds = Bonds(self.state_dir / "bonds.json")
+        self.bonds.load()
+        self.finder = BleFinder(
+            g.radio,
+            address=g.address or None,
+            model=g.model or None,
+            scan_s=g.scan_s,
+            connect_s=g.connect_s,
+            air=self._air,
+            ours=allowed(self.bonds, connect=g.connect, radio=g.radio, address=g.address),
+            keys=self.state_dir / "radio-keys.json",
+        )
+        backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
+        self.link = LinkManager(
+            self.finder,
+            bus=self.bus,
+            clock=self.clock,
+            notes=self.notes,
+            backoff=backoff,
+            configured=g.capabilities,
+            version=__version__,
+            watched=bool(self.notifier.watchdog_s),
+            within=self.vigil.within,
+            step_s=60.0 + 2 * (g.scan_s + g.connect_s),
+        )
+        self.desk = PairingService(
+            self.finder.radio,
+            bonds=self.bonds,
+            paused=self.link.paused,
+            glasses=self.link.status,
+            bus=self.bus,
+            clock=self.clock,
+        )
+
+    def _open_cloud(self) -> None:
+        self.enrolment = Enrolment(
+            EnrolmentFiles(self.state_dir),
+            edge_id=self.edge_id,
+            version=__version__,
+            bus=self.bus,
+            clock=self.clock,
+            chance=_chance(),
+            hide=self._hide,
+            within=self.vigil.within,
+        )
+        self.enrolment.load()
+        self.cloud = CloudSource(
+            self.settings, self.env, self.enrolment, edge_id=self.edge_id, secret=self._secret
+        )
+
+    def _open_uplink(self) -> None:
+        outbox = Outbox(self.db, self.clock, max_rows=self.settings.uplink.outbox_max)
+        self.uplink = MqttUplink(
+            self.cloud.uplink(),
+            outbox=outbox,
+            inbox=Inbox(self.db, self.clock),
+            bus=self.bus,
+            clock=self.clock,
+            within=self.vigil.within,
+        )
+
+    async def _open_choice(self, stack: AsyncExitStack) -> None:
+        self.choice = ToolSelection(
+            registry=self.registry,
+            store=ToolChoices(self.db, self.clock),
+            bus=self.bus,
+            clock=self.clock,
+            facts=self._facts,
+            user_id=self.settings.edge.user_id,
+            **apply_settings.choice(self.settings),
+            audit=self.audit,
+            listed=self._tools_changed.set,
+            boundary=self.turns.boundary,
+            tools=_built() / "tools",
+            forget=self.tools.forget,
+        )
+        self.list_news = ListChanges(
+            self.registry.snapshot,
+            offered=partial(self.choice.offered, self.settings.edge.user_id),
+            changed=self._tools_changed,
+            bus=self.bus,
+            boundary=self.turns.boundary,
+        )
+        await self.choice.load()
+        stack.push_async_callback(self.choice.close)
+
+    def _facts(self) -> Facts:
+        glasses = self.link.status()
+        return Facts(glasses.ready, self.uplink.status().up, glasses.worn)
+
+    async def enrol(self, code: str) -> Mapping[str, Any]:
+        """`POST /v1/enrol`: spend a code, and live by what it brought without a restart. Raises
+        `EnrolRefused`.
+        """
+        if self.cloud.why_not_enrol:
+            fix = "take [uplink] host out of it and restart glassd; the code is not spent"
+            raise EnrolRefused("CONFIGURED", self.cloud.why_not_enrol, fix)
+        told = (await self.enrolment.enrol(code)).to_json()
+        self.uplink.use(self.cloud.uplink())
+        self.registry.follow(self.cloud.registry())
+        return told
+
+    def _open_stage(self) -> None:
+        audio = self.settings.audio
+        off = "speech is switched off (audio.speech)" if audio.speech == "off" else ""
+        self.voice = TextToSpeech(language=audio.voice, off=off)
+        self.stage = Presenter(
+            glasses=self.link,
+            bus=self.bus,
+            clock=self.clock,
+            notes=self.notes,
+            voice=self.voice,
+            within=self.vigil.within,
+        )
+
+    def _open_calls(self) -> None:
+        s = self.settings
+        ports = CallPorts(
+            registry=self.registry,
+            backends={
+                RouteKind.LOCAL: self.tools.run,
+                RouteKind.GLASSES: self.tools.run,
+                RouteKind.GATEWAY: self.gateway.run,
+                RouteKind.LATER: self.gateway.run,
+                RouteKind.UPSTREAM: self.servers.call,
+            },
+            shelves=self.shelves,
+            confirmations=self.confirmations,
+            sessions=self.sessions,
+            session=self.session,
+            notes=self.notes,
+            uplink=self.uplink,
+            glasses=self.link,
+            stage=self.stage,
+            ask=self.stage,
+            bus=self.bus,
+            clock=self.clock,
+            on_registry=self.registry.notice,
+            audit=self._note_call,
+        )
+        policy_ = apply_settings.policy(s, choice=self.choice, language=s.audio.voice)
+        self.calls = Orchestrator(
+            ports, limits=apply_settings.limits(s), policy_=policy_, turns=self.turns
+        )
+        self.link.hides_words = lambda: self.session.snapshot().suppress_transcript
+
+    async def _call(self, call: "ToolCall") -> "ToolResponse":
+        """A tool calls another one; the calls are built after the tools."""
+        return await self.calls.call(call)
+
+    def _session_state(self) -> dict[str, Any]:
+        return self.session.described(self.clock.boot())
+
+    def _open_reload(self) -> None:
+        self.reload = Reload(
+            self.settings,
+            read=partial(reload.read, self._config, self.env),
+            bus=self.bus,
+            notifier=self.notifier,
+            turns=self.turns,
+            within=self.vigil.within,
+            roof=apply_settings.SettingsApplier(
+                cloud=self.cloud,
+                uplink=self.uplink,
+                registry=self.registry,
+                calls=self.calls,
+                tools=self.tools,
+                own=self.own_tools,
+                choice=self.choice,
+                lending=self.lending,
+            ),
+        )
+
+    def _open_control(self) -> None:
+        s = self.settings
+        self.herald = CapabilityReporter(
+            bus=self.bus,
+            glasses=self.link,
+            uplink=self.uplink,
+            registry=self.registry,
+            clock=self.clock,
+            host={"speech": not self.voice.why_not(), "version": __version__},
+            shown=self.choice.open_to_cloud,
+            noted=self.lending.doings.note,
+        )
+        self.looks = StatusLook(
+            lambda: self.reload.settings,
+            self.env,
+            glasses=self.link.status,
+            radio_open=self.finder.has_radio_open,
+            clock=self.clock,
+        )
+        ports = ControlDependencies(
+            calls=self.calls,
+            registry=self.registry,
+            render=self.stage,
+            store=self.store,
+            bus=self.bus,
+            status=self.status,
+            look=self.looks.look,
+            heard=self.calls.heard,
+            new_id=lambda: new_call_id(self.clock.wall()),
+            confirmations=self.confirmations,
+            sessions=self.sessions,
+            session_state=self._session_state,
+            user_id=s.edge.user_id,
+            metrics=self.metrics.openmetrics,
+            pairing=self.desk,
+            enrol=self.enrol,
+            choice=self.choice,
+            sync=self.registry.sync,
+            servers=self.servers,
+        )
+        self.control = ControlServer(
+            s.socket_path(self.env),
+            ports,
+            clock=self.clock,
+            group=s.control.group,
+            owner_path=s.owner_socket_path(self.env),
+            owner_group=s.control.owner_group,
+            full=(StoreFull,),
+        )
+
+    def _toolbox(self, call: "ToolCall") -> "MetaTools":
+        from edge.tools.meta_tools import MetaTools  # noqa: PLC0415 - only who looks for tools needs the search
+
+        return MetaTools(call, self.registry, self.choice)
+
+    def _storage(self, package: str) -> PackageStorage:
+        return PackageStorage(self.packages, package)
+
+    def _secret(self, configured: str, name: str) -> str | None:
+        secret = configuration.read_secret(configured, name, self.env)
+        if secret:
+            self._hide(secret)
+        return secret
+
+    # -------------------------------------------------------------- running
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises an ExceptionGroup holding `TooManyCrashes` when a
+        service does not stay up.
+        """
+        pulse = Watchdog(self.notifier, self.status, overdue=self.vigil.overdue)
+        bell = AlarmNotifier(
+            self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
+        )
+        self.services = [
+            Service("control", self.control.run),
+            Service("watch", self._watch),
+            Service("storage", self.storage.run),
+            Service("calls", self.calls.run),
+            Service("stage", self.stage.run),
+            Service("herald", self.herald.run),
+            Service("uplink", self.uplink.run),
+            Service("registry", self.registry.run),
+            Service("tools list", self.list_news.run),
+            Service("tool choice", self.choice.run),
+            Service("enrolment", self.enrolment.run),
+            Service("reload", self.reload.run),
+            Service("servers", self.servers.run),
+            Service("link", self.link.run),
+            Service("bell", bell.run),
+            Service("pulse", pulse.run),
+        ]
+        supervisor = Supervisor(self.services, bus=self.bus, now=self.clock.boot)
+        self.notifier.ready("serving; looking for the glasses")
+        try:
+            await supervisor.run()
+        finally:
+            self.notifier.stopping()
+
+    async def _watch(self) -> None:
+        """Keep what needs a person, for `status`."""
+        with self.bus.listen(calls=False) as heard:
+            async for happening in heard:
+                if isinstance(happening, ToolsFiltered) and self.audit is not None:
+                    self.audit(filtered_line(happening.apps, happening.count))
+                elif isinstance(happening, Alarmed):
+                    self._alarms.pop(happening.alarm, None)
+                    if not happening.over:
+                        self._alarms[happening.alarm] = happening.text
+
+    def gauges(self) -> Gauges:
+        """What is true now, for the metrics."""
+        uplink = self.uplink.status()
+        return Gauges(
+            outbox=uplink.outbox,
+            outbox_oldest_s=uplink.outbox_oldest_s,
+            running=self.calls.running - self.calls.waiting,
+            pending=self.calls.waiting,
+            glasses_ready=self.link.status().ready,
+            uplink_up=uplink.up,
+            audit_lost=self.audit.lost if self.audit is not None else 0,
+        )
+
+    def status(self) -> dict[str, Any]:
+        """`GET /v1/status`."""
+        services = [
+            {"name": s.name, "state": s.state, "error": s.error}
+            for s in getattr(self, "services", [])
+        ]
+        return document(
+            Layers(
+                version=__version__,
+                edge_id=self.edge_id,
+                radio=self.settings.glasses.radio,
+                glasses=self.link.status(),
+                bond=self.desk.bond(),
+                uplink=self.uplink.status(),
+                source=self.cloud.source,
+                certificate_left_s=self._certificate_left_s(),
+                registry=self.registry.describe(),
+                calls={
+                    "running": self.calls.running - self.calls.waiting,
+                    "pending": self.calls.waiting,
+                    **self.metrics.summary(),
+                },
+                audio={
+                    "speech": self.settings.audio.speech,
+                    "voice": self.voice.why_not() or self.settings.audio.voice,
+                },
+                services=services,
+                alarms={**self.storage.alarms(), **self._alarms, **self.desk.alarms()},
+                config_path=str(self.settings.source or ""),
+                configuration=self.reload.describe(),
+                servers=self.servers.describe(),
+                seen=self.looks.seen,
+            ),
+            self.clock.boot(),
+        )
+
+    def _certificate_left_s(self) -> float | None:
+        return self.enrolment.left_s() if self.cloud.source == "enrolled" else None
+
+
+async def serve(
+    settings: Settings,
+    *,
+    hide: Callable[[str], None],
+    shelf: StoredRegistries | None = None,
+    own: Own = _NO_OWN,
+    config: Path | None = None,
+) -> int:
+    """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret
+    out of the log, `shelf` is what was read of the registries on disk (None: read them here), `own`
+    the owner's own tools, `config` the file that was named, if one was.
+    """
+    async with AsyncExitStack() as stack:
+        daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf, own=own, config=config)
+        await daemon.open(stack)
+        stack.enter_context(on_hangup(daemon.reload.ask))
+        await daemon.run()
+    return 0
+
+
+def _built() -> Path:
+    """Where the tools that come with glassd are."""
+    return Path(tools_cache.__file__).parent
+
+
+def _chance() -> Any:
+    import random  # noqa: PLC0415 - jitter only
+
+    return random.random

@@ -1,0 +1,154 @@
+"""Puts another configuration in force in the rooms of a running daemon: cloud, broker, policy, log
+level, tools in development.
+
+Part of the roof, beside `app.py`. Refuses to read the configuration and to decide what may change
+live (`core/config_changes.py` does).
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from edge.calls.orchestrator import CallLimits, CallPolicy, Orchestrator
+from edge.cloud.mqtt.client import MqttUplink
+from edge.config.model import RateConfig, Settings
+from edge.config.validators import BadSettings
+from edge.core.policy import VoiceBudget
+from edge.core.tools.selection import SelectionLimits as Offers
+from edge.core.tools.selection_rules import UserRules
+from edge.daemon.cloud_config import CloudSource
+from edge.daemon.tool_services import ToolServices
+from edge.daemon.user_tools import NotRead, UserTools
+from edge.runtime import logs
+from edge.tools.handlers import BadHandler
+from edge.tools.local import LocalTools
+from edge.tools.registry import ToolRegistry
+from edge.tools.selection import ToolSelection
+from tools_cache.api.tool import RateLimit
+
+EVERY_TOOL: Final = ("*",)
+
+log = logging.getLogger(__name__)
+
+
+class SettingsApplier:
+    """Puts new settings in force in every part of the daemon that has some."""
+
+    def __init__(
+        self,
+        *,
+        cloud: CloudSource,
+        uplink: MqttUplink,
+        registry: ToolRegistry,
+        calls: Orchestrator,
+        tools: LocalTools,
+        own: UserTools,
+        choice: ToolSelection,
+        lending: ToolServices,
+    ) -> None:
+        self._cloud = cloud
+        self._uplink = uplink
+        self._registry = registry
+        self._calls = calls
+        self._tools = tools
+        self._own = own
+        self._choice = choice
+        self._lending = lending
+
+    def prepared(self, wanted: Settings) -> Callable[[], None]:
+        """Read secrets and certificates of these settings; gives what puts them in force.
+        Raises `BadSettings`.
+        """
+        cloud = self._cloud.under(wanted)
+        broker, source = cloud.uplink(), cloud.registry()
+
+        before = self._cloud.given
+
+        def take() -> None:
+            self._cloud.take(wanted)
+            self._registry.heed(
+                disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s, off=wanted.tool.off
+            )
+            self._tools.configure(wanted.tool.values)
+            tell_off(wanted)
+            self._registry.follow(source)
+            if broker != before:
+                self._uplink.use(self._cloud.uplink())
+            self._calls.adopt(limits(wanted), policy(wanted))
+            self._choice.adopt(**choice(wanted))
+            self._lending.use(wanted)
+            logs.set_level(wanted.log.level)
+
+        return take
+
+    async def read_tools(self, wanted: Settings) -> str:
+        """Read the owner's own tools anew; in development those of this installation too, with
+        their handlers: else say whether they changed.
+        """
+        try:
+            await self._own.reload(wanted)
+        except NotRead as e:
+            raise BadSettings(f"the tools of your own cannot be read: {e}") from None
+        before = self._registry.installed.registry
+        held = await self._registry.read_installed()
+        if self._registry.installed.registry is not before:
+            for tool in (tool for app in before.apps for tool in app.tools):
+                with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
+                    self._tools.unload(tool)
+        return held
+
+
+def tell_off(settings: Settings) -> None:
+    """Say which tools their own settings keep off: one that is wrong should not be found out by
+    calling it.
+    """
+    for name, why in settings.tool.off.items():
+        log.log(
+            logging.WARNING if name in settings.tool.wrong else logging.INFO,
+            "tool %s is off: %s",
+            name,
+            why,
+        )
+
+
+def disabled(settings: Settings) -> tuple[str, ...]:
+    """Name the tools that the owner does not want."""
+    return settings.policy.disabled_tools if settings.policy.tools_enabled else EVERY_TOOL
+
+
+def limits(settings: Settings) -> CallLimits:
+    p = settings.policy
+    voice = VoiceBudget(calls=p.voice_total_calls, retrievals=p.voice_retrieval_calls)
+    return CallLimits(voice=voice, confirm_s=p.confirmation_s, turn_latency_ms=p.voice_latency_ms)
+
+
+def policy(settings: Settings, **more: Any) -> CallPolicy:
+    """Give the owner's policy; `more` are what does not stand in the settings."""
+    p = settings.policy
+    return CallPolicy(
+        enabled=p.tools_enabled,
+        user_id=settings.edge.user_id,
+        strict_registry=p.strict_registry,
+        rates=rates(p.rate_limits),
+        cloud_may=p.cloud_may,
+        **more,
+    )
+
+
+def choice(settings: Settings) -> dict[str, Any]:
+    """What of the settings decides which tools are offered, and to whom they are denied."""
+    t, users = settings.tools, settings.policy.users
+    return {
+        "limits": Offers(t.offered_max, t.idle_turns),
+        "essential": t.essential,
+        "cloud_may": settings.policy.cloud_may,
+        "users": {
+            user: UserRules(said.disabled_tools, rates(said.rate_limits))
+            for user, said in users.items()
+        },
+    }
+
+
+def rates(configured: Mapping[str, RateConfig]) -> dict[str, RateLimit]:
+    return {name: RateLimit(rate.calls, rate.window) for name, rate in configured.items()}

@@ -1,0 +1,142 @@
+"""Which cloud this edge belongs to: the configuration file's, else the one it enrolled with. Part
+of the roof.
+
+Refuses to mix the two: a file that names a broker says everything about it, and `status` says which
+it was.
+"""
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from edge import __version__
+from edge.cloud.enrolment.client import Enrolment
+from edge.cloud.mqtt.client import UplinkOptions
+from edge.config import model as configuration
+from edge.config.model import Settings
+from edge.tools.registry_http import CloudRegistry
+
+Secret = Callable[[str, str], str | None]
+"""(configured file, credential's name) → the secret's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Makes the configured context anew: files that were renewed serve the next connection. Two of
+    the same files are equal, so that a reload that changes nothing ends no link.
+    """
+
+    ca: str
+    cert: str
+    key: str
+    env: Mapping[str, str] = field(repr=False)
+
+    def __call__(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ca or None)
+        certificate = configuration.credential(self.cert, "glassd-mqtt-cert.pem", self.env)
+        if certificate is not None:
+            context.load_cert_chain(
+                certificate, configuration.credential(self.key, "glassd-mqtt-key.pem", self.env)
+            )
+        return context
+
+
+class CloudSource:
+    """Looks each time it is asked: enrolment may come, or change, while the daemon runs."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        env: Mapping[str, str],
+        enrolment: Enrolment,
+        *,
+        edge_id: str,
+        secret: Secret,
+    ) -> None:
+        self._s = settings
+        self._env = env
+        self._enrolment = enrolment
+        self._edge_id = edge_id
+        self._secret = secret
+        self.given: UplinkOptions | None = None
+        """The options of the uplink that were asked for last."""
+
+    def under(self, settings: Settings) -> "CloudSource":
+        """Give the choice as it would be with other settings."""
+        return CloudSource(
+            settings, self._env, self._enrolment, edge_id=self._edge_id, secret=self._secret
+        )
+
+    def take(self, settings: Settings) -> None:
+        """Choose by these from now on."""
+        self._s = settings
+
+    @property
+    def source(self) -> str:
+        """Where the broker's address comes from: "config", "enrolled", or "" when there is none."""
+        return "config" if self._s.uplink.host else "enrolled" if self._enrolment.current else ""
+
+    @property
+    def why_not_enrol(self) -> str:
+        """Say what in the configuration would win over an enrolment; "" when nothing does."""
+        where = self._s.source or "the environment"
+        return (
+            f"uplink.host is set in {where}, and wins over an enrolment"
+            if self._s.uplink.host
+            else ""
+        )
+
+    def uplink(self) -> UplinkOptions:
+        """Give the options of the uplink as things are now."""
+        self.given = self._uplink()
+        return self.given
+
+    def _uplink(self) -> UplinkOptions:
+        u, kept = self._s.uplink, self._enrolment.current
+        common = UplinkOptions(
+            edge_id=self._edge_id,
+            tenant=self._s.edge.tenant,
+            pool=u.pool,
+            version=__version__,
+            keepalive_s=u.keepalive_s,
+            user_timeout_s=u.tcp_user_timeout_s,
+            session_expiry_s=u.session_expiry_s,
+            will_delay_s=u.will_delay_s,
+            reconnect_min_s=u.reconnect_min_s,
+            reconnect_max_s=u.reconnect_max_s,
+            stable_s=u.stable_s,
+        )
+        if u.host or kept is None:
+            return replace(
+                common,
+                host=u.host or None,
+                port=u.port_in_use,
+                username=u.username or None,
+                password=self._secret(u.password_file, "glassd-mqtt-password"),
+                tls=Certificates(u.ca_file, u.cert_file, u.key_file, self._env)
+                if u.host and u.tls
+                else None,
+            )
+        return replace(
+            common,
+            host=kept.host,
+            port=kept.port,
+            tenant=kept.tenant,
+            pool=kept.pool or u.pool,
+            username=kept.username or None,
+            password=kept.password or None,
+            tls=self._enrolment.broker_context,
+        )
+
+    def registry(self) -> CloudRegistry | None:
+        """Give the way to the cloud's registry as things are now; None when there is no cloud."""
+        c, kept, user = self._s.cloud, self._enrolment.current, self._s.edge.user_id
+        if c.url:
+            return CloudRegistry(
+                c.url, token=self._secret(c.token_file, "glassd-cloud-token") or "", user_id=user
+            )
+        if kept is None or not kept.cloud_url or self._s.uplink.host:
+            return None
+        return CloudRegistry(
+            kept.cloud_url, token=kept.cloud_token, user_id=user, tls=self._enrolment.cloud_context
+        )

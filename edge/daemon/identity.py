@@ -1,0 +1,134 @@
+"""The name of this edge, made once and kept in `edge_id` of the state directory. Topics, rights and
+certificates hang on it.
+
+A file that is damaged or missing never means a new name where the old one is known: to the
+enrolment, or to the marks beside the database.
+"""
+
+import logging
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from edge.cloud.enrolment.credentials import DamagedEnrolment, EnrolmentFiles
+from edge.config import validators as rules
+from edge.config.validators import BadSettings
+from edge.runtime.files import write_atomic
+from edge.storage.call_promises import EDGE_ID
+from edge.storage.sqlite import marker
+
+log = logging.getLogger(__name__)
+
+ALARM: Final = "edge_id"
+MAX_BYTES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeIdentity:
+    """`kept` is the name that is kept in the state directory; empty when the configuration
+    names one.
+    """
+
+    edge_id: str
+    kept: str = ""
+    alarms: dict[str, str] = field(default_factory=dict)
+
+
+def find(configured: str, folder: Path) -> EdgeIdentity:
+    """The configured name, else the kept one; a first start makes one. Blocking. Raises OSError,
+    and BadSettings when the file cannot be read and nothing else knows the name.
+    """
+    if configured:
+        return EdgeIdentity(configured)
+    path = folder / "edge_id"
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES)
+    except FileNotFoundError:
+        known, source = _known_elsewhere(folder)
+        return _restored(path, known, "was missing", source) if known else _made(path)
+    except NotADirectoryError:
+        raise  # the state directory itself is none, which is said where it is used
+    except IsADirectoryError:
+        raw = b""
+    except OSError as e:
+        known, source = _known_elsewhere(folder)
+        if known:
+            return _alarmed(
+                known,
+                f"{path} cannot be read ({e.strerror}); "
+                f"{source} it is {known}. Next: check who may read it",
+            )
+        raise BadSettings(
+            f"{path}: cannot be read: {e.strerror}; check who may read it. "
+            "Without it this edge would get a new name"
+        ) from None
+    kept = raw.decode("ascii", "replace").strip()
+    return EdgeIdentity(kept, kept) if rules.WORD.fullmatch(kept) else _repaired(path)
+
+
+def _repaired(path: Path) -> EdgeIdentity:
+    known, source = _known_elsewhere(path.parent)
+    aside = _set_aside(path)
+    if known:
+        return _restored(path, known, f"was damaged and is kept as {aside.name}", source)
+    made = _made(path)
+    text = (
+        f"{path} was damaged and is kept as {aside.name}, "
+        f"so this edge has a new name: {made.edge_id}"
+    )
+    advice = (
+        "if topics or rights belong to the old name, "
+        'set [edge] id = "OLD NAME", or enrol again: glassd up CODE'
+    )
+    return _alarmed(made.edge_id, f"{text}. Next: {advice}")
+
+
+def _restored(path: Path, known: str, what: str, source: str) -> EdgeIdentity:
+    with suppress(OSError):  # its name is known all the same
+        _write(path, known)
+    return _alarmed(
+        known,
+        f"{path} {what}; {source} this edge is {known}, as before. "
+        "Next: look for disk errors with dmesg",
+    )
+
+
+def _made(path: Path) -> EdgeIdentity:
+    name = f"edge-{uuid.uuid4().hex[:12]}"
+    _write(path, name)
+    return EdgeIdentity(name, name)
+
+
+def _alarmed(name: str, text: str) -> EdgeIdentity:
+    log.error("%s", text)
+    return EdgeIdentity(name, name, {ALARM: text})
+
+
+def _known_elsewhere(folder: Path) -> tuple[str, str]:
+    """(name, who knows it); both empty when nobody does."""
+    with suppress(DamagedEnrolment):
+        enrolled = EnrolmentFiles(folder).load()
+        if enrolled is not None and rules.WORD.fullmatch(enrolled.edge_id):
+            return enrolled.edge_id, "by its enrolment"
+    found = marker.read(folder / "glassd.db")
+    name = found.labels.get(EDGE_ID, "") if found is not None else ""
+    return (name, "by the marks of its database") if rules.WORD.fullmatch(name) else ("", "")
+
+
+def _set_aside(path: Path) -> Path:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.bad-{number}")).exists():
+        number += 1
+    path.rename(aside)
+    return aside
+
+
+def _write(path: Path, name: str) -> None:
+    """Whole and on the disk when this returns: a half-written name would be a damaged one.
+    Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_atomic(path, f"{name}\n".encode("ascii"), 0o666)

@@ -1,0 +1,248 @@
+"""The other MCP servers of a daemon: which are configured, their secrets, and the room that speaks
+with them once there are any.
+
+Part of the roof. Implements `ServersPort`. Refuses to load anything for a daemon that has none.
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from edge.config.model import MAX_SERVERS, McpServerConfig, Settings, read_secret
+from edge.config.validators import BadSettings
+from edge.control.dependencies import NoServer
+from edge.core.tools.user_tools import Own, Secret, ServerDefinition
+from edge.ports import Progress
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.paths import Env
+from edge.tools.registry import ToolRegistry
+from tools_cache.api.tool import Json, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.frozen import FrozenDict
+from tools_cache.registry.models import Dropped
+
+if TYPE_CHECKING:
+    from edge.mcp.client.manager import McpManager
+    from edge.mcp.client.state import Wanted
+
+SWITCHED_OFF: Final = "all tools are switched off (policy.tools_enabled)"
+
+log = logging.getLogger(__name__)
+Present = Callable[[str, ToolResponse], Awaitable[object]]
+"""`RenderPort.present`: (scene, what)."""
+Draw = Callable[[str], Awaitable[str]]
+"""`Pictures.code`."""
+
+
+class McpServers:
+    """`use` whenever the configuration was read; `run` is the service; `call` runs their tools."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        *,
+        state: Path,
+        env: Env,
+        bus: Bus,
+        clock: Clock,
+        hide: Callable[[str], None],
+        present: Present,
+        draw: Draw,
+        note: Callable[[Mapping[str, Json]], None] | None = None,
+    ) -> None:
+        self._registry = registry
+        self._state = state
+        self._env = env
+        self._bus = bus
+        self._clock = clock
+        self._hide = hide
+        self._note = note
+        self._present = present
+        self._draw = draw
+        self._off: tuple[ServerDefinition, ...] = ()
+        self._desk: McpManager | None = None
+        self._opened = asyncio.Event()
+
+    def use(self, own: Own, settings: Settings, secret: Secret) -> tuple[Dropped, ...]:
+        """From now on these; gives those whose name is taken. `secret` looks names up,
+        `secret_files` come before it.
+        """
+        wanted, taken = joined(settings, own)
+        on = [server for server in wanted if server.enabled and settings.policy.tools_enabled]
+        self._off = tuple(server for server in wanted if server not in on)
+        if on and self._desk is None:
+            self._desk = self._made()
+            self._opened.set()
+        if self._desk is not None:
+            self._desk.take([self._wanted(server, secret) for server in on])
+        return taken
+
+    def _made(self) -> "McpManager":
+        from edge.mcp.client.cache import ListCache  # noqa: PLC0415 - as above
+        from edge.mcp.client.client import UpstreamClient  # noqa: PLC0415 - a daemon without servers never loads it
+        from edge.mcp.client.manager import McpManager  # noqa: PLC0415 - as above
+
+        tokens = self._state / "upstream"
+        tokens.mkdir(mode=0o700, exist_ok=True)
+        client = UpstreamClient(chance=random.random, now=self._clock.boot, environment=self._env)
+        desk = McpManager(
+            client,
+            use=self._registry.use_upstream,
+            shelf=ListCache(self._state / "upstream.json"),
+            bus=self._bus,
+            clock=self._clock,
+            tokens=tokens,
+            note=self._note,
+            sign_in=self._sign_in,
+        )
+        desk.load()
+        return desk
+
+    def _wanted(self, server: ServerDefinition, secret: Secret) -> "Wanted":
+        from edge.core.tools.user_tools import ready_server  # noqa: PLC0415 - as above
+        from edge.mcp.client.state import Wanted  # noqa: PLC0415 - as above
+
+        try:
+            ready, secrets = ready_server(server, _from_files(server, secret))
+        except (ValueError, BadSettings) as e:
+            log.warning("server %s waits: %s", server.name, e)
+            return Wanted(server, None, str(e))
+        for value in secrets:
+            self._hide(value)
+        return Wanted(server, ready, secrets=secrets)
+
+    async def _sign_in(self, server: str, title: str, url: str) -> None:
+        """Put a sign-in on the lens, as a code to type and as a QR code."""
+        from edge.display.sign_in import code_of, sign_in  # noqa: PLC0415 - few servers want one
+
+        code = code_of(url)
+        shown = await sign_in(title, url, typed=f"glassd servers authorize {code}", draw=self._draw)
+        await self._present(
+            f"sign-in/{server}/{code}", shown
+        )  # a new address is another scene: one that is there is not drawn again
+
+    async def run(self) -> None:
+        """Speak with the servers, from the first one on."""
+        await self._opened.wait()
+        assert self._desk is not None
+        await self._desk.run()
+
+    async def call(self, call: ToolCall, tool: ToolDefinition, progress: Progress) -> ToolResponse:
+        """See `RunTool`."""
+        assert self._desk is not None, "the registry has their tools from it"
+        return await self._desk.call(call, tool, progress)
+
+    # -------------------------------------------------------------- what a person asks
+
+    def describe(self) -> Sequence[Mapping[str, Json]]:
+        """See `ServersPort`."""
+        told = [_coded(one) for one in self._desk.describe()] if self._desk is not None else []
+        return sorted([*told, *map(_off, self._off)], key=lambda one: str(one["id"]))
+
+    async def refresh(self, server: str) -> None:
+        """See `ServersPort`."""
+        if self._desk is None or not await self._desk.refresh(server):
+            raise self._none(server)
+
+    async def authorize(self, server: str, code: str, state: str, iss: str | None) -> None:
+        """See `ServersPort`."""
+        if self._desk is None or not await self._desk.authorize(server, code, state, iss):
+            known = any(one["id"] == server for one in self.describe())
+            raise NoServer(f"{server} needs no sign-in now") if known else self._none(server)
+
+    def _none(self, server: str) -> NoServer:
+        found = next((one for one in self.describe() if one["id"] == server), None)
+        if found is None:
+            return NoServer(f"there is no server {server[:63]}")
+        return NoServer(
+            f"{server} is not asked: {found['error']}", "change that, then: systemctl reload glassd"
+        )
+
+
+def joined(
+    settings: Settings, own: Own
+) -> tuple[tuple[ServerDefinition, ...], tuple[Dropped, ...]]:
+    """The servers of the configuration, and those of `tools.d` that have a name of their own,
+    as many as there may be.
+    """
+    configured = tuple(map(_of_settings, settings.mcp.servers))
+    names = {server.name for server in configured}
+    others = [server for server in own.servers if server.name not in names]
+    room = MAX_SERVERS - len(configured)
+    taken = [
+        Dropped(server.name, "a server of the configuration has that name; it stands")
+        for server in own.servers
+        if server.name in names
+    ]
+    crowd = [
+        Dropped(server.name, f"there are {MAX_SERVERS} servers already") for server in others[room:]
+    ]
+    return (*configured, *others[:room]), (*taken, *crowd)
+
+
+def _of_settings(server: McpServerConfig) -> ServerDefinition:
+    return ServerDefinition(
+        name=server.id,
+        title=server.name,
+        url=server.url,
+        headers=FrozenDict(server.headers),
+        allowed_tools=frozenset(server.allowed_tools),
+        command=server.command,
+        args=server.args,
+        env=FrozenDict(server.env),
+        cwd=server.cwd,
+        secret_files=FrozenDict(server.secret_files),
+        enabled=server.enabled,
+        idle_s=server.idle_s,
+        timeout_s=server.timeout_s,
+        prompt=server.prompt,
+        tool_prompts=FrozenDict(server.tool_prompts),
+        visible=server.visible,
+        confirm=server.confirm,
+        trusted=server.trusted,
+        ca_file=server.ca_file,
+        client_id=server.client_id,
+        client_secret=server.client_secret,
+        scope=server.scope,
+    )
+
+
+def _from_files(server: ServerDefinition, secret: Secret) -> Secret:
+    """Look in the files that the server names first. Raises `BadSettings` for one that cannot
+    be read.
+    """
+
+    def found(name: str) -> str | None:
+        return (
+            read_secret(server.secret_files[name], name, {})
+            if name in server.secret_files
+            else secret(name)
+        )
+
+    return found
+
+
+def _coded(one: dict[str, Json]) -> dict[str, Json]:
+    """Beside the address of a sign-in, the code that stands for it on the lens."""
+    if "authorize_url" not in one:
+        return one
+    from edge.display.sign_in import code_of  # noqa: PLC0415 - few servers want one
+
+    return {**one, "sign_in_code": code_of(one["authorize_url"])}
+
+
+def _off(server: ServerDefinition) -> dict[str, Json]:
+    """A server that is not asked, as a person may see it."""
+    why = SWITCHED_OFF if server.enabled else "switched off (enabled = false)"
+    return {
+        "id": server.name,
+        "name": server.title or server.name,
+        "enabled": server.enabled,
+        "status": "disconnected",
+        "error": why,
+        "tools": [],
+        "available": False,
+    }

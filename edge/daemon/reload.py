@@ -1,0 +1,166 @@
+"""SIGHUP (`systemctl reload glassd`): reads the configuration again and changes, without a restart,
+what can change.
+
+Part of the roof. Refuses to take half of a configuration: one that cannot be read, or whose secrets
+cannot, changes nothing.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from edge.calls.turns import OpenTurns
+from edge.config.model import Settings
+from edge.config.validators import BadSettings
+from edge.daemon.apply_settings import SettingsApplier
+from edge.runtime.bus import Bus
+from edge.runtime.deadlines import Within, unwatched
+from edge.runtime.events import Alarmed, ConfigurationReloaded
+from edge.runtime.sd_notify import Notifier
+
+if TYPE_CHECKING:
+    from edge.core.config_changes import ReloadPlan
+
+ALARM: Final = "configuration"
+LONGEST_S: Final = 200.0
+"""One reload: a child that reads the settings, one that reads the owner's tools, and, where they
+are not locked, one that reads those of this installation, each with a deadline of its own. Sooner
+the watchdog would end a daemon that is only slow.
+"""
+
+log = logging.getLogger(__name__)
+
+
+class Reload:
+    """`ask()` from anywhere in the loop; `run()` is the service. `settings` are the ones in
+    force.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        read: Callable[[], Awaitable[Settings]],
+        roof: SettingsApplier,
+        bus: Bus,
+        notifier: Notifier,
+        turns: OpenTurns,
+        within: Within = unwatched,
+    ) -> None:
+        self.settings = settings
+        self._read = read
+        self._roof = roof
+        self._bus = bus
+        self._notifier = notifier
+        self._turns = turns
+        self._within = within
+        self._asked = asyncio.Event()
+        self._restart: tuple[str, ...] = ()
+        self._error = ""
+        self._count = 0
+
+    def ask(self) -> None:
+        self._asked.set()
+
+    async def run(self) -> None:
+        """Reload whenever it was asked for."""
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            self._notifier.reloading("reading the configuration again")
+            try:
+                with self._within(LONGEST_S, "configuration: reloading"):
+                    await self.once()
+            finally:
+                self._notifier.ready(self._error or "the configuration was read again")
+
+    async def once(self) -> None:
+        """Read, and take what can be taken; what is wrong is told and changes nothing."""
+        whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.begin(whole)  # all that changes is one change to whoever lists tools
+        try:
+            await self._once()
+        finally:
+            whole.cancel()
+
+    async def _once(self) -> None:
+        from edge.core.config_changes import plan  # noqa: PLC0415 - most daemons are never reloaded
+
+        try:
+            found = plan(self.settings, await self._read())
+            take = self._roof.prepared(found.effective)
+            held = await self._roof.read_tools(found.effective)
+        except BadSettings as e:
+            self._refuse(str(e))
+            return
+        self.settings = found.effective
+        take()
+        self._tell(found, held)
+
+    def describe(self) -> Mapping[str, Any]:
+        """One layer of `status`."""
+        source = str(self.settings.source or "")
+        return {
+            "file": source,
+            "reloads": self._count,
+            "needs_restart": list(self._restart),
+            "error": self._error,
+        }
+
+    def _refuse(self, why: str) -> None:
+        self._error = f"the new configuration is refused, the one before stays in force: {why}"
+        log.error("%s", self._error)
+        self._bus.publish(Alarmed(ALARM, self._error))
+
+    def _tell(self, found: "ReloadPlan", held: str) -> None:
+        self._count += 1
+        self._restart = (*found.restart, *((held,) if held else ()))
+        log.info(
+            "the configuration and your own tools were read again; settings that changed now: %s",
+            ", ".join(found.live) or "nothing",
+        )
+        if self._restart:
+            log.warning("takes effect only after a restart: %s", ", ".join(self._restart))
+        if self._error:
+            self._error = ""
+            self._bus.publish(Alarmed(ALARM, "the configuration is good again", over=True))
+        self._bus.publish(ConfigurationReloaded(found.live, self._restart))
+
+
+# ------------------------------------------------------------------ the signal
+
+
+@contextmanager
+def on_hangup(ask: Callable[[], None]) -> Iterator[None]:
+    """Within this a SIGHUP asks for a reload, unless it says that our terminal went away: that ends
+    us, as SIGTERM does.
+
+    Where SIGHUP is ignored (nohup) it stays so. The loop's handler that was there before is not put
+    back: this is for the whole life of a daemon.
+    """
+    loop, at_start = asyncio.get_running_loop(), has_terminal()
+
+    def heard() -> None:
+        if at_start and not has_terminal():
+            os.kill(os.getpid(), signal.SIGTERM)
+        else:
+            ask()
+
+    ours = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    with suppress(ValueError, RuntimeError):  # not the main thread: nobody can signal us alone
+        if ours:
+            loop.add_signal_handler(signal.SIGHUP, heard)
+    yield
+
+
+def has_terminal() -> bool:
+    """Tell whether this process has a controlling terminal that is still there."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,119 @@
+"""What the status can only say after looking at the machine: whether the radio works while no link
+shows it, and whether the configured folders are there. Looked at when the status is asked for, with
+the doctor's own checks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from edge.config import folders
+from edge.config.model import Settings
+from edge.core.recovery import ADAPTER_ISSUES
+from edge.daemon.status import MachineLook, StatusFault
+from edge.ports import GlassesStatus
+from edge.runtime.clock import Clock
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.errors import RadioReason
+
+if TYPE_CHECKING:
+    from edge.doctor.machine import Machine
+
+LOOK_S: Final = 3.0
+"""A look that takes longer is given up; what was seen before stands."""
+AGAIN_S: Final = 2.0
+"""A status that is asked for more often gets what was seen just now."""
+
+_log: Final = logging.getLogger(__name__)
+
+
+def _this_machine(env: Mapping[str, str]) -> "Machine":
+    from edge.doctor.this_machine import this_machine  # noqa: PLC0415 - see `look`
+
+    return this_machine(env)
+
+
+class StatusLook:
+    """One per daemon; `seen` is what the last look found."""
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        env: Mapping[str, str],
+        *,
+        glasses: Callable[[], GlassesStatus],
+        radio_open: Callable[[], bool],
+        clock: Clock,
+        machine: "Callable[[Mapping[str, str]], Machine]" = _this_machine,
+    ) -> None:
+        self._settings = settings
+        self._env = env
+        self._machine = machine
+        self._glasses = glasses
+        self._radio_open = radio_open
+        self._clock = clock
+        self._looked = float("-inf")
+        self._looking = asyncio.Lock()
+        self.seen = MachineLook()
+
+    async def look(self) -> None:
+        """Look again where the last look is old. Never raises for what is wrong with the
+        machine.
+        """
+        async with self._looking:
+            if self._clock.boot() - self._looked < AGAIN_S:
+                return
+            for what, look in (("radio", self._look_at_radio), ("folders", self._look_at_folders)):
+                try:
+                    async with timeout(LOOK_S):
+                        await look()
+                except TimeoutError:
+                    _log.debug("checking the %s took more than %g s", what, LOOK_S)
+                except Exception:  # noqa: BLE001 - the status must be there above all when something is wrong
+                    _log.exception("the %s could not be checked", what)
+            self._looked = self._clock.boot()
+
+    async def _look_at_radio(self) -> None:
+        """A link that is up shows that the radio works, and so does one that failed for a reason of
+        the glasses'. A virtual radio has room for one client: while the link may be connecting to
+        it, only the link finds out whether it is there.
+        """
+        glasses, moniker = self._glasses(), self._settings().glasses.radio
+        shown = glasses.ready or (
+            glasses.issue and glasses.issue not in {*ADAPTER_ISSUES, RadioReason.NOT_PAIRED}
+        )
+        if shown or moniker == "inproc" or self._radio_open():
+            self.seen = replace(self.seen, radio=None, radio_works=True)
+            return
+        if moniker.startswith("tcp:") and glasses.issue != RadioReason.NOT_PAIRED:
+            self.seen = replace(self.seen, radio=None, radio_works=None)
+            return
+        from edge.doctor.bluetooth import BluetoothChecks  # noqa: PLC0415 - only for who asks while no link is up
+        from edge.doctor.machine import ExaminedMachine  # noqa: PLC0415
+
+        patient = ExaminedMachine(
+            self._machine(self._env), settings=self._settings(), env=self._env
+        )
+        found = await BluetoothChecks(patient).first_fault()
+        fault = None
+        if found is not None:
+            kind, finding = found
+            fault = StatusFault(kind.value, finding.said, finding.fix.text if finding.fix else "")
+        self.seen = replace(self.seen, radio=fault, radio_works=fault is None)
+
+    async def _look_at_folders(self) -> None:
+        from edge.doctor.subprocesses import in_thread  # noqa: PLC0415 - a thread of its own: a mount that hangs must not hold the others
+
+        settings = self._settings()
+        found = await in_thread(lambda: folders.unreadable(settings))
+        self.seen = replace(
+            self.seen,
+            folders=tuple(
+                StatusFault(
+                    "folder", f"{key} {folder}: {problem}", folders.fix(key, folder, settings)
+                )
+                for key, folder, problem in found
+            ),
+        )

@@ -1,0 +1,81 @@
+"""Watches whether the daemon's state can be stored, and reports it to `status`, the log and the
+event stream.
+
+While the disk takes nothing it tries again every few seconds, so that the alarm ends by itself.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from edge.runtime.bus import Bus
+from edge.runtime.events import Alarmed
+from edge.storage.sqlite import disk_space
+from edge.storage.sqlite.database import SqliteDatabase, StoreError
+
+log = logging.getLogger(__name__)
+
+ALARM: Final = "storage"
+LOOK_S: Final = 5.0
+MARK_EVERY: Final = 120
+"""Looks between two notes of how far the database has come: ten minutes."""
+
+
+class StorageWatch:
+    """`run()` is the service. `other_trouble` gives why some other file of the state cannot be
+    written, or nothing.
+    """
+
+    def __init__(
+        self,
+        db: SqliteDatabase,
+        folder: Path,
+        *,
+        bus: Bus,
+        other_trouble: Callable[[], str] = str,
+        look_s: float = LOOK_S,
+    ) -> None:
+        self._db = db
+        self._folder = folder
+        self._bus = bus
+        self._other_trouble = other_trouble
+        self._look_s = look_s
+        self._alarm = ""
+
+    def alarms(self) -> dict[str, str]:
+        """For `status`: what is known to be wrong at this moment, also before `run()` looked
+        again.
+        """
+        failed = self._db.trouble or self._other_trouble()
+        text = self._alarm or (disk_space.explain(self._folder, failed) if failed else "")
+        return {ALARM: text} if text else {}
+
+    async def run(self) -> None:
+        """Look every few seconds until cancelled."""
+        for number in itertools.count(1):
+            await self.look()
+            if number % MARK_EVERY == 0:
+                with suppress(StoreError):
+                    await self._db.mark()
+            await asyncio.sleep(self._look_s)
+
+    async def look(self) -> None:
+        """Look once; what changed is logged and published."""
+        if self._db.trouble:
+            with suppress(StoreError):
+                await self._db.probe()
+        failed = self._db.trouble or self._other_trouble()
+        text = await asyncio.to_thread(disk_space.explain, self._folder, failed)
+        before, self._alarm = self._alarm, text
+        if text and not before:
+            log.error("%s", text)
+        elif before and not text:
+            log.info("the disk under %s can be written again", self._folder)
+        if text != before:
+            self._bus.publish(
+                Alarmed(ALARM, text or "the disk can be written again", over=not text)
+            )

@@ -1,0 +1,100 @@
+"""Keeps named services alive in one TaskGroup. Refuses to know what they do.
+
+A crashed service restarts with full jitter; five crashes in a minute end the process, and systemd
+starts it again.
+"""
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from edge.core.recovery import LeftToSystemd
+from edge.runtime.bus import Bus
+from edge.runtime.events import ServiceCrashed
+
+log = logging.getLogger(__name__)
+
+CRASHES: Final = 5
+WINDOW_S: Final = 60.0
+FIRST_S: Final = 0.5
+CAP_S: Final = 10.0
+"""Five doublings from half a second stay inside the window, so a service that always crashes
+does end the process.
+"""
+
+
+class TooManyCrashes(Exception):
+    """A service does not stay up; the process should end and be started afresh."""
+
+
+@dataclass(slots=True)
+class Service:
+    """One named service and how it fares."""
+
+    name: str
+    run: Callable[[], Awaitable[None]]
+    state: str = "waiting"
+    error: str = ""
+    crashes: deque[float] = field(default_factory=lambda: deque(maxlen=CRASHES))
+
+
+class Supervisor:
+    """Runs services until cancelled, or until one of them crashes too often."""
+
+    def __init__(self, services: list[Service], *, bus: Bus, now: Callable[[], float]) -> None:
+        self.services = services
+        self._bus = bus
+        self._now = now
+        self._stopping = False
+
+    async def run(self) -> None:
+        """Run every service; raises an ExceptionGroup holding `TooManyCrashes` when one gives
+        up.
+        """
+        async with asyncio.TaskGroup() as group:
+            kept = [
+                group.create_task(self._keep(service), name=service.name)
+                for service in self.services
+            ]
+            try:
+                await asyncio.wait(kept)
+            finally:
+                self._stopping = True
+
+    async def _keep(self, service: Service) -> None:
+        while True:
+            service.state, service.error = "running", ""
+            try:
+                await service.run()
+            except (Exception, asyncio.CancelledError) as crash:
+                if self._stopping:  # what a cleanup raises must not become a restart
+                    if isinstance(crash, asyncio.CancelledError):
+                        raise
+                    log.warning("service %s did not stop cleanly: %r", service.name, crash)
+                    return
+                self._note(service, crash)
+            else:
+                service.state = "done"
+                return
+            pause = random.uniform(0, min(CAP_S, FIRST_S * 2 ** len(service.crashes)))
+            self._bus.publish(ServiceCrashed(service.name, service.error, round(pause, 2)))
+            await asyncio.sleep(pause)
+
+    def _note(self, service: Service, crash: BaseException) -> None:
+        service.state, service.error = "crashed", f"{type(crash).__name__}: {crash}"[:300]
+        if isinstance(crash, LeftToSystemd):
+            self._stopping = True
+            raise TooManyCrashes(f"{service.name}: {crash}")
+        log.error("service %s crashed", service.name, exc_info=crash)
+        now = self._now()
+        service.crashes.append(now)
+        if len(service.crashes) == CRASHES and now - service.crashes[0] <= WINDOW_S:
+            self._stopping = True  # the group cancels the others before it wakes `run`
+            raise TooManyCrashes(
+                f"{service.name} crashed {CRASHES} times in "
+                f"{WINDOW_S:.0f} s; the last: {service.error}"
+            )

@@ -1,0 +1,138 @@
+"""The daemon's optional services for tools: knowledge base, calendars, pictures, the wearer's
+events, the network. Each is imported and created at the first call that uses it.
+"""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge.config.model import Settings
+from edge.config.validators import BadSettings
+from edge.daemon.status import uplink_state
+from edge.ports import GlassesStatus, UplinkStatus
+from edge.runtime.clock import Clock
+from edge.tools.wearer_events import WearerEvents
+from tools_cache.api.handed import ToolStorage
+from tools_cache.api.tool import ErrorCode, ToolError, ToolFailure
+
+if TYPE_CHECKING:
+    from edge.display.images import LensImages
+    from edge.storage.tools.knowledge import KnowledgeBase
+    from tools_cache.api.calendars import Calendars
+
+log = logging.getLogger(__name__)
+Secret = Callable[[str, str], str | None]
+"""Reads a secret: (configured file, name of the credential)."""
+
+
+class ToolServices:
+    """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        state: Path,
+        clock: Clock,
+        secret: Secret,
+        notes: ToolStorage,
+        glasses: Callable[[], GlassesStatus] = GlassesStatus,
+        uplink: Callable[[], UplinkStatus] = UplinkStatus,
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._clock = clock
+        self._secret = secret
+        self._notes = notes
+        self._glasses = glasses
+        self._uplink = uplink
+        self.doings = WearerEvents(clock)
+        """Whoever hears the glasses notes there what they say."""
+        self._knowledge: KnowledgeBase | None = None
+        self._calendars: Calendars | None = None
+
+    def pictures(self) -> "LensImages":
+        """Make pictures ready for the glasses that are there."""
+        from edge.display.images import LensImages  # noqa: PLC0415 - see the top
+
+        return LensImages(self._glasses)
+
+    def network(self) -> dict[str, str]:
+        """Whether the cloud is reachable, as the status says it."""
+        uplink = self._uplink()
+        return {"state": uplink_state(uplink), "reason": uplink.reason}
+
+    def use(self, settings: Settings) -> None:
+        """From the next question on, other folders or another server."""
+        self._settings = settings
+        self._calendars = None
+        if self._knowledge is not None:
+            self._knowledge.follow(self._folder())
+
+    def _folder(self) -> Path | None:
+        return Path(self._settings.kb.folder) if self._settings.kb.folder else None
+
+    def knowledge(self) -> "KnowledgeBase":
+        """Give the knowledge base; its file is opened at its first question."""
+        if self._knowledge is None:
+            from edge.storage.tools.knowledge import KnowledgeBase  # noqa: PLC0415 - see the top
+
+            self._knowledge = KnowledgeBase(
+                self._state / "knowledge.db",
+                folder=self._folder(),
+                notes=self._all_notes,
+                clock=self._clock,
+            )
+        return self._knowledge
+
+    def calendars(self) -> "Calendars":
+        """Give the calendars. Raises `ToolFailure` when the password cannot be read: then a
+        later call may have it.
+        """
+        if self._calendars is None:
+            from edge.tools.calendars.lookup import CalendarLookup, CalendarPlace  # noqa: PLC0415 - see the top
+
+            c = self._settings.calendar
+            password = self._password() if c.url and c.username else ""
+            place = CalendarPlace(
+                folder=Path(c.folder) if c.folder else self._state / "calendars",
+                named=bool(c.folder),
+                url=c.url,
+                username=c.username,
+                password=password,
+                email=c.email,
+                meeting_url=c.meeting_url,
+            )
+            self._calendars = CalendarLookup(place, now=self._clock.wall)
+        return self._calendars
+
+    def _password(self) -> str:
+        try:
+            return (
+                self._secret(self._settings.calendar.password_file, "glassd-calendar-password")
+                or ""
+            )
+        except BadSettings as e:
+            log.warning("%s", e)
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.AUTH,
+                    "The calendar's password cannot be read",
+                    suggestion="Check calendar.password_file, and who may read it",
+                )
+            ) from e
+
+    async def _all_notes(self) -> list[tuple[str, str, float]]:
+        """The wearer's notes, the newest thousand."""
+        from tools_cache.api import notes  # noqa: PLC0415 - see the top
+
+        if not await notes.there(self._notes):
+            return []
+        rows = await self._notes.fetch(notes.newest(), 1000)
+        return [(str(row["id"]), str(row["text"]), float(row["created"])) for row in rows]
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        if self._knowledge is not None:
+            await self._knowledge.close()

@@ -1,0 +1,157 @@
+"""Where the owner's own tools are, what their secrets are, and reading them once more in a running
+daemon.
+
+Refuses to understand a file: tools/user_tools.py does, in a child, since that needs libraries the
+daemon need not keep.
+"""
+
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from edge.config.model import Settings, read_secret
+from edge.config.validators import VARIABLE, BadSettings
+from edge.core.tools.user_tools import Own, Secret, ready
+from edge.runtime.paths import Env, config_candidates
+from edge.runtime.stdio import claim_stdio
+from tools_cache import subprocess_call
+from tools_cache.api.tool import ToolDefinition
+from tools_cache.registry.models import Dropped
+
+if TYPE_CHECKING:  # the child that reads the settings needs neither
+    from edge.tools.http_tools import HttpTools
+    from edge.tools.registry import ToolRegistry
+
+FOLDER: Final = "tools.d"
+LIMIT_S: Final = 30.0
+NO_MORE_FOLDERS: Final = "--"
+_CHILD: Final = "from edge.daemon import user_tools; user_tools.main()"
+
+log = logging.getLogger(__name__)
+
+UseServers = Callable[[Own, Settings, Secret], tuple[Dropped, ...]]
+"""`Servers.use`: the other MCP servers, of the same files."""
+
+
+class NotRead(Exception):
+    """The child gave no answer; what was in force stays."""
+
+
+class UserTools:
+    """Puts what was read into force: the registry lists it, the gateway asks. `reload` is what
+    SIGHUP calls.
+    """
+
+    def __init__(
+        self,
+        gateway: "HttpTools",
+        registry: "ToolRegistry",
+        *,
+        settings: Settings,
+        env: Env,
+        hide: Callable[[str], None],
+        servers: UseServers = lambda _own, _settings, _secret: (),
+        forget: Callable[[ToolDefinition], None] = lambda _tool: None,
+    ) -> None:
+        self._gateway = gateway
+        self._registry = registry
+        self._settings = settings
+        self._env = env
+        self._hide = hide
+        self._servers = servers
+        self._forget = forget
+        self._used = Own()
+
+    def use(self, own: Own) -> None:
+        """From now on these; a call under way ends as it began."""
+        secret = secrets(self._settings, self._env, self._hide)
+        made = ready(own, secret)
+        for value in made.used:
+            self._hide(quote(value, safe=""))  # as it stands in an address
+        own = replace(own, problems=(*own.problems, *self._servers(own, self._settings, secret)))
+        for tool in self._used.tools:
+            self._forget(tool)  # its code may be another one now; the next call imports it
+        self._used = own
+        self._gateway.use(made.plans, made.used)
+        self._registry.use_own(own, made.withheld)
+
+    async def reload(self, settings: Settings | None = None) -> Own:
+        """Read the files (and the secrets) again, by other settings where there are some.
+        Raises `NotRead`: nothing changed.
+        """
+        settings = settings or self._settings
+        own = await read_again(folders(settings, self._env), settings.tools.packages)
+        self._settings = settings
+        self.use(own)
+        return own
+
+
+def folders(settings: Settings, env: Env) -> tuple[Path, ...]:
+    """The folder beside the configuration (without one: beside where it would be), and those
+    that the settings name.
+    """
+    beside = (settings.source,) if settings.source is not None else config_candidates(env)
+    named = map(Path, settings.tools.folders)
+    return tuple(dict.fromkeys((*(path.absolute().parent / FOLDER for path in beside), *named)))
+
+
+def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret:
+    """Look secrets up: a systemd credential of that name, else the environment, where the settings
+    allow the name. `hide` keeps each one that is found out of the log.
+    """
+
+    def secret(name: str) -> str | None:
+        if not VARIABLE.fullmatch(name):
+            return None
+        try:
+            found = read_secret("", name, env)
+        except BadSettings as e:
+            log.warning("a credential of an own tool: %s", e)
+            found = None
+        if found is None and name in settings.tools.env:
+            found = env.get(name)
+        if found:
+            hide(found)
+        return found or None
+
+    return secret
+
+
+async def read_again(
+    places: Sequence[Path], packages: Sequence[str] = (), *, limit_s: float = LIMIT_S
+) -> Own:
+    """Read all files in a child process. Raises `NotRead`."""
+    try:
+        answer, code = await subprocess_call.ask(
+            _CHILD, *map(str, places), NO_MORE_FOLDERS, *packages, limit_s=limit_s
+        )
+    except TimeoutError:
+        raise NotRead(f"no answer in {limit_s:.0f} s") from None
+    except OSError as e:
+        raise NotRead(f"no child process can be started: {e.strerror}") from None
+    if code != 0:
+        raise NotRead(f"the child ended with {code}")
+    try:
+        found: Own = pickle.loads(answer)  # noqa: S301 - of a process that is ours
+    except Exception as e:  # noqa: BLE001 - after an upgrade on disk it may speak of what this version does not know
+        raise NotRead(
+            f"the child is of another version ({type(e).__name__}): restart glassd"
+        ) from None
+    return found
+
+
+def main() -> None:
+    """Be the child: folders, "--" and packages in the arguments, what was found on stdout."""
+    from edge.tools import user_tools  # noqa: PLC0415 - pydantic and the validator, only in here
+
+    with os.fdopen(claim_stdio()[1], "wb") as out:
+        end = sys.argv.index(NO_MORE_FOLDERS)
+        pickle.dump(
+            user_tools.read([Path(word) for word in sys.argv[1:end]], sys.argv[end + 1 :]), out
+        )

@@ -1,0 +1,1 @@
+"""Enrolment in the small cloud: codes, certificates, TLS."""

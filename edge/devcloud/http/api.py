@@ -1,0 +1,89 @@
+"""HTTP endpoints for edges and assistants: the registry, the tool list, and tool execution."""
+
+from typing import TYPE_CHECKING, Final
+
+from edge.devcloud.http.auth import Authentication, Refusal, answer, read_json
+from edge.devcloud.http.envelope import to_seed
+from edge.devcloud.worker.runner import TOOL_TIMEOUT_S, Runner
+from edge.runtime.clock import Clock
+from edge.runtime.ids import new_call_id
+from tools_cache.api.tool import CallOrigin, ToolCall
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+MAX_EXECUTE: Final = 1 << 20
+ACTIVATE_AND_RUN_S: Final = 10.0 + TOOL_TIMEOUT_S + 1.0
+_BROKEN: Final = {
+    "success": False,
+    "error": {"code": "EXECUTION_ERROR", "message": "Internal server error", "retryable": False},
+}
+
+
+class Api:
+    """`routes()` for a Starlette application."""
+
+    def __init__(self, door: Authentication, runner: Runner) -> None:
+        self._door = door
+        self._registry = door.office.registry
+        self._people = door.office.people
+        self._runner = runner
+
+    def routes(self) -> "list[Route]":
+        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
+
+        guarded = self._door.guarded
+        return [
+            Route("/api/registry", guarded(self._get_registry), methods=["GET"]),
+            Route("/api/tools", guarded(self._list), methods=["GET"]),
+            Route("/api/tools/execute", guarded(self._execute, broken=_BROKEN), methods=["POST"]),
+        ]
+
+    async def _get_registry(self, request: "Request") -> "Response":
+        from starlette.responses import Response  # noqa: PLC0415 - see routes()
+
+        headers = {"ETag": self._registry.etag, "Cache-Control": "no-cache"}
+        if matches(request.headers.get("if-none-match", ""), self._registry.etag):
+            return Response(status_code=304, headers=headers)
+        return Response(self._registry.body, media_type="application/json", headers=headers)
+
+    async def _list(self, request: "Request") -> "Response":
+        user = self._door.user(request)
+        installed = self._registry.listing(
+            self._people.hardware_of(user), installed=lambda p: self._people.has(user, p)
+        )
+        return answer({"tools": installed})
+
+    async def _execute(self, request: "Request") -> "Response":
+        user = self._door.user(request)
+        body = await read_json(request, MAX_EXECUTE, _invalid)
+        name = body.get("name") if isinstance(body, dict) else None
+        if not isinstance(name, str) or not name:
+            raise _invalid("Missing or invalid tool name")
+        args = body.get("arguments")
+        if not isinstance(args, dict | None):
+            raise _invalid("arguments: must be an object")
+        call = ToolCall(
+            call_id=new_call_id(Clock().wall()),
+            tool=name,
+            args=args or {},
+            origin=CallOrigin.CLOUD,
+            user_id=user,
+            ttl_s=ACTIVATE_AND_RUN_S,
+        )
+        status, seed = to_seed(await self._runner.run(call))
+        return answer(seed, status=status)
+
+
+def matches(header: str, etag: str) -> bool:
+    """Return whether If-None-Match contains the ETag: a list of tags, weak ones too, or `*`."""
+    tags = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    return "*" in tags or etag in tags
+
+
+def _invalid(message: str) -> Refusal:
+    return Refusal(
+        400, {"success": False, "error": {"code": "INVALID_REQUEST", "message": message}}
+    )

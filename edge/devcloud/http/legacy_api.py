@@ -1,0 +1,110 @@
+"""Endpoints removed in a later version of the REST API, served only if enabled, for clients that
+still use them.
+
+Unlike before, a user needs a session, and tools are checked like any other.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from edge.devcloud.http.api import ACTIVATE_AND_RUN_S, MAX_EXECUTE
+from edge.devcloud.http.auth import Authentication, Refusal, answer, read_json
+from edge.devcloud.worker.runner import Runner
+from edge.runtime.clock import Clock
+from edge.runtime.ids import new_call_id
+from tools_cache.api.tool import CallOrigin, Json, ToolCall
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+
+class LegacyApi:
+    """`routes()` for a Starlette application."""
+
+    def __init__(self, door: Authentication, runner: Runner) -> None:
+        self._door = door
+        self._registry = door.office.registry
+        self._people = door.office.people
+        self._runner = runner
+
+    def routes(self) -> "list[Route]":
+        from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
+
+        guarded = self._door.guarded
+        return [
+            Route("/api/tools/apps/{package}/tools", guarded(self._of_app), methods=["GET"]),
+            Route("/api/tools/users/{user}/tools", guarded(self._of_user), methods=["GET"]),
+            Route("/api/tools/apps/{package}/tool", guarded(self._call), methods=["POST"]),
+        ]
+
+    async def _of_app(self, request: "Request") -> "Response":
+        app = self._registry.app(request.path_params["package"])
+        if app is None:
+            raise Refusal(404, {"error": "App not found"})
+        return answer([legacy_schema(tool) for tool in app.tools])
+
+    async def _of_user(self, request: "Request") -> "Response":
+        user = self._door.present(request.path_params["user"])
+        listed = self._registry.listing(
+            self._people.hardware_of(user), installed=lambda p: self._people.has(user, p)
+        )
+        named = ((*tool["name"].split(":", 1), tool) for tool in listed)
+        return answer(
+            [
+                {**legacy_schema(tool, local), "appPackageName": package}
+                for package, local, tool in named
+            ]
+        )
+
+    async def _call(self, request: "Request") -> "Response":
+        """`{toolId, userId, toolParameters?}` → `{status: "success", reply}` or `{status:
+        "error", message}`.
+        """
+        body = await read_json(request, MAX_EXECUTE, lambda why: Refusal(400, {"error": why}))
+        said = body if isinstance(body, dict) else {}
+        tool, user, args = said.get("toolId"), said.get("userId"), said.get("toolParameters") or {}
+        for field, value, kind in (
+            ("toolId", tool, str),
+            ("userId", user, str),
+            ("toolParameters", args, dict),
+        ):
+            if not isinstance(value, kind) or (kind is str and not value):
+                raise Refusal(400, {"error": f"Missing or invalid {field}"})
+        self._door.present(str(user))
+        call = ToolCall(
+            call_id=new_call_id(Clock().wall()),
+            tool=f"{request.path_params['package']}:{tool}",
+            args=args,
+            origin=CallOrigin.CLOUD,
+            user_id=str(user),
+            ttl_s=ACTIVATE_AND_RUN_S,
+        )
+        response = await self._runner.run(call)
+        if response.error is not None:
+            return answer({"status": "error", "message": response.error.message}, status=500)
+        return answer({"status": "success", "reply": response.data})
+
+
+def legacy_schema(tool: Mapping[str, Any], name: str = "") -> dict[str, Json]:
+    """Convert a definition to a ToolSchema; what that form lacks is left out (arrays, objects,
+    defaults, policy).
+    """
+    schema = tool["inputSchema"]
+    required = schema.get("required", ())
+    parameters = {
+        key: {
+            **{k: v[k] for k in ("type", "description", "enum") if k in v},
+            **({"required": True} if key in required else {}),
+        }
+        for key, v in schema.get("properties", {}).items()
+        if isinstance(v, dict)
+    }
+    out: dict[str, Json] = {"id": name or tool["name"], "description": tool["description"]}
+    phrases = (tool.get("mentraExtensions") or {}).get("activationPhrases")
+    return (
+        out
+        | ({"activationPhrases": list(phrases)} if phrases else {})
+        | ({"parameters": parameters} if parameters else {})
+    )

@@ -1,0 +1,1 @@
+"""The worker of the small cloud: takes calls, runs mini-apps, answers once."""

@@ -1,0 +1,237 @@
+"""Starts mini-apps when one of their tools is called, and tracks which are running.
+
+Started apps keep running until the cloud ends, whatever the result of their calls.
+"""
+
+import asyncio
+import hashlib
+import logging
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from edge.devcloud.appserver import API_KEY_ENV
+from edge.devcloud.broker import HOST, free_port
+from edge.devcloud.registry import InstalledApp
+from edge.devcloud.worker.app_processes import AppProcesses, Elsewhere
+from edge.runtime.subprocesses import Child
+from edge.storage.sqlite.database import StoreError
+from firmware_bridge.deadlines import timeout
+
+if TYPE_CHECKING:
+    import httpx
+
+log = logging.getLogger(__name__)
+
+STATE_ENV: Final = "GLASSD_APP_STATE_DIR"
+CONNECT_S: Final = 10.0
+POLL_S: Final = 0.2
+_HEALTH_S: Final = 1.0
+
+
+class ActivationFailed(Exception):
+    """The app could not be started; retrying would not help."""
+
+
+class ActivationTimeout(Exception):
+    """The app was started and did not connect in time; nothing was delivered to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Address of a running app. `activated`: this request started it."""
+
+    url: str
+    api_key_hash: str
+    activated: bool
+
+
+@dataclass(slots=True)
+class _Seat:
+    """State of one app's process."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    child: Child | None = None
+    url: str = ""
+    api_key_hash: str = ""
+    connected: bool = False
+    starts: int = 0
+
+
+class Launcher:
+    """`ensure(app)` returns a running app; `aclose()` ends every process it started, by pid."""
+
+    def __init__(
+        self,
+        http: "httpx.AsyncClient",
+        *,
+        state_dir: Path,
+        connect_s: float = CONNECT_S,
+        poll_s: float = POLL_S,
+        seats: AppProcesses | None = None,
+    ) -> None:
+        self._http = http
+        self._state_dir = state_dir
+        self._connect_s = connect_s
+        self._poll_s = poll_s
+        self._seats: dict[str, _Seat] = {}
+        self._others = seats
+
+    async def ensure(self, app: InstalledApp) -> Running:
+        """Return the running app, starting it if necessary; one process for all workers. Raises
+        ActivationFailed, ActivationTimeout.
+        """
+        if not app.command:
+            return Running(app.public_url, app.api_key_hash, activated=False)
+        seat = self._seats.setdefault(app.package, _Seat())
+        async with seat.lock:
+            alive = seat.child is not None and seat.child.running
+            if alive and seat.connected:
+                return Running(seat.url, seat.api_key_hash, activated=False)
+            if not alive and (running := await self._here_or_elsewhere(app, seat)) is not None:
+                return running
+            await self._connect(app, seat)
+            return Running(seat.url, seat.api_key_hash, activated=not alive)
+
+    async def _here_or_elsewhere(self, app: InstalledApp, seat: _Seat) -> Running | None:
+        """Start the app, unless another worker runs it. On failure or cancellation the seat is
+        released: others wait for it.
+        """
+        try:
+            if (running := await self._elsewhere(app)) is None:
+                await self._start(app, seat)
+        except BaseException:
+            await asyncio.shield(self._tell(app.package, seat))
+            raise
+        return running
+
+    async def _elsewhere(self, app: InstalledApp) -> Running | None:
+        """Return the app if another worker runs it; None if this one must start it. Raises
+        ActivationTimeout.
+        """
+        if self._others is None:
+            return None
+        silent: Elsewhere | None = None
+        try:
+            async with timeout(self._connect_s):
+                while (
+                    there := await self._others.take(app.package, instead_of=silent)
+                ) is not None:
+                    answers = await self._answers(app, there.url) if there.connected else None
+                    if answers:
+                        return Running(there.url, there.api_key_hash, activated=False)
+                    silent = there if answers is False else None
+                    await asyncio.sleep(self._poll_s)
+        except TimeoutError:
+            raise self._too_late(app) from None
+        except StoreError as e:
+            log.warning(
+                "which worker runs %s cannot be read, so it is started here: %s", app.package, e
+            )
+        return None
+
+    async def _tell(self, package: str, seat: _Seat) -> None:
+        """Publish the address to the other workers; one that misses it starts its own process,
+        which only costs memory.
+        """
+        if self._others is None:
+            return
+        try:
+            if seat.child is None or not seat.child.running:
+                await self._others.leave(package)
+            else:
+                await self._others.say(
+                    package, url=seat.url, api_key_hash=seat.api_key_hash, connected=seat.connected
+                )
+        except StoreError as e:
+            log.warning("where %s runs cannot be stored: %s", package, e)
+
+    def _too_late(self, app: InstalledApp) -> ActivationTimeout:
+        return ActivationTimeout(
+            f"App {app.package} did not connect within {round(self._connect_s * 1000)}ms"
+        )
+
+    def status(self) -> dict[str, dict[str, object]]:
+        """Return state, address, pid and number of starts of every app requested so far."""
+        return {package: _line(seat) for package, seat in sorted(self._seats.items())}
+
+    async def stop(self, package: str) -> bool:
+        """End one app, as if it had crashed or been updated; False if it is not running."""
+        seat = self._seats.get(package)
+        if seat is None or seat.child is None or not seat.child.running:
+            return False
+        await seat.child.stop()
+        await self._tell(package, seat)
+        return True
+
+    async def aclose(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for seat in self._seats.values():
+                if seat.child is not None:
+                    tasks.create_task(seat.child.stop())
+
+    async def _start(self, app: InstalledApp, seat: _Seat) -> None:
+        folder = self._state_dir / app.package
+        seat.connected = False
+        seat.url = f"http://{HOST}:{(port := free_port())}"
+        seat.api_key_hash = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
+        env = os.environ | {
+            "PORT": str(port),
+            API_KEY_ENV: seat.api_key_hash,
+            STATE_ENV: str(folder),
+        }
+        try:
+            seat.child = await Child.start(
+                app.command, name=app.package, log_file=folder / "app.log", env=env
+            )
+        except OSError as e:
+            raise ActivationFailed(f"Failed to activate app: {e.strerror or e}") from None
+        seat.starts += 1
+        await self._tell(app.package, seat)
+        log.info("app %s started (pid %d)", app.package, seat.child.pid)
+
+    async def _connect(self, app: InstalledApp, seat: _Seat) -> None:
+        """Poll every `poll_s` until it answers. On timeout nothing is cleaned up: it may still come
+        up.
+        """
+        assert seat.child is not None
+        try:
+            async with timeout(self._connect_s):
+                while seat.child.running and not seat.connected:
+                    seat.connected = await self._answers(app, seat.url) is True
+                    if not seat.connected:
+                        await asyncio.sleep(self._poll_s)
+        except TimeoutError:
+            raise self._too_late(app) from None
+        await self._tell(app.package, seat)
+        if seat.connected:
+            return
+        words = seat.child.last_words()
+        raise ActivationFailed(
+            f"Failed to activate app: {app.package} ended at once: {words or 'without output'}"
+        )
+
+    async def _answers(self, app: InstalledApp, url: str) -> bool | None:
+        """Return whether the app answers: False if nothing or another app does; None if it is slow
+        or failing.
+        """
+        import httpx  # noqa: PLC0415 - already loaded by the code that made the client
+
+        try:
+            response = await self._http.get(f"{url}/health", timeout=_HEALTH_S)
+            if response.status_code != 200:
+                return None
+            return bool(response.json().get("packageName", app.package) == app.package)
+        except httpx.ConnectError:
+            return False
+        except (httpx.HTTPError, ValueError, AttributeError):
+            return None
+
+
+def _line(seat: _Seat) -> dict[str, object]:
+    alive = seat.child is not None and seat.child.running
+    state = "RUNNING" if alive and seat.connected else "STARTING" if alive else "STOPPED"
+    pid = seat.child.pid if seat.child is not None and alive else None
+    return {"state": state, "url": seat.url, "pid": pid, "starts": seat.starts}

@@ -1,0 +1,319 @@
+"""Renderings → lens pages that fit these glasses, and the one writer of the lens.
+
+Refuses to decide what is shown when: that is the stage's. It plans, sends, and remembers what was
+acknowledged.
+"""
+
+import asyncio
+import base64
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+from edge.core.pages import Canvas, Layout, Page, Typeface, dwell_s, lay_out, lay_out_columns
+from edge.core.results import LayoutKind, Rendering
+from edge.display.bitmap import BadImage, decode, fit
+from edge.ports import GlassesPort
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import LensChanged
+from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
+from firmware_bridge.messages import MAX_LINES, ClearPage, Done, Prompt, ShowPage, TextLine, Tile
+from firmware_bridge.metrics import UnknownFont, metrics_for
+from tools_cache.api.tool import Json
+
+_log: Final = logging.getLogger(__name__)
+MIN_GAP_S: Final = 0.1
+"""Between two pages; panels of this class flicker above ten changes a second."""
+_LONGEST_GAP_MS: Final = 5000
+"""A firmware that asks for more is not believed: nothing would be readable on it."""
+ANSWER_S: Final = 5.0
+DEFAULT_FONT: Final = "lens-22"
+_DEFAULT_BYTES: Final = 390
+"""UTF-8 bytes of a page where glasses do not say: the smallest safe payload known (Even G1)."""
+IMAGE_DWELL_S: Final = 10.0
+_GUTTER: Final = 12
+"""Pixels between a picture and the words beside it."""
+_LEAST_BESIDE: Final = 0.4
+"""Share of the lens that words need beside a picture; with less they get a page of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One page ready to be sent, and how long it stays."""
+
+    lines: tuple[TextLine, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+    dwell_s: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class LensPlan:
+    """What goes on the lens. No sheets: the lens is cleared. `remark` tells what could not be
+    drawn as written.
+    """
+
+    sheets: tuple[Sheet, ...]
+    downgrade: str = ""
+    remark: str = ""
+
+
+class CannotShow(Exception):
+    """These glasses cannot show this, and why."""
+
+
+def plan(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
+    """Fit a rendering to these glasses; an image that cannot be shown becomes its words. Raises
+    `CannotShow`.
+    """
+    if not capabilities.has(Hardware.DISPLAY):
+        raise CannotShow("these glasses have no display")
+    if rendering.layout is LayoutKind.CLEAR_VIEW:
+        return LensPlan(())
+    if rendering.layout is LayoutKind.BITMAP_VIEW:
+        try:
+            return _pictured(rendering, capabilities)
+        except BadImage as e:
+            _log.debug("an image is shown as words: %s", e)
+            return _words(rendering, capabilities, downgrade="image→text", why=str(e))
+    return _words(rendering, capabilities)
+
+
+def _pictured(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
+    """The picture; its words to the right of it, or before it where a page holds either pixels
+    or words.
+    """
+    sheet, width = _image(rendering, capabilities), _size(capabilities)[0]
+    if not rendering.second.strip():
+        return LensPlan((sheet,))
+    canvas, face = canvas_of(capabilities), typeface_of(capabilities)
+    tile = replace(sheet.tiles[0], x=0)
+    room = Canvas(canvas.width - tile.width - _GUTTER, canvas.lines, canvas.page_bytes)
+    if capabilities.get("display.tiles") is not True or room.width < width * _LEAST_BESIDE:
+        said = lay_out(rendering.second, canvas, face)
+        return LensPlan((*map(_sheet, said.pages), sheet), remark=_remarks(said))
+    said = lay_out(rendering.second, room, face)
+    first = said.pages[0].lines if said.pages else ()
+    lines = tuple(replace(line, x=line.x + tile.width + _GUTTER) for line in first if line.text)
+    remark = _remarks(said) or ("the text was cut" if len(said.pages) > 1 else "")
+    return LensPlan(
+        (
+            Sheet(
+                lines,
+                (tile,),
+                max(sheet.dwell_s, dwell_s(said.pages[0].words if said.pages else 0)),
+            ),
+        ),
+        remark=remark,
+    )
+
+
+def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
+    width, height = _size(capabilities)
+    if capabilities.get("display.bitmap") is not True:
+        raise BadImage("these glasses show no bitmaps")
+    bpp = capabilities.get("display.bpp", 1)
+    tile = fit(decode(rendering.image), int(width), int(height), bpp if bpp in (1, 2, 4) else 1)
+    if not any(tile.pixels):
+        raise BadImage("the image is all dark on this lens")
+    return Sheet(tiles=(tile,), dwell_s=IMAGE_DWELL_S)
+
+
+def _words(
+    rendering: Rendering, capabilities: Capabilities, *, downgrade: str = "", why: str = ""
+) -> LensPlan:
+    laid = _laid_out(rendering, canvas_of(capabilities), typeface_of(capabilities))
+    if not laid.pages:
+        raise CannotShow(why or "there is nothing to show")
+    return LensPlan(
+        tuple(map(_sheet, laid.pages)), downgrade, "; ".join(filter(None, (why, _remarks(laid))))
+    )
+
+
+def _remarks(laid: Layout) -> str:
+    remarks = (
+        [f"{laid.replaced} characters have no glyph on this lens and were replaced"]
+        if laid.replaced
+        else []
+    )
+    return "; ".join([*remarks, *["the text was cut"] * laid.cut])
+
+
+def _laid_out(rendering: Rendering, canvas: Canvas, face: Typeface) -> Layout:
+    if rendering.layout in (LayoutKind.DOUBLE_TEXT_WALL, LayoutKind.DASHBOARD_CARD):
+        return lay_out_columns(rendering.first, rendering.second, canvas, face)
+    return lay_out(rendering.words, canvas, face)
+
+
+def _sheet(page: Page) -> Sheet:
+    return Sheet(lines=tuple(line for line in page.lines if line.text), dwell_s=dwell_s(page.words))
+
+
+def _size(capabilities: Capabilities) -> tuple[float, float]:
+    return float(capabilities.get("display.width", 0) or 576), float(
+        capabilities.get("display.height", 0) or 136
+    )
+
+
+def canvas_of(capabilities: Capabilities) -> Canvas:
+    """What these glasses' lens holds; what they do not say is believed to be small."""
+    width, height = _size(capabilities)
+    width = min(width, float(capabilities.get("display.text_width", 0) or width))
+    row = float(capabilities.get("display.line_height", 0) or 27)
+    lines = int(capabilities.get("display.lines", 0) or height // row)
+    size = int(capabilities.get("display.page_bytes", 0) or _DEFAULT_BYTES)
+    return Canvas(width, max(1, min(lines, MAX_LINES)), max(32, size))
+
+
+def typeface_of(capabilities: Capabilities) -> Typeface:
+    """The announced font; an unknown one is measured with ours and a margin is not pretended."""
+    name = str(capabilities.get("display.font", "") or DEFAULT_FONT)
+    try:
+        metrics = metrics_for(name)
+    except UnknownFont as e:
+        _log.debug("%s; measuring with %s", e, DEFAULT_FONT)
+        metrics = metrics_for(DEFAULT_FONT)
+    return Typeface(metrics.width, metrics.has_glyph)
+
+
+# ------------------------------------------------------------------ the lens
+
+
+class LensWriter:
+    """Sends pages one at a time, no faster than the panel takes them, and knows what the
+    glasses last acknowledged.
+    """
+
+    def __init__(
+        self, glasses: GlassesPort, bus: Bus, clock: Clock, *, min_gap_s: float = MIN_GAP_S
+    ) -> None:
+        self._glasses = glasses
+        self._bus = bus
+        self._clock = clock
+        self._min_gap_s = min_gap_s
+        self._sent_at = float("-inf")
+        self._last = LensChanged("", 0, 0, ())
+        self._sheet = Sheet()
+        self._at: float | None = None
+        self._link = 0
+
+    @property
+    def lit(self) -> bool:
+        """True when the last thing the glasses acknowledged was not darkness."""
+        return self._last.page > 0
+
+    @property
+    def scene(self) -> str:
+        """What is on it, as far as it was acknowledged; empty when it is dark."""
+        return self._last.scene
+
+    def busy_s(self) -> float:
+        """Seconds until the panel takes the next page."""
+        return max(0.0, self._sent_at + self._gap_s() - asyncio.get_running_loop().time())
+
+    def _gap_s(self) -> float:
+        """What the glasses say they need, else what any panel needs."""
+        record = self._glasses.status().capabilities
+        said = record.get("display.min_gap_ms") if record is not None else None
+        if (
+            isinstance(said, bool)
+            or not isinstance(said, int | float)
+            or not 0 <= said <= _LONGEST_GAP_MS
+        ):
+            return self._min_gap_s
+        return said / 1000
+
+    async def show(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> Done:
+        """Put page `number` (from 1) on the lens. Raises what `GlassesPort.request` raises."""
+        sheet = sheets[number - 1]
+        await self._pace()
+        link = self._glasses.status().link
+        done = await self._glasses.request(
+            ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles), timeout_s=ANSWER_S
+        )
+        self._link = link
+        self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)), sheet)
+        return done
+
+    async def turn(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> bool:
+        """Like `show`, for a scene that counts as shown already: False when the glasses did not
+        take it.
+        """
+        try:
+            await self.show(scene, sheets, number)
+        except (CommandRefused, CommandTimeout, LocalMisuse) as e:
+            _log.debug("lens: page %d of %s was not taken: %s", number, scene, e)
+            return False
+        return True
+
+    async def restore(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> None:
+        """Put a page back on glasses that returned; not when a result was quicker than the news
+        of their return.
+        """
+        here = self._glasses.status().link
+        if not (self.lit and here and self._link == here):
+            await self.turn(scene, sheets, number)
+
+    async def ask(self, scene: str, sheet: Sheet, number: int, timeout_s: float) -> Done:
+        """Let the glasses put a question of theirs over the page. Raises what
+        `GlassesPort.request` raises.
+        """
+        await self._pace()
+        done = await self._glasses.request(
+            Prompt(number, sheet.lines, timeout_s), timeout_s=ANSWER_S
+        )
+        self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines)), sheet)
+        return done
+
+    async def clear(self, *, at_once: bool = False) -> None:
+        """Make the lens dark, if the glasses take it; `at_once` is for the echo of a gesture.
+        Raises GlassesAway.
+        """
+        if at_once:
+            self._sent_at = asyncio.get_running_loop().time()
+        else:
+            await self._pace()
+        try:
+            await self._glasses.request(ClearPage(), timeout_s=ANSWER_S)
+        except (CommandRefused, CommandTimeout) as e:
+            _log.debug("lens: not cleared: %s", e)
+        else:
+            self._acknowledged(LensChanged("", 0, 0, ()), Sheet())
+
+    def report(self, *, exact: bool = False) -> Mapping[str, Json]:
+        """What is on it; `exact` adds `drawn`: each line with its place, each picture with its
+        pixels (base64).
+        """
+        last = self._last
+        told = {
+            "scene": last.scene,
+            "page": last.page,
+            "pages": last.pages,
+            "lines": list(last.lines),
+            "at": self._at,
+        }
+        if exact:
+            tiles = [
+                {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()}
+                for tile in self._sheet.tiles
+            ]
+            told["drawn"] = {"lines": [asdict(line) for line in self._sheet.lines], "tiles": tiles}
+        return told
+
+    def _acknowledged(self, happening: LensChanged, sheet: Sheet) -> None:
+        self._last, self._at, self._sheet = happening, self._clock.wall(), sheet
+        self._bus.publish(happening)
+
+    async def _pace(self) -> None:
+        await asyncio.sleep(self.busy_s())
+        self._sent_at = asyncio.get_running_loop().time()
+
+
+def rows_of(lines: tuple[TextLine, ...]) -> tuple[str, ...]:
+    """The words of a page row by row, for people and logs."""
+    rows: dict[int, list[str]] = {}
+    for line in sorted(lines, key=lambda line: (line.row, line.x)):
+        rows.setdefault(line.row, []).append(line.text)
+    return tuple("  ".join(texts) for _, texts in sorted(rows.items()))

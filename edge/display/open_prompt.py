@@ -1,0 +1,82 @@
+"""One question to the wearer, from being asked to its answer: where it is now, and what was
+seen or heard of it.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from enum import Enum
+
+from edge.display.lens import Sheet
+from edge.display.presentation import Presentation
+from edge.ports import NobodyToAsk, Question
+from firmware_bridge.messages import Answer
+from tools_cache.api.tool import Delivery
+
+
+class PromptWay(Enum):
+    """Where a question is before the wearer now."""
+
+    NOWHERE = "nowhere"
+    PROMPT = "prompt"
+    PAGE = "page"
+    EAR = "ear"
+
+
+@dataclass(slots=True, eq=False)
+class OpenPrompt:
+    """One question's life.
+
+    `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put
+    there next; a yes needs the last one, after all others were there on the same `link`. `since`
+    when it is there, or its speech has ended (boot clock). `number` of the prompt open on the
+    glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard`
+    whether it was spoken to its end, `missed` that the glasses were taken off, or put on,
+    meanwhile, `address` which glasses speak it; `hidden` that its page was, or may have been taken
+    off, since it was begun to be drawn.
+    """
+
+    question: Question
+    expires_at: float
+    answer: "asyncio.Future[Answer]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
+    way: PromptWay = PromptWay.NOWHERE
+    begun: bool = False
+    number: int | None = None
+    sheets: tuple[Sheet, ...] = ()
+    page: int = 1
+    link: int = 0
+    since: float = 0.0
+    again_at: float = float("-inf")
+    speech: Presentation | None = None
+    heard: bool = False
+    missed: bool = False
+    address: str = ""
+    hidden: bool = False
+    unprompted: bool = False
+
+    @property
+    def said(self) -> bool:
+        """True when at least the beginning of it was spoken."""
+        return self.speech is not None and self.speech.report.state is Delivery.SENT
+
+    def settle(self, answer: Answer) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+    def give_up(self, reason: str) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(NobodyToAsk(reason))
+
+    def release(self) -> None:
+        """Nobody waits for the answer any more."""
+        if not self.answer.cancel() and not self.answer.cancelled():
+            self.answer.exception()  # seen, also when the asker was called off in the same moment
+
+    def nowhere(self, again_at: float = float("-inf")) -> None:
+        """It has to be put to the wearer again, from its first page on."""
+        self.way, self.number, self.again_at, self.page = PromptWay.NOWHERE, None, again_at, 1
+
+    def turn(self) -> None:
+        """The next page has to be put on the lens."""
+        self.way, self.again_at, self.page = PromptWay.NOWHERE, float("-inf"), self.page + 1

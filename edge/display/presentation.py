@@ -1,0 +1,131 @@
+"""One thing the wearer is to see or hear, and how far it got.
+
+Refuses to send anything: the stage moves acts along, an act only keeps count and tells who waits.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from edge.core.results import Rendering
+from edge.display.lens import Sheet
+from firmware_bridge.messages import Done
+from tools_cache.api.tool import Delivery, DeliveryReport
+
+Told = Callable[[str, DeliveryReport], None]
+"""(call id, report): called when a delivery changed after its first report."""
+BRIEF_RANK: Final = -100
+ASKING_RANK: Final = 100
+"""The spoken form of a question; nothing gives way to it here, the stage sees to that."""
+_NOTHING: Final = DeliveryReport(Delivery.NONE)
+
+
+def _future() -> "asyncio.Future[DeliveryReport]":
+    return asyncio.get_running_loop().create_future()
+
+
+@dataclass(slots=True, eq=False)
+class Presentation:
+    """`rank` decides who gives way (a brief word always does). `expires_at` is when it is pointless
+    (boot clock).
+
+    `first` resolves when the lens has, or has not, acknowledged it; `final` when nothing more will
+    come.
+    """
+
+    call_id: str
+    scene: str
+    rendering: Rendering
+    rank: int
+    expires_at: float
+    told: Told
+    sheets: tuple[Sheet, ...] = ()
+    page: int = 0
+    seen: int = 0
+    lit: bool = False
+    until: float = 0.0
+    leave_at: float | None = None
+    speech: str = "not yet"
+    downgrade: str = ""
+    remark: str = ""
+    report: DeliveryReport = _NOTHING
+    first: "asyncio.Future[DeliveryReport]" = field(default_factory=_future)
+    final: "asyncio.Future[DeliveryReport]" = field(default_factory=_future)
+
+    @property
+    def brief(self) -> bool:
+        return self.rank <= BRIEF_RANK
+
+    @property
+    def asks(self) -> bool:
+        return self.rank >= ASKING_RANK
+
+    @property
+    def reached(self) -> bool:
+        """True when the wearer really got something of it."""
+        return self.report.state in (Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED)
+
+    def say(self, state: Delivery, reason: str = "", *, final: bool = False) -> None:
+        """Move the report along and tell whoever waits."""
+        report = DeliveryReport(state, reason, self.downgrade)
+        changed = report != self.report
+        self.report = report
+        if not self.first.done():
+            self.first.set_result(report)
+        elif changed:
+            self.told(self.call_id, report)
+        if final:
+            self.settle()
+
+    def light(self, done: Done, now: float) -> None:
+        """The glasses acknowledged its first page."""
+        self.lit, self.page, self.seen = True, 1, 1
+        if self.rendering.duration_s is not None:
+            self.leave_at = now + self.rendering.duration_s
+        self._stay(now)
+        remarks = (self.remark, f"{done.clipped} clipped" if done.clipped else "")
+        self.say(
+            Delivery.ACKNOWLEDGED if done.drawn is None else Delivery.SHOWN,
+            "; ".join(filter(None, remarks)),
+        )
+
+    def turn(self, now: float) -> None:
+        """Go to the next page."""
+        self.page += 1
+        self._stay(now)
+
+    def hold(self, seconds: float) -> None:
+        """Something else had the lens for so long: its reading time begins again where it was."""
+        self.until += seconds
+        if self.leave_at is not None:
+            self.leave_at += seconds
+
+    def _stay(self, now: float) -> None:
+        """How long this page stays: its reading time; a duration that was asked for is for the
+        whole of it.
+        """
+        self.until = now + self.sheets[self.page - 1].dwell_s
+        if self.leave_at is not None:
+            last = self.page >= len(self.sheets)
+            self.until = self.leave_at if last else min(self.until, self.leave_at)
+
+    def drop(self, why: list[str]) -> None:
+        """No rung of the ladder held; so none replaced another."""
+        self.downgrade = ""
+        self.say(Delivery.DROPPED, "; ".join(dict.fromkeys(why)) or "nothing was shown", final=True)
+
+    def settle(self) -> None:
+        """Whoever waits for the final word gets the report as it is."""
+        for future in (self.first, self.final):
+            if not future.done():
+                future.set_result(self.report)
+
+    def supersede(self, reason: str) -> None:
+        """Something else took its place: the truth depends on how much the wearer had read (or
+        heard).
+        """
+        if self.reached and self.seen >= len(self.sheets):
+            self.settle()
+        else:
+            self.say(Delivery.SUPERSEDED, reason, final=True)

@@ -1,0 +1,309 @@
+"""What a question looks and sounds like on these glasses: pages whose last row says what to do, or
+spoken words.
+
+Pure: it fits words. Nothing of a question is ever cut; one that these glasses cannot show or say
+whole is refused.
+"""
+
+import unicodedata
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from edge.core.call_summary import escaped, visible
+from edge.core.pages import Canvas, Typeface
+from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
+from edge.display.speech import CannotSpeak
+from edge.ports import Question
+from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.messages import Answer, Gesture, TextLine
+
+ANSWERS: Final = {
+    Gesture.TAP: Answer.ALLOW,
+    Gesture.BUTTON: Answer.ALLOW,
+    Gesture.DOUBLE_TAP: Answer.DENY,
+    Gesture.BUTTON_LONG: Answer.DENY,
+}
+MAX_PAGES: Final = 20
+"""A longer question is not asked on a lens: nobody reads more before saying yes."""
+MOST_SPOKEN: Final = 800
+"""Characters of a question that is spoken: about a minute. A longer one is not asked by voice."""
+NEXT: Final = "next"
+"""The word beside the tap on every page but the last."""
+CONTINUED: Final = "| "
+"""Begins a row that continues the line above. No line begins so, and no value can make a row
+look like a line.
+"""
+_TAPS: Final = ("tap", "double tap")
+_PRESSES: Final = ("press", "long press")
+_MOST_WORD: Final = 40
+"""Characters of the word beside a gesture."""
+_ELLIPSIS: Final = "…"
+_FEW: Final = 4
+_SHARE: Final = 0.2
+"""A line with more than `_FEW` characters, and more than this share of them, that the lens
+cannot draw is unreadable.
+"""
+_PAUSES: Final = frozenset(",.;:!?")
+_SPOKEN: Final = {
+    "@": "at",
+    ".": "dot",
+    ",": "comma",
+    ":": "colon",
+    ";": "semicolon",
+    "!": "exclamation mark",
+    "?": "question mark",
+    "_": "underscore",
+    "-": "dash",
+    "–": "dash",
+    "—": "dash",
+    "+": "plus",
+    "/": "slash",
+    "\\": "backslash",
+    "#": "hash",
+    "%": "percent",
+    "&": "and",
+    "*": "star",
+    "=": "equals",
+    "(": "open bracket",
+    ")": "close bracket",
+    "[": "open square bracket",
+    "]": "close square bracket",
+    "{": "open curly bracket",
+    "}": "close curly bracket",
+    "<": "less than",
+    ">": "greater than",
+    "|": "bar",
+    "~": "tilde",
+    "^": "caret",
+    "`": "backtick",
+    '"': "quote",
+    "'": "apostrophe",
+    "’": "apostrophe",
+    "€": "euro",
+    "$": "dollar",
+    "£": "pound",
+}
+
+
+def can_press(capabilities: Capabilities) -> bool:
+    """True when the wearer can say yes and no with a finger."""
+    return capabilities.has(Hardware.BUTTON) or bool(_gestures(capabilities) & {"tap", "button"})
+
+
+def _gestures(capabilities: Capabilities) -> set[str]:
+    return {word.strip() for word in str(capabilities.get("gestures", "")).split(",")}
+
+
+# ------------------------------------------------------------------ the ear
+
+
+def spoken(question: Question, capabilities: Capabilities) -> str:
+    """The whole question for the ear, and what to press. Raises `CannotSpeak` when not all of
+    it can be said.
+    """
+    presses = capabilities.has(Hardware.BUTTON) or "button" in _gestures(capabilities)
+    yes, no = _PRESSES if presses else _TAPS
+    text = (
+        ".\n".join(map(_spelled, question.text.split("\n"))) + "."
+        if question.exact
+        else " ".join(question.text.split())
+    )
+    if any(ch.isalnum() and not _is_latin(ch) for ch in text):
+        raise CannotSpeak("the question has characters that cannot be spoken")
+    if len(text) > MOST_SPOKEN:
+        raise CannotSpeak(
+            f"the question is too long to be spoken ({len(text)} characters, at most {MOST_SPOKEN})"
+        )
+    return (
+        f"{text}\n{yes.capitalize()}: {question.allow[:_MOST_WORD]}. "
+        f"{no.capitalize()}: {question.deny[:_MOST_WORD]}."
+    )
+
+
+def _is_latin(ch: str) -> bool:
+    """Every voice there is speaks a language that is written in Latin letters, and skips all
+    others in silence.
+    """
+    return (ch.isascii() and ch.isalnum()) or unicodedata.name(ch, "").startswith("LATIN ")
+
+
+def _spelled(line: str) -> str:
+    """Replace each sign that a voice would swallow by its name: -5 must not be heard as 5.
+    Raises `CannotSpeak`.
+    """
+    out: list[str] = []
+    for at, ch in enumerate(line):
+        pause = ch in _PAUSES and line[at + 1 : at + 2] in ("", " ")
+        if pause and out:
+            out[-1] = out[-1].rstrip() + ch
+        elif ch == " " or ch.isalnum():
+            out.append(ch)
+        elif ch in _SPOKEN:
+            out.append(f" {_SPOKEN[ch]} ")
+        else:
+            raise CannotSpeak("the question has characters that cannot be spoken")
+    return " ".join("".join(out).split()).rstrip(".")
+
+
+# ------------------------------------------------------------------ the lens
+
+
+def pages(question: Question, capabilities: Capabilities) -> tuple[Sheet, ...]:
+    """The whole question for the lens; only the last page offers the yes. Raises `CannotShow`
+    when it cannot be shown whole.
+    """
+    canvas, face = canvas_of(capabilities), typeface_of(capabilities)
+    words = _gestures(capabilities)
+    yes, no = _PRESSES if "button" in words and "tap" not in words else _TAPS
+    text = _readable(question, face)
+    last = f"{yes}: {question.allow[:_MOST_WORD]}", f"{no}: {question.deny[:_MOST_WORD]}"
+    try:
+        return _laid_out(text, question, canvas, face, [_hints(*last, "", canvas, face)], most=1)
+    except _TooManyPages:
+        early = f"{yes}: {NEXT}", last[1]
+    widest = f"{MAX_PAGES}/{MAX_PAGES}"
+    hints = [_hints(*pair, widest, canvas, face) for pair in (early, last)]
+    try:
+        laid = _laid_out(text, question, canvas, face, hints, most=MAX_PAGES)
+    except _TooManyPages:
+        raise CannotShow(f"the question needs more than {MAX_PAGES} pages on this lens") from None
+    numbered = [
+        _hints(*(last if n == len(laid) else early), f"{n}/{len(laid)}", canvas, face)
+        for n in range(1, len(laid) + 1)
+    ]
+    return tuple(
+        Sheet((*sheet.lines, *_bottom(hint, canvas)))
+        for sheet, hint in zip(laid, numbered, strict=True)
+    )
+
+
+class _TooManyPages(Exception):
+    pass
+
+
+def _laid_out(
+    text: str,
+    question: Question,
+    canvas: Canvas,
+    face: Typeface,
+    hints: list[tuple[str, ...]],
+    *,
+    most: int,
+) -> tuple[Sheet, ...]:
+    """Fill pages row by row, leaving room for any of the hints; a single page gets its hint.
+    Raises `_TooManyPages`.
+    """
+    rows = canvas.lines - max(map(len, hints))
+    room = canvas.page_bytes - max(sum(len(row.encode()) + 1 for row in hint) for hint in hints)
+    if rows < 1 or room < 2:
+        raise CannotShow("this lens has no room for a question")
+    filled: list[list[TextLine]] = [[]]
+    row = used = 0
+    for line in _rows(
+        text, Canvas(canvas.width, rows, room), face, CONTINUED if question.exact else ""
+    ):
+        size = len(line.encode()) + 1
+        if row == rows or (row and used + size > room):
+            if len(filled) == most:
+                raise _TooManyPages
+            filled.append([])
+            row = used = 0
+        if line:
+            filled[-1].append(TextLine(row, line))
+        row, used = row + 1, used + size
+    if most == 1:
+        filled[0] += _bottom(hints[0], canvas)
+    return tuple(Sheet(tuple(lines)) for lines in filled)
+
+
+def _bottom(hint: tuple[str, ...], canvas: Canvas) -> list[TextLine]:
+    return [TextLine(canvas.lines - len(hint) + at, row) for at, row in enumerate(hint)]
+
+
+def _rows(text: str, canvas: Canvas, face: Typeface, continued: str) -> Iterator[str]:
+    """Break lines into rows. Every character stays; a line that goes on is broken behind a
+    space where there is one.
+    """
+    for line in text.split("\n"):
+        rest, lead = line, ""
+        while True:
+
+            def fits(piece: str, lead: str = lead) -> bool:
+                return (
+                    face.width(lead + piece) <= canvas.width
+                    and len((lead + piece).encode()) < canvas.page_bytes
+                )
+
+            cut = _most_that_fits(rest, fits, most=canvas.page_bytes)
+            if cut == 0 and rest:
+                raise CannotShow("this lens has no room for a question")
+            if cut < len(rest):
+                cut = rest.rfind(" ", cut // 3, cut) + 1 or cut
+            yield lead + rest[:cut]
+            rest, lead = rest[cut:], continued
+            if not rest:
+                break
+
+
+def _readable(question: Question, face: Typeface) -> str:
+    """Escape what this lens cannot draw. Raises `CannotShow` where that leaves a line
+    unreadable.
+    """
+    text = question.text if question.exact else _prose(question.text)
+    shown = []
+    for line in text.split("\n"):
+        lost = sum(not face.has_glyph(ch) for ch in line)
+        if lost > _FEW and lost > _SHARE * len(line.replace(" ", "")):
+            raise CannotShow("this lens cannot draw the characters of the question")
+        shown.append("".join(ch if face.has_glyph(ch) else escaped(ch) for ch in line))
+    return "\n".join(shown)
+
+
+def _prose(text: str) -> str:
+    """Free text: line ends and spaces are layout, all else that is not seen is escaped."""
+    composed = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return "\n".join(visible(" ".join(line.split())) for line in composed.strip().split("\n"))
+
+
+def _hints(allow: str, deny: str, number: str, canvas: Canvas, face: Typeface) -> tuple[str, ...]:
+    """`tap: yes · double tap: no  3/3`, on two rows where one is too narrow. The larger part of
+    the bytes is the question's.
+    """
+
+    def fits(text: str, share: int = 3) -> bool:
+        return face.width(text) <= canvas.width and len(text.encode()) <= canvas.page_bytes // share
+
+    allow, deny = (_drawable(hint, face) for hint in (allow, deny))
+    numbered = f"  {number}" if number else ""
+    for both in (
+        (f"{allow} · {deny}{numbered}", f"{allow} · {deny}") if fits(f"{allow} · {deny}", 2) else ()
+    ):
+        if fits(both, 2):
+            return (both,)
+    return tuple(
+        _longest(hint, fits)
+        for hint in (allow + numbered if fits(allow + numbered) else allow, deny)
+    )
+
+
+def _drawable(hint: str, face: Typeface) -> str:
+    return "".join(
+        ch if face.has_glyph(ch) else escaped(ch) for ch in visible(" ".join(hint.split()))
+    )
+
+
+def _most_that_fits(text: str, fits: Callable[[str], bool], *, most: int) -> int:
+    """How many characters fit. One takes a byte at least: over `most` of them never do."""
+    low, high = 0, min(len(text), most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(text[:middle]) else (low, middle - 1)
+    return low
+
+
+def _longest(text: str, fits: Callable[[str], bool]) -> str:
+    """The text if it fits, else as much of it as fits with an ellipsis."""
+    if fits(text):
+        return text
+    cut = _most_that_fits(text, lambda part: fits(part.rstrip() + _ELLIPSIS), most=1000)
+    return text[:cut].rstrip() + _ELLIPSIS

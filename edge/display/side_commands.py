@@ -1,0 +1,43 @@
+"""Commands that change what the wearer sees without a page: settings, a notification, the
+dashboard. Never beside a question.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from edge.ports import GlassesPort, QuestionWaits
+from edge.runtime.clock import Clock
+from firmware_bridge.messages import Command, Done, ShowNotification
+
+NOTIFIED_S: Final = 10.0
+"""How long glasses may lay a notification over the page; a question waits for its end."""
+
+
+class SideCommands:
+    """Implements `SendPort`. `turn` is held while a question is put on the lens, and while a
+    command is sent here: never both at once.
+    """
+
+    def __init__(
+        self, glasses: GlassesPort, clock: Clock, question_waits: Callable[[], bool]
+    ) -> None:
+        self._glasses = glasses
+        self._clock = clock
+        self._question_waits = question_waits
+        self.turn = asyncio.Lock()
+        self.over_at = float("-inf")
+        """When the newest notification has left the lens (boot clock)."""
+
+    async def send(self, command: Command, *, timeout_s: float) -> Done:
+        """Send it unless a question waits. Raises `QuestionWaits`, and what
+        `GlassesPort.request` raises.
+        """
+        async with self.turn:
+            if self._question_waits():
+                raise QuestionWaits
+            try:
+                return await self._glasses.request(command, timeout_s=timeout_s)
+            finally:  # also without an answer: the glasses may have taken it
+                if isinstance(command, ShowNotification):
+                    self.over_at = self._clock.boot() + NOTIFIED_S

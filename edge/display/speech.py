@@ -1,0 +1,293 @@
+"""Text → speech in the wearer's ear: sentences, frames, chunks paced to the glasses.
+
+Refuses to choose what is said and to know how a voice works.
+"""
+
+import asyncio
+import base64
+import binascii
+import logging
+import re
+import unicodedata
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from edge.display.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, Utterance, VoiceUnavailable
+from edge.ports import GlassesAway, GlassesPort
+from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout
+from firmware_bridge.messages import AudioChunk, AudioFormat, Done, EndAudio, StartAudio
+
+_log: Final = logging.getLogger(__name__)
+RATE: Final = 16000
+FRAME_MS: Final = 20
+CHUNK_FRAMES: Final = 5
+"""Frames in one chunk: 100 ms, so a tap stops within a tenth of a second; 3,200 bytes as PCM."""
+AHEAD_S: Final = 1.0
+"""Sound the glasses may hold unplayed: rides out a radio hiccup, and what a tap must flush."""
+MAX_SPOKEN: Final = 4000
+"""Characters spoken of one result: four minutes of listening."""
+_ANSWER_S: Final = 5.0
+_PCM_FRAME: Final = RATE * FRAME_MS // 1000 * 2
+_ENDS: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_UNSAFE: Final = str.maketrans({"‹": " ", "›": " ", "<": " ", ">": " "})
+"""The engine drops what stands inside these (trap 10)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """What the glasses played. `samples` is None when they do not count; `skipped` sentences
+    had no sound.
+    """
+
+    samples: int | None
+    sentences: int
+    skipped: int = 0
+    stopped: bool = False
+
+
+class CannotSpeak(Exception):
+    """Nothing was spoken, and why."""
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Cut a text into speakable sentences of at most `MAX_SENTENCE` characters; what has no
+    letter or digit is left out.
+    """
+    safe = "".join(
+        ch if ch == "\n" or unicodedata.category(ch)[0] != "C" else " "
+        for ch in text.translate(_UNSAFE)
+    )
+    for part in _ENDS.split(safe[:MAX_SPOKEN]):
+        rest = " ".join(part.split())
+        while rest:
+            cut = len(rest) if len(rest) <= MAX_SENTENCE else _seam(rest)
+            piece, rest = rest[:cut].strip(), rest[cut:].strip()
+            if any(ch.isalnum() for ch in piece):
+                yield piece
+
+
+def _seam(text: str) -> int:
+    """Where to cut a sentence that is too long: after a comma, else at a space, else in a word."""
+    for mark in (", ", "; ", " "):
+        at = text.rfind(mark, 1, MAX_SENTENCE)
+        if at > 0:
+            return at + 1
+    return MAX_SENTENCE
+
+
+class SpeechPlayer:
+    """One utterance at a time; the stage sees to that. `stop` ends it within a chunk, dropping
+    what is buffered.
+    """
+
+    def __init__(self, glasses: GlassesPort, voice: TextToSpeech) -> None:
+        self._glasses = glasses
+        self._voice = voice
+        self._stream = 0
+
+    def why_not(self, capabilities: Capabilities) -> str:
+        """Empty when words can be spoken on these glasses, else the first thing that is missing."""
+        try:
+            _form(capabilities)
+        except CannotSpeak as e:
+            return str(e)
+        return self._voice.why_not()
+
+    async def speak(
+        self,
+        text: str,
+        capabilities: Capabilities,
+        *,
+        stop: asyncio.Event,
+        started: Callable[[], None],
+    ) -> Spoken:
+        """Say a text. `started` is called when the glasses opened the stream. Raises
+        `CannotSpeak`, `GlassesAway`.
+        """
+        form = _form(capabilities)
+        return await self._stream_out(form, self._utterances(text, form), stop, started)
+
+    async def play(
+        self,
+        pcm: str,
+        capabilities: Capabilities,
+        *,
+        stop: asyncio.Event,
+        started: Callable[[], None],
+    ) -> Spoken:
+        """Play base64 PCM (16 kHz mono 16-bit) as it is. Raises `CannotSpeak`, `GlassesAway`."""
+        if AudioFormat.PCM16 not in _codecs(capabilities):
+            raise CannotSpeak("these glasses take no PCM")
+        try:
+            raw = base64.b64decode(pcm, validate=True)
+        except (binascii.Error, ValueError) as e:
+            raise CannotSpeak(f"audio.pcm is not base64: {e}") from None
+        frames = tuple(
+            raw[at : at + _PCM_FRAME].ljust(_PCM_FRAME, b"\0")
+            for at in range(0, len(raw), _PCM_FRAME)
+        )
+        return await self._stream_out(
+            AudioFormat.PCM16, _only(Utterance(frames, len(raw) // 2)), stop, started
+        )
+
+    async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | None]:
+        for sentence in sentences(text):
+            try:
+                yield await self._voice.say(sentence, form)
+            except Unspeakable as e:
+                _log.debug("a sentence of %d characters is not spoken: %s", len(sentence), e)
+                yield None
+            except VoiceUnavailable as e:
+                raise CannotSpeak(str(e)) from None
+
+    async def _stream_out(
+        self,
+        form: AudioFormat,
+        utterances: AsyncIterator[Utterance | None],
+        stop: asyncio.Event,
+        started: Callable[[], None],
+    ) -> Spoken:
+        said = skipped = 0
+        player: _Player | None = None
+        try:
+            async for utterance in utterances:
+                if stop.is_set():
+                    break
+                if utterance is None:
+                    skipped += 1
+                    continue
+                if player is None:
+                    self._stream = self._stream % 0xFFFF + 1
+                    player = _Player(self._glasses, self._stream, stop)
+                    await player.open(form)
+                    started()
+                await player.feed(utterance.frames)
+                said += 1
+        except BaseException:
+            if (
+                player is not None
+            ):  # a stream left open is "busy" for every later speech on this link
+                with suppress(BridgeError, GlassesAway):
+                    await self._glasses.request(
+                        EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S
+                    )
+            raise
+        if player is None:
+            raise CannotSpeak(
+                "stopped before it began"
+                if stop.is_set()
+                else "the voice has no sound for this text"
+            )
+        return Spoken(await player.end(), said, skipped, stop.is_set())
+
+
+async def _only(utterance: Utterance) -> AsyncIterator[Utterance | None]:
+    yield utterance
+
+
+class _Player:
+    """One stream on the glasses: opened, fed, ended; used once. It ends with the connection over
+    which it was opened: whatever is sent over the next one, the glasses do not play.
+    """
+
+    def __init__(self, glasses: GlassesPort, stream: int, stop: asyncio.Event) -> None:
+        self._glasses = glasses
+        self._stream = stream
+        self._stop = stop
+        self._link = glasses.status().link
+        self._index = 0
+        self._sent_s = 0.0
+        self._began = 0.0
+
+    async def open(self, form: AudioFormat) -> None:
+        try:
+            await self._glasses.request(
+                StartAudio(self._stream, form, RATE, FRAME_MS), timeout_s=_ANSWER_S
+            )
+        except (CommandRefused, CommandTimeout) as e:
+            raise CannotSpeak(f"the glasses did not open the stream: {e}") from None
+        self._began = asyncio.get_running_loop().time()
+
+    async def feed(self, frames: tuple[bytes, ...]) -> None:
+        """Send frames, never more than `AHEAD_S` before they are heard."""
+        for at in range(0, len(frames), CHUNK_FRAMES):
+            await _pause(self._stop, self._lead() - AHEAD_S)
+            if self._stop.is_set():
+                return
+            piece = frames[at : at + CHUNK_FRAMES]
+            self._check_link()
+            await self._glasses.post(AudioChunk(self._stream, self._index, piece))
+            self._index += 1
+            self._sent_s += len(piece) * FRAME_MS / 1000
+
+    async def end(self) -> int | None:
+        """Wait until the last sample was played, or flush when told to stop: samples played,
+        None if not counted.
+        """
+        self._check_link()
+        try:
+            if not self._stop.is_set():
+                done = await self._until_stopped(
+                    EndAudio(self._stream), max(0.0, self._lead()) + _ANSWER_S
+                )
+                if done is not None:
+                    return done.samples
+            return (
+                await self._glasses.request(EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S)
+            ).samples
+        except (CommandRefused, CommandTimeout) as e:
+            raise CannotSpeak(f"the glasses did not confirm the end: {e}") from None
+
+    def _check_link(self) -> None:
+        """Raises `GlassesAway` when the connection was lost, even if the glasses are back."""
+        if self._glasses.status().link != self._link:
+            raise GlassesAway("the connection was lost while they spoke")
+
+    async def _until_stopped(self, command: EndAudio, timeout_s: float) -> Done | None:
+        """The answer to `command`, or None when the wearer wants silence first."""
+        async with asyncio.TaskGroup() as both:
+            asking = both.create_task(self._asked(command, timeout_s))
+            stopping = both.create_task(self._stop.wait())
+            await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            stopping.cancel()
+            if not asking.done():
+                asking.cancel()
+                return None
+        answer = asking.result()
+        if isinstance(answer, Done):
+            return answer
+        raise answer
+
+    async def _asked(self, command: EndAudio, timeout_s: float) -> Done | Exception:
+        """The answer or the fault as a value, so that it leaves the task group as itself."""
+        try:
+            return await self._glasses.request(command, timeout_s=timeout_s)
+        except (CommandRefused, CommandTimeout, GlassesAway) as e:
+            return e
+
+    def _lead(self) -> float:
+        return self._sent_s - (asyncio.get_running_loop().time() - self._began)
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    if seconds > 0:
+        with suppress(TimeoutError):
+            async with timeout(seconds):
+                await stop.wait()
+
+
+def _codecs(capabilities: Capabilities) -> list[str]:
+    return [c.strip() for c in str(capabilities.get("speaker.codecs", "")).split(",")]
+
+
+def _form(capabilities: Capabilities) -> AudioFormat:
+    """Opus where it goes (a tenth of the bytes on the air), else PCM. Raises `CannotSpeak`."""
+    codecs = _codecs(capabilities)
+    for form in (AudioFormat.OPUS, AudioFormat.PCM16):
+        if form in codecs:
+            return form
+    raise CannotSpeak("these glasses take no sound we can make")

@@ -1,0 +1,112 @@
+"""The types of an examination: a mark, a finding, its exact fix, and the check that finds it."""
+
+import shlex
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Mark(StrEnum):
+    """How a check ended. WARN works and will hurt one day; SKIP could not, or need not, be
+    looked at.
+    """
+
+    OK = "OK"
+    WARN = "WARN"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+
+
+class Kind(StrEnum):
+    """What a fix is: a shell command to run as it stands, a file to edit, or something for
+    hands.
+    """
+
+    RUN = "run"
+    EDIT = "edit"
+    DO = "do"
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """The exact thing that turns a check OK."""
+
+    kind: Kind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found. Only FAIL and WARN have a fix; a SKIP may say how to be able to look."""
+
+    mark: Mark
+    said: str
+    fix: Fix | None = None
+    code: str = ""
+    """The error code by which a tool call fails for this reason; empty when there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One rung. `needs` must have ended OK or WARN, or this one is skipped; `after` must only
+    have ended.
+    """
+
+    id: str
+    layer: str
+    title: str
+    examine: Callable[[], Awaitable[Finding]]
+    needs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    deadline_s: float = 3.0
+    effect: bool = False
+    """It fails because others do: their fixes come first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportEntry:
+    """One line of the report."""
+
+    number: int
+    check: Check
+    finding: Finding
+    ms: float
+
+
+def ok(said: str) -> Finding:
+    return Finding(Mark.OK, said)
+
+
+def warn(said: str, fix: Fix) -> Finding:
+    return Finding(Mark.WARN, said, fix)
+
+
+def fail(said: str, fix: Fix, *, code: str = "") -> Finding:
+    return Finding(Mark.FAIL, said, fix, code)
+
+
+def skip(said: str, fix: Fix | None = None) -> Finding:
+    return Finding(Mark.SKIP, said, fix)
+
+
+def run(*commands: str) -> Fix:
+    """Commands for a shell, one after the other while they succeed."""
+    return Fix(Kind.RUN, " && ".join(commands))
+
+
+def edit(file: Path | str, change: str) -> Fix:
+    """A change of a file. Of the configuration it is `[section] key = value, key = value (a
+    remark)`, where `<words>` stand for what only its owner knows, or `[section] write THIS instead
+    of THAT`: a test reads it and does it.
+    """
+    return Fix(Kind.EDIT, f"in {file}: {change}")
+
+
+def do(text: str) -> Fix:
+    return Fix(Kind.DO, text)
+
+
+def quoted(path: Path | str) -> str:
+    """A path as a shell takes it."""
+    return shlex.quote(str(path))

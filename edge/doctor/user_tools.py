@@ -1,0 +1,96 @@
+"""Checks of what the owner configures: folders, files of own tools that cannot be used, tools that
+wait for something.
+
+Secrets are not read: the running daemon reports what a tool waits for.
+"""
+
+from pathlib import Path
+
+from edge.config import folders
+from edge.core.tools.user_tools import Own
+from edge.daemon import user_tools
+from edge.doctor.machine import ExaminedMachine
+from edge.doctor.models import Check, Finding, do, fail, ok, skip, warn
+from edge.doctor.subprocesses import in_thread
+
+
+class UserToolChecks:
+    """The checks of this layer."""
+
+    def __init__(self, patient: ExaminedMachine) -> None:
+        self._patient = patient
+
+    def checks(self) -> tuple[Check, ...]:
+        return (
+            Check(
+                id="folders",
+                layer="tools",
+                title="folders",
+                examine=self._folders,
+                needs=("config",),
+            ),
+            Check(
+                id="own",
+                layer="tools",
+                title="your own tools",
+                examine=self._own,
+                needs=("config",),
+                after=("daemon",),
+            ),
+        )
+
+    async def _folders(self) -> Finding:
+        """The folders that the configuration names: one that is not there is not an empty one."""
+        settings = self._patient.settings
+        assert settings is not None
+        found = await in_thread(lambda: folders.unreadable(settings))
+        for key, folder, problem in found:
+            return fail(f"{key} {folder}: {problem}", do(folders.fix(key, folder, settings)))
+        there = folders.named(settings)
+        return (
+            ok(", ".join(str(folder) for _, folder in there))
+            if there
+            else skip("the configuration names none")
+        )
+
+    async def _own(self) -> Finding:
+        settings = self._patient.settings
+        assert settings is not None
+        places = user_tools.folders(settings, self._patient.env)
+        packages = settings.tools.packages
+        found = await in_thread(lambda: _read(places, packages, self._patient.serves.uid))
+        if found.problems:
+            name, reason = found.problems[0]
+            more = f", and {len(found.problems) - 1} more" if len(found.problems) > 1 else ""
+            return warn(
+                f"{name}: {reason}{more}",
+                do(f"correct {_path(places, name)}, then: systemctl reload glassd"),
+            )
+        if not found.apps:
+            return skip(f"there are none in {places[0]}")
+        withheld = self._withheld()
+        for tool in found.tools:
+            if tool.name in withheld:
+                return warn(
+                    f"{tool.name} is hidden: {withheld[tool.name]}",
+                    do(f"give it what it waits for ({withheld[tool.name]}), then restart glassd"),
+                )
+        there = [*(str(place) for place in places if place.is_dir()), *packages]
+        return ok(f"{len(found.tools)} tools in {', '.join(there)}")
+
+    def _withheld(self) -> dict[str, str]:
+        own = self._patient.layer("registry").get("own")
+        found = own.get("withheld") if isinstance(own, dict) else None
+        return found if isinstance(found, dict) else {}
+
+
+def _read(places: tuple[Path, ...], packages: tuple[str, ...], uid: int) -> Own:
+    from edge.tools import user_tools as own_reading  # noqa: PLC0415 - pydantic and the validator, only for who has such files
+
+    return own_reading.read(places, packages, (uid,))
+
+
+def _path(places: tuple[Path, ...], name: str) -> Path:
+    """The file a problem is of; its name may be followed by the tool's."""
+    file = name.partition(" (")[0]
+    return next((place / file for place in places if (place / file).exists()), Path(file))

@@ -1,0 +1,235 @@
+"""Our glasses, in `bonds.json`: whom the daemon may connect to, and how each pairing was proved.
+
+Refuses to hold a key: those are BlueZ's, or in the radio's own key file. The file is replaced
+whole, private, and put aside when damaged: then the glasses must be paired again, and that is said.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from edge.core.pairing_state import Bond
+from edge.runtime.files import write_atomic
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = 1
+MAX_FILE: Final = 64 * 1024
+"""A bond has about 200 bytes."""
+MAX_BONDS: Final = 32
+MAX_TEXT: Final = 64
+_TEXTS: Final = ("id", "model", "name", "how")
+
+
+class DamagedBonds(ValueError):
+    """The file is not what we wrote; the text says where."""
+
+
+class Bonds:
+    """The bonds in force; `load()` first. Reading is free, a change returns when it is on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._bonds: tuple[Bond, ...] = ()
+        self._writing = asyncio.Lock()
+        self.put_aside = ""
+        """Why the bonds of the last run are gone, in words for `status`; empty when they are
+        not.
+        """
+
+    def load(self) -> None:
+        """Read the file; a missing one is no bonds, a damaged one is put aside. Never raises."""
+        try:
+            with self._path.open("rb") as file:
+                raw = file.read(MAX_FILE + 1)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            self.put_aside = (
+                f"{self._path} cannot be read ({error.strerror}): "
+                "your glasses are not known; check who may read it"
+            )
+            log.warning("%s", self.put_aside)
+            return
+        try:
+            self._bonds = parsed(raw)
+        except DamagedBonds as damaged:
+            self._set_aside(damaged)
+
+    def _set_aside(self, damaged: DamagedBonds) -> None:
+        aside = _free_name(self._path)
+        try:
+            self._path.replace(aside)
+        except OSError:
+            aside = self._path
+        self.put_aside = (
+            f"{self._path.name} was damaged ({damaged}) and put aside as "
+            f"{aside.name}: pair your glasses again: glassd up"
+        )
+        log.warning("%s", self.put_aside)
+
+    # -------------------------------------------------------------- reading
+
+    def all(self) -> tuple[Bond, ...]:
+        return self._bonds
+
+    def find(self, wanted: str) -> Bond | None:
+        """Give the bond of a pair id or of an address of one of its sides."""
+        return next((bond for bond in self._bonds if _is(bond, wanted)), None)
+
+    def addresses(self) -> frozenset[str]:
+        """Every address that is ours, in capitals."""
+        return frozenset(
+            address.upper() for bond in self._bonds for address in bond.addresses.values()
+        )
+
+    # -------------------------------------------------------------- changing
+
+    async def add(self, bond: Bond) -> None:
+        """Keep a bond, instead of any that shares its id or an address. Raises OSError; then
+        nothing changed.
+        """
+        bond = replace(
+            bond, name=bond.name[:MAX_TEXT]
+        )  # BlueZ gives names of 248 bytes; the next start would call it damage
+        shared = {bond.id, *bond.addresses.values()}
+        await self._change(
+            lambda kept: (
+                *(old for old in kept if not any(_is(old, name) for name in shared)),
+                bond,
+            )[-MAX_BONDS:]
+        )
+        self.put_aside = ""
+
+    async def remove(self, bond_id: str) -> None:
+        """Forget a bond; unknown ids are fine. Raises OSError."""
+        await self._change(lambda kept: tuple(old for old in kept if old.id != bond_id))
+
+    async def _change(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
+        """A thread that writes cannot be called off: whoever is cancelled meanwhile waits for
+        its end, and we know of it.
+        """
+        changing = asyncio.ensure_future(self._changed(change))
+        try:
+            await asyncio.shield(changing)
+        except asyncio.CancelledError:
+            await asyncio.wait([changing])
+            if not changing.cancelled():
+                changing.exception()  # seen; who was called off is not told
+            raise
+
+    async def _changed(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
+        async with self._writing:
+            new = change(self._bonds)
+            if new != self._bonds:
+                await asyncio.to_thread(_write, self._path, encoded(new))
+                self._bonds = new
+
+
+def allowed(
+    bonds: Bonds, *, connect: str, radio: str, address: str
+) -> Callable[[], frozenset[str] | None]:
+    """Give the rule whom the link may connect to: addresses in capitals, None for whatever the
+    catalogue knows.
+
+    `connect` is the setting: "any"; "paired"; "auto", which asks for a bond on a real radio, and on
+    a virtual one (where only mocks are) as soon as there is one. A configured `address` is the
+    owner's word.
+    """
+    virtual = radio == "inproc" or radio.startswith("tcp:")
+
+    def now() -> frozenset[str] | None:
+        ours = bonds.addresses()
+        free = connect == "any" or (connect == "auto" and virtual and not ours)
+        return None if free or address else ours
+
+    return now
+
+
+def _is(bond: Bond, wanted: str) -> bool:
+    name = wanted.upper()
+    return bond.id.upper() == name or any(
+        address.upper() == name for address in bond.addresses.values()
+    )
+
+
+# ------------------------------------------------------------------ the file
+
+
+def encoded(bonds: Iterable[Bond]) -> bytes:
+    listed = [
+        {
+            "id": b.id,
+            "model": b.model,
+            "name": b.name,
+            "addresses": dict(b.addresses),
+            "how": b.how,
+            "paired_at": b.paired_at,
+        }
+        for b in bonds
+    ]
+    return json.dumps({"version": VERSION, "bonds": listed}, ensure_ascii=False, indent=1).encode()
+
+
+def parsed(raw: bytes) -> tuple[Bond, ...]:
+    """Read the file's content. Raises `DamagedBonds`."""
+    if len(raw) > MAX_FILE:
+        raise DamagedBonds(f"more than {MAX_FILE // 1024} KiB")
+    try:
+        document = json.loads(raw)
+    except (ValueError, RecursionError):
+        raise DamagedBonds("it is not JSON") from None
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        raise DamagedBonds(f"it is not version {VERSION}")
+    listed = document.get("bonds")
+    if not isinstance(listed, list) or len(listed) > MAX_BONDS:
+        raise DamagedBonds(f"bonds is not a list of at most {MAX_BONDS}")
+    return tuple(_bond(number, record) for number, record in enumerate(listed, 1))
+
+
+def _bond(number: int, record: Any) -> Bond:
+    if not isinstance(record, dict):
+        raise DamagedBonds(f"bond {number} is no object")
+    for key in _TEXTS:
+        if not _is_text(record.get(key)):
+            raise DamagedBonds(f"bond {number}: {key} is no text of at most {MAX_TEXT} characters")
+    addresses = record.get("addresses")
+    if (
+        not isinstance(addresses, dict)
+        or len(addresses) not in {1, 2}
+        or not all(_is_text(a) for a in addresses.values())
+    ):
+        raise DamagedBonds(f"bond {number}: addresses are not one or two texts")
+    paired_at = record.get("paired_at")
+    if isinstance(paired_at, bool) or not isinstance(paired_at, int | float):
+        raise DamagedBonds(f"bond {number}: paired_at is no number")
+    return Bond(
+        id=record["id"],
+        model=record["model"],
+        name=record["name"],
+        addresses=MappingProxyType(dict(addresses)),
+        how=record["how"],
+        paired_at=float(paired_at),
+    )
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= MAX_TEXT
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (aside := path.with_name(f"{path.name}.bad-{number}")).exists():
+        number += 1
+    return aside
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace the file whole and durably: after a power cut it is the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    write_atomic(path, content)

@@ -1,0 +1,186 @@
+"""Finds our glasses over Bluetooth for the link manager, and carries out what the recovery ladder
+says about the radio.
+
+Refuses to decide when to look again, which step to take, and what to do with glasses once they are
+connected.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from edge.core.recovery import Wake
+from edge.link.manager import FoundGlasses
+from firmware_bridge.catalog import CATALOG
+from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.transports import ble
+from firmware_bridge.transports.side_radio import connect_any
+
+log = logging.getLogger(__name__)
+
+Ours = Callable[[], frozenset[str] | None]
+"""The addresses (upper case) that we may connect to; None: whatever the catalogue knows."""
+LISTEN_S: Final = 30.0
+"""One scan of a rest; each begins with a fresh scanner, so that none can be stuck for long."""
+
+
+class BleFinder:
+    """Implements `Finder` on bleak; `radio` is a moniker of the configuration, `air` the
+    virtual one of `inproc`.
+    """
+
+    def __init__(
+        self,
+        radio: str,
+        *,
+        address: str | None,
+        model: str | None,
+        scan_s: float,
+        connect_s: float,
+        air: object | None = None,
+        ours: Ours = lambda: None,
+        keys: Path | None = None,
+    ) -> None:
+        self._moniker = radio
+        self._address = address
+        self._model = model
+        self._scan_s = scan_s
+        self._connect_s = connect_s
+        self._air = air
+        self._ours = ours
+        self._keys = keys
+        self._radio: ble.Radio | None = None
+        self._heard: ble.Sighting | None = None
+        self._last: tuple[str, ...] = ()
+        self._adopt = True
+
+    async def radio(self) -> ble.Radio:
+        """The one radio of this daemon; whoever else needs it pauses the link meanwhile. Raises
+        `RadioError`.
+        """
+        if self._radio is None:
+            self._radio = await ble.open_radio(self._moniker, air=self._air, keys=self._keys)
+        return self._radio
+
+    def has_radio_open(self) -> bool:
+        """Does a host stack of our own have its adapter open now? Never so with BlueZ, whose
+        adapter it is.
+        """
+        return self._radio is not None and self._radio.is_open()
+
+    # -------------------------------------------------------------- finding
+
+    async def seek(self) -> ble.Sighting:
+        """Give our glasses: heard during the rest, left over by a daemon before us, or scanned
+        for. Raises `RadioError`.
+        """
+        if self._ours() == frozenset():
+            raise RadioError(
+                RadioReason.NOT_PAIRED,
+                "no glasses are paired with this edge",
+                "find and pair them: glassd up",
+            )
+        radio = await self.radio()
+        heard, self._heard = self._heard, None
+        if heard is not None and not all(map(self._is_ours, heard.arms)):
+            heard = None  # they were, when they were heard
+        if heard is None and self._adopt:
+            self._adopt = False
+            heard = next(iter(await self._left_over(radio)), None)
+        return heard or await self._search(radio)
+
+    async def connect(self, sighting: ble.Sighting) -> FoundGlasses:
+        """Connect glasses heard just now. Raises `RadioError`."""
+        self._last = tuple(arm.address for arm in sighting.arms)
+        transport = await connect_any(
+            await self.radio(), sighting, timeout_s=self._connect_s, wanted=self._is_ours
+        )
+        return FoundGlasses(transport, sighting.entry)
+
+    async def stirred(self, wake: Wake) -> None:
+        """Wait until there is a reason to try before the rest is over. Raises `RadioError` when
+        nobody can tell.
+        """
+        radio = await self.radio()
+        if wake is Wake.RADIO and radio.back is not None:
+            await radio.back()
+        elif wake is Wake.ADVERT:
+            self._heard = await self._listen(radio)
+        else:
+            await asyncio.Event().wait()
+
+    async def _listen(self, radio: ble.Radio) -> ble.Sighting:
+        while True:
+            try:
+                return await self._scan(radio, LISTEN_S)
+            except RadioError as error:
+                if error.reason is not RadioReason.NOT_FOUND:
+                    raise
+
+    async def _search(self, radio: ble.Radio) -> ble.Sighting:
+        try:
+            return await self._scan(radio, self._scan_s)
+        except RadioError as error:
+            held = await self._left_over(radio) if error.reason is RadioReason.NOT_FOUND else []
+            if not held:
+                raise
+        raise RadioError(
+            RadioReason.CONNECTED_ELSEWHERE,
+            f"{held[0].address} is connected to this machine already, though not by us",
+            "another program here holds the glasses: end it, or: bluetoothctl disconnect",
+        )
+
+    async def _scan(self, radio: ble.Radio, timeout_s: float) -> ble.Sighting:
+        return await ble.scan(
+            radio,
+            CATALOG,
+            timeout_s=timeout_s,
+            address=self._address,
+            model=self._model,
+            wanted=self._is_ours,
+        )
+
+    def _is_ours(self, sighting: ble.Sighting) -> bool:
+        ours = self._ours()
+        return ours is None or sighting.address.upper() in ours
+
+    async def _left_over(self, radio: ble.Radio) -> list[ble.Sighting]:
+        """Our glasses that this machine is connected to without us: they do not advertise, no
+        scan would find them.
+        """
+        found = await ble.left_over(radio, CATALOG, wanted=self._is_ours)
+        if self._address is not None:
+            found = [
+                s for s in found if self._address.upper() in {arm.address.upper() for arm in s.arms}
+            ]
+        return [s for s in found if self._model is None or s.entry.key == self._model]
+
+    # -------------------------------------------------------------- the ladder's steps
+
+    async def fresh(self) -> None:
+        """End what is left over of links to our glasses, and drop what the radio remembers of
+        them. Never raises.
+        """
+        self._heard = None
+        radio = self._radio
+        if radio is None or radio.fresh is None:
+            return
+        radio.ears.heard()
+        ours = [arm.address for s in await self._left_over(radio) for arm in s.arms]
+        for address in dict.fromkeys([*ours, *self._last]):
+            await radio.fresh(address)
+
+    async def reset(self) -> None:
+        """Power-cycle the adapter, or open its HCI stream again. Never raises."""
+        await self.fresh()
+        radio = self._radio
+        if radio is not None and radio.reset is not None:
+            radio.ears.heard()
+            await radio.reset()
+
+    async def close(self) -> None:
+        """Give the radio back; idempotent."""
+        if self._radio is not None:
+            await self._radio.close()

@@ -1,0 +1,420 @@
+"""Our relation to the glasses over time: seek, connect, greet, listen, and begin again for ever.
+
+Refuses to know what travels over the link, and what to do about one that failed: `core/recovery.py`
+says that, the finder does it. Each connection is one transport, one codec, one driver, used once.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from edge.core import recovery
+from edge.core.backoff import Backoff
+from edge.core.link_state import LinkState
+from edge.core.recovery import Advice, LeftToSystemd, RecoveryStep, Wake
+from edge.link.glasses_state import GlassesState
+from edge.link.restore import RestoredSettings
+from edge.ports import GlassesAway, GlassesStatus
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.deadlines import Deadline, Within, unwatched
+from edge.runtime.events import (
+    CapabilitiesLearned,
+    GlassesLost,
+    GlassesReady,
+    GlassesSaid,
+    PrivateWords,
+)
+from edge.runtime.first_completed import race
+from edge.storage.notes import Notes
+from firmware_bridge import catalog
+from firmware_bridge.capabilities import Scalar
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.driver import HEARTBEAT_S, Driver
+from firmware_bridge.errors import (
+    BridgeError,
+    CommandRefused,
+    CommandTimeout,
+    LinkLost,
+    LostReason,
+    RadioError,
+)
+from firmware_bridge.messages import (
+    CapabilitiesChanged,
+    Command,
+    Done,
+    GlassesInfo,
+    Hello,
+    HidingChanged,
+    Transcript,
+)
+from firmware_bridge.transport import Transport
+
+log = logging.getLogger(__name__)
+
+HELLO_S: Final = 5.0
+"""A greeting is two small frames each way; a radio that needs longer has lost them."""
+DEFAULT_TIMEOUT_S: Final = 5.0
+CURE_S: Final = 30.0
+"""What a step of the ladder may take: BlueZ needs 2 s for a disconnect and 3 s for an adapter
+to come on.
+"""
+RELISTEN_S: Final = 1.0
+"""After the radio failed us while we rested."""
+LET_GO_S: Final = 15.0
+"""How long the radio may take to be given up: a disconnect, and the end of a scan."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundGlasses:
+    """A fresh connection and the model that answered the advertisement."""
+
+    transport: Transport[Any]
+    entry: catalog.Model
+
+
+class Finder(Protocol):
+    """Finds and connects our glasses: BLE in the daemon, memory in tests. Raises `RadioError`."""
+
+    async def seek(self) -> Any: ...
+    async def connect(self, sighting: Any) -> FoundGlasses: ...
+    async def stirred(self, wake: Wake) -> None:
+        """Wait for what ends a rest early. Raises `RadioError` when nobody can tell."""
+
+    async def fresh(self) -> None: ...
+    async def reset(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class LinkManager:
+    """Implements `GlassesPort`; `run()` is the service."""
+
+    def __init__(
+        self,
+        finder: Finder,
+        *,
+        bus: Bus,
+        clock: Clock,
+        notes: Notes,
+        backoff: Backoff,
+        configured: Mapping[str, Scalar] | None = None,
+        version: str = "0",
+        watched: bool = False,
+        heartbeat_s: float = HEARTBEAT_S,
+        rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        within: Within = unwatched,
+        step_s: float = 120.0,
+    ) -> None:
+        self._within = within
+        # what seeking, connecting, greeting and closing each stay far below, by deadlines of their
+        # own
+        self._step_s = step_s
+        self._finder = finder
+        self._bus = bus
+        self._clock = clock
+        self._knows = GlassesState(bus=bus, clock=clock, notes=notes, configured=configured or {})
+        self._backoff = backoff
+        self._version = version
+        self._watched = watched
+        self._heartbeat_s = heartbeat_s
+        self._rest_for = rest
+        self._driver: Driver[Any] | None = None
+        self._transport: Transport[Any] | None = None
+        self._ready_since: float | None = None
+        self._history: tuple[recovery.Failure, ...] = ()
+        self._wishes = RestoredSettings()
+        self._pausing = asyncio.Lock()
+        self._held = ""
+        self._hold, self._let_go, self._go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._let_go.set()
+        self.hides_words: Callable[[], bool] = lambda: False
+        """Whether transcripts are suppressed now; the daemon sets it once, when it is put
+        together.
+        """
+
+    # -------------------------------------------------------------- what others see
+
+    def status(self) -> GlassesStatus:
+        if self._knows.status.ready and self._transport is not None:
+            self._knows.carries(self._transport.max_packet + 3)
+        return self._knows.status
+
+    async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
+        """Send a command and wait for its answer. Raises `GlassesAway`, `CommandRefused`,
+        `CommandTimeout`.
+        """
+        try:
+            reply = await self._ready_driver().request(command, timeout_s=timeout_s)
+        except LinkLost as lost:
+            self._doubt(command)
+            raise GlassesAway(str(lost)) from lost
+        except (CommandTimeout, asyncio.CancelledError):  # it may have been done all the same
+            self._doubt(command)
+            raise
+        self._wishes.granted(command)
+        self._knows.hides(self._wishes.unseen, self._wishes.covered)
+        done = reply if isinstance(reply, Done) else Done()
+        if done.skew_s is not None:
+            self._knows.drew(done.skew_s)
+        return done
+
+    def _doubt(self, command: Command) -> None:
+        self._wishes.unanswered(command)
+        self._knows.hides(self._wishes.unseen, self._wishes.covered)
+
+    async def post(self, command: Command) -> None:
+        """Send a command that has no answer. Raises `GlassesAway`."""
+        try:
+            await self._ready_driver().post(command)
+        except LinkLost as lost:
+            raise GlassesAway(str(lost)) from lost
+
+    def _ready_driver(self) -> Driver[Any]:
+        if self._driver is None or self._knows.state is not LinkState.READY:
+            raise GlassesAway(self._knows.status.reason or "the glasses are not connected")
+        return self._driver
+
+    def resume(self) -> None:
+        """Try at once, whatever we rest for: a person says that things have changed."""
+        self._history = ()
+        self._go_on.set()
+
+    @asynccontextmanager
+    async def paused(self, why: str) -> AsyncIterator[None]:
+        """Let somebody else have the radio: the link is closed and nothing scans meanwhile;
+        afterwards it seeks at once.
+
+        Raises TimeoutError when the radio is not given up.
+        """
+        async with self._pausing:
+            self._held = why
+            self._hold.set()
+            try:
+                async with timeout(LET_GO_S):
+                    await self._let_go.wait()
+                yield
+            finally:
+                self._held = ""
+                self._hold.clear()
+                self.resume()
+
+    # -------------------------------------------------------------- the service
+
+    async def run(self) -> None:
+        """Keep a link for ever; ends only by cancellation, which closes the connection first,
+        or by `LeftToSystemd`.
+        """
+        await self._knows.recall()
+        self._let_go.clear()
+        self._knows.move(LinkState.SEEKING)
+        try:
+            while True:
+                await self._rest(await self._one_connection())
+        finally:
+            self._driver = self._transport = None
+            await asyncio.shield(self._finder.close())
+            self._let_go.set()
+            if self._knows.state is not LinkState.OFF:
+                self._knows.move(LinkState.CLOSING)
+                self._knows.move(LinkState.OFF)
+
+    async def _one_connection(self) -> BridgeError:
+        """Live through one connection, from seeking it to its end; gives why it ended."""
+        try:
+            await race(self._live(), _until(self._hold))
+        except BridgeError as cause:
+            return cause
+        return LinkLost(LostReason.CLOSED, self._held)
+
+    async def _live(self) -> None:
+        with self._within(self._step_s, "link: seeking") as step:
+            sighting = await self._finder.seek()
+            self._knows.move(LinkState.CONNECTING)
+            step.again(self._step_s, "link: connecting")
+            found = await self._finder.connect(sighting)
+            self._knows.move(LinkState.PREPARING)
+            step.again(self._step_s, "link: greeting")
+            async with _closing(found.transport):
+                codec = found.entry.codec(found.transport.max_packet)
+                driver = Driver(
+                    found.transport, codec, clock=self._clock.boot, heartbeat_s=self._heartbeat_s
+                )
+                try:
+                    await race(driver.run(), self._use(driver, found, step))
+                finally:
+                    step.again(self._step_s, "link: closing")
+
+    async def _use(self, driver: Driver[Any], found: FoundGlasses, step: Deadline) -> None:
+        info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
+        if not isinstance(info, GlassesInfo):
+            raise LinkLost(
+                LostReason.PROTOCOL, "the glasses did not answer our greeting with who they are"
+            )
+        entry = catalog.by_firmware_model(info.model) or found.entry
+        await self._wish_again(driver, found.transport.address)
+        self._driver, self._transport = driver, found.transport
+        there = found.transport
+        self._knows.met(
+            entry,
+            firmware=info.firmware,
+            address=there.address,
+            mtu=there.max_packet + 3,
+            transport=there.name,
+        )
+        await self._knows.learn(entry, info.capabilities)
+        self._knows.move(LinkState.READY)
+        step.done()
+        self._ready_since = self._clock.boot()
+        s = self._knows.status
+        log.info("glasses ready: %s over %s, MTU %d", s.model, s.transport, s.mtu)
+        self._bus.publish(GlassesReady(s.model, s.firmware, s.address, s.mtu, s.transport))
+        async for event in driver.events():
+            if isinstance(event, CapabilitiesChanged):
+                await self._knows.learn(entry, event.capabilities)
+            if isinstance(event, HidingChanged):
+                self._wishes.said(event)
+                self._knows.hides(self._wishes.unseen, self._wishes.covered)
+            self._knows.said(event)
+            private = isinstance(event, Transcript) and self.hides_words()
+            self._bus.publish(PrivateWords(event) if private else GlassesSaid(event))
+        await (
+            asyncio.Event().wait()
+        )  # the driver is closing the connection: it says when that is done, and why it ended
+
+    async def _wish_again(self, driver: Driver[Any], address: str) -> None:
+        """Before anybody hears that they are back: settings as they were, the microphone open
+        again.
+        """
+        for command in self._wishes.of(address):
+            try:
+                await driver.request(command, timeout_s=HELLO_S)
+            except (CommandRefused, CommandTimeout) as error:
+                self._wishes.refused(command)
+                log.info("the glasses do not take %s again: %s", type(command).__name__, error)
+            else:
+                self._wishes.granted(command)
+        self._knows.hides(self._wishes.unseen, self._wishes.covered)
+
+    # -------------------------------------------------------------- after a connection
+
+    async def _rest(self, cause: BridgeError) -> None:
+        was_ready = self._knows.state is LinkState.READY
+        up_s = (
+            self._clock.boot() - self._ready_since
+            if was_ready and self._ready_since is not None
+            else 0.0
+        )
+        self._driver = self._transport = None
+        if was_ready:
+            self._knows.lost()
+        advice = self._judge(cause, up_s)
+        self._knows.move(LinkState.RESTING, str(cause))
+        if was_ready:
+            self._bus.publish(GlassesLost(str(cause)))
+            self._bus.publish(CapabilitiesLearned(self._knows.status.model, stale=True))
+        if advice.step is RecoveryStep.LEAVE:
+            raise LeftToSystemd(
+                f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)"
+            )
+        await self._carry_out(advice)
+        await self._pause(advice)
+        self._knows.move(LinkState.SEEKING, str(cause))
+
+    def _judge(self, cause: BridgeError, up_s: float) -> Advice:
+        """Remember the failure and choose what to do about it; being paused is none."""
+        if self._held:
+            return Advice(RecoveryStep.RECONNECT, self._held)
+        kind = recovery.kind_of(cause)
+        self._history = recovery.remember(self._history, recovery.Failure(kind, up_s))
+        advice = recovery.advise(self._history, watched=self._watched)
+        hint = advice.hint or (cause.hint if isinstance(cause, RadioError) else "")
+        needs_somebody = (
+            advice.step is RecoveryStep.ASK and self._knows.status.step != RecoveryStep.ASK.value
+        )
+        attempts = self._knows.failed(kind.value, advice.step, hint)
+        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for
+        # who debugs. One more when the trying stops: nothing else in the log would say that
+        # somebody has to come.
+        log.log(
+            logging.WARNING if attempts == 1 or needs_somebody else logging.DEBUG,
+            "no link to the glasses: %s (%s: %s)%s",
+            cause,
+            advice.why,
+            advice.step,
+            f"; {hint}" if hint else "",
+        )
+        return advice
+
+    async def _carry_out(self, advice: Advice) -> None:
+        cure = {RecoveryStep.FRESH: self._finder.fresh, RecoveryStep.RESET: self._finder.reset}.get(
+            advice.step
+        )
+        if cure is None or self._held:
+            return
+        try:
+            with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
+                async with timeout(CURE_S):
+                    await race(
+                        cure(), _until(self._hold)
+                    )  # a power cycle that is called off ends powered on
+        except TimeoutError:
+            log.debug("%s took more than %g s", advice.step, CURE_S)
+
+    async def _pause(self, advice: Advice) -> None:
+        """Rest with full jitter, at most until somebody says so, the radio is back or the
+        glasses are heard.
+        """
+        if not self._held:
+            ends = [_until(self._go_on), _until(self._hold)]
+            if advice.step is not RecoveryStep.ASK:
+                rest_s = self._backoff.nth(advice.times, at_least_s=advice.at_least_s)
+                ends += [self._slept(rest_s), self._stirred(advice, rest_s)]
+            elif advice.again_s:
+                ends.append(self._slept(advice.again_s))
+            await race(*ends)
+        while (
+            self._hold.is_set()
+        ):  # one pause may follow another, and a word to go on may be older than both
+            self._go_on.clear()
+            self._let_go.set()
+            await self._go_on.wait()
+            self._let_go.clear()
+        self._go_on.clear()
+
+    async def _slept(self, seconds: float) -> None:
+        await self._rest_for(seconds)
+
+    async def _stirred(self, advice: Advice, rest_s: float) -> None:
+        """Return when the rest should end early. A radio that fails us while we listen is
+        waited for, or asked again.
+        """
+        await asyncio.sleep(min(rest_s, advice.at_least_s))
+        wake = advice.wake
+        while True:
+            try:
+                await self._finder.stirred(wake)
+            except RadioError as deaf:
+                log.debug("resting without listening: %s", deaf)
+                if wake is not Wake.RADIO and recovery.LADDER[deaf.reason].wake is Wake.RADIO:
+                    wake = Wake.RADIO
+                else:
+                    await asyncio.sleep(RELISTEN_S)
+            else:
+                return
+
+
+@asynccontextmanager
+async def _closing(transport: Transport[Any]) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        # The disconnect must reach the radio even when we are being cancelled, or the glasses stay
+        # taken.
+        await asyncio.shield(transport.close())
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()

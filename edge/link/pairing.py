@@ -1,0 +1,458 @@
+"""The pairing desk: opens a window, finds the glasses, has them paired, asks the person for a code,
+keeps the bond.
+
+Refuses to know sockets and terminals: who asks and answers is a client of the control API. One
+window at a time; it closes by itself, and with its client.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    asynccontextmanager,
+    nullcontext,
+)
+from types import MappingProxyType
+from typing import Any, Final
+
+from edge.core.pairing_state import (
+    Bond,
+    HeardGlasses,
+    PairingRefused,
+    PairingState,
+    PairingStep,
+    PairingTimes,
+    check,
+)
+from edge.link.bonds import Bonds
+from edge.link.scan import ScannedGlasses, ScanResults, heard_of
+from edge.ports import GlassesStatus
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import GlassesPaired, GlassesUnpaired
+from firmware_bridge.bonding import How, PairingError
+from firmware_bridge.catalog import CATALOG, Catalog
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.transports import ble, pairing
+from tools_cache.api.tool import Json
+
+log = logging.getLogger(__name__)
+
+MAX_STEPS: Final = 64
+"""Steps a slow client may leave unread; a whole window has about ten."""
+END_S: Final = 10.0
+"""How long a closed window may take to hang up: bluetoothd needs 2 s for a disconnect."""
+LOST: Final = RadioReason.BOND_LOST.value
+_BUSY: Final = (
+    "BUSY",
+    "somebody else is pairing glasses now",
+    "wait until that is over, or close it: glassd pair --cancel",
+)
+
+
+class PairingService:
+    """Implements `PairingPort`. `radio` gives the daemon's own radio, `glasses` how the link
+    stands; while `paused` is entered the link leaves the radio alone.
+    """
+
+    def __init__(
+        self,
+        radio: Callable[[], Awaitable[ble.Radio]],
+        *,
+        bonds: Bonds,
+        paused: Callable[[str], AbstractAsyncContextManager[None]],
+        glasses: Callable[[], GlassesStatus],
+        bus: Bus,
+        clock: Clock,
+        catalog: Catalog = CATALOG,
+        limits: PairingTimes | None = None,
+    ) -> None:
+        self._radio = radio
+        self._bonds = bonds
+        self._paused = paused
+        self._glasses = glasses
+        self._bus = bus
+        self._clock = clock
+        self._catalog = catalog
+        self._limits = limits or PairingTimes()
+        self._window: _Window | None = None
+        self._scanning = False
+
+    # -------------------------------------------------------------- looking
+
+    def bonds(self) -> tuple[Bond, ...]:
+        return self._bonds.all()
+
+    def bond(self) -> str:
+        """Say in one word how the glasses of the link are bonded, for `status`."""
+        status = self._glasses()
+        if status.issue == LOST:
+            return "lost"
+        known = self._bonds.all()
+        bond = (
+            self._bonds.find(status.address)
+            if status.address
+            else known[0]
+            if len(known) == 1
+            else None
+        )
+        return bond.how if bond else ""
+
+    def alarms(self) -> dict[str, str]:
+        return {"bonds": self._bonds.put_aside} if self._bonds.put_aside else {}
+
+    def describe(self) -> dict[str, Json]:
+        window = self._window
+        return {
+            "state": (window.state if window else PairingState.IDLE).value,
+            "closes_in_s": round(max(0.0, window.until - self._clock.boot()), 1)
+            if window
+            else None,
+            "bonds": [
+                {
+                    "id": b.id,
+                    "model": b.model,
+                    "name": b.name,
+                    "addresses": dict(b.addresses),
+                    "how": b.how,
+                    "pairedAt": b.paired_at,
+                }
+                for b in self._bonds.all()
+            ],
+        }
+
+    async def scan(
+        self, seconds: float, *, settle_s: float | None = None
+    ) -> AsyncGenerator[HeardGlasses, None]:
+        """Tell what is heard. A link that is up stays up: glasses that are connected do not
+        advertise, and are told first.
+        """
+        if self._window is not None or self._scanning:
+            raise PairingRefused(*_BUSY)
+        self._scanning = True
+        try:
+            connected = self._connected()
+            for heard in connected:
+                yield heard
+            gathering = ScanResults(self._catalog, settle_s=settle_s)
+            if connected and settle_s is not None:
+                seconds = min(seconds, settle_s)
+            async with (
+                nullcontext() if connected else self._held("scanning"),
+                aclosing(gathering.listen(await self._radio(), seconds)) as sounds,
+            ):
+                async for glasses in sounds:
+                    yield heard_of(glasses, ours=self._ours(glasses))
+        finally:
+            self._scanning = False
+
+    def _connected(self) -> tuple[HeardGlasses, ...]:
+        status = self._glasses()
+        if not status.ready:
+            return ()
+        bond = self._bonds.find(status.address)
+        entry = next((m for m in self._catalog.models if m.key == status.model), None)
+        return (
+            HeardGlasses(
+                bond.id if bond else status.address,
+                status.model,
+                entry.title if entry else status.model,
+                bond.name if bond else "",
+                status.address,
+                None,
+                ours=bond is not None,
+                connected=True,
+            ),
+        )
+
+    def _ours(self, glasses: ScannedGlasses) -> bool:
+        return any(self._bonds.find(s.address) is not None for s in glasses.sides.values())
+
+    # -------------------------------------------------------------- the window
+
+    async def window(
+        self, wanted: str | None, *, seconds: float | None = None
+    ) -> AsyncGenerator[PairingStep, None]:
+        """Open the window and tell each step; see `PairingPort`."""
+        if self._window is not None or self._scanning:
+            raise PairingRefused(*_BUSY)
+        length_s = min(seconds or self._limits.window_s, self._limits.window_s)
+        window = self._window = _Window(self._clock.boot() + length_s)
+        working = asyncio.ensure_future(self._work(window, wanted, length_s))
+        window.working = working
+        try:
+            while (step := await window.steps.get()) is not None:
+                yield step
+        finally:
+            working.cancel()
+            try:
+                await asyncio.wait([working], timeout=END_S)
+            finally:  # the client may hang up at this very moment
+                self._window = None
+            if working.done() and not working.cancelled():
+                working.result()  # a bug of ours is told, never swallowed
+
+    async def _work(self, window: "_Window", wanted: str | None, length_s: float) -> None:
+        """Never raises but for cancellation: what goes wrong is the last step."""
+        try:
+            async with timeout(length_s), self._held("pairing"):
+                bond, heard = await self._paired(window, wanted)
+                await self._bonds.add(bond)
+            log.info("paired with %s %s (%s)", bond.model, bond.id, bond.how)
+            self._bus.publish(GlassesPaired(bond.model, bond.id, bond.how))
+            window.move(PairingStep(PairingState.PAIRED, heard, how=bond.how))
+        except TimeoutError:
+            window.fail(
+                "TIMEOUT",
+                f"the pairing window closed after {length_s:g} s",
+                "open it again: glassd pair",
+            )
+        except PairingError as error:
+            window.fail(error.reason.value.upper(), str(error), error.hint)
+        except RadioError as error:
+            code = "NOT_FOUND" if error.reason is RadioReason.NOT_FOUND else "RADIO"
+            window.fail(code, str(error), error.hint)
+        except PairingRefused as refused:
+            window.fail(refused.code, str(refused), refused.fix)
+        except OSError as error:
+            window.fail(
+                "NOT_SAVED",
+                f"the bond cannot be saved: {error.strerror}",
+                "make room in the state directory, then: glassd pair",
+            )
+        finally:
+            window.over()
+
+    async def _paired(self, window: "_Window", wanted: str | None) -> tuple[Bond, HeardGlasses]:
+        radio = await self._radio()
+        window.move(PairingStep(PairingState.SCANNING))
+        glasses = await self._find(radio, wanted)
+        heard = heard_of(glasses, ours=self._ours(glasses))
+        window.move(PairingStep(PairingState.CHOSEN, heard))
+        addresses: dict[str, str] = {}
+        hows: list[How] = []
+        for side, sighting in glasses.sides.items():
+            fresh = await self._unbonded(radio, sighting)
+            text = f"the {side} side" if side else ""
+            window.move(PairingStep(PairingState.CONNECTING, heard, text=text))
+            proof = await pairing.pair(
+                radio,
+                fresh,
+                window.person(heard),
+                timeout_s=max(1.0, window.until - self._clock.boot()),
+            )
+            addresses[side] = proof.address
+            hows.append(proof.how)
+        entry = next(iter(glasses.sides.values())).entry
+        how = min(hows, key=list(How).index)  # a pair is only as well proved as its weaker side
+        bond = Bond(
+            glasses.id,
+            entry.key,
+            heard.name,
+            MappingProxyType(addresses),
+            how.value,
+            self._clock.wall(),
+        )
+        return bond, heard
+
+    async def _find(self, radio: ble.Radio, wanted: str | None) -> ScannedGlasses:
+        """Wait for the wanted glasses, or for the only ones there are. Raises `RadioError`,
+        `PairingRefused`.
+        """
+        gathering = ScanResults(
+            self._catalog, settle_s=self._limits.settle_s if wanted is None else None
+        )
+        if wanted is not None:
+            bond = self._bonds.find(wanted)
+            return await gathering.one(radio, bond.id if bond else wanted, self._limits.scan_s)
+        found = await gathering.all(radio, self._limits.scan_s)
+        if len(found) > 1:
+            names = ", ".join(sorted(g.id for g in found))
+            raise PairingRefused(
+                "AMBIGUOUS", f"several glasses are here: {names}", "name one: glassd pair ADDRESS"
+            )
+        return found[0]
+
+    async def _unbonded(self, radio: ble.Radio, sighting: ble.Sighting) -> ble.Sighting:
+        """Forget an old bond of ours with these glasses; BlueZ forgets the device with it, so
+        it is heard anew.
+        """
+        bond = self._bonds.find(sighting.address)
+        forgotten = await pairing.unpair(radio, sighting.address)
+        if bond is not None:
+            await self._bonds.remove(bond.id)
+        if not forgotten:
+            return sighting
+        return await ble.scan(
+            radio,
+            self._catalog,
+            timeout_s=self._limits.scan_s,
+            address=sighting.address,
+            arms=False,
+        )
+
+    def answer(self, *, passkey: int | None = None, same: bool | None = None) -> None:
+        """Answer what is asked now. Raises `PairingRefused`."""
+        if self._window is None or not self._window.answered(
+            passkey if passkey is not None else same
+        ):
+            raise PairingRefused(
+                "NOTHING_ASKED", "nothing of this kind is asked now", "see: glassd status"
+            )
+
+    async def close(self) -> bool:
+        """Close the window; its client hears that it failed."""
+        window = self._window
+        if window is None:
+            return False
+        window.fail("CLOSED", "the pairing window was closed", "open it again: glassd pair")
+        window.over()
+        if window.working is not None:  # not left to its client, who may not read on for long
+            window.working.cancel()
+        return True
+
+    @asynccontextmanager
+    async def _held(self, why: str) -> AsyncGenerator[None, None]:
+        """Have the radio to ourselves. Raises `RadioError` when the link does not give it up."""
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self._paused(why))
+            except TimeoutError:
+                raise RadioError(
+                    RadioReason.BUSY,
+                    "the link does not give the radio up",
+                    "try again; if that stays so: systemctl restart glassd",
+                ) from None
+            yield
+
+    # -------------------------------------------------------------- forgetting
+
+    async def unpair(self, wanted: str | None) -> Bond | None:
+        """Forget our side; the glasses' own memory of us is theirs to clear."""
+        if self._window is not None or self._scanning:
+            raise PairingRefused(*_BUSY)
+        bond = self._bond_named(wanted)
+        addresses = tuple(bond.addresses.values()) if bond else (wanted or "",)
+        async with self._held("unpairing"):
+            radio = await self._radio()
+            forgotten = [await pairing.unpair(radio, address) for address in addresses]
+            if bond is not None:
+                await self._removed(bond)
+        if bond is None and not any(forgotten):
+            raise PairingRefused(
+                "NOT_FOUND", f"there is no bond with {wanted}", "see which there are: glassd scan"
+            )
+        self._bus.publish(
+            GlassesUnpaired(bond.model if bond else "", bond.id if bond else str(wanted))
+        )
+        return bond
+
+    async def _removed(self, bond: Bond) -> None:
+        try:
+            await self._bonds.remove(bond.id)
+        except OSError as error:
+            text = (
+                f"the key is forgotten, but {bond.id} still stands in the "
+                f"file of bonds: {error.strerror}"
+            )
+            raise PairingRefused(
+                "NOT_SAVED", text, "make room in the state directory, then: glassd unpair"
+            ) from None
+
+    def _bond_named(self, wanted: str | None) -> Bond | None:
+        if wanted is not None:
+            return self._bonds.find(wanted)
+        known = self._bonds.all()
+        if len(known) == 1:
+            return known[0]
+        if not known:
+            raise PairingRefused("NOT_FOUND", "no glasses are paired", "pair some: glassd up")
+        names = ", ".join(b.id for b in known)
+        raise PairingRefused(
+            "AMBIGUOUS", f"several glasses are paired: {names}", "name one: glassd unpair ADDRESS"
+        )
+
+
+class _Window:
+    """One open window: its state, the steps its client has not read, the question that waits.
+    Used once.
+    """
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+        self.state = PairingState.IDLE
+        self.steps: asyncio.Queue[PairingStep | None] = asyncio.Queue()
+        self.working: asyncio.Future[None] | None = None
+        self._question: tuple[type, asyncio.Future[Any]] | None = None
+
+    def move(self, step: PairingStep) -> None:
+        self.state = check(self.state, step.state)
+        if self.steps.qsize() < MAX_STEPS:
+            self.steps.put_nowait(step)
+
+    def fail(self, code: str, text: str, fix: str) -> None:
+        if self.state not in {PairingState.PAIRED, PairingState.FAILED}:
+            self.move(PairingStep(PairingState.FAILED, code=code, text=text, fix=fix))
+
+    def over(self) -> None:
+        self.steps.put_nowait(None)
+
+    def person(self, glasses: HeardGlasses) -> "_Person":
+        return _Person(self, glasses)
+
+    async def asked(self, kind: type, step: PairingStep) -> Any:
+        """Tell what is asked and wait for the answer; deadlines are the asker's."""
+        waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._question = (kind, waiting)
+        self.move(step)
+        try:
+            return await waiting
+        finally:
+            self._question = None
+            if self.state is PairingState.ASKING:
+                self.move(PairingStep(PairingState.CONNECTING, step.glasses))
+
+    def answered(self, answer: Any) -> bool:
+        if (
+            self._question is None
+            or type(answer) is not self._question[0]
+            or self._question[1].done()
+        ):
+            return False
+        self._question[1].set_result(answer)
+        return True
+
+
+class _Person:
+    """Implements `Asker`: whoever sits at the other end of the window."""
+
+    def __init__(self, window: _Window, glasses: HeardGlasses) -> None:
+        self._window = window
+        self._glasses = glasses
+
+    async def passkey(self) -> int | None:
+        return int(
+            await self._window.asked(
+                int, PairingStep(PairingState.ASKING, self._glasses, ask="passkey")
+            )
+        )
+
+    async def same(self, number: int) -> bool:
+        return bool(
+            await self._window.asked(
+                bool,
+                PairingStep(
+                    PairingState.ASKING, self._glasses, ask="compare", number=f"{number:06d}"
+                ),
+            )
+        )
+
+    async def show(self, number: int) -> None:
+        self._window.move(
+            PairingStep(PairingState.ASKING, self._glasses, ask="show", number=f"{number:06d}")
+        )
+        self._window.move(PairingStep(PairingState.CONNECTING, self._glasses))

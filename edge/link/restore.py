@@ -1,0 +1,126 @@
+"""What somebody wanted of the glasses and what they forget with the link: settings, an open
+microphone.
+
+Refuses to ask for anything by itself, and to remember over a restart: glasses keep their settings,
+and say at each connection whether they can be seen; nobody's microphone opens by itself.
+"""
+
+from typing import Final
+
+from firmware_bridge.messages import (
+    AllowApps,
+    Command,
+    Hiding,
+    HidingChanged,
+    SetBrightness,
+    SetHeadUpAngle,
+    SetSilentMode,
+    SetWearDetection,
+    StartMicrophone,
+    StopMicrophone,
+)
+
+_SETTINGS = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
+_SET: Final = (Hiding.SILENT, Hiding.DARK)
+"""What hides a page until it is set otherwise; the rest goes by itself."""
+MOST_GLASSES: Final = 8
+"""Other glasses of which it is remembered whether their lens is dark."""
+
+
+class RestoredSettings:
+    """The newest wish of each kind that these glasses granted, in the order in which they were
+    first wished.
+    """
+
+    def __init__(self) -> None:
+        self._address = ""
+        self._granted: dict[object, Command] = {}
+        self._unsure: dict[object, Command] = {}
+        self._hidden: dict[Hiding, bool] = {}
+        self._others: dict[str, tuple[dict[Hiding, bool], dict[object, Command]]] = {}
+
+    def granted(self, command: Command) -> None:
+        """The glasses carried `command` out."""
+        self._unsure.pop(type(command), None)
+        match command:
+            case StartMicrophone(stream=stream):
+                self._granted["microphone", stream] = command
+            case StopMicrophone(stream=stream):
+                self._granted.pop(("microphone", stream), None)
+            case _ if isinstance(command, _SETTINGS):
+                self._granted[type(command)] = command
+                self._hidden.update(_hidden_by(command))
+
+    def said(self, event: HidingChanged) -> None:
+        """The glasses say that the page is hidden, or can be seen again: their word is newer
+        than any wish.
+        """
+        self._hidden[event.by] = event.hidden
+        self._unsure = {
+            key: wish for key, wish in self._unsure.items() if event.by not in _hidden_by(wish)
+        }
+
+    def unanswered(self, command: Command) -> None:
+        """The glasses may have carried `command` out: it counts as done while it would hide the
+        lens.
+        """
+        if _why_unseen(command):
+            self._unsure[type(command)] = command
+
+    @property
+    def unseen(self) -> str:
+        """Why nobody sees what is on the lens until it is set otherwise; "" when it can be seen."""
+        sure = next((by.value for by in _SET if self._hidden.get(by)), "")
+        unsure = next(map(_why_unseen, self._unsure.values()), "")
+        return sure or (
+            f"perhaps {unsure}: it was set without an answer; set it again" if unsure else ""
+        )
+
+    @property
+    def covered(self) -> str:
+        """What of the glasses' own lies over the page for a while; "" when nothing does."""
+        return next(
+            (by.value for by, hidden in self._hidden.items() if hidden and by not in _SET), ""
+        )
+
+    def of(self, address: str) -> tuple[Command, ...]:
+        """What to send to the glasses at `address` again: nothing when others were connected
+        meanwhile, nor what the wearer has changed at the glasses. Whether each lens is dark is
+        remembered.
+        """
+        if address != self._address:
+            self._others[self._address] = self._hidden, self._unsure
+            self._hidden, self._unsure = self._others.pop(address, ({}, {}))
+            if len(self._others) > MOST_GLASSES:
+                del self._others[next(iter(self._others))]
+            self._address = address
+            self._granted.clear()
+        self._hidden = {by: hidden for by, hidden in self._hidden.items() if by in _SET}
+        self._granted = {
+            key: wish
+            for key, wish in self._granted.items()
+            if _hidden_by(wish).items() <= self._hidden.items()
+        }
+        return tuple(self._granted.values())
+
+    def refused(self, command: Command) -> None:
+        """The glasses did not take this again: it is not asked for any more, but they may still
+        be as it left them.
+        """
+        for by in _hidden_by(command):
+            self._hidden.pop(by, None)
+        self._granted = {key: kept for key, kept in self._granted.items() if kept is not command}
+        self.unanswered(command)
+
+
+def _why_unseen(command: Command) -> str:
+    return next((by.value for by, hidden in _hidden_by(command).items() if hidden), "")
+
+
+def _hidden_by(command: Command) -> dict[Hiding, bool]:
+    match command:
+        case SetSilentMode(on):
+            return {Hiding.SILENT: on}
+        case SetBrightness(level, auto):
+            return {Hiding.DARK: level == 0 and not auto}
+    return {}

@@ -1,0 +1,1 @@
+"""The Model Context Protocol: other servers' tools, our own server, providers' forms."""

@@ -1,0 +1,1 @@
+"""Our tools as an MCP server, in front of the daemon's control socket."""

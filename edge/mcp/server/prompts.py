@@ -1,0 +1,140 @@
+"""The prompts of the MCP server: how to work with a wearer, generated from the tools that can be
+called now (C-21).
+
+Refuses to know MCP's messages and the socket: plain dicts in MCP's words, and a `get` that is
+handed in. No name of a tool stands in a prompt unless that tool is there.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tools_cache.api.tool import Mode, Source
+from tools_cache.builder import prompts
+from tools_cache.names import alias
+from tools_cache.registry.tool_docs import DocumentedTool
+
+Get = Callable[[str], Awaitable[Any]]
+"""Asks the control socket: path (`/v1/…`) → the JSON of its answer. Raises what its owner
+raises; that is passed on.
+"""
+AGENT: Final = "use_the_glasses_well"
+_MODES: Final = tuple(mode.value for mode in Mode)
+_FORMS: Final[Mapping[str, str]] = {
+    "glasses:show_text": (
+        "{name}: a few words, or a text that is turned page by "
+        "page. The lens has some five short rows."
+    ),
+    "glasses:show_card": (
+        "{name}: a heading, a few lines, a footer; for facts the wearer glances at."
+    ),
+    "glasses:show_image": (
+        "{name}: a simple picture of large shapes; always give `alt`, "
+        "it stands in where pixels do not go."
+    ),
+    "glasses:say": "{name}: for the ear, when the eyes are busy; one sentence.",
+    "glasses:notify": "{name}: over whatever is shown; for what cannot wait.",
+    "glasses:ask": (
+        "{name}: only the wearer can decide. Give `wait_s` to have the answer in the same call."
+    ),
+    "glasses:wait_for_event": (
+        "{name}: to go on when the wearer taps, nods, looks up, or puts the glasses on."
+    ),
+    "glasses:clear": (
+        "{name}: when what is shown is over. "
+        "Give a duration beforehand rather than clear afterwards."
+    ),
+    "glasses:status": "{name}: which glasses these are, and whether anybody wears them.",
+}
+_DELIVERY: Final = """\
+A result being ok does not say that the wearer got it; its line "On the glasses" does: `shown` and `spoken` are what the glasses \
+confirmed, `superseded` was replaced before it was read, `expired` and `dropped` never came. Say only what was delivered; \
+show a thing once more only when it was not."""  # noqa: E501
+
+
+class NoPrompt(Exception):
+    """There is no such prompt, or an argument of it is wrong; MCP's answer is -32602."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """One tool as `GET /v1/tools` lists it, as far as a prompt tells of it."""
+
+    name: str
+    description: str
+    category: str
+    source: Source
+    requires_confirmation: str
+    raw: Mapping[str, Any] = field(default_factory=dict)
+
+
+def list_prompts() -> list[dict[str, Any]]:
+    """All of them, in MCP's form."""
+    return [
+        {
+            "name": AGENT,
+            "title": "Use the glasses well",
+            "description": (
+                "How to help somebody who wears these glasses: the agent loop, "
+                "what answers mean, the tools there are now."
+            ),
+            "arguments": [
+                {
+                    "name": "mode",
+                    "required": False,
+                    "description": (
+                        "text (the wearer, or a program, writes; "
+                        "this when absent) or voice (the wearer speaks and hears)"
+                    ),
+                }
+            ],
+        }
+    ]
+
+
+def complete(argument: str, value: str) -> list[str]:
+    """For `completion/complete`: what an argument may be."""
+    return [mode for mode in _MODES if mode.startswith(value)] if argument == "mode" else []
+
+
+async def get_prompt(name: str, args: Mapping[str, str] | None, get: Get) -> dict[str, Any]:
+    """Give MCP's `{description, messages}`. Raises `NoPrompt`, and what `get` raises."""
+    if name != AGENT:
+        raise NoPrompt(f"Unknown prompt: {name[:100]}")
+    if strange := sorted(set(args or {}) - {"mode"}):
+        raise NoPrompt(f"Unknown argument: {strange[0][:100]}; there is mode")
+    asked = (args or {}).get("mode") or Mode.TEXT.value
+    if asked not in _MODES:
+        raise NoPrompt(f"mode: must be {' or '.join(_MODES)}")
+    told = await get(f"/v1/tools?mode={asked}")
+    tools = [_listed(tool) for tool in told["tools"] if tool.get("state") == "offered"]
+    return {
+        "description": "Use the glasses well",
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": text(tools, Mode(asked))}}
+        ],
+    }
+
+
+def text(tools: Sequence[DocumentedTool], mode: Mode) -> str:
+    """The standing instructions, what each form of output is for, and the tools, by the names
+    this server gives them.
+    """
+    there = {tool.name for tool in tools}
+    forms = [
+        f"- {form.replace('{name}', alias(name))}" for name, form in _FORMS.items() if name in there
+    ]
+    parts = [prompts.prompt(tools, mode).strip()]
+    if forms:
+        parts += ["# The glasses", "\n".join(forms), _DELIVERY]
+    return "\n\n".join(parts) + "\n"
+
+
+def _listed(tool: Mapping[str, Any]) -> _Listed:
+    return _Listed(
+        tool["name"],
+        tool.get("summary") or tool["description"],
+        tool["category"],
+        Source(tool["source"]),
+        tool["requiresConfirmation"],
+    )

@@ -1,0 +1,407 @@
+"""The audit log: one JSON line per answered call, in files that are bounded, rotated, and whole
+whatever ends us.
+
+Refuses to know how a call went: it writes what it is handed, without waiting and without failing
+whoever hands it over. `logging.handlers` cannot hold this: RotatingFileHandler leaves half a line
+on a full disk, its mode to the umask, and does not see its file being moved away; QueueHandler
+drops the newest, uncounted; a full queue makes QueueListener.stop fail.
+"""
+
+import errno
+import json
+import logging
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import count, pairwise
+from pathlib import Path
+from typing import Any, Final
+
+from edge.runtime.clock import Clock
+from tools_cache.api.tool import ErrorCode, Json
+
+_log: Final = logging.getLogger(__name__)
+
+KEYS: Final = (
+    "ts",
+    "callId",
+    "toolId",
+    "version",
+    "registryVersion",
+    "category",
+    "mode",
+    "turnId",
+    "idempotencyKey",
+    "argsHash",
+    "origin",
+    "route",
+    "duration",
+    "outcome",
+    "ok",
+    "errorType",
+    "errorCode",
+    "reason",
+    "delivery",
+    "attempts",
+    "overBudget",
+    "turnOverBudget",
+    "defaultsApplied",
+    "stages",
+)
+"""On every line, null where there is nothing to say (S2-101). `duration` is whole milliseconds.
+Nothing else a record holds is written, but `args` where that was asked for: what is not on this
+list cannot leak.
+"""
+MAX_TEXT: Final = 255
+MAX_ARGS: Final = 8 * 1024
+"""Characters of arguments worth a line; of longer ones only the length is told."""
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""One file: about 14,000 calls of 600 bytes, weeks of talk."""
+KEEP: Final = 4
+WAITING_BYTES: Final = 1024 * 1024
+"""Lines that wait for a slow disk, about 1,700 of them. Beyond it the oldest go first, and how
+many is written.
+"""
+FILE_MODE: Final = 0o640
+_EXACT: Final = 2**63
+_BLOCK: Final = 64 * 1024
+_encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
+def filtered_line(apps: Mapping[str, Sequence[str]], count: int) -> dict[str, Json]:
+    """The record of what these glasses leave out (S0-13): no call, but whoever reads why a tool
+    was not called looks here.
+    """
+    told = "; ".join(f"{package} lacks {', '.join(missing)}" for package, missing in apps.items())
+    return {
+        "outcome": "tools_filtered",
+        "errorCode": ErrorCode.HARDWARE_MISSING.value if count else None,
+        "reason": f"{count} apps: {told}"[:MAX_TEXT],
+    }
+
+
+class AuditLog:
+    """Call it with one record (a mapping of `KEYS`, and `args`); from any thread, it never waits
+    and never raises.
+
+    `open` starts the writer, which first mends a line that a crash tore; `close` writes what waits.
+    A kill costs the lines that still waited (milliseconds' worth), never the file's shape.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        max_bytes: int = MAX_BYTES,
+        keep: int = KEEP,
+        with_args: bool = False,
+        waiting_bytes: int = WAITING_BYTES,
+    ) -> None:
+        self._file = _File(path, max_bytes=max_bytes, keep=keep, note=self._note)
+        self._clock = clock
+        self._with_args = with_args
+        self._waiting_bytes = waiting_bytes
+        self._lines: deque[bytes] = deque()
+        self._waiting = 0
+        self._untold = 0
+        self._news = threading.Condition()
+        self._closing = False
+        self._failing = False
+        self._thread: threading.Thread | None = None
+        self.trouble = ""
+        """Why the last line could not be written; empty while lines are written."""
+        self.lost = 0
+        """Lines that were not written since the start, whatever the reason."""
+
+    def __call__(self, record: Mapping[str, Json]) -> None:
+        try:
+            line = self._line(record)
+        except Exception as e:  # noqa: BLE001 - whatever a record is, the call it tells of goes on
+            line = self._note(unserialisable=["record"], reason=type(e).__name__)
+        with self._news:
+            first = not self._untold and not self._failing
+            lost = self._queue(line)
+            self._news.notify()
+        if lost and first:
+            _log.warning("the audit log %s: %s", self._file.path, self._why_lost())
+
+    def _queue(self, line: bytes) -> int:
+        """Put a line to the others; give how many had to go for it."""
+        if self._closing:
+            return self._count_lost(1)
+        self._lines.append(line)
+        self._waiting += len(line)
+        before = self.lost
+        while self._waiting > self._waiting_bytes:
+            self._waiting -= len(self._lines.popleft())
+            self._count_lost(1)
+        return self.lost - before
+
+    def _why_lost(self) -> str:
+        return (
+            "it is closed"
+            if self._closing
+            else "its disk is too slow, lines are lost, the oldest first"
+        )
+
+    def open(self) -> None:
+        """Start writing. Once."""
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+        self._thread.start()
+
+    def close(self, timeout_s: float = 2.0) -> None:
+        """Write what waits, as far as that goes in this time; later records are lost. Safe to
+        call again.
+        """
+        with self._news:
+            self._closing = True
+            self._news.notify()
+        if self._thread is None:
+            return
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            _log.warning(
+                "the audit log is not written to its end: %d lines wait for a slow disk",
+                len(self._lines),
+            )
+
+    # -------------------------------------------------------------- the writer thread
+
+    def _run(self) -> None:
+        self._attempt(self._file.take)
+        while True:
+            with self._news:
+                while not (self._lines or self._closing):
+                    self._news.wait()  # a daemon thread's rest: `close` and every record end it
+                line = self._lines.popleft() if self._lines else b""
+                self._waiting -= len(line)
+            told = self._tell_lost()
+            if not line:
+                break
+            if not (told and self._attempt(self._file.append, line)):
+                with self._news:
+                    self._count_lost(1)
+        self._file.close()
+
+    def _tell_lost(self) -> bool:
+        """Write how many lines are missing here; False when not even that can be written."""
+        with self._news:
+            lost = self._untold
+        if not lost:
+            return True
+        if not self._attempt(self._file.append, self._note(lost=lost)):
+            return False
+        with self._news:
+            self._untold -= lost
+        _log.info("the audit log %s is written again; %d lines were lost", self._file.path, lost)
+        return True
+
+    def _attempt(self, do: Callable[..., object], *args: bytes) -> bool:
+        try:
+            do(*args)
+        except Exception as e:  # noqa: BLE001 - the log's trouble costs its lines and nothing else
+            level = logging.DEBUG if self._failing else logging.WARNING
+            self._failing = True
+            self.trouble = f"the audit log {self._file.path}: {getattr(e, 'strerror', None) or e}"
+            self._file.close()  # what is opened again is mended
+            _log.log(
+                level,
+                "the audit log %s cannot be written, lines are lost until it can: %s",
+                self._file.path,
+                e,
+            )
+            return False
+        if self._failing:
+            _log.info("the audit log %s can be written again", self._file.path)
+        self._failing, self.trouble = False, ""
+        return True
+
+    def _count_lost(self, lines: int) -> int:
+        self.lost += lines
+        self._untold += lines
+        return lines
+
+    # -------------------------------------------------------------- lines
+
+    def _line(self, record: Mapping[str, Json]) -> bytes:
+        fields: dict[str, Any] = dict.fromkeys(KEYS)
+        bad = []
+        fields["ts"] = self._now()
+        for key in KEYS[1:]:
+            try:
+                fields[key] = _plain(record.get(key))
+            except (TypeError, ValueError):
+                bad.append(key)
+        if isinstance(fields["duration"], float):
+            fields["duration"] = round(fields["duration"])
+        more: dict[str, Any] = {}
+        if self._with_args and "args" in record:
+            try:
+                more["args"] = _arguments(record["args"])
+            except (TypeError, ValueError, RecursionError):
+                bad.append("args")
+        if bad:
+            more["unserialisable"] = bad
+        return _encoded({**fields, **more})
+
+    def _note(self, **said: Any) -> bytes:
+        """A line of the log's own; it has every key, too."""
+        return _encoded({**dict.fromkeys(KEYS), "ts": self._now(), **said})
+
+    def _now(self) -> str | None:
+        try:
+            moment = datetime.fromtimestamp(self._clock.wall(), UTC)
+        except (OverflowError, ValueError, OSError):
+            return None
+        return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _encoded(fields: Mapping[str, Any]) -> bytes:
+    """One line, ASCII: no control character and no half a character gets through."""
+    return _encode(fields).encode("ascii") + b"\n"
+
+
+def _plain(value: Any, *, inner: bool = False) -> Any:
+    """Bound a value for a line; a mapping (delivery) may have one level. Raises TypeError,
+    ValueError.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value[:MAX_TEXT]
+    if isinstance(value, int) and -_EXACT <= value < _EXACT:
+        return int(value)
+    if isinstance(value, float) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, Mapping) and not inner and len(value) <= 8:
+        return {str(key)[:MAX_TEXT]: _plain(part, inner=True) for key, part in value.items()}
+    raise TypeError(f"a {type(value).__name__} is not for a line")
+
+
+def _arguments(args: Any) -> Any:
+    text = _encode(args)
+    return {"omittedCharacters": len(text)} if len(text) > MAX_ARGS else json.loads(text)
+
+
+class _File:
+    """The file of this name, and its older ones `.1` … `.N`. Every line is one write at its
+    end; it stays whole or goes.
+    """
+
+    def __init__(
+        self, path: Path, *, max_bytes: int, keep: int, note: Callable[..., bytes]
+    ) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._note = note
+        self._fd = -1
+        self._identity = (0, 0)
+
+    def append(self, line: bytes) -> None:
+        """Raises OSError; then nothing of the line stays."""
+        size = self.take()
+        if size and size + len(line) > self._max_bytes:
+            self._rotate()
+            size = self.take()
+        self._write(line, size)
+
+    def _write(self, line: bytes, size: int) -> None:
+        if os.write(self._fd, line) < len(line):
+            os.ftruncate(self._fd, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def take(self) -> int:
+        """Hold the file that has our name now (somebody may have moved the last one away); give
+        its size.
+        """
+        with suppress(FileNotFoundError):
+            found = self.path.stat()
+            if self._fd >= 0 and (found.st_dev, found.st_ino) == self._identity:
+                return found.st_size
+        self.close()
+        self._fd = _opened(self.path)
+        held = os.fstat(self._fd)
+        self._identity = held.st_dev, held.st_ino
+        self._mend(held.st_size)
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            with suppress(OSError):  # closed it is all the same
+                os.close(fd)
+
+    def _rotate(self) -> None:
+        """Oldest first, so that a crash between two steps leaves a gap and loses nothing."""
+        self.close()
+        names = [self.path, *(self._older(n) for n in range(1, self._keep + 1))]
+        for younger, older in reversed(list(pairwise(names))):
+            with suppress(FileNotFoundError):
+                younger.replace(older)
+        if not self._keep:
+            self.path.unlink(missing_ok=True)
+        for n in count(self._keep + 1):  # from a time when more were kept
+            if not self._older(n).exists():
+                return
+            self._older(n).unlink()
+
+    def _older(self, number: int) -> Path:
+        return self.path.with_name(f"{self.path.name}.{number}")
+
+    def _mend(self, size: int) -> None:
+        """End a last line that was cut short: whole but for its end mark, it gets that; else it
+        is kept as a note.
+        """
+        start = _last_line(self._fd, size)
+        if start == size:
+            return
+        rest = os.pread(self._fd, min(size - start, _BLOCK), start)
+        if size - start <= _BLOCK and _is_record(rest):
+            os.write(self._fd, b"\n")
+            return
+        _log.warning(
+            "the last line of the audit log %s was cut short, by a crash; it is marked as torn",
+            self.path,
+        )
+        os.ftruncate(self._fd, start)
+        self._write(self._note(torn=rest[:MAX_TEXT].decode("utf-8", "replace")), start)
+
+
+def _opened(path: Path) -> int:
+    """Open for appending, made if missing; the mode is set in words, for the umask of a service
+    is 0077.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        for directory in reversed([p for p in path.parents if not p.exists()]):
+            directory.mkdir(mode=0o700, exist_ok=True)
+    fd = os.open(path, flags | os.O_CREAT, FILE_MODE)
+    os.fchmod(fd, FILE_MODE)
+    return fd
+
+
+def _last_line(fd: int, size: int) -> int:
+    """Find where the bytes behind the last line end begin; `size` when there are none."""
+    end = size
+    while end > 0:
+        begin = max(0, end - _BLOCK)
+        found = os.pread(fd, end - begin, begin).rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        end = begin
+    return 0
+
+
+def _is_record(text: bytes) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,90 @@
+"""The bus: whoever does something says so here, whoever cares listens. Refuses to know what is
+said.
+
+Each listener has its own bounded queue; a slow one loses its oldest happenings, is told how many,
+and slows nobody.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from edge.runtime.deadlines import Within, unwatched
+from edge.runtime.events import DaemonEvent
+
+QUEUE: Final = 512
+"""Happenings one listener may lag behind: several seconds of the busiest traffic seen (audio is
+not on the bus).
+"""
+HANDLED_S: Final = 60.0
+"""A listener comes back for the next happening within this: what takes longer belongs into a
+task of its own.
+"""
+
+
+class Listener:
+    """One subscription: iterate it. `missed` counts what was dropped because it lagged."""
+
+    def __init__(self, bound: int, within: Within = unwatched, *, calls: bool = True) -> None:
+        self.calls = calls
+        self._within = within
+        self._handling = within(HANDLED_S, "")
+        self._handling.done()
+        self._queue: deque[DaemonEvent] = deque(maxlen=bound)
+        self._wake = asyncio.Event()
+        self.missed = 0
+
+    def put(self, happening: DaemonEvent) -> None:
+        if len(self._queue) == self._queue.maxlen:
+            self.missed += 1
+        self._queue.append(happening)
+        self._wake.set()
+
+    def over(self) -> None:
+        """Nobody handles anything any more, though a traceback may keep the iteration alive for
+        a while.
+        """
+        self._handling.done()
+
+    async def __aiter__(self) -> AsyncIterator[DaemonEvent]:
+        task = asyncio.current_task()
+        name = task.get_name() if task is not None else "a listener"
+        while True:
+            while self._queue:
+                happening = self._queue.popleft()
+                with self._within(
+                    HANDLED_S, f"{name}: {type(happening).__name__}"
+                ) as self._handling:
+                    yield happening
+            self._wake.clear()
+            await self._wake.wait()
+
+
+class Bus:
+    """Publish never waits; a subscription begins when `listen()` is entered, so nothing after
+    that is missed.
+    """
+
+    def __init__(self, within: Within = unwatched) -> None:
+        self._within = within
+        self._listeners: list[Listener] = []
+
+    def publish(self, happening: DaemonEvent) -> None:
+        for listener in self._listeners:
+            if listener.calls or not happening.of_a_call:
+                listener.put(happening)
+
+    @contextmanager
+    def listen(self, bound: int = QUEUE, *, calls: bool = True) -> Iterator[Listener]:
+        """Subscribe; without `calls` to all but how calls fare, so that a call wakes only who
+        cares.
+        """
+        listener = Listener(bound, self._within, calls=calls)
+        self._listeners.append(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.remove(listener)
+            listener.over()

@@ -1,0 +1,368 @@
+"""What happens inside the daemon, as data: one frozen class per kind of thing; the bus carries
+them.
+
+`as_json` is the form of `GET /v1/events` and of `glassd events`: `{event, …fields}`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, ClassVar
+
+from firmware_bridge.messages import Event as GlassesEvent
+from tools_cache.api.tool import DeliveryReport, Json
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonEvent:
+    """Base of everything on the bus. `kind` is its name on the wire."""
+
+    kind: ClassVar[str] = ""
+    of_a_call: ClassVar[bool] = False
+    """How a call fares: several at each call, and of use only to who watches calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged(DaemonEvent):
+    """The link moved to another state of `core/link_state.py`."""
+
+    kind = "link.state"
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesReady(DaemonEvent):
+    """Connected, greeted, capabilities known. `mtu` is the ATT MTU in bytes."""
+
+    kind = "glasses.ready"
+    model: str
+    firmware: str
+    address: str
+    mtu: int
+    transport: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesLost(DaemonEvent):
+    kind = "glasses.lost"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesPaired(DaemonEvent):
+    """A bond was made and is on disk; `how` as `firmware_bridge.bonding.How` says it."""
+
+    kind = "glasses.paired"
+    model: str
+    id: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesUnpaired(DaemonEvent):
+    """Our side of a bond was forgotten because a person asked for it."""
+
+    kind = "glasses.unpaired"
+    model: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesSaid(DaemonEvent):
+    """The wearer or the glasses did something."""
+
+    kind = "glasses.event"
+    event: GlassesEvent
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateWords(GlassesSaid):
+    """What the wearer said while transcripts are suppressed: acted on here, neither published
+    nor stored.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilitiesLearned(DaemonEvent):
+    """The capability record changed (connect, run-time change, glasses went away and became
+    stale).
+    """
+
+    kind = "capabilities.changed"
+    model: str
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilitiesPublished(DaemonEvent):
+    """The broker acknowledged the capability report."""
+
+    kind = "capabilities.published"
+    model: str
+    tools: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySynced(DaemonEvent):
+    """A registry took force: `tools` in all, `compatible` with these glasses. `origin`: cloud,
+    disk, local.
+    """
+
+    kind = "registry.synced"
+    version: str
+    tools: int
+    compatible: int
+    origin: str
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsListChanged(DaemonEvent):
+    """The list of offered tools is another than the one told last; said once, after the swap,
+    at a turn boundary.
+    """
+
+    kind = "tools_list_changed"
+    version: str
+    tools: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToolsFiltered(DaemonEvent):
+    """These glasses leave something out of `count` apps now: package → missing hardware, of the
+    first 50.
+    """
+
+    kind = "tools.filtered"
+    apps: Mapping[str, tuple[str, ...]]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerChanged(DaemonEvent):
+    """Another MCP server fares differently now: connected, disconnected, loading, authorizing.
+    `tools` it listed last.
+    """
+
+    kind = "server.state"
+    server: str
+    status: str
+    tools: int
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderMoved(DaemonEvent):
+    """What the loader of tools did (S4-56): `what` is initialized, loaded, unloaded or used;
+    wire name `tools.{what}`.
+    """
+
+    kind = "tools"
+    what: str
+    turn: int
+    tool: str = ""
+    why: str = ""
+
+    @property
+    def of_a_call(self) -> bool:  # type: ignore[override]
+        """A use comes with every call; what is on offer moves seldom."""
+        return self.what == "used"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSwitched(DaemonEvent):
+    """A user switched a tool on or off; what depends on it is in `also`."""
+
+    kind = "tools.switched"
+    tool: str
+    user: str
+    on: bool
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigurationReloaded(DaemonEvent):
+    """The configuration was read again: which changed keys are in force now, and which need a
+    restart.
+    """
+
+    kind = "configuration.reloaded"
+    live: tuple[str, ...] = ()
+    needs_restart: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkChanged(DaemonEvent):
+    """`up` tells which of the two wire names this has: `uplink.up` or `uplink.down`."""
+
+    kind = "uplink"
+    up: bool
+    broker: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReceived(DaemonEvent):
+    kind = "call.received"
+    of_a_call = True
+    call_id: str
+    tool: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallProgressed(DaemonEvent):
+    kind = "call.progress"
+    of_a_call = True
+    call_id: str
+    tool: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswered(DaemonEvent):
+    """The one answer. A call that waits for the network is answered `pending` first and
+    `call.completed` later.
+    """
+
+    kind = "call.answered"
+    of_a_call = True
+    call_id: str
+    tool: str
+    ok: bool
+    route: str
+    delivery: Json
+    code: str = ""
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallCompleted(DaemonEvent):
+    """A call answered `pending` earlier has its result now."""
+
+    kind = "call.completed"
+    of_a_call = True
+    call_id: str
+    tool: str
+    ok: bool
+    delivery: Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryChanged(DaemonEvent):
+    """A result got further on its way to the wearer, after its call was answered."""
+
+    kind = "delivery"
+    call_id: str
+    report: DeliveryReport
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationAsked(DaemonEvent):
+    """A call waits for a yes; the token is told to its caller only."""
+
+    kind = "confirmation.asked"
+    call_id: str
+    tool: str
+    preview: str
+    expires_s: float
+    particulars: tuple[str, ...] = ()
+    """All that the wearer is shown, line by line."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationDecided(DaemonEvent):
+    """`outcome`: allowed, denied, expired, cancelled; `by`: the wearer, a token, nobody."""
+
+    kind = "confirmation.decided"
+    call_id: str
+    tool: str
+    outcome: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingResolved(DaemonEvent):
+    """Somebody handed the result of a pending call in (S3-30): told once."""
+
+    kind = "call.resolved"
+    call_id: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallOff(DaemonEvent):
+    """The wearer does not want this running call any more (a double tap on its working mark)."""
+
+    kind = "call.off"
+    call_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LensChanged(DaemonEvent):
+    """The glasses acknowledged a page (or darkness: no lines)."""
+
+    kind = "lens.acknowledged"
+    scene: str
+    page: int
+    pages: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCrashed(DaemonEvent):
+    """A supervised service ended with an error and will be started again."""
+
+    kind = "service.crashed"
+    service: str
+    error: str
+    retry_in_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alarmed(DaemonEvent):
+    """Something needs a person: shown in `status` until it is over."""
+
+    kind = "alarm"
+    alarm: str
+    text: str
+    over: bool = False
+
+
+def as_json(happening: DaemonEvent) -> dict[str, Json]:
+    """Render for outside: `{event: kind, …}` with nested dataclasses and enums flattened to
+    JSON.
+    """
+    name = happening.kind
+    if isinstance(happening, UplinkChanged):
+        name = "uplink.up" if happening.up else "uplink.down"
+    if isinstance(happening, LoaderMoved):
+        name = f"{happening.kind}.{happening.what}"
+    told = {f.name: _plain(getattr(happening, f.name)) for f in fields(happening)}
+    if "event" in told:  # what the glasses said; the key of this name is the happening's own
+        told["said"] = told.pop("event")
+    return {"event": name, **told}
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, DeliveryReport):
+        return value.to_json()
+    if isinstance(value, Enum):
+        return value.value
+    if hasattr(value, "__dataclass_fields__"):
+        return {
+            "type": type(value).__name__,
+            **{f.name: _plain(getattr(value, f.name)) for f in fields(value)},
+        }
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list | frozenset):
+        return [_plain(v) for v in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    return value

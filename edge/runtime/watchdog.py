@@ -1,0 +1,78 @@
+"""The pulse: systemd's watchdog and its status line, from inside the event loop.
+
+Refuses to judge progress by the outside world: glasses and brokers may be away for days. What it
+proves is that the loop turns and that every step of a service which must end did end
+(`deadlines.py`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from edge.runtime.sd_notify import Notifier
+
+log = logging.getLogger(__name__)
+
+IDLE_S: Final = 60.0
+"""Between status lines when no watchdog asks for more."""
+PART: Final = 3
+"""Pings a watchdog interval: two may be late before systemd acts."""
+
+
+class Watchdog:
+    """`run()` is the service. The watchdog is fed by the very loop that serves the calls: if that
+    hangs, so does this.
+
+    `overdue` names what is stuck; while it names anything the watchdog starves, and systemd starts
+    us afresh.
+    """
+
+    def __init__(
+        self,
+        notifier: Notifier,
+        status: Callable[[], Mapping[str, Any]],
+        *,
+        overdue: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        self._notifier = notifier
+        self._status = status
+        self._overdue = overdue
+        self._line = ""
+        self._stuck = False
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        watchdog_s = self._notifier.watchdog_s
+        pause = watchdog_s / PART if watchdog_s else IDLE_S
+        while True:
+            stuck = self._overdue()
+            if watchdog_s and not stuck:
+                self._notifier.watchdog()
+            self._note(stuck)
+            line = f"stuck: {'; '.join(stuck)}" if stuck else summary(self._status())
+            if line != self._line:
+                self._line = line
+                self._notifier.status(line)
+            await asyncio.sleep(pause)
+
+    def _note(self, stuck: Sequence[str]) -> None:
+        """Say it once a cycle: it is the last thing in the journal before systemd acts."""
+        if stuck and not self._stuck:
+            log.error(
+                "an operation is overdue, so the watchdog is not pinged: %s", "; ".join(stuck)
+            )
+        elif self._stuck and not stuck:
+            log.info("the overdue operation has ended; the watchdog is pinged again")
+        self._stuck = bool(stuck)
+
+
+def summary(status: Mapping[str, Any]) -> str:
+    """One line for `systemctl status`: the glasses, the cloud, and what to do next."""
+    glasses, uplink = status["glasses"], status["uplink"]
+    parts = [f"glasses {glasses['state']}" + (f" ({glasses['model']})" if glasses["model"] else "")]
+    parts.append(f"cloud {uplink['state']}")
+    parts.append(f"{status['registry'].get('compatible', 0)} tools")
+    if status["next_action"]:
+        parts.append(str(status["next_action"]))
+    return "; ".join(parts)

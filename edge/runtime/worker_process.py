@@ -1,0 +1,83 @@
+"""Do a piece of work in a forked child and take its result: what the work imported stays out of
+this process.
+
+Refuses to know the work. For the start of a program only: before any thread, loop or lock that a
+fork would copy.
+"""
+
+import logging
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+LIMIT_S: Final = 30.0
+"""Settings and registries are read in a tenth of a second; an SD card that has gone to sleep
+takes seconds.
+"""
+CHUNK: Final = 256 * 1024
+
+log = logging.getLogger(__name__)
+
+
+class WorkerProcess(Generic[T]):
+    """Work under way in a child. `result()` is called once; meanwhile this process can do
+    something else.
+    """
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._reads, writes = os.pipe()
+        self._child = os.fork()
+        if self._child == 0:
+            os.close(self._reads)
+            _be_the_child(work, writes)
+        os.close(writes)
+
+    def result(self, limit_s: float = LIMIT_S) -> T:
+        """Give what the work gave, or raise what it raised. A child that died, or took too long, is
+        no answer: then it is done here.
+        """
+        packed = self._said(limit_s)
+        try:
+            good, answer = pickle.loads(packed)  # noqa: S301 - of our own child
+        except (EOFError, pickle.UnpicklingError):
+            log.warning("a child process died; its work continues in this process")
+            return self._work()
+        if not good:
+            raise answer
+        result: T = answer
+        return result
+
+    def _said(self, limit_s: float) -> bytes:
+        """Read all that the child says, and see it end; one that does not is ended."""
+        parts, ends = [], time.monotonic() + limit_s
+        with os.fdopen(self._reads, "rb", buffering=0) as pipe:
+            while select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:
+                part = pipe.read(CHUNK)
+                if not part:
+                    break
+                parts.append(part)
+            else:
+                log.warning("a child process did not answer within %g s", limit_s)
+                parts.clear()
+                os.kill(self._child, signal.SIGKILL)
+        os.waitpid(self._child, 0)
+        return b"".join(parts)
+
+
+def _be_the_child(work: Callable[[], object], writes: int) -> None:
+    """Never returns: the parent's cleanups are not this process's business."""
+    try:
+        try:
+            packed = pickle.dumps((True, work()))
+        except Exception as error:  # noqa: BLE001 - the parent raises it
+            packed = pickle.dumps((False, error))
+        with os.fdopen(writes, "wb") as pipe:
+            pipe.write(packed)
+    finally:
+        os._exit(0)

@@ -1,0 +1,281 @@
+"""Questions that wait for a yes, the tokens that answer them, and what was decided for good.
+
+Knows no token, only its hash; which step a yes allows is the call table's business (`check`). Used
+tokens are remembered for a day, so that a replay is told from a stranger.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
+from edge.runtime.clock import Clock
+from edge.storage.size_bounds import keep_newest
+from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreFull
+from edge.storage.steps import Check, Steps
+from edge.storage.timestamps import Stamper, Timestamp
+from tools_cache.api.tool import Json
+
+OPEN_ROWS: Final = 200
+"""Open questions; a wearer answers one at a time."""
+USED_ROWS: Final = 2000
+USED_S: Final = 24 * 3600.0
+"""How long a used token is known as used."""
+GRANT_ROWS: Final = 2000
+_OPEN: Final = "open"
+_ALLOWED_STEP: Final = "ADMITTED"
+
+
+class Confirmations:
+    """Open questions, and what was decided for good. A question whose age nobody can tell (a reboot
+    without a set clock) is over.
+    """
+
+    def __init__(
+        self,
+        db: SqliteDatabase,
+        clock: Clock,
+        check: Check,
+        *,
+        stamper: Stamper | None = None,
+        open_rows: int = OPEN_ROWS,
+        used_rows: int = USED_ROWS,
+    ) -> None:
+        self._db = db
+        self._stamper = stamper or Stamper(clock)
+        self._steps = Steps(check, self._stamper)
+        self._open_rows = open_rows
+        self._used_rows = used_rows
+        self._grant_changes = 0
+        self._granted: dict[tuple[str, str], Granted] | None = None
+        """All grants, once somebody asked: nobody else writes this database, and every call
+        asks.
+        """
+
+    async def ask(self, asked: Asked) -> None:
+        """Keep an open question (`left_s` is its life); an older one for the same call is void.
+        Raises StoreFull, also when too many are open.
+        """
+
+        def work(connection: Connection) -> None:
+            self._forget(connection, asked.call_id)
+            (count,) = connection.execute(
+                "SELECT count(*) FROM confirmations WHERE status = 'open'"
+            ).fetchone()
+            if count >= self._open_rows:
+                raise StoreFull(
+                    f"{count} questions wait for a yes; no more are asked until some are decided"
+                )
+            stamp = self._stamper.now()
+            connection.execute(
+                "INSERT INTO confirmations(token_hash, call_id, tool, args_hash, "
+                "user_id, session, status, life_s, boot_id,"
+                " boot_at, wall_at, synced) VALUES (?,?,?,?,?,?,'open',?,?,?,?,?)",
+                (
+                    asked.token_hash,
+                    asked.call_id,
+                    asked.tool,
+                    asked.args_hash,
+                    asked.user_id,
+                    asked.session,
+                    asked.left_s,
+                    stamp.boot_id,
+                    stamp.boot_at,
+                    stamp.wall_at,
+                    stamp.synced,
+                ),
+            )
+
+        await self._db.write(work)
+
+    async def consume(
+        self,
+        token_hash: str,
+        *,
+        allow: bool,
+        tool: str | None = None,
+        args_hash: str | None = None,
+        user_id: str,
+        session: str | None = None,
+    ) -> Consumed:
+        """Use a token up, in one transaction with what it allows (its call goes from
+        AWAITING_CONFIRMATION to ADMITTED); of two consumers one is TAKEN, the other USED. None
+        matches all.
+        """
+        asked_for = {"tool": tool, "args_hash": args_hash, "user_id": user_id, "session": session}
+
+        def work(connection: Connection) -> Consumed:
+            row = connection.execute(
+                "SELECT * FROM confirmations WHERE token_hash = ?", (token_hash,)
+            ).fetchone()
+            if row is not None and row["user_id"] != user_id:
+                return Consumed(Consumption.MISMATCH)  # a stranger learns nothing more
+            matches = row is not None and all(
+                value is None or row[name] == value for name, value in asked_for.items()
+            )
+            return self._consume(connection, row, allow=allow, matches=matches)
+
+        return await self._db.write(work, grows=False)
+
+    async def consume_call(self, call_id: str, *, allow: bool) -> Consumed:
+        """The wearer's own answer: the newest question about this call."""
+        sql = "SELECT * FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
+
+        def work(connection: Connection) -> Consumed:
+            return self._consume(
+                connection,
+                connection.execute(sql, (call_id,)).fetchone(),
+                allow=allow,
+                matches=True,
+            )
+
+        return await self._db.write(work, grows=False)
+
+    async def subject(self, call_id: str) -> str:
+        """What the newest question about this call was about (`Asked.args_hash`); "" when it was
+        never asked about.
+        """
+        sql = "SELECT args_hash FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
+        row = await self._db.read(lambda c: c.execute(sql, (call_id,)).fetchone())
+        return "" if row is None else str(row["args_hash"])
+
+    async def open(self) -> list[Asked]:
+        """Open questions with time left whose call still waits, oldest first."""
+
+        def work(connection: Connection) -> list[Asked]:
+            rows = connection.execute(
+                "SELECT q.* FROM confirmations q JOIN calls c ON c.call_id "
+                "= q.call_id AND c.response IS NULL"
+                " WHERE q.status = 'open' ORDER BY q.seq"
+            ).fetchall()
+            return [asked for row in rows if (asked := self._asked(row)).left_s > 0]
+
+        return await self._db.read(work)
+
+    # -------------------------------------------------------------- decided for good
+
+    async def grant(self, user_id: str, tool: str, granted: Granted) -> None:
+        """Keep ALWAYS and NEVER; ONCE forgets. Raises StoreFull."""
+
+        def work(connection: Connection) -> None:
+            connection.execute("DELETE FROM grants WHERE user_id = ? AND tool = ?", (user_id, tool))
+            if granted.grant is Grant.ONCE:
+                return
+            if connection.execute("SELECT count(*) FROM grants").fetchone()[0] >= GRANT_ROWS:
+                raise StoreFull(f"{GRANT_ROWS} grants are kept; revoke some: glassd grants")
+            connection.execute(
+                "INSERT INTO grants(user_id, tool, worth, wall_at, "
+                "definition, origin) VALUES (?,?,?,?,?,?)",
+                (
+                    user_id,
+                    tool,
+                    granted.grant.value,
+                    self._stamper.now().wall_at,
+                    granted.definition,
+                    granted.origin,
+                ),
+            )
+
+        # A NEVER must be taken on a full store too: it is a person's no.
+        try:
+            await self._db.write(work, grows=granted.grant is Grant.ALWAYS)
+        finally:
+            self._granted = None  # also when nobody knows whether it was written
+            self._grant_changes += 1
+
+    async def granted(self, user_id: str, tool: str) -> Granted:
+        known, changes = self._granted, self._grant_changes
+        if known is None:
+            rows = await self._db.read(lambda c: c.execute("SELECT * FROM grants").fetchall())
+            known = {
+                (row["user_id"], row["tool"]): Granted(
+                    Grant(row["worth"]), row["definition"], row["origin"]
+                )
+                for row in rows
+            }
+            self._granted = known if changes == self._grant_changes else None
+        return known.get((user_id, tool), Granted())
+
+    async def grants(self, user_id: str) -> list[Mapping[str, Json]]:
+        """`[{tool, grant, since_wall, definition, origin}]` by tool."""
+        sql = (
+            "SELECT tool, worth AS grant, wall_at AS since_wall, definition, "
+            "origin FROM grants WHERE user_id = ? ORDER BY tool"
+        )
+        return await self._db.read(lambda c: [dict(row) for row in c.execute(sql, (user_id,))])
+
+    # -------------------------------------------------------------- in the store's thread
+
+    def _consume(
+        self, connection: Connection, row: Row | None, *, allow: bool, matches: bool
+    ) -> Consumed:
+        if row is None:
+            return Consumed(Consumption.EXPIRED)
+        if row["status"] != _OPEN:
+            return Consumed(Consumption.USED, row["call_id"])
+        call = connection.execute(
+            "SELECT * FROM calls WHERE call_id = ?", (row["call_id"],)
+        ).fetchone()
+        waits = (
+            call is not None
+            and call["response"] is None
+            and self._steps.listed(call["state"], _ALLOWED_STEP)
+        )
+        if not waits or self._left_s(row) <= 0:
+            return Consumed(Consumption.EXPIRED, row["call_id"])
+        if not matches:
+            return Consumed(Consumption.MISMATCH, row["call_id"])
+        stamp = self._stamper.now()
+        connection.execute(
+            "UPDATE confirmations SET status = ?, boot_id = ?, boot_at = ?, "
+            "wall_at = ?, synced = ?, life_s = ? WHERE seq = ?",
+            (
+                "allowed" if allow else "denied",
+                stamp.boot_id,
+                stamp.boot_at,
+                stamp.wall_at,
+                stamp.synced,
+                USED_S,
+                row["seq"],
+            ),
+        )
+        if allow:
+            self._steps.take(connection, call, _ALLOWED_STEP, "confirmed")
+        return Consumed(Consumption.TAKEN, row["call_id"])
+
+    def _left_s(self, row: Row) -> float:
+        stamp = Timestamp.of_row(row)
+        return self._stamper.left_s(stamp, row["life_s"]) if self._stamper.sure(stamp) else 0.0
+
+    def _asked(self, row: Row) -> Asked:
+        return Asked(
+            row["call_id"],
+            row["token_hash"],
+            row["tool"],
+            row["args_hash"],
+            row["user_id"],
+            row["session"],
+            self._left_s(row),
+        )
+
+    def _forget(self, connection: Connection, call_id: str) -> None:
+        """Make room: what is late, void, or was used long ago."""
+        connection.execute(
+            "DELETE FROM confirmations WHERE call_id = ? AND status = 'open'", (call_id,)
+        )
+        late = [
+            (row["seq"],)
+            for row in connection.execute("SELECT * FROM confirmations").fetchall()
+            if (
+                self._left_s(row) <= 0
+                if row["status"] == _OPEN
+                else self._stamper.age_s(Timestamp.of_row(row)) > USED_S
+            )
+        ]
+        connection.executemany("DELETE FROM confirmations WHERE seq = ?", late)
+        connection.execute(
+            "DELETE FROM confirmations WHERE status = 'open' AND call_id IN (SELECT "
+            "call_id FROM calls WHERE response IS NOT NULL)"
+        )
+        keep_newest(
+            connection, "confirmations", "seq", rows=self._used_rows, among="status <> 'open'"
+        )

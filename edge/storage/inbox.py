@@ -1,0 +1,269 @@
+"""What the cloud said and we have not dealt with yet, on disk before the broker is told we have it.
+
+Knows no message's meaning. A call and a result are remembered by id after they are handled, so that
+a second copy is seen as one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from edge.runtime.clock import Clock
+from edge.storage.outbox import MAX_ANSWERS, OutboxLane, waiting
+from edge.storage.sqlite.database import Connection, SqliteDatabase, StoreFull
+from edge.storage.sqlite.errors import UplinkBusy
+from edge.storage.timestamps import Stamper, Timestamp
+from tools_cache.api.tool import Json
+
+MAX_ROWS: Final = 3000
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""Bounds of what is not handled; beyond them nothing more is taken, and so not acknowledged to the
+broker. Invocations may wait for their turn here (2,000), so what speaks about our own calls may go
+beyond both once more as far.
+"""
+KEEP_ROWS: Final = 5000
+KEEP_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of answers kept for callers who ask twice."""
+KEEP_S: Final = 600.0
+"""A handled id is remembered for its life and ten minutes: longer than any broker repeats a
+message.
+"""
+_TRIM_EVERY: Final = 64
+_REMEMBERED: Final = ("call", "result", "expired")
+_INVOCATION: Final = "call"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One message to keep. `accepts` and `closes` say what it means for the call of ours it speaks
+    about; `ttl_s` is how long it is worth something.
+    """
+
+    kind: str
+    id: str
+    body: Mapping[str, Json]
+    ttl_s: float
+    reply_to: str = ""
+    as_json: bool = False
+    accepts: bool = False
+    closes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TakenMessage:
+    """A fresh arrival's row number; None for a second copy, with the `answer` we gave to the first,
+    if any.
+
+    `held` says why an arrival was not taken: nothing of it is stored, offer it again later.
+    """
+
+    seq: int | None = None
+    answer: dict[str, Json] | None = None
+    held: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InRow:
+    """One unhandled row, as it is read back after a restart."""
+
+    seq: int
+    kind: str
+    id: str
+    body: dict[str, Json]
+    reply_to: str
+    as_json: bool
+    left_s: float
+
+
+class Inbox:
+    """Each method returns after its change is on disk."""
+
+    def __init__(
+        self,
+        db: SqliteDatabase,
+        clock: Clock,
+        *,
+        max_rows: int = MAX_ROWS,
+        max_bytes: int = MAX_BYTES,
+        max_answers: int = MAX_ANSWERS,
+        max_answer_bytes: int = MAX_BYTES,
+        stamper: Stamper | None = None,
+    ) -> None:
+        """`max_answers`, `max_answer_bytes`: so much may wait in the outbox before no new
+        invocation is taken.
+        """
+        self._db = db
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
+        self._max_answers = max_answers
+        self._max_answer_bytes = max_answer_bytes
+        self._stamper = stamper or Stamper(clock)
+        self._taken = _TRIM_EVERY - 1  # trimmed with the first too: short lives must not add up
+
+    async def take(self, arrivals: Sequence[Arrival]) -> list[TakenMessage]:
+        """Store what may be taken in one commit, in order, and what it means for our calls with it.
+
+        What must wait is marked `held`, and whatever is about the same call behind it; second
+        copies never wait. Raises UplinkBusy when none of it can be taken.
+        """
+        taken = await self._taken_of(arrivals)
+        if arrivals and all(one.held for one in taken):
+            raise UplinkBusy(taken[0].held)
+        before, self._taken = self._taken, self._taken + len(arrivals)
+        if before // _TRIM_EVERY != self._taken // _TRIM_EVERY:
+            await self.trim()
+        return taken
+
+    async def _taken_of(self, arrivals: Sequence[Arrival]) -> list[TakenMessage]:
+        try:
+            return await self._db.write(
+                lambda c: self._take(c, arrivals), grows=not all(map(_frees, arrivals))
+            )
+        except StoreFull as error:
+            full = str(error)
+        try:  # what ends a call of ours frees more than it needs
+            return await self._db.write(lambda c: self._take(c, arrivals, full), grows=False)
+        except StoreFull as error:
+            raise UplinkBusy(str(error)) from error
+
+    async def unhandled(self) -> list[InRow]:
+        """Everything not handled, in the order it came."""
+
+        def work(connection: Connection) -> list[InRow]:
+            rows = connection.execute(
+                "SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq"
+            ).fetchall()
+            return [
+                InRow(
+                    seq=row["seq"],
+                    kind=row["kind"],
+                    id=row["id"],
+                    body=json.loads(row["body"]),
+                    reply_to=row["reply_to"],
+                    as_json=bool(row["as_json"]),
+                    left_s=self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]),
+                )
+                for row in rows
+            ]
+
+        return await self._db.read(work)
+
+    async def handled(self, seq: int) -> None:
+        """Never give this row again; unknown numbers are fine."""
+
+        def work(connection: Connection) -> None:
+            marks = ",".join("?" * len(_REMEMBERED))
+            connection.execute(
+                "UPDATE inbox SET body = NULL, size = coalesce(length(answer), "  # noqa: S608 - only marks
+                f"0) WHERE seq = ? AND kind IN ({marks})",
+                (seq, *_REMEMBERED),
+            )
+            connection.execute(
+                f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN ({marks})",  # noqa: S608 - only marks
+                (seq, *_REMEMBERED),
+            )
+
+        await self._db.write(work, grows=False)
+
+    async def trim(self) -> None:
+        """Forget handled ids that nobody will repeat any more."""
+        now = self._stamper.now()
+
+        def work(connection: Connection) -> None:
+            connection.execute(
+                "DELETE FROM inbox WHERE body IS NULL AND ("
+                " (boot_id = :boot AND boot_at + ttl_s + :keep < :now) OR "
+                "(boot_id <> :boot AND ttl_s + :keep < :now)"
+                " OR seq IN (SELECT seq FROM (SELECT seq, "
+                "row_number() OVER w AS place, sum(size) OVER w AS bytes"
+                " FROM inbox WHERE body IS NULL WINDOW w AS (ORDER BY seq DESC)) "
+                "WHERE place > :rows OR bytes > :bytes))",
+                {
+                    "boot": now.boot_id,
+                    "now": now.boot_at,
+                    "keep": KEEP_S,
+                    "rows": KEEP_ROWS,
+                    "bytes": KEEP_BYTES,
+                },
+            )
+
+        await self._db.write(work, grows=False)
+
+    # -------------------------------------------------------------- in the store's thread
+
+    def _take(
+        self, connection: Connection, arrivals: Sequence[Arrival], full: str = ""
+    ) -> list[TakenMessage]:
+        busy = self._busy(connection) if any(a.kind == _INVOCATION for a in arrivals) else ""
+        rows, used = connection.execute(
+            "SELECT count(*), total(size) FROM inbox WHERE body IS NOT NULL"
+        ).fetchone()
+        taken: list[TakenMessage] = []
+        held: dict[str, str] = {}
+        for arrival in arrivals:
+            why = held.get(arrival.id, "")
+            more = 2 if _frees(arrival) else 1
+            if not why and (rows >= more * self._max_rows or used >= more * self._max_bytes):
+                why = f"{rows} messages from the cloud wait to be handled"
+            if not why and not _frees(arrival):
+                why = full or (busy if arrival.kind == _INVOCATION else "")
+            if why and not self._known(connection, arrival):
+                held[arrival.id] = why
+                taken.append(TakenMessage(None, held=why))
+            else:
+                taken.append(self._take_one(connection, arrival))
+                rows += taken[-1].seq is not None
+        return taken
+
+    def _busy(self, connection: Connection) -> str:
+        """Say why no new invocation is taken; its answer would have no place."""
+        answers, size = waiting(connection, OutboxLane.ANSWER)
+        if answers < self._max_answers and size < self._max_answer_bytes:
+            return ""
+        return (
+            f"{answers} answers wait for the cloud; nothing new is begun until some are delivered"
+        )
+
+    def _known(self, connection: Connection, arrival: Arrival) -> bool:
+        sql = "SELECT 1 FROM inbox WHERE kind = ? AND id = ? AND kind <> 'progress'"
+        return connection.execute(sql, (arrival.kind, arrival.id)).fetchone() is not None
+
+    def _take_one(self, connection: Connection, arrival: Arrival) -> TakenMessage:
+        if arrival.closes:
+            connection.execute("DELETE FROM outbox WHERE lane = 'call' AND id = ?", (arrival.id,))
+        elif arrival.accepts:
+            connection.execute(
+                "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?", (arrival.id,)
+            )
+        text = json.dumps(dict(arrival.body), separators=(",", ":"))
+        stamp = self._stamper.now()
+        cursor = connection.execute(
+            "INSERT INTO inbox(kind, id, body, reply_to, as_json, ttl_s, "
+            "boot_id, boot_at, wall_at, synced, size)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+            (
+                arrival.kind,
+                arrival.id,
+                text,
+                arrival.reply_to,
+                arrival.as_json,
+                arrival.ttl_s,
+                stamp.boot_id,
+                stamp.boot_at,
+                stamp.wall_at,
+                stamp.synced,
+                len(text),
+            ),
+        )
+        if cursor.rowcount == 1:
+            return TakenMessage(cursor.lastrowid)
+        sql = "SELECT answer FROM inbox WHERE kind = ? AND id = ?"
+        row = connection.execute(sql, (arrival.kind, arrival.id)).fetchone()
+        return TakenMessage(
+            None, json.loads(row["answer"]) if row is not None and row["answer"] else None
+        )
+
+
+def _frees(arrival: Arrival) -> bool:
+    return arrival.closes or arrival.accepts

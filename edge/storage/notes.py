@@ -1,0 +1,37 @@
+"""Small durable facts of the daemon itself: name → JSON. Refuses to know what they mean."""
+
+import json
+
+from edge.storage.sqlite.database import Connection, SqliteDatabase
+from tools_cache.api.tool import Json
+
+
+class Notes:
+    """Small durable facts of the daemon itself (last glasses, last scene): name → JSON. An unknown
+    name reads as None; putting None forgets.
+    """
+
+    def __init__(self, db: SqliteDatabase) -> None:
+        self._db = db
+
+    async def get(self, name: str) -> Json:
+        row = await self._db.read(
+            lambda c: c.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
+        )
+        return None if row is None else json.loads(row["value"])
+
+    async def put(self, name: str, value: Json) -> None:
+        text = json.dumps(value, separators=(",", ":"))
+
+        def work(connection: Connection) -> None:
+            if value is None:
+                connection.execute("DELETE FROM notes WHERE name = ?", (name,))
+            else:
+                connection.execute(
+                    "INSERT INTO notes VALUES (?, ?) ON CONFLICT(name) DO "
+                    "UPDATE SET value = excluded.value",
+                    (name, text),
+                )
+
+        # A note replaces its older self, so a full store still takes it.
+        await self._db.write(work, grows=False)

@@ -1,0 +1,140 @@
+"""Calls whose result somebody hands in later (S3): one row each, pending once, then resolved,
+expired or cancelled.
+
+Refuses to wait and to judge a result: it keeps who may hand one in, and until when.
+"""
+
+import json
+from typing import Final
+
+from edge.core.call_state import Submission
+from edge.runtime.clock import Clock
+from edge.storage.size_bounds import keep_newest
+from edge.storage.sqlite.database import Connection, SqliteDatabase, StoreFull
+from edge.storage.timestamps import Stamper, Timestamp
+from tools_cache.api.tool import ToolCall, ToolResponse
+
+OPEN_ROWS: Final = 1000
+KEEP_ROWS: Final = 1000
+KEEP_BYTES: Final = 4 * 1024 * 1024
+"""What is kept of those that are over."""
+_ENDS: Final = ("expired", "cancelled")
+# A result nobody has made an answer of yet is not the past, however old.
+_OVER: Final = (
+    "status <> 'pending' AND NOT EXISTS"
+    " (SELECT 1 FROM calls WHERE calls.call_id = pending.call_id AND calls.response IS NULL)"
+)
+
+
+class PendingCalls:
+    """Calls whose result somebody hands in later."""
+
+    def __init__(
+        self,
+        db: SqliteDatabase,
+        clock: Clock,
+        *,
+        stamper: Stamper | None = None,
+        open_rows: int = OPEN_ROWS,
+        keep_rows: int = KEEP_ROWS,
+    ) -> None:
+        self._db = db
+        self._stamper = stamper or Stamper(clock)
+        self._open_rows = open_rows
+        self._keep_rows = keep_rows
+
+    async def put(self, call: ToolCall, *, ttl_s: float) -> None:
+        """Let a result be handed in for `ttl_s`; a call known here stays as it is. Raises
+        StoreFull.
+        """
+
+        def work(connection: Connection) -> None:
+            keep_newest(
+                connection, "pending", "seq", rows=self._keep_rows, size=KEEP_BYTES, among=_OVER
+            )
+            if connection.execute(
+                "SELECT 1 FROM pending WHERE call_id = ?", (call.call_id,)
+            ).fetchone():
+                return
+            (count,) = connection.execute(
+                "SELECT count(*) FROM pending WHERE status = 'pending'"
+            ).fetchone()
+            if count >= self._open_rows:
+                raise StoreFull(
+                    f"{count} calls wait for a result; no more are taken until some are done"
+                )
+            stamp = self._stamper.now()
+            connection.execute(
+                "INSERT INTO pending(call_id, user_id, session, tool, status, "
+                "ttl_s, boot_id, boot_at, wall_at, synced, size)"
+                " VALUES (?,?,?,?,'pending',?,?,?,?,?,0)",
+                (
+                    call.call_id,
+                    call.user_id,
+                    call.session,
+                    call.tool,
+                    ttl_s,
+                    stamp.boot_id,
+                    stamp.boot_at,
+                    stamp.wall_at,
+                    stamp.synced,
+                ),
+            )
+
+        await self._db.write(work)
+
+    async def resolve(
+        self, call_id: str, response: ToolResponse, *, user_id: str, session: str
+    ) -> Submission:
+        """Keep a result; of many only the first, within its time, from the call's own user and
+        session; the daemon itself passes those on.
+        """
+        text = json.dumps(response.to_json(), separators=(",", ":"))
+
+        def work(connection: Connection) -> Submission:
+            row = connection.execute(
+                "SELECT * FROM pending WHERE call_id = ?", (call_id,)
+            ).fetchone()
+            if row is None or (row["user_id"], row["session"]) != (user_id, session):
+                return Submission.UNKNOWN
+            if (
+                row["status"] != "pending"
+                or self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]) <= 0
+            ):
+                return Submission.OVER
+            sql = "UPDATE pending SET status = 'resolved', result = ?, size = ? WHERE seq = ?"
+            connection.execute(sql, (text, len(text), row["seq"]))
+            return Submission.TAKEN
+
+        return await self._db.write(work, grows=False)
+
+    async def close(self, call_id: str, status: str) -> None:
+        """Pending → `expired` or `cancelled`; anything else stays as it is."""
+        if status not in _ENDS:
+            raise ValueError(
+                f"status: {status!r} is no end of a pending call; use one of {', '.join(_ENDS)}"
+            )
+        sql = "UPDATE pending SET status = ? WHERE call_id = ? AND status = 'pending'"
+        await self._db.write(lambda c: c.execute(sql, (status, call_id)).rowcount, grows=False)
+
+    async def open(self) -> list[tuple[str, float]]:
+        """(call id, seconds left) of everything pending, soonest end first; 0 for one whose
+        time is over.
+        """
+
+        def work(connection: Connection) -> list[tuple[str, float]]:
+            rows = connection.execute(
+                "SELECT * FROM pending WHERE status = 'pending' ORDER BY seq"
+            ).fetchall()
+            found = [
+                (row["call_id"], self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]))
+                for row in rows
+            ]
+            return sorted(found, key=lambda one: one[1])
+
+        return await self._db.read(work)
+
+    async def result(self, call_id: str) -> ToolResponse | None:
+        sql = "SELECT result FROM pending WHERE call_id = ? AND status = 'resolved'"
+        row = await self._db.read(lambda c: c.execute(sql, (call_id,)).fetchone())
+        return None if row is None else ToolResponse.from_json(json.loads(row["result"]))

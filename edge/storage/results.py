@@ -1,0 +1,116 @@
+"""The last good results of tools that only read, kept for times without a route.
+
+Refuses to decide what is good, and to give a result whose age nobody can tell. All of it may be
+lost.
+"""
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from edge.runtime.clock import Clock
+from edge.storage.size_bounds import keep_newest
+from edge.storage.sqlite.database import Connection, SqliteDatabase, StoreFull
+from edge.storage.timestamps import Stamper, Timestamp
+from tools_cache.api.tool import ToolResponse
+
+_log = logging.getLogger(__name__)
+
+MAX_ROWS: Final = 300
+MAX_BYTES: Final = 2 * 1024 * 1024
+MAX_RESULT: Final = 64 * 1024
+"""Bytes of one result; a bigger one is not kept."""
+_NEWEST: Final = "SELECT coalesce(max(used), 0) + 1 FROM results"
+_WHICH: Final = "user_id = ? AND tool = ? AND args_hash = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredResult:
+    """A good result of a tool that only reads, `age_s` seconds old."""
+
+    response: ToolResponse
+    age_s: float
+
+
+class ResultCache:
+    """The last good result per user, tool and canonical arguments; bounded, the least used goes.
+    `used` numbers uses: the highest was used last.
+    """
+
+    def __init__(
+        self,
+        db: SqliteDatabase,
+        clock: Clock,
+        *,
+        stamper: Stamper | None = None,
+        max_rows: int = MAX_ROWS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._db = db
+        self._stamper = stamper or Stamper(clock)
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
+
+    async def keep(
+        self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
+    ) -> None:
+        """Keep it instead of the one before; on a full store, or when it is too big, nothing is
+        kept.
+        """
+        text = json.dumps(response.to_json(), separators=(",", ":"))
+        which = (user_id, tool, args_hash)
+        if len(text) > MAX_RESULT or ttl_s <= 0:
+            await self._db.write(lambda c: _forget(c, which), grows=False)
+            return
+        stamp = self._stamper.now()
+
+        def work(connection: Connection) -> None:
+            _forget(connection, which)
+            connection.execute(
+                "INSERT INTO results(used, user_id, tool, args_hash, response, "  # noqa: S608 - constants
+                "ttl_s, boot_id, boot_at, wall_at, synced, size)"
+                f" VALUES (({_NEWEST}),?,?,?,?,?,?,?,?,?,?)",
+                (
+                    *which,
+                    text,
+                    ttl_s,
+                    stamp.boot_id,
+                    stamp.boot_at,
+                    stamp.wall_at,
+                    stamp.synced,
+                    len(text),
+                ),
+            )
+            keep_newest(connection, "results", "used", rows=self._max_rows, size=self._max_bytes)
+
+        try:
+            await self._db.write(work)
+        except StoreFull as error:
+            _log.debug("a result of %s is not kept: %s", tool, error)
+
+    async def last(self, user_id: str, tool: str, args_hash: str) -> StoredResult | None:
+        """None when there is none, its life is over, or its age is not certain."""
+        which = (user_id, tool, args_hash)
+
+        def work(connection: Connection) -> StoredResult | None:
+            row = connection.execute(f"SELECT * FROM results WHERE {_WHICH}", which).fetchone()  # noqa: S608 - constants
+            if row is None:
+                return None
+            stamp = Timestamp.of_row(row)
+            if not self._stamper.sure(stamp) or self._stamper.left_s(stamp, row["ttl_s"]) <= 0:
+                _forget(connection, which)
+                return None
+            connection.execute(
+                f"UPDATE results SET used = ({_NEWEST}) WHERE used = ?",  # noqa: S608 - constants
+                (row["used"],),
+            )
+            return StoredResult(
+                ToolResponse.from_json(json.loads(row["response"])), self._stamper.age_s(stamp)
+            )
+
+        return await self._db.write(work, grows=False)
+
+
+def _forget(connection: Connection, which: tuple[str, str, str]) -> None:
+    connection.execute(f"DELETE FROM results WHERE {_WHICH}", which)  # noqa: S608 - constants

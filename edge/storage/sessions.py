@@ -1,0 +1,122 @@
+"""Sessions by name: the mode each was made with, the random epoch its keys are made of, and what
+changed in it.
+
+Refuses to know what a mode allows, and to invent anything: random bits come from the `mint` that is
+handed in.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from edge.runtime.clock import Clock
+from edge.storage.size_bounds import keep_newest
+from edge.storage.sqlite.database import Connection, Row, SqliteDatabase
+from tools_cache.api.tool import Json
+
+SESSIONS: Final = 1000
+TRANSITIONS: Final = 1000
+TRANSITION_BYTES: Final = 512 * 1024
+_LAG: Final = 100
+"""A use is written down only when this many others lie between: looking at a session costs no
+write.
+"""
+
+
+class Sessions:
+    """Modes and epochs of sessions, and the transitions of the voice session. `mint()` gives 64
+    random bits as text.
+    """
+
+    def __init__(
+        self,
+        db: SqliteDatabase,
+        clock: Clock,
+        mint: Callable[[], str],
+        *,
+        max_sessions: int = SESSIONS,
+        max_transitions: int = TRANSITIONS,
+        lag: int = _LAG,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._mint = mint
+        self._max_sessions = max_sessions
+        self._max_transitions = max_transitions
+        self._lag = lag
+
+    async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
+        """(mode, epoch) of a session, made on first sight with `mode` and the same for as long as
+        it is known; `epoch` is random. Raises StoreFull for a
+        new one.
+        """
+        row, newest = await self._db.read(lambda c: (_find(c, user_id, session), _newest(c)))
+        if row is None:
+            epoch = self._mint()
+            row = await self._db.write(lambda c: self._make(c, user_id, session, mode, epoch))
+        elif newest - row["used"] > self._lag:
+            await self._db.write(lambda c: _use(c, user_id, session), grows=False)
+        return row["mode"], row["epoch"]
+
+    async def note(
+        self, *, cause: str, call_id: str, before: Mapping[str, Json], after: Mapping[str, Json]
+    ) -> None:
+        """Keep one transition; the oldest go, so a full store still takes it."""
+        texts = [json.dumps(dict(state), separators=(",", ":")) for state in (before, after)]
+
+        def work(connection: Connection) -> None:
+            connection.execute(
+                "INSERT INTO transitions(cause, call_id, before, after, "
+                "wall_at, size) VALUES (?,?,?,?,?,?)",
+                (cause, call_id, *texts, self._clock.wall(), sum(map(len, texts))),
+            )
+            keep_newest(
+                connection, "transitions", "seq", rows=self._max_transitions, size=TRANSITION_BYTES
+            )
+
+        await self._db.write(work, grows=False)
+
+    async def transitions(self, limit: int) -> list[Mapping[str, Json]]:
+        """Newest first: `{at_wall, cause, call_id, before, after}`."""
+        sql = "SELECT * FROM transitions ORDER BY seq DESC LIMIT ?"
+        return await self._db.read(
+            lambda c: [
+                {
+                    "at_wall": row["wall_at"],
+                    "cause": row["cause"],
+                    "call_id": row["call_id"],
+                    "before": json.loads(row["before"]),
+                    "after": json.loads(row["after"]),
+                }
+                for row in c.execute(sql, (limit,))
+            ]
+        )
+
+    def _make(
+        self, connection: Connection, user_id: str, session: str, mode: str, epoch: str
+    ) -> Row:
+        connection.execute(
+            "INSERT INTO sessions VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING",
+            (_newest(connection) + 1, user_id, session, mode, epoch),
+        )
+        keep_newest(connection, "sessions", "used", rows=self._max_sessions)
+        row = _find(connection, user_id, session)
+        assert row is not None
+        return row
+
+
+def _find(connection: Connection, user_id: str, session: str) -> Row | None:
+    row: Row | None = connection.execute(
+        "SELECT * FROM sessions WHERE user_id = ? AND session = ?", (user_id, session)
+    ).fetchone()
+    return row
+
+
+def _newest(connection: Connection) -> int:
+    used: int = connection.execute("SELECT coalesce(max(used), 0) FROM sessions").fetchone()[0]
+    return used
+
+
+def _use(connection: Connection, user_id: str, session: str) -> None:
+    sql = "UPDATE sessions SET used = ? WHERE user_id = ? AND session = ?"
+    connection.execute(sql, (_newest(connection) + 1, user_id, session))

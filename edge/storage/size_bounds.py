@@ -1,0 +1,28 @@
+"""How a table of the past stays small: the newest rows stay, up to a number and a size.
+
+Knows no table: names come from the rooms' own constants, never from outside.
+"""
+
+from edge.storage.sqlite.database import Connection
+
+
+def keep_newest(
+    connection: Connection,
+    table: str,
+    order: str,
+    *,
+    rows: int,
+    size: int | None = None,
+    among: str = "1",
+) -> None:
+    """Delete what is beyond `rows`, or beyond `size` bytes by its column `size`, counted from
+    the highest `order`.
+    """
+    heavy = "sum(size) OVER w" if size is not None else "0"
+    connection.execute(
+        f"DELETE FROM {table} WHERE {order} IN (SELECT {order} FROM "  # noqa: S608 - constants
+        f"(SELECT {order}, row_number() OVER w AS place,"
+        f" {heavy} AS bytes FROM {table} WHERE {among} WINDOW w AS (ORDER BY "
+        f"{order} DESC)) WHERE place > ? OR bytes > ?)",
+        (rows, size or 0),
+    )

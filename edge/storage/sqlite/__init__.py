@@ -1,0 +1,1 @@
+"""The SQLite database under the tables: opening, migrating, checking, rescuing."""

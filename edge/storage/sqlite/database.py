@@ -1,0 +1,460 @@
+"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged. Who
+opens a database opens it here.
+
+Knows no table of ours: schemas come in as numbered migrations, work comes in as functions of a
+connection.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from edge.core.disk_faults import is_disk_fault
+from edge.runtime.files import sync_directory
+from edge.storage.sqlite.errors import (
+    DiskUnavailable,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreMisplaced,
+)
+from edge.storage.sqlite.guard import DatabaseGuard
+from edge.storage.sqlite.inspection import Promises
+from edge.storage.sqlite.schema import check_whole
+from edge.storage.sqlite.space_reserve import SpaceReserve
+
+__all__ = (
+    "MIB",
+    "Connection",
+    "DiskUnavailable",
+    "Row",
+    "SqliteDatabase",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreError",
+    "StoreFull",
+    "StoreMisplaced",
+    "Work",
+)
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Row = sqlite3.Row
+Connection = sqlite3.Connection
+Work = Callable[[sqlite3.Connection], T]
+"""Runs in the writer thread, inside a transaction; raises to undo only its own changes."""
+
+PAGE: Final = 4096
+MIB: Final = 1024 * 1024
+MAX_BYTES: Final = 64 * MIB
+"""Cap of the database file: below any file system we run on, so that ours is the first limit to
+be met.
+"""
+RESERVE_BYTES: Final = MIB
+"""Kept free under the cap for work that finishes or deletes what is already there."""
+BALLAST_BYTES: Final = MIB
+QUEUE: Final = 1024
+"""Pieces of work waiting for the thread; more wait in `write` and `read`."""
+GROUP: Final = 64
+"""Pieces of work in one commit: a tenth of the flash wear of single commits (measured)."""
+_GONE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_OF_THE_DISK: Final = _GONE | {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+}
+"""Results that are not one statement's fault: they undo the whole transaction."""
+_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY})
+"""Results of a disk that takes nothing; it may do so again later."""
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    work: Work[T]
+    grows: bool
+    done: Future[T]
+
+
+class SqliteDatabase:
+    """`await Database.open(path, migrations)`; then `write`, `read`, `close`.
+
+    Natural group commit: what queued while the previous fsync ran is committed together; alone,
+    work never waits.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        migrations: Sequence[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        ballast: bool = True,
+        shared: bool = False,
+        promises: Promises | None = None,
+    ) -> None:
+        self.path = path
+        self._guard = DatabaseGuard(path, migrations, promises)
+        self._failing = ""
+        self._max_bytes = max_bytes
+        self._ballast = SpaceReserve(
+            path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0
+        )
+        self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
+        self._slots = asyncio.Semaphore(QUEUE)
+        self._closed, self._begin = False, "BEGIN IMMEDIATE" if shared else "BEGIN"
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        migrations: Sequence[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        ballast: bool = True,
+        shared: bool = False,
+        promises: Promises | None = None,
+    ) -> "SqliteDatabase":
+        """Open or create; a damaged file is put aside as `.bad-N`, `damage` says so, and what
+        `promises` names is saved. `shared`: other processes write, too. Raises StoreError.
+        """
+        db = cls(
+            path, migrations, max_bytes=max_bytes, ballast=ballast, shared=shared, promises=promises
+        )
+        opened: Future[None] = Future()
+        # an opener that is cancelled must not cancel it under the thread
+        opened.set_running_or_notify_cancel()
+        db._thread = threading.Thread(target=db._run, args=(opened,), name="store", daemon=True)
+        db._thread.start()
+        try:
+            await asyncio.wrap_future(opened)
+        except asyncio.CancelledError:
+            db._closed = True
+            db._jobs.put(None)  # nobody is left to close it
+            raise
+        return db
+
+    @property
+    def damage(self) -> str:
+        """What was wrong with the database when it was opened and what was saved, in words for
+        `status`; else empty.
+        """
+        return self._guard.damage
+
+    async def mark(self) -> None:
+        """Note beside the database how far it has come, for when it is lost. Raises StoreError."""
+        await self.read(lambda _connection: self._guard.mark_committed())
+
+    @property
+    def trouble(self) -> str:
+        """Why the disk takes nothing new, as the last attempt found it; empty while it does."""
+        return self._ballast.full_because or self._failing
+
+    async def probe(self) -> None:
+        """Write one page without changing anything, so that `trouble` says what is true now.
+        Raises StoreError.
+        """
+        await self.write(_rewrite_schema_version)
+        self._failing = ""
+
+    async def write(self, work: Work[T], *, grows: bool = True) -> T:
+        """Run `work` and return its result once it is on disk. `grows=False` marks work that
+        finishes or deletes what is already stored: it may use the reserve. Raises StoreFull,
+        StoreDamaged, StoreClosed.
+
+        A cancelled caller does not know whether its work was done.
+        """
+        return await self._submit(work, grows=grows)
+
+    async def behind(self, work: Work[None], *, failed: Callable[[BaseException], None]) -> None:
+        """Queue work nobody waits for, in its turn among all other work; it finishes what is
+        stored. `failed` hears why it is not on disk. Raises StoreClosed.
+        """
+        await self._slots.acquire()
+        if self._closed:
+            self._slots.release()
+            raise StoreClosed("the store is closed")
+        loop, job = asyncio.get_running_loop(), _Job(work, grows=False, done=Future[None]())
+
+        def over(done: "Future[None]") -> None:
+            self._slots.release()
+            if (error := done.exception()) is not None:
+                failed(error)
+
+        def in_the_thread(done: "Future[None]") -> None:
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever would hear
+                loop.call_soon_threadsafe(over, done)
+
+        job.done.add_done_callback(in_the_thread)
+        self._jobs.put(job)
+
+    async def read(self, work: Work[T]) -> T:
+        """Run a query; sees every write that was awaited before."""
+        return await self._submit(work, grows=False)
+
+    async def close(self) -> None:
+        """Finish what is queued and close. Safe to call again."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    async def _submit(self, work: Work[T], *, grows: bool) -> T:
+        async with self._slots:
+            if self._closed:
+                raise StoreClosed("the store is closed")
+            job: _Job[T] = _Job(work, grows, Future())
+            self._jobs.put(job)
+            return await asyncio.wrap_future(job.done)
+
+    # -------------------------------------------------------------- the writer thread
+
+    def _run(self, opened: "Future[None]") -> None:
+        try:
+            connection = self._open()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever opens
+            opened.set_exception(_as_store_error(error))
+            return
+        opened.set_result(None)
+        try:
+            while (batch := self._next_batch()) is not None:
+                self._serve(connection, batch)
+        finally:
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA incremental_vacuum(256)")
+            self._guard.mark(
+                connection, running=False
+            )  # first: a database that is closed has no WAL, which must not look like a loss
+            connection.close()
+
+    def _next_batch(self) -> list[_Job[Any]] | None:
+        first = self._jobs.get()
+        if first is None:
+            return None
+        batch = [first]
+        while len(batch) < GROUP:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)  # the end comes after this batch
+                break
+            batch.append(job)
+        return batch
+
+    def _serve(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
+        try:
+            self._commit(connection, batch)
+            if self._ballast.full_because:
+                _give_back(connection)
+        except Exception as error:  # noqa: BLE001 - nobody may wait for ever for a thread that stumbled
+            _log.exception("the store's thread stumbled")
+            _settle([(job, None, StoreError(str(error))) for job in batch if not job.done.done()])
+
+    def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
+        """Run a batch in one transaction; when that fails as a whole, each piece alone, so that
+        one cannot fail others.
+        """
+        batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
+        results: list[tuple[_Job[Any], Any, BaseException | None]] = []
+        changes = connection.total_changes
+        try:
+            with _transaction(connection, self._begin):
+                results = [(job, *self._attempt(connection, job)) for job in batch]
+        except sqlite3.Error:
+            for job in batch:
+                self._alone(connection, job)
+            return
+        if self._failing and connection.total_changes > changes:
+            self._failing = ""
+        _settle(results)
+
+    def _alone(self, connection: sqlite3.Connection, job: _Job[Any]) -> None:
+        outcome: tuple[Any, BaseException | None] = (None, None)
+        for _ in range(2):  # once more when the ballast made room
+            try:
+                with _transaction(connection, self._begin):
+                    outcome = self._attempt(connection, job)
+                break
+            except sqlite3.Error as error:
+                outcome = (None, error)
+                if not self._give_up_ballast(error):
+                    break
+        if (failure := outcome[1]) is not None and _result(failure) in _OF_THE_DISK:
+            self._failing = str(_as_store_error(failure))
+        _settle([(job, *outcome)])
+
+    def _attempt(
+        self, connection: sqlite3.Connection, job: _Job[Any]
+    ) -> tuple[Any, BaseException | None]:
+        """Run one piece inside its savepoint. An error of its own undoes it alone; one of the
+        disk undoes the batch.
+        """
+        if job.grows and (full := self._no_room(connection)):
+            return None, full
+        connection.execute("SAVEPOINT job")
+        try:
+            result = job.work(connection)
+        except BaseException as error:  # the caller's own errors are given back to it
+            if _result(error) in _OF_THE_DISK:
+                raise
+            failed = error
+        else:
+            connection.execute("RELEASE job")
+            return result, None
+        connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+        return None, failed
+
+    # -------------------------------------------------------------- room
+
+    def _no_room(self, connection: sqlite3.Connection) -> StoreFull | None:
+        """The error that says why nothing new is taken now; None when there is room."""
+        if self._ballast.full_because and not self._ballast.take_back():
+            return DiskUnavailable(self._ballast.full_because)
+        pages = (
+            connection.execute("PRAGMA page_count").fetchone()[0]
+            - connection.execute("PRAGMA freelist_count").fetchone()[0]
+        )
+        if pages * PAGE >= self._max_bytes - RESERVE_BYTES:
+            return StoreFull(
+                f"the store holds its {self._max_bytes // MIB} MiB; "
+                "delete something, or wait until it is delivered"
+            )
+        return None
+
+    def _give_up_ballast(self, error: sqlite3.Error) -> bool:
+        """Make room on a full disk, once; True when there is some now."""
+        return _result(error) == sqlite3.SQLITE_FULL and self._ballast.give_up()
+
+    # -------------------------------------------------------------- opening
+
+    def _open(self) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_dir():
+            raise StoreMisplaced(f"{self.path} is a directory, where the database should be")
+        try:
+            self._guard.before(known=self._ballast.there)
+            connection = self._connect()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not _is_damage(error) and (
+                _result(error) not in _OF_THE_DISK or not self._ballast.give_up()
+            ):
+                raise  # else an upgrade, or a rescue, has the few pages it needs now
+            self._guard.before(known=self._ballast.there)
+            connection = self._connect()
+        self._ballast.prepare()
+        self._guard.mark(connection, running=True)
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        new = not self.path.exists()
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=5.0
+        )
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("PRAGMA journal_mode=WAL")
+            for pragma in (
+                "synchronous=FULL",
+                "wal_autocheckpoint=256",
+                f"journal_size_limit={MIB}",
+                "foreign_keys=ON",
+                f"max_page_count={self._max_bytes // PAGE}",
+                "cache_size=-512",
+            ):
+                connection.execute(f"PRAGMA {pragma}")
+            check_whole(connection)
+            self._guard.check(connection)
+        except BaseException as error:
+            if isinstance(error, Exception) and _is_damage(error):
+                self._guard.failed(error, connection.close)
+            connection.close()
+            raise
+        if new:
+            sync_directory(self.path.parent)
+        return connection
+
+
+def _give_back(connection: sqlite3.Connection) -> None:
+    """On a full disk, return what was deleted to the file system: free pages inside our file
+    help nobody.
+    """
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+class _transaction:  # noqa: N801 - reads as a statement
+    """BEGIN … COMMIT, or ROLLBACK. A batch of reads alone costs no fsync; IMMEDIATE waits for
+    the other writers at the start.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, begin: str = "BEGIN") -> None:
+        self._connection, self._begin = connection, begin
+
+    def __enter__(self) -> None:
+        self._connection.execute(self._begin)
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _tb: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:  # a full disk rolls back by itself
+                self._connection.execute("ROLLBACK")
+
+
+def _settle(results: Iterable[tuple[_Job[Any], Any, BaseException | None]]) -> None:
+    for job, result, error in results:
+        if error is None:
+            job.done.set_result(result)
+        else:
+            job.done.set_exception(_as_store_error(error))
+
+
+def _result(error: BaseException) -> int | None:
+    """Read SQLite's primary result code; None when the error is not SQLite's."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _is_damage(error: Exception) -> bool:
+    """A damaged schema can also be text that Python cannot read."""
+    return _result(error) in _GONE or isinstance(error, UnicodeDecodeError)
+
+
+def _as_store_error(error: BaseException) -> BaseException:
+    """Translate SQLite's words; a caller's own exception stays as it is."""
+    if not isinstance(error, sqlite3.Error | sqlite3.Warning | OSError):
+        return error
+    code = _result(error)
+    if code == sqlite3.SQLITE_FULL:
+        return DiskUnavailable("the disk or the store is full")
+    if code in _GONE:
+        return StoreDamaged(f"the database is damaged ({error}); restart to put it aside")
+    if code in _UNWRITABLE:
+        return DiskUnavailable(f"the disk cannot be written ({error})")
+    if is_disk_fault(error):
+        return DiskUnavailable(f"the disk cannot be written ({error.strerror})")
+    return StoreError(str(error))
+
+
+def _rewrite_schema_version(connection: sqlite3.Connection) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    connection.execute(f"PRAGMA user_version={version}")

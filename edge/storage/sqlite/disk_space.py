@@ -1,0 +1,108 @@
+"""What a disk says about itself: how much room is left where glassd keeps its state, and whether it
+can be written at all.
+
+`status`, the log and `glassd doctor` all ask here, so that they say the same thing.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+MIB: Final = 1024 * 1024
+ENOUGH: Final = 4 * MIB
+"""Below this nothing new is stored: 1 MiB for the file that is given up when the disk is full, 1
+MiB for the write-ahead log and 2 MiB so that the end of one emergency is not the beginning of the
+next.
+"""
+FEW_INODES: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DiskSpace:
+    """One look at the file system that holds `folder`. `inodes` is None where the file system
+    does not count them.
+    """
+
+    folder: Path
+    mount: Path
+    bytes: int
+    total: int
+    inodes: int | None = None
+    read_only: bool = False
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, in a few words; empty when nothing is."""
+        if self.read_only:
+            return f"{self.mount} is mounted read-only (a dying SD card does that: dmesg)"
+        if self.inodes is not None and self.inodes < FEW_INODES:
+            return f"{self.mount} has no room for new files ({self.inodes} inodes free)"
+        if self.bytes < ENOUGH:
+            return (
+                f"{self.mount} is full: {self.bytes / MIB:,.1f} MiB free, "
+                f"glassd needs {ENOUGH // MIB} MiB"
+            )
+        return ""
+
+    @property
+    def fix(self) -> str:
+        """What to do about the problem, in one sentence."""
+        import shlex  # noqa: PLC0415 - only when there is a problem
+
+        mount = shlex.quote(str(self.mount))
+        if self.read_only:
+            return (
+                "look for the cause with dmesg, check the disk with fsck, "
+                f"then: mount -o remount,rw {mount}"
+            )
+        if self.inodes is not None and self.inodes < FEW_INODES:
+            return f"delete files you do not need on {mount}"
+        if self.bytes < ENOUGH:
+            return f"make at least {(ENOUGH - self.bytes) / MIB:,.1f} MiB of room on {mount}"
+        return ""
+
+
+def look(folder: Path) -> DiskSpace:
+    """Ask the file system that holds `folder`, or the nearest folder above it that exists.
+    Blocking. Raises OSError.
+    """
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    found = os.statvfs(folder)
+    return DiskSpace(
+        folder,
+        _mount_of(folder),
+        bytes=found.f_bavail * found.f_frsize,
+        total=found.f_blocks * found.f_frsize,
+        inodes=found.f_favail if found.f_files else None,
+        read_only=bool(found.f_flag & os.ST_RDONLY),
+    )
+
+
+def explain(folder: Path, why: str = "") -> str:
+    """What keeps `folder` from being written and what to do about it; empty when it can be. `why`
+    is what a write that failed said. Blocking; never raises.
+    """
+    try:
+        room = look(folder)
+    except OSError as e:
+        return (
+            f"Nothing new can be stored: {folder} cannot be examined "
+            f"({e.strerror}). Next: glassd doctor"
+        )
+    if room.problem:
+        return f"Nothing new can be stored: {room.problem}. Next: {room.fix}"
+    if why:
+        return (
+            f"Nothing new can be stored in {folder}: {why}. Next: "
+            "look for disk errors with dmesg, check the disk with fsck"
+        )
+    return ""
+
+
+def _mount_of(folder: Path) -> Path:
+    folder = folder.resolve()
+    while not folder.is_mount():
+        folder = folder.parent
+    return folder

@@ -1,0 +1,175 @@
+"""Notices when a database is damaged, missing, empty or an older copy, has what can be read saved,
+and keeps the marks.
+
+A database whose owner names no promises is only put aside when SQLite cannot use it.
+"""
+
+import logging
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from edge.storage.sqlite import inspection, marker as marking
+from edge.storage.sqlite.files import set_aside
+from edge.storage.sqlite.inspection import Damage, Promises
+from edge.storage.sqlite.marker import MarkerFile
+from edge.storage.sqlite.schema import migrate
+
+if TYPE_CHECKING:
+    from edge.storage.sqlite.pages import Index
+
+_log = logging.getLogger(__name__)
+
+
+BOOT: Final = "boot_id"
+"""The label of the marks that says in which boot of the machine they were written."""
+
+
+class DatabaseGuard:
+    """One per database that is opened. `damage` says, in words for `status`, what was wrong
+    with it and what was saved.
+    """
+
+    def __init__(self, path: Path, migrations: Sequence[str], promises: Promises | None) -> None:
+        self._path = path
+        self._migrations = migrations
+        self._promises = promises
+        self._marks: MarkerFile | None = None
+        self._index: Index | None = None
+        self.damage = ""
+
+    def before(self, *, known: bool) -> None:
+        """Look at the files before SQLite opens them. `known`: something else says that this
+        database was used before. Raises OSError, sqlite3.Error.
+        """
+        if self._promises is None or self.damage:
+            return
+        self._marks = marking.read(self._path)
+        inspection.finish(self._path)
+        killed = self._was_killed()
+        self._index = inspection.index_of(self._path) if killed else None
+        if damage := inspection.examine(
+            self._path, self._marks, self._index, killed=killed, known=known
+        ):
+            self.repair(damage)
+
+    def check(self, connection: sqlite3.Connection) -> None:
+        """Raise sqlite3.DatabaseError (SQLITE_CORRUPT) when SQLite found less in the WAL than
+        was committed.
+        """
+        if damage := inspection.lost_in_log(self._path, self._index):
+            error = sqlite3.DatabaseError(damage)
+            error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+            raise error
+        replaced = inspection.older_copy(
+            connection, self._marks
+        )  # before an upgrade, which may make tables anew
+        migrate(connection, self._migrations)
+        if self._promises is not None:
+            self._recognise(connection, self._promises, replaced)
+
+    def failed(self, error: Exception, close: Callable[[], None]) -> None:
+        """Opening failed with damage: what SQLite closes must not take the WAL with it."""
+        inspection.keeping_log(self._path, close)
+        self.repair(error.args[0] if isinstance(error.args[0], Damage) else Damage(str(error)))
+
+    def repair(self, damage: Damage) -> None:
+        """Put the files aside; what was promised is saved first. Raises OSError, sqlite3.Error."""
+        if self._promises is None:
+            aside = set_aside(self._path)
+            self.damage = (
+                f"The database was damaged ({damage.why}); "
+                f"it is kept as {aside.name}, a fresh one was started"
+            )
+        else:
+            from edge.storage.sqlite import rescue  # noqa: PLC0415 - only for damage
+
+            self.damage = rescue.rescue(
+                self._path,
+                damage,
+                self._promises,
+                migrations=self._migrations,
+                marks=self._marks,
+                index=self._index,
+            )
+            self._index = None
+            self._marks = None  # they speak of the one that is aside
+        _log.error("%s", self.damage)
+
+    def mark(self, connection: sqlite3.Connection, *, running: bool) -> None:
+        """Note beside the database how far it has come. Nothing depends on that while the database
+        is whole, so a disk that does not take it is no error.
+        """
+        if (promises := self._promises) is None:
+            return
+        with suppress(OSError, sqlite3.Error):
+            found = MarkerFile(
+                inspection.identity(connection),
+                running,
+                inspection.numbers(connection),
+                promises.count(connection),
+                promises.labels,
+            )
+            if found != self._marks:
+                marking.write(self._path, found, durable=self._marks is None or not running)
+                self._marks = found
+
+    def mark_committed(self) -> None:
+        """Note how far an open database has come. Not through its own connection, which also sees
+        what is not committed yet: if that never is, the database would look like an older copy.
+        """
+        if self._promises is not None:
+            with (
+                suppress(sqlite3.Error),
+                closing(
+                    sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)
+                ) as committed,
+            ):
+                self.mark(committed, running=True)
+
+    def _was_killed(self) -> bool:
+        """Whether the database was left open in this very boot. Then the WAL and its index are as
+        they were left; after a power cut the index, which nobody writes to the disk in time, is
+        older than the WAL, or both are not there yet.
+        """
+        booted = self._promises.labels.get(BOOT) if self._promises is not None else None
+        return (
+            self._marks is not None
+            and self._marks.running
+            and self._marks.labels.get(BOOT) == booted
+        )
+
+    def _recognise(
+        self, connection: sqlite3.Connection, promises: Promises, replaced: Damage | None
+    ) -> None:
+        """Go on with a database that can be used: say what is wrong with it, and give it a
+        number of its own.
+        """
+        before = self.damage
+        connection.execute("BEGIN")
+        try:
+            mended = promises.mend(connection)
+            if replaced:
+                saved = promises.settle(connection, stale=True, whole=False)
+                self.damage = (
+                    f"The database was replaced: {replaced.why}. "
+                    f"{saved.kept} promised calls are in it. Next: put the right one back, "
+                    "if there is one"
+                )
+            elif mended:
+                self.damage = (
+                    f"The database was damaged: {mended} promised calls or messages could "
+                    "not be read. Next: see glassd calls, and look for disk errors with "
+                    "dmesg"
+                )
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        if self.damage != before:
+            _log.error("%s", self.damage)
+        if not inspection.identity(connection):
+            connection.execute(f"PRAGMA application_id={inspection.new_identity()}")

@@ -1,0 +1,69 @@
+"""A small file beside a database, which remembers that there is one, how far it had come and how it
+was left.
+
+Without it a database that is missing, empty or an older copy looks like one of a first start.
+Written when a database is opened and closed and now and then between, never for a single call.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from edge.runtime.files import write_atomic
+
+MAX_BYTES: Final = 16 * 1024
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerFile:
+    """`id` is the database's own number, `running` whether it was open when this was written,
+    `numbers` the highest row number ever given in each table, `promised` how many accepted calls
+    waited for their answer.
+    """
+
+    id: int = 0
+    running: bool = False
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    promised: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Words of the database's owner, kept for when they are lost elsewhere."""
+
+
+def path_of(database: Path) -> Path:
+    return database.with_name(database.name + ".marks")
+
+
+def read(database: Path) -> MarkerFile | None:
+    """None when there are none; damaged ones say only that there was a database. Blocking;
+    never raises.
+    """
+    try:
+        with path_of(database).open("rb") as file:
+            found: Any = json.loads(file.read(MAX_BYTES))
+        if not isinstance(found, dict) or found.pop("version", None) != VERSION:
+            return MarkerFile()
+        numbers, labels = found["numbers"], found["labels"]
+        marks = MarkerFile(
+            int(found["id"]),
+            bool(found["running"]),
+            {str(k): int(v) for k, v in numbers.items()},
+            found["promised"],
+            labels,
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return MarkerFile()
+    words = all(isinstance(word, str) for pair in labels.items() for word in pair)
+    return marks if words and isinstance(marks.promised, int | None) else MarkerFile()
+
+
+def write(database: Path, marks: MarkerFile, *, durable: bool) -> None:
+    """Replace them whole. `durable`: on the disk when this returns, else as soon as the system
+    writes it. Raises OSError.
+    """
+    content = json.dumps({"version": VERSION, **asdict(marks)}).encode()
+    write_atomic(path_of(database), content, durable=durable)

@@ -1,0 +1,78 @@
+"""A look into a database from outside, read-only: does it open, is it whole, which schema is it of.
+
+Refuses to write, to repair, and to wait: `database.py` puts a damaged file aside when the daemon
+starts.
+"""
+
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was seen. `damage` is SQLite's word for it; `unfinished`: the check of every page
+    was given up for time.
+    """
+
+    bytes: int
+    schema: int = 0
+    damage: str = ""
+    busy: str = ""
+    unfinished: bool = False
+
+
+def look(path: Path, *, seconds: float) -> Looked:
+    """Open read-only and check every page. Raises FileNotFoundError, PermissionError; all else
+    is in the answer.
+    """
+    with path.open("rb"):  # SQLite would say "unable to open database file" to all of these
+        size = path.stat().st_size
+    if size == 0:
+        return Looked(0)
+    try:
+        return _checked(path, "mode=ro", size, seconds)
+    except sqlite3.OperationalError as e:
+        if _code(e) not in {
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_IOERR,
+        } or _has_wal(path):
+            return Looked(size, busy=str(e))
+    # A disk that is full or read-only has no room for the index SQLite makes beside a WAL database;
+    # without a WAL none is needed.
+    try:
+        return _checked(path, "immutable=1", size, seconds)
+    except sqlite3.OperationalError as e:
+        return Looked(size, busy=str(e))
+
+
+def _checked(path: Path, how: str, size: int, seconds: float) -> Looked:
+    end = time.monotonic() + seconds
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=1.0)
+        ) as connection:
+            connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+            schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
+            found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+            return Looked(size, schema, damage="" if found == "ok" else found)
+    except sqlite3.OperationalError as e:
+        if _code(e) == sqlite3.SQLITE_INTERRUPT:
+            return Looked(size, unfinished=True)
+        raise
+    except sqlite3.DatabaseError as e:
+        return Looked(size, damage=str(e))
+
+
+def _code(error: sqlite3.Error) -> int:
+    return error.sqlite_errorcode & 0xFF
+
+
+def _has_wal(path: Path) -> bool:
+    wal = path.with_name(path.name + "-wal")
+    return wal.exists() and wal.stat().st_size > 0

@@ -1,0 +1,52 @@
+"""The schema of a database: numbered steps that bring it up to date, and the check that it is
+whole.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+
+from edge.storage.sqlite.errors import StoreError
+
+
+def check_whole(connection: sqlite3.Connection) -> None:
+    """Raise sqlite3.DatabaseError (SQLITE_CORRUPT) unless every page is in order."""
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        damage = sqlite3.DatabaseError(found)
+        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damage
+
+
+def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    """Bring the schema up to date, one numbered step a transaction. Raises StoreError when a
+    newer program made it.
+    """
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(migrations):
+        raise StoreError(
+            f"the database is of schema {version}, this program knows {len(migrations)}: "
+            "install the newer program again, or move the database away"
+        )
+    for number in range(version, len(migrations)):
+        connection.execute("BEGIN")
+        try:
+            for statement in _statements(migrations[number]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={number + 1}")
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script; `executescript` would commit in the middle of our transaction."""
+    found, rest = [], ""
+    for line in script.splitlines():
+        rest += line + "\n"
+        if sqlite3.complete_statement(rest):
+            found.append(rest)
+            rest = ""
+    if rest.strip():
+        raise StoreError(f"a migration ends in the middle of a statement: {rest.strip()[:60]}")
+    return found

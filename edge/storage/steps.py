@@ -1,0 +1,83 @@
+"""A call's steps on disk: its state, and when, why and how often it got there.
+
+Knows no state's meaning: which steps there are is handed in as `check`.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from edge.storage.sqlite.database import Connection, Row
+from edge.storage.timestamps import Stamper, Timestamp
+from tools_cache.api.tool import Json
+
+MAX_STEPS: Final = 64
+"""Steps kept of one call: the first, and the newest. A call that goes to and fro for days is no
+log.
+"""
+MAX_NOTE: Final = 500
+ROW_BYTES: Final = 100
+"""What a step costs beside its note: state, boot id, three numbers."""
+
+Check = Callable[[str, str], None]
+"""`check(state, to)` raises when a step is not listed."""
+
+
+class Steps:
+    """Called in the store's thread, within the caller's transaction."""
+
+    def __init__(self, check: Check, stamper: Stamper) -> None:
+        self._check = check
+        self._stamper = stamper
+
+    def listed(self, before: str, after: str) -> bool:
+        """Tell whether the table has this step."""
+        try:
+            self._check(before, after)
+        except Exception:  # noqa: BLE001 - the table's own error is the core's to know
+            return False
+        return True
+
+    def take(self, connection: Connection, row: Row, state: str, note: str = "") -> None:
+        """Move the call of `row` (seq, state) along. Raises whatever `check` raises."""
+        self._check(row["state"], state)
+        connection.execute("UPDATE calls SET state = ? WHERE seq = ?", (state, row["seq"]))
+        self.keep(connection, row["seq"], state, note)
+
+    def keep(self, connection: Connection, call: int, state: str, note: str = "") -> None:
+        """Write a step down."""
+        stamp, note = self._stamper.now(), note[:MAX_NOTE]
+        (n,) = connection.execute(
+            "SELECT coalesce(max(n), 0) + 1 FROM call_steps WHERE call = ?", (call,)
+        ).fetchone()
+        connection.execute(
+            "INSERT INTO call_steps VALUES (?,?,?,?,?,?,?,?)",
+            (call, n, state, note, stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced),
+        )
+        grown = ROW_BYTES + len(note)
+        if n > MAX_STEPS:
+            grown -= self._forget(connection, call, n - MAX_STEPS + 1)
+        connection.execute("UPDATE calls SET size = size + ? WHERE seq = ?", (grown, call))
+
+    def story(self, connection: Connection, call: int) -> list[dict[str, Json]]:
+        """`[{state, at_wall, after_s, note}]`, oldest first; `after_s` counts from the first."""
+        rows = connection.execute(
+            "SELECT * FROM call_steps WHERE call = ? ORDER BY n", (call,)
+        ).fetchall()
+        first = Timestamp.of_row(rows[0]) if rows else None
+        return [
+            {
+                "state": row["state"],
+                "at_wall": row["wall_at"],
+                "note": row["note"],
+                "after_s": round(self._stamper.between_s(first, Timestamp.of_row(row)), 3)
+                if first
+                else 0.0,
+            }
+            for row in rows
+        ]
+
+    def _forget(self, connection: Connection, call: int, n: int) -> int:
+        row = connection.execute(
+            "DELETE FROM call_steps WHERE call = ? AND n = ? RETURNING note", (call, n)
+        ).fetchone()
+        return ROW_BYTES + len(row["note"]) if row is not None else 0

@@ -1,0 +1,150 @@
+"""The documents in a folder: which there are, and one of them read (Markdown with a head, or plain
+text).
+
+Refuses to follow links out of the folder, to read what is no text, and to know how documents are
+searched.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tools_cache.api.knowledge import NAMESPACES
+
+KINDS: Final = {".md": "markdown", ".markdown": "markdown", ".txt": "text"}
+MAX_FILE: Final = 512 * 1024
+MAX_FILES: Final = 5000
+MAX_NAME: Final = 250
+MAX_TITLE: Final = 200
+MAX_TAGS: Final = 20
+_HEAD: Final = re.compile(r"\A---[ \t]*\n(.{0,4000}?)\n---[ \t]*(?:\n|\Z)", re.DOTALL)
+_FIELD: Final = re.compile(r"^(title|tags|url):[ \t]*(.*)$", re.MULTILINE | re.IGNORECASE)
+_HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One file as it stands in the folder: what tells whether it changed."""
+
+    id: str
+    namespace: str
+    path: str
+    mtime_ns: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One document read."""
+
+    sha256: str
+    kind: str
+    title: str
+    body: str
+    tags: tuple[str, ...]
+    url: str | None
+
+
+def standing(folder: Path) -> tuple[list[Standing], int]:
+    """List the documents, and count those left out: too large, too many, of a name that cannot be
+    said, or a whole folder that may not be read. Raises OSError.
+    """
+    found: list[Standing] = []
+    left_out = 0
+    for entry in _files(folder):
+        if entry is None:
+            left_out += 1
+            continue
+        named = os.path.relpath(entry.path, folder)
+        top = named.partition(os.sep)[0]
+        try:
+            named.encode()
+            seen = entry.stat(follow_symlinks=False)
+        except (OSError, UnicodeEncodeError):
+            left_out += 1
+            continue
+        if seen.st_size > MAX_FILE or len(named) > MAX_NAME or len(found) == MAX_FILES:
+            left_out += 1
+            continue
+        found.append(
+            Standing(
+                named,
+                top if top in NAMESPACES else NAMESPACES[0],
+                entry.path,
+                seen.st_mtime_ns,
+                seen.st_size,
+            )
+        )
+    return found, left_out
+
+
+def _files(folder: Path) -> Iterator["os.DirEntry[str] | None"]:
+    """All that may be documents; None for a folder below that may not be looked into: one
+    `lost+found` must not cost all.
+    """
+    top = os.fspath(folder)
+    waiting = [top]
+    while waiting:
+        at = waiting.pop()
+        try:
+            with os.scandir(at) as entries:
+                found = sorted(entries, key=lambda e: e.name)
+        except PermissionError:
+            if at == top:
+                raise
+            yield None
+            continue
+        for entry in found:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in KINDS:
+                yield entry
+
+
+def read(one: Standing) -> Leaf | None:
+    """Read a document; None when it is gone, has grown too large meanwhile, or is no text."""
+    try:
+        with os.fdopen(
+            os.open(one.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
+        ) as file:
+            raw = file.read(MAX_FILE + 1)
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if len(raw) > MAX_FILE or "\0" in text:
+        return None
+    path = Path(one.path)
+    kind = KINDS[path.suffix.lower()]
+    title, tags, url, body = _headed(text) if kind == "markdown" else ("", (), None, text)
+    heading = _HEADING.search(body) if kind == "markdown" and not title else None
+    title = title or (heading[1] if heading else path.stem)
+    return Leaf(
+        hashlib.sha256(raw).hexdigest(), kind, " ".join(title.split())[:MAX_TITLE], body, tags, url
+    )
+
+
+def _headed(text: str) -> tuple[str, tuple[str, ...], str | None, str]:
+    """(title, tags, url, body): `title: …`, `tags: [a, b]` or `tags: a, b` between two lines of
+    `---`.
+    """
+    head = _HEAD.match(text)
+    if head is None:
+        return "", (), None, text
+    fields = {name.lower(): value.strip().strip("\"'") for name, value in _FIELD.findall(head[1])}
+    words = (
+        word.strip().strip("\"'").lower() for word in fields.get("tags", "").strip("[]").split(",")
+    )
+    tags = tuple(dict.fromkeys(word for word in words if word))[:MAX_TAGS]
+    url = fields.get("url", "")
+    return (
+        fields.get("title", ""),
+        tags,
+        url if url.startswith(("https://", "http://")) else None,
+        text[head.end() :],
+    )

@@ -1,0 +1,427 @@
+"""The knowledge base: documents of a folder and the wearer's notes, in one full-text index (SQLite
+FTS5) of its own file.
+
+Implements `tools_cache.api.knowledge.Knowledge`. Opened at the first question; then it looks what
+changed, before each answer. The index is a copy: damaged, it is made anew from what it was made of.
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from edge.runtime.clock import Clock
+from edge.runtime.unreadable import folder_problem
+from edge.storage.sqlite.database import (
+    MIB,
+    Connection,
+    Row,
+    SqliteDatabase,
+    StoreError,
+    StoreFull,
+    T,
+    Work,
+)
+from edge.storage.tools import documents
+from tools_cache.api.knowledge import Document, Evidence, Question, ranked
+from tools_cache.api.tool import ErrorCode, ToolError, ToolFailure
+
+FILE_BYTES: Final = 64 * MIB
+LOOK_AGAIN_S: Final = 2.0
+"""A second question of the same turn does not walk the folder again."""
+RACY_S: Final = 2.0
+"""A file that changed this shortly before it was read may change again without its time showing
+it.
+"""
+CANDIDATES: Final = 50
+SNIPPET_WORDS: Final = 24
+PREFIX: Final = 3
+"""Letters from which on a word stands for all that begin with it; the index keeps these
+beginnings.
+"""
+BATCH: Final = 32
+NOTE: Final = "note"
+MIGRATIONS: Final = (
+    """
+    CREATE TABLE documents (
+      row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, namespace TEXT NOT NULL, kind TEXT NOT NULL, source TEXT NOT NULL,
+      tags TEXT NOT NULL, url TEXT, updated REAL NOT NULL, mtime_ns INTEGER NOT NULL, size INTEGER NOT NULL, sha256 TEXT NOT NULL,
+      read_at REAL NOT NULL
+    );
+    CREATE VIRTUAL TABLE words USING fts5(title, body, labels, tokenize = "unicode61 remove_diacritics 2", prefix = '3');
+    """,  # noqa: E501
+)
+Notes = Callable[[], Awaitable[Sequence[tuple[str, str, float]]]]
+"""Gives the wearer's notes: (id, text, when it was written)."""
+_log = logging.getLogger(__name__)
+
+
+class KnowledgeBase:
+    """One per daemon. `folder` None: nobody named one, so there are only notes."""
+
+    def __init__(self, path: Path, *, folder: Path | None, notes: Notes, clock: Clock) -> None:
+        self._path = path
+        self._folder = folder
+        self._notes = notes
+        self._clock = clock
+        self._db: SqliteDatabase | None = None
+        self._looked = float("-inf")
+        self._looking = asyncio.Lock()
+        self._told = ""
+        self._problem = ""
+        """Why the folder could not be read at the last look; its documents of before are still
+        found.
+        """
+        self._no_text: dict[str, tuple[int, int]] = {}
+
+    async def search(self, question: Question) -> Sequence[Evidence]:
+        """See `Knowledge`. Raises ToolFailure, StoreFull."""
+        found = await self._read(lambda c: _search(c, question)) if question.terms else []
+        if not found:
+            self._check_folder()
+        return found
+
+    async def get(self, document: str) -> Document | None:
+        """See `Knowledge`. Raises ToolFailure, StoreFull."""
+        found = await self._read(lambda c: _get(c, document))
+        if found is None:
+            self._check_folder()
+        return found
+
+    def _check_folder(self) -> None:
+        """What was not found may stand in a folder that could not be read just now. Raises
+        `ToolFailure`.
+        """
+        if self._problem:
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.TOOL_UNAVAILABLE,
+                    f"The knowledge base's folder {self._folder} cannot be used: {self._problem}",
+                    suggestion="Make or mount that folder, or correct [kb] folder in glassd.toml",
+                )
+            )
+
+    async def _read(self, work: Work[T]) -> T:
+        try:
+            return await (await self._up_to_date()).read(work)
+        except StoreFull:
+            raise
+        except StoreError as e:
+            _log.warning("the knowledge base cannot be read: %s", e)
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.TOOL_UNAVAILABLE,
+                    "The knowledge base cannot be read",
+                    suggestion="Restart glassd: it is made anew then",
+                )
+            ) from e
+
+    def follow(self, folder: Path | None) -> None:
+        """From the next question on the documents are those of this folder."""
+        self._folder, self._problem = folder, ""
+        self._looked = float("-inf")
+
+    async def close(self) -> None:
+        """Fine when it was never opened."""
+        if self._db is not None:
+            await self._db.close()
+
+    # -------------------------------------------------------------- keeping up
+
+    async def _up_to_date(self) -> SqliteDatabase:
+        async with self._looking:
+            if self._db is None:
+                self._db = await SqliteDatabase.open(
+                    self._path, MIGRATIONS, max_bytes=FILE_BYTES, ballast=False
+                )
+            if self._clock.boot() - self._looked >= LOOK_AGAIN_S:
+                folder = self._folder
+                try:
+                    await self._look(self._db)
+                except StoreFull as e:  # what is known already can still be found
+                    self._say(0, f"the knowledge base takes nothing new: {e}")
+                if (
+                    self._folder == folder and not self._problem
+                ):  # else it was told meanwhile to follow another one, or looks again
+                    self._looked = self._clock.boot()
+            return self._db
+
+    async def _look(self, db: SqliteDatabase) -> None:
+        """Take in what is new or changed and drop what is gone. Cut short, it goes on from
+        there the next time.
+        """
+        there, left_out = await self._standing()
+        notes = {f"note:{n}": (text, at) for n, text, at in await self._notes()}
+        known = {
+            row["id"]: row
+            for row in await db.read(
+                lambda c: c.execute(
+                    "SELECT id, source, mtime_ns, size, sha256, read_at FROM documents"
+                ).fetchall()
+            )
+        }
+        gone = [
+            name
+            for name, row in known.items()
+            if name not in (notes if row["source"] == NOTE else known if there is None else there)
+        ]
+        changed = [
+            one for one in (there or {}).values() if self._worth_reading(known.get(one.id), one)
+        ]
+        new = [
+            (name, text, at)
+            for name, (text, at) in notes.items()
+            if not _same(known.get(name), text)
+        ]
+        if gone:
+            await db.write(lambda c: _drop(c, gone), grows=False)
+        for at in range(0, len(changed), BATCH):
+            await self._take_in(db, changed[at : at + BATCH], known)
+        if new:
+            await db.write(lambda c: _put_notes(c, new))
+        self._no_text = {
+            name: seen for name, seen in self._no_text.items() if name in (there or {})
+        }
+        if there is not None:
+            self._say(left_out + len(self._no_text))
+
+    async def _standing(self) -> tuple[dict[str, documents.Standing] | None, int]:
+        """What is in the folder; None when it cannot be read, so that a folder that is away for
+        a while costs nothing.
+        """
+        folder, self._problem = self._folder, ""
+        if folder is None:
+            return {}, 0
+        self._problem = await asyncio.to_thread(folder_problem, folder)
+        try:
+            found, left_out = (
+                ([], 0) if self._problem else await asyncio.to_thread(documents.standing, folder)
+            )
+        except OSError as e:
+            self._problem = f"cannot be read: {e.strerror}"
+        if self._problem:
+            self._say(0, f"the knowledge base's folder {folder}: {self._problem}")
+            return None, 0
+        return {one.id: one for one in found}, left_out
+
+    async def _take_in(
+        self, db: SqliteDatabase, batch: list[documents.Standing], known: dict[str, Row]
+    ) -> None:
+        """Read and index some files; what is no text is looked at again when it changes."""
+        wall = self._clock.wall()
+        leaves = await asyncio.to_thread(lambda: [(one, documents.read(one)) for one in batch])
+
+        def work(c: Connection) -> None:
+            for one, leaf in leaves:
+                if leaf is None:
+                    _drop(c, [one.id])
+                elif one.id in known and known[one.id]["sha256"] == leaf.sha256:
+                    c.execute(
+                        "UPDATE documents SET mtime_ns = ?, size = ?, read_at = ? WHERE id = ?",
+                        (one.mtime_ns, one.size, wall, one.id),
+                    )
+                else:
+                    _put(c, one, leaf, wall)
+
+        await db.write(work)
+        self._no_text.update(
+            {one.id: (one.mtime_ns, one.size) for one, leaf in leaves if leaf is None}
+        )
+
+    def _worth_reading(self, row: Row | None, one: documents.Standing) -> bool:
+        if row is None:
+            return self._no_text.get(one.id) != (one.mtime_ns, one.size)
+        return (row["mtime_ns"], row["size"]) != (one.mtime_ns, one.size) or row[
+            "read_at"
+        ] - one.mtime_ns / 1e9 < RACY_S
+
+    def _say(self, left_out: int, trouble: str = "") -> None:
+        """The first failure of a cycle is a warning, its end a word; what stays the same is
+        said once.
+        """
+        text = trouble or (
+            (
+                f"{left_out} documents are left out of the knowledge base (too "
+                "large, too many, no text, or not ours to read)"
+            )
+            if left_out
+            else ""
+        )
+        if text and text != self._told:
+            _log.warning("%s", text)
+        elif self._told and not text:
+            _log.info("the knowledge base is whole again")
+        self._told = text
+
+
+def _same(row: Row | None, text: str) -> bool:
+    return row is not None and row["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+
+
+# ------------------------------------------------------------------ rows
+
+
+def _put(c: Connection, one: documents.Standing, leaf: documents.Leaf, wall: float) -> None:
+    row = (
+        one.id,
+        one.namespace,
+        leaf.kind,
+        "file",
+        leaf.tags,
+        leaf.url,
+        one.mtime_ns / 1e9,
+        one.mtime_ns,
+        one.size,
+        leaf.sha256,
+        wall,
+    )
+    _insert(c, row, leaf.title, leaf.body)
+
+
+def _put_notes(c: Connection, notes: Sequence[tuple[str, str, float]]) -> None:
+    for name, text, at in notes:
+        title = " ".join(text.split())[:60]
+        sha256 = hashlib.sha256(text.encode()).hexdigest()
+        _insert(
+            c, (name, "personal", NOTE, NOTE, (), None, at, 0, len(text), sha256, at), title, text
+        )
+
+
+def _insert(c: Connection, row: tuple[object, ...], title: str, body: str) -> None:
+    _drop(c, [str(row[0])])
+    tags = row[4]
+    assert isinstance(tags, tuple)
+    values = (*row[:4], json.dumps(tags), *row[5:])
+    number = c.execute(
+        "INSERT INTO documents(id, namespace, kind, source, tags, url, "
+        "updated, mtime_ns, size, sha256, read_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        values,
+    ).lastrowid
+    c.execute(
+        "INSERT INTO words(rowid, title, body, labels) VALUES (?,?,?,?)",
+        (number, title, body, " ".join(tags)),
+    )
+
+
+def _drop(c: Connection, names: Sequence[str]) -> None:
+    for name in names:
+        found = c.execute("SELECT row FROM documents WHERE id = ?", (name,)).fetchone()
+        if found is not None:
+            c.execute("DELETE FROM words WHERE rowid = ?", (found["row"],))
+            c.execute("DELETE FROM documents WHERE row = ?", (found["row"],))
+
+
+# ------------------------------------------------------------------ asking
+
+
+def _search(c: Connection, question: Question) -> list[Evidence]:
+    """The best by FTS5's own rank, then by how many of the words they have: one rare word is
+    not an answer to five.
+    """
+    phrases = [_phrase(term) for term in question.terms]
+    where, values = _filters(question)
+    ranks = {
+        row["row"]: row["rank"]
+        for row in c.execute(
+            "SELECT d.row, bm25(words, 4.0, 1.0, 2.0) AS rank FROM words AS "  # noqa: S608 - only placeholders are put in
+            "w JOIN documents AS d ON d.row = w.rowid"
+            f" WHERE words MATCH ? {where} ORDER BY rank LIMIT {CANDIDATES}",
+            (" OR ".join(phrases), *values),
+        )
+    }
+    held = dict.fromkeys(ranks, 0)
+    for phrase in phrases if held else ():
+        # Read to the end and looked up here: with the rows named in the query FTS5 would begin anew
+        # for each.
+        for hit in c.execute("SELECT rowid FROM words WHERE words MATCH ?", (phrase,)):
+            if hit[0] in held:
+                held[hit[0]] += 1
+    best = min(ranks.values(), default=0.0)
+    scores = {
+        row: _score(held[row] / len(phrases), ranks[row] / best if best else 1.0) for row in ranks
+    }
+    chosen = sorted(scores, key=lambda row: -scores[row])
+    least = scores[chosen[question.limit - 1]] if len(chosen) > question.limit else 0.0
+    kept = {
+        row: score for row, score in scores.items() if score >= least
+    }  # equals are told apart by their age
+    return ranked(
+        (_evidence(c, row, score, phrases) for row, score in kept.items()), question.limit
+    )
+
+
+def _phrase(term: str) -> str:
+    """Quoted, so nothing of it is syntax; a word also begins longer ones, unless it is so short
+    that it begins everything.
+    """
+    return f'"{term}" *' if len(term) >= PREFIX else f'"{term}"'
+
+
+def _score(share: float, rank: float) -> float:
+    return max(0.0, min(1.0, 0.7 * share + 0.3 * rank))
+
+
+def _filters(question: Question) -> tuple[str, list[object]]:
+    clauses = ["d.namespace = ?"]
+    plain: list[object] = [question.namespace]
+    if question.type:
+        clauses.append("d.kind = ?")
+        plain.append(question.type)
+    if question.since is not None:
+        clauses.append("d.updated >= ?")
+        plain.append(question.since)
+    if question.until is not None:
+        clauses.append("d.updated < ?")
+        plain.append(question.until)
+    for tag in question.tags:
+        clauses.append("EXISTS (SELECT 1 FROM json_each(d.tags) WHERE value = ?)")
+        plain.append(tag.lower())
+    return "".join(f" AND {clause}" for clause in clauses), plain
+
+
+def _evidence(c: Connection, number: int, score: float, phrases: Sequence[str]) -> Evidence:
+    row = c.execute(
+        "SELECT d.*, w.title AS title, snippet(words, 1, '', '', '…', "  # noqa: S608 - as above
+        f"{SNIPPET_WORDS}) AS snippet FROM words AS w"
+        " JOIN documents AS d ON d.row = w.rowid WHERE words MATCH ? AND w.rowid = ?",
+        (" OR ".join(phrases), number),
+    ).fetchone()
+    metadata = {"namespace": row["namespace"], "tags": json.loads(row["tags"])}
+    passage = (
+        " ".join(row["snippet"].split()).removeprefix(f"# {row['title']}").lstrip()
+    )  # which the title says already
+    return Evidence(
+        id=row["id"],
+        type=row["kind"],
+        title=row["title"],
+        snippet=passage,
+        score=score,
+        source_type=row["source"],
+        updated=row["updated"],
+        url=row["url"],
+        metadata=metadata,
+    )
+
+
+def _get(c: Connection, document: str) -> Document | None:
+    row = c.execute(
+        "SELECT d.*, w.title AS title, w.body AS body FROM documents AS d "
+        "JOIN words AS w ON w.rowid = d.row WHERE d.id = ?",
+        (document,),
+    ).fetchone()
+    if row is None:
+        return None
+    return Document(
+        id=row["id"],
+        type=row["kind"],
+        title=row["title"],
+        text=row["body"],
+        source_type=row["source"],
+        updated=row["updated"],
+        url=row["url"],
+        tags=tuple(json.loads(row["tags"])),
+    )

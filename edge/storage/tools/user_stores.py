@@ -1,0 +1,59 @@
+"""What each user keeps within each package: tables and files of their own. Made when the first tool
+asks for them.
+
+Refuses to load anything before that: most daemons run no tool that keeps something for one user
+alone.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools_cache.api.handed import Database, Files
+
+if TYPE_CHECKING:
+    from edge.storage.tools.encryption import Keyring
+    from edge.storage.tools.users import Users
+
+
+@dataclass(frozen=True, slots=True)
+class Private:
+    """One user's, within one package."""
+
+    db: Database
+    files: Files
+
+
+class PrivateStores:
+    """`folder` holds a folder a user, `key` the key of the encrypted columns, unless systemd's
+    `credential` is it.
+    """
+
+    def __init__(self, folder: Path, *, key: Path, credential: Path | None = None) -> None:
+        self._folder = folder
+        self._key = key
+        self._credential = credential
+        self._made: tuple[Users, Keyring] | None = None
+
+    def of(self, user: str, package: str) -> Private:
+        """Give what is this user's; nothing is opened yet."""
+        from edge.storage.tools.user_files import UserFiles  # noqa: PLC0415 - see above
+        from edge.storage.tools.user_tables import UserTables  # noqa: PLC0415
+
+        users, keyring = self._stores()
+        return Private(
+            UserTables(users, keyring, user=user, package=package),
+            UserFiles(users, user=user, package=package),
+        )
+
+    async def close(self) -> None:
+        if self._made is not None:
+            await self._made[0].close()
+
+    def _stores(self) -> "tuple[Users, Keyring]":
+        from edge.storage.tools.encryption import Keyring  # noqa: PLC0415 - see above
+        from edge.storage.tools.users import Users  # noqa: PLC0415
+
+        if self._made is None:
+            self._made = Users(self._folder), Keyring(self._key, credential=self._credential)
+        return self._made

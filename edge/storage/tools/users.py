@@ -1,0 +1,113 @@
+"""What belongs to one user of one package: a folder of its own (0700), in it a database file and
+files.
+
+Refuses to know tools. Users' names come from outside, so none becomes a path as it is; what is open
+at once is bounded.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote
+
+from edge.storage.sqlite.database import MIB, SqliteDatabase, StoreFull
+
+FILE_BYTES: Final = 16 * MIB
+MOST_OPEN: Final = 8
+"""Database files open at once, each with a thread and half a MiB of cache; more only while they
+are in use.
+"""
+MOST_USERS: Final = 64
+_LONGEST: Final = 100
+
+
+def escaped(word: str) -> str:
+    """Make any text a file's name, one to one: `/`, a leading `.` and what is too long are
+    written another way.
+    """
+    if not word:
+        return "%"
+    plain = quote(word.encode("utf-8", "surrogatepass"), safe="").replace("~", "%7E")
+    if plain.startswith("."):
+        plain = "%2E" + plain[1:]
+    return (
+        plain
+        if len(plain) <= _LONGEST
+        else "~" + hashlib.sha256(word.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+    )
+
+
+@dataclass(slots=True)
+class _OpenUser:
+    database: SqliteDatabase
+    in_use: int = 0
+
+
+class Users:
+    """The folders and database files of all users. `close()` at the end."""
+
+    def __init__(
+        self, folder: Path, *, most_open: int = MOST_OPEN, most_users: int = MOST_USERS
+    ) -> None:
+        self._folder = folder
+        self._most_open = most_open
+        self._most_users = most_users
+        self._open: OrderedDict[Path, _OpenUser] = OrderedDict()
+        self._opening = asyncio.Lock()
+
+    def folder(self, user: str, package: str) -> Path:
+        """Name the folder; it need not be there."""
+        return self._folder / escaped(user) / "tools" / escaped(package)
+
+    def made(self, user: str, package: str) -> Path:
+        """Give the folder, made if need be. Blocking. Raises StoreFull, OSError."""
+        folder = self.folder(user, package)
+        if not folder.is_dir():
+            mine = self._folder / escaped(user)
+            if (
+                not mine.is_dir()
+                and self._folder.is_dir()
+                and sum(1 for p in self._folder.iterdir() if p.is_dir()) >= self._most_users
+            ):
+                raise StoreFull(f"{self._most_users} users have data here already")
+            for path in (self._folder, mine, folder.parent, folder):
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @asynccontextmanager
+    async def database(self, user: str, package: str) -> AsyncIterator[SqliteDatabase]:
+        """Hold the database file open while inside. Raises StoreError."""
+        path = self.folder(user, package) / "data.db"
+        held = self._open.get(path)
+        if held is None:
+            async with self._opening:
+                held = self._open.get(
+                    path
+                )  # whoever waited for the lock finds what the one before opened
+                if held is None:
+                    await self._make_room()
+                    await asyncio.to_thread(self.made, user, package)
+                    held = self._open[path] = _OpenUser(
+                        await SqliteDatabase.open(path, (), max_bytes=FILE_BYTES, ballast=False)
+                    )
+        self._open.move_to_end(path)
+        held.in_use += 1
+        try:
+            yield held.database
+        finally:
+            held.in_use -= 1
+
+    async def close(self) -> None:
+        while self._open:
+            _, held = self._open.popitem()
+            await held.database.close()
+
+    async def _make_room(self) -> None:
+        idle = [path for path, held in self._open.items() if not held.in_use]
+        for path in idle[: max(0, len(self._open) - self._most_open + 1)]:
+            await self._open.pop(path).database.close()

@@ -1,0 +1,1 @@
+"""The tools that can be called: registry, selection, local handlers, HTTP tools."""

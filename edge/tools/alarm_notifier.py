@@ -1,0 +1,77 @@
+"""The bell: alarms that have fallen due are told to the wearer, in order, each until it was really
+shown or said.
+
+Refuses to know when an alarm falls due (`alarms.py`) and how it is shown (`render/`).
+"""
+
+import logging
+from typing import Final
+
+from edge.ports import GlassesPort, RenderPort
+from edge.runtime.bus import Bus, Listener
+from edge.runtime.clock import Clock
+from edge.runtime.events import GlassesReady
+from edge.tools.alarms import Alarm, AlarmClock
+from tools_cache.api.tool import Delivery
+
+log = logging.getLogger(__name__)
+
+TOLD: Final = frozenset(
+    {Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED, Delivery.SUPERSEDED}
+)
+"""States in which the wearer had it. Everything else is not a told alarm."""
+LATE_S: Final = 2.0
+"""From here on it is said how late an alarm is."""
+
+
+class AlarmNotifier:
+    """`run()` is the service. While the glasses are away nothing can be told, so later alarms
+    wait behind the first.
+    """
+
+    def __init__(
+        self,
+        alarms: AlarmClock,
+        *,
+        stage: RenderPort,
+        glasses: GlassesPort,
+        bus: Bus,
+        clock: Clock,
+    ) -> None:
+        self._alarms = alarms
+        self._stage = stage
+        self._glasses = glasses
+        self._bus = bus
+        self._clock = clock
+
+    async def run(self) -> None:
+        """Ring until cancelled; an alarm whose telling is cut short stays on disk and is told
+        by the next daemon.
+        """
+        with self._bus.listen(calls=False) as heard:
+            async for alarm in self._alarms.fired():
+                await self._ring(alarm, heard)
+
+    async def _ring(self, alarm: Alarm, heard: Listener) -> None:
+        due_at = self._clock.boot() - alarm.late_s
+        while True:
+            late_s = self._clock.boot() - due_at
+            late = f" ({round(late_s)} s late)" if late_s > LATE_S else ""
+            was_ready = self._glasses.status().ready
+            report = await self._stage.tell(f"{alarm.text}{late}", scene=f"alarm-{alarm.id}")
+            if report.state in TOLD:
+                return
+            if was_ready and self._glasses.status().ready:
+                if report.state is Delivery.DROPPED:
+                    log.warning(
+                        "alarm %d cannot be announced on these glasses: %s", alarm.id, report.reason
+                    )
+                return
+            await self._until_back(heard)
+
+    async def _until_back(self, heard: Listener) -> None:
+        if self._glasses.status().ready:
+            return
+        async for happening in heard:
+            if isinstance(happening, GlassesReady):
+                return

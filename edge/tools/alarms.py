@@ -1,0 +1,213 @@
+"""Moments in the future at which the wearer is told something: kept on disk, right over restarts
+and clock jumps.
+
+Within one boot an alarm runs on CLOCK_BOOTTIME. After a reboot it is re-anchored by the wall clock,
+bounded by its own length: a clock that was wrong may make it late, never early and never lost.
+Refuses to know how an alarm is shown.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from edge.runtime.clock import Clock
+from firmware_bridge.deadlines import timeout
+from tools_cache.api.handed import ToolStorage
+from tools_cache.api.tool import ErrorCode, Json, ToolError, ToolFailure
+
+MAX_ALARMS: Final = 100
+MAX_TEXT: Final = 200
+MAX_AFTER_S: Final = 7 * 86_400.0
+EARLIEST_TRUE_WALL: Final = 1_767_225_600.0
+"""2026-01-01: a wall clock before this was never set (no RTC), and says nothing about time off."""
+LOOK_S: Final = 30.0
+"""asyncio's clock stands still while the machine sleeps; so the boot clock is looked at this
+often.
+"""
+
+_CREATE: Final = (
+    "CREATE TABLE IF NOT EXISTS alarms (id INTEGER PRIMARY KEY "
+    "AUTOINCREMENT, text TEXT NOT NULL, after_s REAL NOT NULL,"
+    " boot_id TEXT NOT NULL, due_boot REAL NOT NULL, due_wall REAL NOT NULL)"
+)
+_THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'alarms'"
+_INSERT: Final = (
+    "INSERT INTO alarms (text, after_s, boot_id, due_boot, due_wall) VALUES (?, ?, ?, ?, ?)"
+)
+_ANCHOR: Final = "UPDATE alarms SET boot_id = ?, due_boot = ?, due_wall = ? WHERE id = ?"
+_DELETE: Final = "DELETE FROM alarms WHERE id = ?"
+_ALL: Final = "SELECT id, text, after_s, boot_id, due_boot, due_wall FROM alarms"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """One alarm. `due_boot` is a moment on this boot's clock; `late_s` how late it is told,
+    when it is.
+    """
+
+    id: int
+    text: str
+    after_s: float
+    due_boot: float
+    late_s: float = 0.0
+
+
+class AlarmClock:
+    """Implements `tools_cache.api.tool.Alarms`; the roof consumes `fired()`. `storage` is its own,
+    no tool's.
+    """
+
+    def __init__(self, storage: ToolStorage, clock: Clock, *, look_s: float = LOOK_S) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._look_s = look_s
+        self._alarms: dict[int, Alarm] = {}
+        self._told: set[int] = set()
+        self._loaded = False
+        self._loading = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    async def set(self, after_s: float, text: str) -> int:
+        """Set an alarm; it is on disk when its number is given. Raises `ToolFailure`."""
+        await self._load()
+        if not 0 < after_s <= MAX_AFTER_S:
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.INVALID_ARGUMENTS,
+                    f"Invalid parameters: {after_s} s is not between 0 and {MAX_AFTER_S:.0f}",
+                )
+            )
+        if len(self._alarms) >= MAX_ALARMS:
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.CONFLICT,
+                    f"{MAX_ALARMS} timers are running already",
+                    suggestion="Cancel one first",
+                )
+            )
+        due = self._clock.boot() + after_s
+        text = text[:MAX_TEXT]
+        number = await self._insert(text, after_s, due)
+        self._alarms[number] = Alarm(number, text, after_s, due)
+        self._changed.set()
+        return number
+
+    async def _insert(self, text: str, after_s: float, due: float) -> int:
+        """Write it down. Cut short it may still get to the disk: then what is there is read
+        again.
+        """
+        try:
+            await self._storage.execute(_CREATE)
+            return await self._storage.execute(
+                _INSERT, text, after_s, self._clock.boot_id, due, self._clock.wall() + after_s
+            )
+        except BaseException:
+            self._loaded = False
+            self._changed.set()
+            raise
+
+    async def pending(self) -> list[dict[str, Json]]:
+        await self._load()
+        now = self._clock.boot()
+        return [
+            {"id": a.id, "text": a.text, "remaining_s": round(a.due_boot - now, 3)}
+            for a in self._soonest_first()
+            if a.due_boot > now
+        ]
+
+    async def cancel(self, alarm: int) -> bool:
+        await self._load()
+        found = self._alarms.get(alarm)
+        if found is None or found.due_boot <= self._clock.boot():
+            return False  # it is being told
+        gone = await self._storage.execute(_DELETE, alarm)
+        self._alarms.pop(alarm, None)
+        self._changed.set()
+        return gone > 0
+
+    async def fired(self) -> AsyncIterator[Alarm]:
+        """Give alarms as they fall due, for ever; one consumer. One that was given is removed from
+        disk when the next is asked for, so an alarm whose telling was cut short is told again after
+        a restart.
+        """
+        while True:
+            alarm = await self._next_due()
+            yield alarm
+            await self._forget(alarm.id)
+
+    async def _next_due(self) -> Alarm:
+        while True:
+            self._changed.clear()
+            await self._load()
+            first = next(iter(self._soonest_first()), None)
+            left = self._look_s if first is None else first.due_boot - self._clock.boot()
+            if first is not None and left <= 0:
+                return replace(first, late_s=round(-left, 3))
+            with contextlib.suppress(TimeoutError):
+                async with timeout(min(left, self._look_s)):
+                    await self._changed.wait()
+
+    async def _forget(self, number: int) -> None:
+        """Remove a told alarm. When the disk refuses it is still told once in this life."""
+        self._alarms.pop(number, None)
+        self._told.add(number)
+        try:
+            await self._storage.execute(_DELETE, number)
+            self._told.discard(number)
+        except Exception as e:  # noqa: BLE001 - the storage's errors are its own; telling the next alarm matters more
+            logger.warning(
+                "alarm %d was announced but cannot be removed (%s): "
+                "it may be announced again after a restart",
+                number,
+                e,
+            )
+
+    def _soonest_first(self) -> list[Alarm]:
+        return sorted(self._alarms.values(), key=lambda a: (a.due_boot, a.id))
+
+    # -------------------------------------------------------------- from disk
+
+    async def _load(self) -> None:
+        async with self._loading:
+            if self._loaded:
+                return
+            rows = await self._storage.fetch(_ALL) if await self._storage.fetch(_THERE) else []
+            for row in rows:
+                if row["id"] in self._alarms or row["id"] in self._told:
+                    continue
+                alarm = self._anchored(row)
+                if row["boot_id"] != self._clock.boot_id or not self._clock.boot_id:
+                    await self._anchor(alarm)
+                self._alarms[alarm.id] = alarm
+            self._loaded = True
+
+    def _anchored(self, row: Mapping[str, Json]) -> Alarm:
+        """Place a stored alarm on this boot's clock."""
+        after_s, due = float(row["after_s"]), float(row["due_boot"])
+        if row["boot_id"] != self._clock.boot_id or not self._clock.boot_id:
+            due = self._clock.boot() + self._left_by_wall(after_s, float(row["due_wall"]))
+        return Alarm(int(row["id"]), str(row["text"]), after_s, due)
+
+    def _left_by_wall(self, after_s: float, due_wall: float) -> float:
+        """Say what is left after a reboot; all of it when either clock was never set."""
+        now = self._clock.wall()
+        if now < EARLIEST_TRUE_WALL or due_wall - after_s < EARLIEST_TRUE_WALL:
+            return after_s
+        return min(after_s, due_wall - now)
+
+    async def _anchor(self, alarm: Alarm) -> None:
+        """Write the place on this boot's clock down, so that clock jumps after this start
+        change nothing.
+        """
+        left = alarm.due_boot - self._clock.boot()
+        try:
+            await self._storage.execute(
+                _ANCHOR, self._clock.boot_id, alarm.due_boot, self._clock.wall() + left, alarm.id
+            )
+        except Exception as e:  # noqa: BLE001 - the storage's errors are its own; it is right in memory
+            logger.warning("alarm %d cannot be re-anchored on disk: %s", alarm.id, e)

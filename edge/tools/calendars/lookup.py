@@ -1,0 +1,140 @@
+"""Lends calendars to the tools: each question goes to a child process, which is ended when it takes
+too long.
+
+Implements `tools_cache.api.calendars.Calendars`. Refuses to load iCalendar, HTTP or XML into the
+daemon: 12 MiB that it would keep, and rules that never end (edge/tools/calendars/ical_read.py).
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from firmware_bridge.deadlines import timeout
+from tools_cache import subprocess_call
+from tools_cache.api.calendars import Agenda, Busy, CalendarTrouble, Made, Plan, Trouble
+
+DEADLINE_S: Final = 12.0
+MAX_ANSWER: Final = 4 * 1024 * 1024
+CHILD: Final = (sys.executable, "-P", "-m", "edge.tools.calendars.worker")
+"""-P: the working directory cannot put another module in a library's place."""
+_KEY: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarPlace:
+    """Where the calendars are: a folder, or a server when there is a `url`. `password` is a secret.
+    `named`: the owner named this folder, so it must be there; the daemon's own one is made with the
+    first event.
+    """
+
+    folder: Path
+    named: bool = False
+    url: str = ""
+    username: str = ""
+    password: str = ""
+    email: str = ""
+    meeting_url: str = ""
+
+    def __repr__(self) -> str:
+        return f"Place({self.url or self.folder})"
+
+
+class CalendarLookup:
+    """One per daemon; holds nothing between two questions. `now` is the wall clock."""
+
+    def __init__(
+        self,
+        place: CalendarPlace,
+        *,
+        now: Callable[[], float],
+        deadline_s: float = DEADLINE_S,
+        command: Sequence[str] = CHILD,
+    ) -> None:
+        self._place = place
+        self._now = now
+        self._deadline_s = deadline_s
+        self._child = tuple(command)
+        self._turns = asyncio.Semaphore(2)
+
+    async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
+        """See `Calendars`."""
+        request = {
+            "do": "between",
+            "start": start.isoformat(),
+            "end": end.isoformat(),
+            "calendars": list(calendars),
+        }
+        told = await self._asked(request)
+        return Agenda(
+            busy=tuple(
+                Busy(
+                    start=datetime.fromisoformat(b["start"]),
+                    end=datetime.fromisoformat(b["end"]),
+                    title=b["title"],
+                    calendar=b["calendar"],
+                    all_day=b["all_day"],
+                )
+                for b in told["busy"]
+            ),
+            unread=told["unread"],
+        )
+
+    async def make(self, plan: Plan) -> Made:
+        """See `Calendars`."""
+        whole = {
+            **asdict(plan),
+            "key": _key(plan.key),
+            "start": plan.start.isoformat(),
+            "end": plan.end.isoformat(),
+        }
+        now = datetime.fromtimestamp(self._now(), UTC).isoformat()
+        told = await self._asked({"do": "make", "plan": whole, "now": now}, writes=True)
+        return Made(
+            uid=told["uid"], fresh=told["fresh"], link=told["link"], invites=bool(self._place.url)
+        )
+
+    async def _asked(self, request: Mapping[str, Any], *, writes: bool = False) -> dict[str, Any]:
+        place = {**asdict(self._place), "folder": str(self._place.folder)}
+        try:
+            async with timeout(self._deadline_s), self._turns:
+                raw, _ = await subprocess_call.run(
+                    self._child,
+                    question=json.dumps({**request, "place": place}).encode(),
+                    limit_s=self._deadline_s,
+                    max_bytes=MAX_ANSWER,
+                )
+            told: dict[str, Any] = json.loads(raw)
+        except TimeoutError:
+            text = f"The calendar took longer than {self._deadline_s:.0f} s"
+            raise CalendarTrouble(Trouble.AWAY, text, uncertain=writes) from None
+        except OSError as e:
+            raise CalendarTrouble(
+                Trouble.REFUSED, f"The calendar cannot be read: {e.strerror}"
+            ) from None
+        except ValueError:
+            _log.warning("the child that reads calendars ended without an answer")
+            raise CalendarTrouble(
+                Trouble.REFUSED, "The calendar could not be read", uncertain=writes
+            ) from None
+        if "trouble" in told:
+            raise CalendarTrouble(
+                Trouble(told["trouble"]),
+                told["text"],
+                retry_after_s=told.get("retry_after_s"),
+                uncertain=told.get("uncertain") is True,
+            )
+        return told
+
+
+def _key(key: str) -> str:
+    """A key is a file's name there: one that could not be is named by its digest."""
+    return key if _KEY.fullmatch(key) else hashlib.sha256(key.encode()).hexdigest()[:32]

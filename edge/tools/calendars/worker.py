@@ -1,0 +1,125 @@
+"""The child: one request on stdin, one answer on stdout, both JSON; then it ends. `python -P -m
+edge.tools.calendars.worker`
+
+Knows no tools and no glasses. Whatever happens becomes an answer; what never ends is ended by the
+parent.
+"""
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from edge.runtime.stdio import claim_stdio
+from edge.runtime.unreadable import folder_problem
+from edge.tools.calendars import folder, ical_read, ical_write
+from edge.tools.calendars.dav import CalDavServer
+from tools_cache.api.calendars import CalendarTrouble, Trouble
+
+MAX_REQUEST: Final = 256 * 1024
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Carry one request out. Never raises for what is not our own mistake."""
+    try:
+        _check_folder(request["place"])
+        return between(request) if request["do"] == "between" else make(request)
+    except CalendarTrouble as e:
+        return {
+            "trouble": e.trouble.value,
+            "text": str(e),
+            "retry_after_s": e.retry_after_s,
+            "uncertain": e.uncertain,
+        }
+    except ModuleNotFoundError as e:
+        text = (
+            f"Reading calendars needs {e.name}, "
+            "which is not installed: pip install 'glassd[calendar]'"
+        )
+        return {"trouble": Trouble.REFUSED.value, "text": text}
+    except OSError as e:
+        return {
+            "trouble": Trouble.REFUSED.value,
+            "text": f"The calendar folder cannot be used: {e.strerror}",
+        }
+
+
+def _check_folder(place: dict[str, Any]) -> None:
+    """Let no folder that the owner named pass for an empty one, nor be made in the place of one
+    that is not mounted. Raises `CalendarTrouble`.
+    """
+    if (
+        place.get("named")
+        and not place.get("url")
+        and (problem := folder_problem(Path(place["folder"])))
+    ):
+        raise CalendarTrouble(
+            Trouble.NO_FOLDER, f"The calendar folder {place['folder']} cannot be used: {problem}"
+        )
+
+
+def between(request: dict[str, Any]) -> dict[str, Any]:
+    """Give what is taken in the window, by calendar."""
+    start, end, place = _moment(request["start"]), _moment(request["end"]), request["place"]
+    busy, unread = [], 0
+    for name in dict.fromkeys(request["calendars"]):
+        texts = (
+            _server(place).texts(name, start, end)
+            if place.get("url")
+            else folder.texts(Path(place["folder"]), name)
+        )
+        found, bad = ical_read.taken(texts, start, end)
+        unread += bad
+        busy += [
+            {
+                "start": t.start.isoformat(),
+                "end": t.end.isoformat(),
+                "title": t.title,
+                "all_day": t.all_day,
+                "calendar": name,
+            }
+            for t in found
+        ]
+    return {"busy": busy, "unread": unread}
+
+
+def make(request: dict[str, Any]) -> dict[str, Any]:
+    """Write one event; the same key is the same event."""
+    place, plan = request["place"], request["plan"]
+    uid, file = f"{plan['key']}@glassd", f"{plan['key']}.ics"
+    link = place.get("meeting_url", "") if plan["online"] else ""
+    moments = {"start": _moment(plan["start"]), "end": _moment(plan["end"])}
+    text = ical_write.event(
+        {**plan, **moments},
+        uid=uid,
+        stamp=_moment(request["now"]),
+        link=link,
+        organizer=place.get("email", ""),
+    )
+    fresh = (
+        _server(place).put(file, text)
+        if place.get("url")
+        else folder.put(Path(place["folder"]), file, text)
+    )
+    return {"uid": uid, "fresh": fresh, "link": link}
+
+
+def _server(place: dict[str, Any]) -> CalDavServer:
+    return CalDavServer(
+        place["url"], username=place.get("username", ""), password=place.get("password", "")
+    )
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def main() -> None:
+    incoming, outgoing = claim_stdio()
+    with os.fdopen(incoming, "rb") as source, os.fdopen(outgoing, "wb") as sink:
+        sink.write(json.dumps(answer(json.loads(source.read(MAX_REQUEST)))).encode())
+
+
+if __name__ == "__main__":
+    main()

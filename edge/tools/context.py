@@ -1,0 +1,318 @@
+"""What a handler gets as its `ToolContext`: the services of one call. Imported at the first use."""
+
+import itertools
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from edge.core import confirmation
+from edge.ports import Progress
+from edge.runtime.ids import new_call_id
+from edge.storage.tools.user_stores import Private
+from edge.tools.services import Services
+from firmware_bridge.capabilities import FLAG, Hardware
+from tools_cache.api import handed
+from tools_cache.api.handed import Json
+from tools_cache.api.tool import ErrorCode, ToolCall, ToolError, ToolFailure, ToolResponse
+from tools_cache.names import parse
+
+if TYPE_CHECKING:  # only the tools that use them load them
+    from tools_cache.api.calendars import Calendars
+    from tools_cache.api.knowledge import Knowledge
+
+MAX_PROGRESS: Final = 500
+MAX_EVENT: Final = 200
+MAX_KEY: Final = 200
+MAX_DEPTH: Final = 3
+"""Tools that call tools that call tools: deeper is a loop."""
+LOG: Final = "glassd.tool."
+_LENS: Final = ("width", "height", "lines", "bitmap")
+
+T = TypeVar("T")
+UNSET: Final[Mapping[str, Json]] = MappingProxyType({"enabled": True})
+"""The settings of a tool that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """See `ToolContext`; one for each call. A service is created when the handler asks for it."""
+
+    call: ToolCall
+    _services: Services
+    _progress: Progress
+    _calls: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    _shows: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    # -------------------------------------------------------------- what outlives the call
+
+    @property
+    def storage(self) -> handed.ToolStorage:
+        return self._services.storage_for(self._package)
+
+    @property
+    def db(self) -> handed.Database:
+        return self._private.db
+
+    @property
+    def files(self) -> handed.Files:
+        return self._private.files
+
+    @property
+    def kv(self) -> handed.KV:
+        return KeptValues(self._private.db)
+
+    @property
+    def alarms(self) -> handed.Alarms:
+        return self._services.alarms
+
+    @property
+    def config(self) -> handed.Config:
+        return self._services.configs.get(self.call.tool, UNSET)
+
+    @property
+    def glasses_do(self) -> handed.Deeds:
+        return _there(self._services.glasses_do, "way to tell the glasses that")
+
+    @property
+    def knowledge(self) -> "Knowledge":
+        return self._services.knowledge()
+
+    @property
+    def calendars(self) -> "Calendars":
+        return self._services.calendars()
+
+    @property
+    def toolbox(self) -> handed.Toolbox:
+        return self._services.toolbox(self.call)
+
+    @property
+    def pictures(self) -> handed.Pictures:
+        return self._services.pictures()
+
+    @property
+    def wearer(self) -> handed.Wearer:
+        return self._services.wearer()
+
+    # -------------------------------------------------------------- to show, to say, to ask
+
+    @property
+    def display(self) -> handed.Display:
+        return Shown(self._present)
+
+    @property
+    def audio(self) -> handed.Audio:
+        return Said(self._present)
+
+    @property
+    def cloud(self) -> handed.Cloud:
+        return Others(self.call_tool)
+
+    @property
+    def clock(self) -> handed.Clock:
+        return Wall(self._services.clock.wall)
+
+    @property
+    def session(self) -> handed.Session:
+        return Seen(_there(self._services.state, "a voice session"))
+
+    @property
+    def voice_active(self) -> bool:
+        return self._services.voice_active()
+
+    @property
+    def audit(self) -> handed.Audit:
+        return Noted(self.call, self._services.note)
+
+    @property
+    def log(self) -> logging.Logger:
+        return logging.getLogger(LOG + self.call.tool)
+
+    def now(self) -> float:
+        return self._services.clock.wall()
+
+    def glasses(self) -> Mapping[str, Json]:
+        status = self._services.glasses()
+        known = status.capabilities
+        return {
+            "state": status.state,
+            "ready": status.ready,
+            "stale": status.stale,
+            "model": status.model,
+            "firmware": status.firmware,
+            "battery": status.battery,
+            "worn": status.worn,
+            "can": sorted(
+                key for hardware, key in FLAG.items() if known is not None and known.has(hardware)
+            ),
+            "lens": {key: known.get(f"display.{key}") for key in _LENS}
+            if known is not None and known.has(Hardware.DISPLAY)
+            else None,
+            "gestures": sorted(
+                filter(None, str(known.get("gestures", "")).replace(" ", "").split(","))
+            )
+            if known is not None
+            else [],
+        }
+
+    def network(self) -> Mapping[str, Json]:
+        return dict(self._services.network())
+
+    async def progress(self, text: str) -> None:
+        await self._progress(text[:MAX_PROGRESS])
+
+    async def call_tool(self, tool: str, args: Mapping[str, Json]) -> ToolResponse:
+        mine, number, call = self.call, next(self._calls), self._services.call
+        if call is None or mine.depth >= MAX_DEPTH:
+            return ToolResponse.failure(
+                ErrorCode.UNSUPPORTED, f"{tool} is called more than {MAX_DEPTH} tools deep"
+            )
+        # The key makes a second run of this call ask for the same calls, not for more of them.
+        return confirmation.without_token(
+            await call(
+                replace(
+                    mine,
+                    call_id=new_call_id(self._services.clock.wall()),
+                    tool=tool,
+                    args=dict(args),
+                    depth=mine.depth + 1,
+                    through=mine.tool,
+                    idempotency_key=f"{mine.call_id}/{number}",
+                    provider_call_id=None,
+                    ordinal=None,
+                )
+            )
+        )
+
+    # -------------------------------------------------------------- within
+
+    @property
+    def _package(self) -> str:
+        return parse(self.call.tool).package
+
+    @property
+    def _private(self) -> Private:
+        return _there(self._services.private, "storage of one user's own")(
+            self.call.user_id, self._package
+        )
+
+    async def _present(self, render: dict[str, Json]) -> str:
+        """Show it as a scene of its own, so that it neither is nor becomes the result of this
+        call.
+        """
+        present = _there(self._services.present, "a lens")
+        report = await present(
+            f"{self.call.call_id}/shown-{next(self._shows)}", ToolResponse(render=render)
+        )
+        return report.state.value
+
+
+def _there(part: T | None, what: str) -> T:
+    """Raises ToolFailure if this service is missing here."""
+    if part is None:
+        raise ToolFailure(ToolError.of(ErrorCode.UNSUPPORTED, f"There is no {what} here"))
+    return part
+
+
+# ------------------------------------------------------------------ small services
+
+_KV: Final = "CREATE TABLE IF NOT EXISTS _kv (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+"""No table a tool can name: those begin with a letter."""
+_KV_THERE: Final = "SELECT 1 FROM sqlite_master WHERE name = '_kv'"
+_KV_SET: Final = (
+    "INSERT INTO _kv (key, value) VALUES (?, "
+    "?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
+
+
+class Shown:
+    def __init__(self, present: Callable[[dict[str, Json]], Awaitable[str]]) -> None:
+        self._present = present
+
+    async def show(self, text: str, *, title: str = "") -> str:
+        layout = {"layout": "reference_card", "title": title} if title else {"layout": "text_wall"}
+        return await self._present(
+            {"display": {**layout, "text": text}, "audio": {"suppressVoiceResponse": True}}
+        )
+
+
+class Said:
+    def __init__(self, present: Callable[[dict[str, Json]], Awaitable[str]]) -> None:
+        self._present = present
+
+    async def say(self, text: str) -> str:
+        return await self._present({"audio": {"text": text}})
+
+
+class Others:
+    def __init__(self, call: Callable[[str, Mapping[str, Json]], Awaitable[ToolResponse]]) -> None:
+        self._call = call
+
+    async def call(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json]:
+        return (await self._call(tool, args)).to_json()
+
+
+class Wall:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now = now
+
+
+class Seen:
+    def __init__(self, state: Callable[[], Mapping[str, Json]]) -> None:
+        self._state = state
+
+    def state(self) -> dict[str, Json]:
+        return dict(self._state())
+
+
+class Noted:
+    def __init__(self, call: ToolCall, note: Callable[[Mapping[str, Json]], None] | None) -> None:
+        self._call = call
+        self._note = note
+
+    def log(self, event: str) -> None:
+        """Without an audit log there is nowhere to write it, and the tool need not mind."""
+        if self._note is not None:
+            self._note(
+                {
+                    "callId": self._call.call_id,
+                    "toolId": self._call.tool,
+                    "turnId": self._call.turn_id or None,
+                    "origin": self._call.origin.value,
+                    "outcome": "noted",
+                    "reason": event[:MAX_EVENT],
+                }
+            )
+
+
+class KeptValues:
+    """`KV` in a table of the user's own file. Looking makes no table: reads go on when the disk
+    is full.
+    """
+
+    def __init__(self, db: handed.Database) -> None:
+        self._db = db
+
+    async def get(self, key: str, default: Json = None) -> Json:
+        rows = await self._look("SELECT value FROM _kv WHERE key = ?", key)
+        return json.loads(rows[0]["value"]) if rows else default
+
+    async def set(self, key: str, value: Json) -> None:
+        if not 0 < len(key) <= MAX_KEY:
+            raise ValueError(f"a key has 1 to {MAX_KEY} characters")
+        await self._db.execute(_KV)
+        await self._db.execute(_KV_SET, key, json.dumps(value, allow_nan=False))
+
+    async def delete(self, key: str) -> bool:
+        return bool(await self._look("SELECT 1 FROM _kv WHERE key = ?", key)) and (
+            await self._db.execute("DELETE FROM _kv WHERE key = ?", key) > 0
+        )
+
+    async def keys(self) -> list[str]:
+        return [row["key"] for row in await self._look("SELECT key FROM _kv ORDER BY key")]
+
+    async def _look(self, sql: str, *params: Json) -> list[dict[str, Json]]:
+        there = await self._db.fetch(_KV_THERE)
+        return await self._db.fetch(sql, *params) if there else []

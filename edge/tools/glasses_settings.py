@@ -1,0 +1,151 @@
+"""What finished glasses do besides showing and sounding, for the tools that ask: brightness,
+silence, notifications of their own, their dashboard.
+
+Implements `tools_cache.api.handed.Deeds`. Refuses to know tools and families: what these glasses
+cannot do is read from their capabilities, and a refusal of theirs is passed on in words.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from edge.ports import GlassesAway, GlassesPort, QuestionWaits, SendPort
+from edge.runtime.clock import Clock
+from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.errors import CommandRefused, CommandTimeout
+from firmware_bridge.messages import (
+    AllowApps,
+    App,
+    Command,
+    ExitToDashboard,
+    SetBrightness,
+    SetSilentMode,
+    ShowNotification,
+)
+from tools_cache.api.tool import ErrorCode, Json, ToolError, ToolFailure
+
+TIMEOUT_S: Final = 8.0
+"""A list of allowed apps is several packets, each answered; an arm that is slow takes a second
+for one.
+"""
+MAX_ALLOWED: Final = 32
+"""Names that may notify; beyond it the one that did longest ago has to be told to the glasses
+again.
+"""
+NEEDS: Final[Mapping[str, tuple[str, str]]] = {
+    "brightness": ("display.brightness", "do not let their brightness be set"),
+    "silent": ("display.silent", "know no silent mode"),
+    "notify": ("display.notifications", "know no notifications of their own"),
+    "dashboard": ("display.dashboard", "have no dashboard of their own"),
+}
+"""What is done → the capability it takes, and what to say of glasses without it."""
+_NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
+"""Refusals that asking again does not help."""
+
+
+class GlassesSettings:
+    """One per daemon. `display` sends what changes the lens; it refuses while a question is
+    there.
+    """
+
+    def __init__(self, glasses: GlassesPort, clock: Clock, display: SendPort) -> None:
+        self._glasses = glasses
+        self._display = display
+        self._clock = clock
+        self._allowed: dict[str, App] = {}
+        self._allowed_on = ""
+        self._notifying = asyncio.Lock()
+
+    async def __call__(self, deed: str, details: Mapping[str, Json]) -> None:
+        """Do it. Raises `ToolFailure`: UNSUPPORTED, SESSION_INACTIVE, TIMEOUT, NOT_ACCEPTED,
+        INVALID_ARGUMENTS.
+        """
+        self._check_able(deed)
+        if deed == "notify":
+            await self._notify(str(details["title"]), str(details["text"]), str(details["app"]))
+        else:
+            await self._tell(_command(deed, details))
+
+    def _check_able(self, deed: str) -> None:
+        status = self._glasses.status()
+        if not status.ready or status.capabilities is None:
+            raise _failure(
+                ErrorCode.SESSION_INACTIVE,
+                "The glasses are away",
+                "Put them on, or see: glassd status",
+            )
+        if not able(status.capabilities, deed):
+            raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {NEEDS[deed][1]}")
+
+    async def _notify(self, title: str, text: str, name: str) -> None:
+        """Glasses show notifications of apps they were told to allow, and of no others: so they
+        are told first.
+        """
+        async with self._notifying:
+            app = await self._allow(name)
+            await self._tell(
+                _made(
+                    lambda: ShowNotification(app, title, text, at=max(0, int(self._clock.wall())))
+                )
+            )
+
+    async def _allow(self, name: str) -> App:
+        app = App(f"io.glassd.{zlib.crc32(name.casefold().encode()):08x}", name)
+        there = self._glasses.status().address
+        if there != self._allowed_on:
+            self._allowed, self._allowed_on = {}, there
+        known = self._allowed.pop(app.id, None)
+        kept = dict(list(self._allowed.items())[-(MAX_ALLOWED - 1) :]) | {app.id: app}
+        if known is None:
+            await self._tell(AllowApps(tuple(kept.values())))
+        self._allowed = kept
+        return app
+
+    async def _tell(self, command: Command) -> None:
+        try:
+            await self._display.send(command, timeout_s=TIMEOUT_S)
+        except QuestionWaits:
+            raise _failure(
+                ErrorCode.NOT_ACCEPTED,
+                "A question waits for the wearer's answer",
+                "Try again when it is answered",
+            ) from None
+        except GlassesAway as e:
+            raise _failure(ErrorCode.SESSION_INACTIVE, f"The glasses went away: {e}") from None
+        except CommandTimeout:
+            raise _failure(
+                ErrorCode.TIMEOUT,
+                f"The glasses did not answer in {TIMEOUT_S:g} s; they may have done it",
+                unsure=True,
+            ) from None
+        except CommandRefused as e:
+            code = ErrorCode.UNSUPPORTED if e.code in _NEVER else ErrorCode.NOT_ACCEPTED
+            raise _failure(code, f"The glasses refused: {e}") from None
+
+
+def able(record: Capabilities, deed: str) -> bool:
+    """Can these glasses do it? Unknown is no."""
+    return record.get("display") is True and record.get(NEEDS[deed][0]) is True
+
+
+def _command(deed: str, details: Mapping[str, Json]) -> Command:
+    if deed == "brightness":
+        return _made(lambda: SetBrightness(details.get("level"), auto=details.get("auto") is True))
+    return SetSilentMode(on=details["on"] is True) if deed == "silent" else ExitToDashboard()
+
+
+def _made(make: Callable[[], Command]) -> Command:
+    """A command that exists is valid; what cannot be one is its asker's mistake."""
+    try:
+        return make()
+    except ValueError as e:
+        raise _failure(ErrorCode.INVALID_ARGUMENTS, str(e)) from None
+
+
+def _failure(
+    code: ErrorCode, message: str, suggestion: str | None = None, *, unsure: bool = False
+) -> ToolFailure:
+    return ToolFailure(
+        ToolError.of(code, message, suggestion=suggestion, partial_side_effects=unsure)
+    )

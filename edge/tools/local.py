@@ -1,0 +1,109 @@
+"""Runs the tools that live here: finds a handler by its folder, hands it what it may touch, judges
+what it gives.
+
+Refuses to know who called and how an answer is rendered: a handler
+crashes, hangs or babbles, and the caller still gets exactly one well-formed answer, with nothing of
+the handler's secrets in it.
+"""
+
+import copy
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from edge.core.disk_faults import is_disk_fault
+from edge.ports import Progress
+from edge.storage.sqlite.errors import StorageUnavailable
+from edge.tools.handler_results import disk_unavailable, internal, judged, nothing_fits, too_slow
+from edge.tools.handlers import BadHandler, Handlers, Runner
+from edge.tools.services import Services
+from firmware_bridge.deadlines import timeout
+from tools_cache.api.handed import Json
+from tools_cache.api.tool import (
+    ErrorCode,
+    Source,
+    ToolCall,
+    ToolDefinition,
+    ToolFailure,
+    ToolResponse,
+)
+
+HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
+
+logger = logging.getLogger(__name__)
+
+
+class LocalTools:
+    """One per daemon. `full` are the errors by which a storage says that nothing more fits, which
+    the caller may know (all other errors of a handler stay in the log).
+    """
+
+    def __init__(
+        self,
+        *,
+        tools: Path,
+        services: Services,
+        full: tuple[type[Exception], ...] = (),
+    ) -> None:
+        self._full = full
+        self._handlers = Handlers(tools)
+        self._services = services
+
+    def configure(self, configs: Mapping[str, Mapping[str, Json]]) -> None:
+        """These are the tools' settings from the next call on."""
+        self._services = replace(self._services, configs=configs)
+
+    def unload(self, definition: ToolDefinition) -> None:
+        """Let go of a tool's code until it is called again; running calls are not touched.
+        Raises `BadHandler`.
+        """
+        self._handlers.unload(definition)
+
+    def forget(self, definition: ToolDefinition) -> None:
+        """Let go of the code of whatever tool it is, if there is any here."""
+        if definition.source in HERE:
+            with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
+                self.unload(definition)
+
+    async def run(
+        self, call: ToolCall, definition: ToolDefinition, progress: Progress
+    ) -> ToolResponse:
+        """See `RunTool`."""
+        try:
+            runner = self._handlers.find(definition)
+        except BadHandler as e:
+            logger.error("%s", e)  # noqa: TRY400 - BadHandler says it all
+            return internal(call.tool, side_effects=False)
+        return await self._execute(runner, definition, call, progress)
+
+    async def _execute(
+        self, runner: Runner, definition: ToolDefinition, call: ToolCall, progress: Progress
+    ) -> ToolResponse:
+        limit_s = min(definition.timeout_s, call.ttl_s)
+        if limit_s <= 0:
+            return ToolResponse.failure(
+                ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began"
+            )
+        from edge.tools.context import Context  # noqa: PLC0415 - an idle daemon needs none
+
+        context = Context(call, self._services, progress)
+        try:
+            async with timeout(limit_s) as deadline:
+                result = await runner(copy.deepcopy(dict(call.args)), context)
+            return judged(call.tool, result)
+        except ToolFailure as e:
+            return ToolResponse(error=e.error)
+        except StorageUnavailable as e:
+            return disk_unavailable(e, side_effects=False)
+        except self._full as e:
+            return nothing_fits(e)
+        except Exception as e:
+            if is_disk_fault(e):
+                return disk_unavailable(e.strerror, side_effects=not definition.read_only)
+            if isinstance(e, TimeoutError) and deadline.expired():
+                return too_slow(definition, limit_s)
+            logger.exception("handler of %s (call %s)", call.tool, call.call_id)
+            return internal(call.tool, side_effects=True)

@@ -1,0 +1,87 @@
+"""The registry as our own `registry` tools see it: found by words, loaded, described, for one
+caller.
+
+Refuses to call a tool, and to decide which may be seen: the choice of tools does.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from edge.core.tools import search as loader_search, selection_rules
+from edge.core.tools.selection_rules import HIDDEN, Choice
+from edge.ports import RegistryPort
+from edge.tools.selection import ToolSelection
+from tools_cache.api.tool import Json, ToolCall, ToolFailure
+from tools_cache.registry.tool_docs import summary
+
+IN_A_THREAD: Final = 500
+"""Tools from which on a search takes milliseconds that the others should not wait for."""
+SPARE: Final = 100
+"""Of the best so many may be switched off or unavailable without that one further down is
+missed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaTools:
+    """`tools_cache.api.handed.Toolbox`, made anew for each call."""
+
+    call: ToolCall
+    registry: RegistryPort
+    choice: ToolSelection
+
+    async def search(self, query: str, limit: int) -> Sequence[Mapping[str, Json]]:
+        entries = self.registry.snapshot().entries()
+        there = [
+            e.definition
+            for e in entries
+            if not e.hidden
+            and not selection_rules.is_helper(e.definition.name)
+            and self.choice.listed_for(self.call, e.definition)
+        ]
+        if len(there) < IN_A_THREAD:
+            best = loader_search.search(query, there, limit + SPARE)
+        else:
+            best = await asyncio.to_thread(loader_search.search, query, there, limit + SPARE)
+        found = [
+            (tool, stands) for tool in best if (stands := self._now(tool.name)).state != HIDDEN
+        ][:limit]
+        return [
+            {"tool": t.name, "summary": summary(t), "category": t.category, "loaded": stands.loaded}
+            for t, stands in found
+        ]
+
+    async def load(self, tools: Sequence[str], *, passing: bool = False) -> Mapping[str, Json]:
+        refused, wanted = [], []
+        for name in dict.fromkeys(tools):
+            stands = self._now(name)
+            if stands.state == HIDDEN:
+                refused.append({"tool": name, "reason": stands.reason})
+            else:
+                wanted.append(name)
+        loaded = self.choice.load_tools(wanted, passing=passing)
+        refused += [
+            {"tool": name, "reason": "there is no room for it beside the others"}
+            for name in wanted
+            if name not in loaded
+        ]
+        return {"loaded": [name for name in wanted if name in loaded], "refused": refused}
+
+    async def describe(self, tool: str) -> Mapping[str, Json] | None:
+        entry = self.registry.snapshot().find(tool)
+        if (
+            entry is not None
+            and (refusal := self.choice.permitted(self.call, entry.definition)) is not None
+        ):
+            raise ToolFailure(refusal)
+        return await self.choice.described(tool, self.call.user_id, self.call.mode)
+
+    def _now(self, name: str) -> Choice:
+        entry = self.registry.snapshot().find(name)
+        if entry is None:
+            return Choice(HIDDEN, "there is no such tool")
+        if (refusal := self.choice.permitted(self.call, entry.definition)) is not None:
+            return Choice(HIDDEN, refusal.message)
+        return self.choice.choice(entry, self.call.user_id, self.call.mode)

@@ -1,0 +1,378 @@
+"""The tools as they are on disk, for `glassd tools` while no daemon runs: the built-in ones, and
+the last good copy of the cloud's.
+
+Refuses to judge: documents that were checked when they were written are read as plain JSON, without
+pydantic, in milliseconds. What these glasses can do, and what takes force, only a running daemon
+knows.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from edge.runtime.paths import config_candidates, state_dir
+
+BUILTIN: Final = Path(__file__).parents[2] / "tools_cache" / "tool_registry.json"
+SYSTEM_STATE: Final = Path("/var/lib/glassd")
+"""StateDirectory= of the system's unit."""
+MAX_CONFIG: Final = 256 * 1024
+HARDWARE_KEY: Final = "io.glassd/hardware"
+"""As in `tools_cache.registry.models`, which would bring dataclasses with it."""
+OFF: Final = "disabled in the configuration"
+SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
+SET_OFF: Final = "switched off ([tool.{key}] enabled = false)"
+_YES: Final = frozenset({"1", "yes", "on", "true"})
+_CATEGORIES: Final = frozenset(
+    {"retrieval", "action", "utility", "productivity", "media", "communication", "other"}
+)
+_PLAIN: Final = {
+    "sideEffects": "writes",
+    "requiresConfirmation": "never",
+    "allowedModes": ["text", "voice"],
+    "queueable": False,
+    "version": "0",
+}
+"""What a listing gives of a tool as it was written, and what it means where nothing was."""
+
+Row = dict[str, Any]
+
+
+class OfflineConfig(NamedTuple):
+    """The few settings a listing needs."""
+
+    state: Path
+    cloud: str
+    """Address of the cloud in force; "" when there is none."""
+    disabled: tuple[str, ...] = ()
+    off: Mapping[str, str] = MappingProxyType({})
+    """Tools that their own settings keep off, each with its reason."""
+    folders: tuple[Path, ...] = ()
+    """Where tools of the owner's may be."""
+    user: str = "local"
+    packages: tuple[Path, ...] = ()
+    """Where Python tools of the owner's are."""
+
+
+class OfflineListing(NamedTuple):
+    """What was found; `warnings` are for a person."""
+
+    tools: list[Row]
+    registry: Row
+    """`{origin, version, age_s, file}`: as the daemon would tell of it."""
+    warnings: list[str]
+
+
+def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> OfflineListing:
+    """Read what is there; `now` is the wall clock. Never raises for a file that is missing,
+    damaged or not ours to read.
+    """
+    warnings: list[str] = []
+    config = _config(env, warnings)
+    local = _local(builtin, warnings)
+    version, kept = str(local.get("version", "")), _kept(config, warnings)
+    rows = list(_rows(local, "local", {}, config.disabled))
+    rows += _own(config, {row["name"].partition(":")[0] for row in rows})
+    registry: Row = {"origin": "local", "version": version, "age_s": None, "file": str(builtin)}
+    if kept is not None:
+        header, document, path = kept
+        mine = {row["name"] for row in rows}
+        rows += [
+            row
+            for row in _rows(document, "cloud", header["refused"], config.disabled)
+            if row["name"] not in mine
+        ]
+        age = round(max(0.0, now - float(header["fetched_wall"])), 1)
+        registry = {
+            "origin": "disk",
+            "version": str(document.get("version", "")),
+            "age_s": age,
+            "file": str(path),
+        }
+    switched_off = {name: SWITCHED_OFF.format(name=name) for name in _switched_off(config)}
+    for row in rows:
+        row["hidden"] = (
+            row["hidden"] or config.off.get(row["name"], "") or switched_off.get(row["name"], "")
+        )
+    return OfflineListing(sorted(rows, key=lambda row: str(row["name"])), registry, warnings)
+
+
+# ------------------------------------------------------------------ where things are
+
+
+def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
+    """Read as much of the configuration as is needed; what is wrong with it, `glassd run` tells."""
+    document = _toml(env, warnings)
+
+    def section(name: str) -> dict[str, Any]:
+        found = document.get(name)
+        return found if isinstance(found, dict) else {}
+
+    given = env.get("GLASSD_EDGE__STATE_DIR") or section("edge").get("state_dir")
+    state = Path(str(given)) if given else _state(env)
+    cloud = str(env.get("GLASSD_CLOUD__URL") or section("cloud").get("url") or "")
+    if not cloud and not (env.get("GLASSD_UPLINK__HOST") or section("uplink").get("host")):
+        cloud = _enrolled(state)
+    policy, wanted = section("policy"), env.get("GLASSD_POLICY__TOOLS_ENABLED")
+    enabled = (
+        policy.get("tools_enabled") is not False
+        if wanted is None
+        else wanted.strip().lower() in _YES
+    )
+    disabled = (
+        _listed(env.get("GLASSD_POLICY__DISABLED_TOOLS"), policy.get("disabled_tools"))
+        if enabled
+        else ("*",)
+    )
+    named = map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), section("tools").get("folders")))
+    packages = map(
+        Path, _listed(env.get("GLASSD_TOOLS__PACKAGES"), section("tools").get("packages"))
+    )
+    user = str(env.get("GLASSD_EDGE__USER_ID") or section("edge").get("user_id") or "local")
+    return OfflineConfig(
+        state,
+        cloud,
+        disabled,
+        _set_off(section("tool")),
+        (*_beside(env), *named),
+        user,
+        tuple(packages),
+    )
+
+
+def _listed(given: str | None, written: Any) -> tuple[str, ...]:
+    """A list of the environment, which wins, or of the file: by commas, or as TOML writes one."""
+    words = written if given is None else [word.strip(" []\"'") for word in given.split(",")]
+    return tuple(word for word in map(str, words) if word) if isinstance(words, list) else ()
+
+
+def _set_off(packages: Mapping[str, Any]) -> dict[str, str]:
+    """Name the tools that `[tool.PACKAGE.NAME] enabled = false` keeps off; whether the rest of
+    it is right, the daemon judges.
+    """
+    told = (
+        (f"{package}:{name}", table)
+        for package, tools in packages.items()
+        if isinstance(tools, dict)
+        for name, table in tools.items()
+    )
+    return {
+        name: SET_OFF.format(key=name.replace(":", "."))
+        for name, table in told
+        if isinstance(table, dict) and table.get("enabled") is False
+    }
+
+
+def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folder beside the configuration there is, else beside each one there could be."""
+    places = (Path(env["GLASSD_CONFIG"]),) if env.get("GLASSD_CONFIG") else config_candidates(env)
+    found = next((path for path in places if path.exists()), None)
+    return tuple(path.parent / "tools.d" for path in ((found,) if found else places))
+
+
+def _toml(env: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
+    named = env.get("GLASSD_CONFIG")
+    for path in (Path(named),) if named else config_candidates(env):
+        try:
+            with path.open("rb") as file:
+                raw = file.read(MAX_CONFIG)
+        except FileNotFoundError:
+            continue
+        except OSError as e:
+            warnings.append(f"{path} cannot be read: {e.strerror}")
+            continue
+        import tomllib  # noqa: PLC0415 - without a file there is nothing to read
+
+        try:
+            return tomllib.loads(raw.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as e:
+            warnings.append(f"{path} is not valid TOML: {e}")
+        break
+    return {}
+
+
+def _state(env: Mapping[str, str]) -> Path:
+    """The directory of whoever's daemon was here: this user's own, else the system's."""
+    own = state_dir(env)
+    return (
+        SYSTEM_STATE
+        if not env.get("STATE_DIRECTORY") and not own.exists() and SYSTEM_STATE.exists()
+        else own
+    )
+
+
+def _enrolled(state: Path) -> str:
+    """The cloud this edge enrolled with; "" when it did not, or when that is not for us to read."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
+        document = json.loads((state / "enrolled" / "enrolment.json").read_bytes())
+        return str(document.get("cloud_url") or "")
+    return ""
+
+
+# ------------------------------------------------------------------ what is there
+
+
+def _local(path: Path, warnings: list[str]) -> Row:
+    try:
+        document = json.loads(path.read_bytes())
+        if isinstance(document, dict):
+            return document
+    except (OSError, ValueError, RecursionError):
+        pass
+    warnings.append("the built-in tools cannot be read: run glassd registry build")
+    return {}
+
+
+def _kept(config: OfflineConfig, warnings: list[str]) -> tuple[Row, Row, Path] | None:
+    """Give header, document and file of the newest good copy from the cloud in force; moves and
+    mends nothing.
+    """
+    folder = config.state / "registry"
+    for name in ("current.json", "previous.json") if config.cloud else ():
+        path = folder / name
+        try:
+            header, document = _copy(path.read_bytes())
+        except FileNotFoundError:
+            continue
+        except PermissionError:
+            warnings.append(
+                f"{path} may not be read by you: the cloud's tools are not "
+                "shown; see them as root, or start glassd"
+            )
+            return None
+        except OSError as e:
+            warnings.append(f"{path} cannot be read: {e.strerror}")
+        except (ValueError, KeyError, TypeError, RecursionError):
+            warnings.append(f"{path} is damaged: the copy before it is taken, where there is one")
+        else:
+            if header["base"] == config.cloud:
+                return header, document, path
+    return None
+
+
+def _switched_off(config: OfflineConfig) -> frozenset[str]:
+    """Name what this user switched off, by the copy the daemon keeps beside its database."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return frozenset(
+            map(
+                str, json.loads((config.state / "tools_off.json").read_bytes()).get(config.user, ())
+            )
+        )
+    return frozenset()
+
+
+def _copy(content: bytes) -> tuple[Row, Row]:
+    """Check a stored copy as `tools_cache/registry/registry_store.py` wrote it. Raises ValueError,
+    KeyError, TypeError.
+    """
+    from hashlib import sha256  # noqa: PLC0415 - OpenSSL comes with it, and most edges have no copy to check
+
+    line, _, body = content.partition(b"\n")
+    header = json.loads(line)
+    document = json.loads(body)
+    if (
+        header["format"] != 1
+        or sha256(body).hexdigest() != header["sha256"]
+        or not isinstance(document, dict)
+    ):
+        raise ValueError("not what was written")
+    return {
+        **header,
+        "refused": dict(header["refused"]),
+        "fetched_wall": float(header["fetched_wall"]),
+    }, document
+
+
+def _own(config: OfflineConfig, taken: set[str]) -> list[Row]:
+    """The owner's own tools; a package of this installation is not theirs."""
+    folders = [folder for folder in config.folders if folder.is_dir()]
+    if not folders and not config.packages:
+        return []
+    from edge.tools import offline_user_tools  # noqa: PLC0415 - most edges have none
+
+    found: dict[str, Row] = {}
+    for package, tool in (
+        *offline_user_tools.documents(folders),
+        *offline_user_tools.written(config.packages),
+    ):
+        row = _row_or_none({"packageName": package}, tool, "local")
+        if package not in taken and row is not None:
+            row["hidden"] = _hidden(row["name"], package, {}, config.disabled)
+            found.setdefault(row["name"], row)
+    return list(found.values())
+
+
+def _rows(
+    document: Row, source: str, refused: Mapping[str, Any], disabled: tuple[str, ...]
+) -> Iterator[Row]:
+    apps = document.get("apps")
+    for app in apps if isinstance(apps, list) else ():
+        package, tools = (
+            (app.get("packageName"), app.get("tools")) if isinstance(app, dict) else ("", ())
+        )
+        if not isinstance(package, str) or not package or ":" in package:
+            continue
+        for tool in tools if isinstance(tools, list) else ():
+            row = _row_or_none(app, tool, source)
+            if row is not None:
+                row["hidden"] = _hidden(row["name"], package, refused, disabled)
+                yield row
+
+
+def _row_or_none(app: Row, tool: Any, source: str) -> Row | None:
+    """One tool as `GET /v1/tools` lists it; None for what the daemon would not take either: it
+    costs itself. Documents are kept as they came, and what an owner wrote was checked by nobody.
+    """
+    try:
+        return _row(app, tool, source) if isinstance(tool, dict) else None
+    except (AttributeError, KeyError, TypeError):
+        return None
+
+
+def _row(app: Row, tool: Row, source: str) -> Row | None:
+    name, schema, about = tool.get("name"), tool.get("inputSchema"), tool.get("description")
+    if (
+        not isinstance(name, str)
+        or ":" in name
+        or not isinstance(about, str)
+        or not isinstance(schema, dict)
+        or schema.get("type") != "object"
+    ):
+        return None
+    if (
+        not name.isprintable()
+        or name.split() != [name]
+        or not isinstance(tool.get("allowedModes", []), list)
+    ):
+        return None
+    extensions = tool.get("mentraExtensions") or {}
+    category = tool.get("category") or extensions.get("category") or "utility"
+    return {
+        "name": f"{app['packageName']}:{name}",
+        "description": about,
+        "inputSchema": schema,
+        "category": category if category in _CATEGORIES else "other",
+        "app": app.get("name") or app["packageName"],
+        "source": str(tool.get("source", source)) if source == "local" else source,
+        "activationPhrases": extensions.get("activationPhrases") or [],
+        "needs": _needs(app, tool, source),
+        **{key: tool.get(key, meant) for key, meant in _PLAIN.items()},
+    }
+
+
+def _needs(app: Row, tool: Row, source: str) -> list[str]:
+    """Name the hardware it cannot do without; a tool's own needs count for tools that live here."""
+    own = (tool.get("_meta") or {}).get(HARDWARE_KEY) if source == "local" else None
+    declared = (*(app.get("hardwareRequirements") or ()), *(own or ()))
+    return [
+        str(need["type"])
+        for need in declared
+        if str(need.get("level", "REQUIRED")).upper() != "OPTIONAL"
+    ]
+
+
+def _hidden(name: str, package: str, refused: Mapping[str, Any], disabled: tuple[str, ...]) -> str:
+    off = "*" in disabled or name in disabled or f"{package}:*" in disabled
+    return OFF if off else str(refused.get(name, ""))

@@ -1,0 +1,546 @@
+"""Which tools are on for whom, and which are offered to models now: keeps the switches, moves the
+loader at turn boundaries.
+
+Refuses to run a tool and to judge hardware; the rules stand in `core/tools/selection.py` and
+`core/tools/selection_rules.py`. An unloaded tool is not listed for models, and can still be called
+by name.
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Final
+
+from edge.core import permissions, policy, routing
+from edge.core.tools import selection, selection_rules
+from edge.core.tools.selection import Kind, Loader, SelectionEvent, SelectionLimits
+from edge.core.tools.selection_rules import (
+    AVAILABLE,
+    HERE,
+    HIDDEN,
+    OFFERED,
+    Catalogue,
+    Choice,
+    Facts,
+    Switched,
+    UserRules,
+)
+from edge.core.tools.snapshot import Entry, Snapshot
+from edge.ports import RegistryPort
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import (
+    DaemonEvent,
+    GlassesLost,
+    GlassesReady,
+    GlassesSaid,
+    LoaderMoved,
+    RegistrySynced,
+    ToolSwitched,
+    UplinkChanged,
+)
+from edge.storage.tool_choices import ToolChoices, Used
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.messages import WornChanged
+from tools_cache.api.tool import (
+    CallOrigin,
+    Json,
+    Mode,
+    RateLimit,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+)
+from tools_cache.registry import tool_docs
+
+TURNS: Final = 64
+"""Turns known by name; a call that comes later than that many others begins its turn anew."""
+FLUSH_S: Final = 60.0
+"""How long counted calls wait for the disk: a kill costs a minute of counting, not a write a
+call.
+"""
+PATIENCE_S: Final = 10.0
+"""A turn that takes longer than this hides a change from nobody else."""
+MAX_COUNTED: Final = 1024
+"""Tools (of all users) counted between two writes; more are not counted one by one."""
+NOWHERE: Final = Path("/nonexistent")
+RAN: Final = frozenset({"answered", "completed"})
+_OURS: Final = (RegistrySynced, GlassesReady, GlassesLost, UplinkChanged)
+
+Gate = Callable[[ToolDefinition], str]
+"""Why a tool is not available now, empty when it is; asked at every call."""
+Audit = Callable[[Mapping[str, Json]], None]
+_log: Final = logging.getLogger(__name__)
+
+
+async def _at_once() -> None:
+    """There are no turns to wait for."""
+
+
+class ToolSelection:
+    """Which tools are on, and which of them a model is shown. `load()` before anybody is served,
+    `run()` as a service, `close()` before the store closes.
+
+    `facts` are the world as it is now; `gates` more reasons why a tool may be unavailable; `listed`
+    is called after the offered list changed, `boundary` returns when no turn is under way; `tools`
+    is the folder of the tools' folders, for their documentation; `forget` lets go of the code of a
+    tool that lives here and was unloaded.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: RegistryPort,
+        store: ToolChoices,
+        bus: Bus,
+        clock: Clock,
+        facts: Callable[[], Facts],
+        limits: SelectionLimits | None = None,
+        essential: Sequence[str] = (),
+        cloud_may: Sequence[str] = permissions.STOCK,
+        users: Mapping[str, UserRules] | None = None,
+        user_id: str = "local",
+        gates: Sequence[Gate] = (),
+        audit: Audit | None = None,
+        listed: Callable[[], None] = lambda: None,
+        boundary: Callable[[], Awaitable[None]] = _at_once,
+        tools: Path = NOWHERE,
+        forget: Callable[[ToolDefinition], None] = lambda _tool: None,
+    ) -> None:
+        self._registry = registry
+        self._store = store
+        self._bus = bus
+        self._clock = clock
+        self._facts = facts
+        self._gates = tuple(gates)
+        self._cloud_may = cloud_may
+        self._users = users or {}
+        self._user_id = user_id
+        self._audit = audit
+        self._listed = listed
+        self._boundary = boundary
+        self._tools = tools
+        self._forget = forget
+        self._switches: dict[str, dict[str, bool]] = {}
+        self._loader = Loader(essential=frozenset(essential), limits=limits or SelectionLimits())
+        self._began = False
+        self._judged: tuple[Snapshot, Facts] | None = None
+        self._conditional = True
+        self._turns: OrderedDict[str, None] = OrderedDict()
+        self._offered: tuple[str, ...] = ()
+        self._listed_now: frozenset[str] = frozenset()
+        self._counted: dict[tuple[str, str], Used] = {}
+        self._favourites: dict[str, int] = {}
+        self._unlisted = asyncio.Event()
+        self._switching = asyncio.Lock()
+
+    def adopt(
+        self,
+        *,
+        limits: SelectionLimits,
+        essential: Sequence[str],
+        cloud_may: Sequence[str],
+        users: Mapping[str, UserRules],
+    ) -> None:
+        """Go on by these; what is loaded stays as far as it fits."""
+        self._users, self._cloud_may, self._judged = users, cloud_may, None
+        self._loader = replace(self._loader, limits=limits, essential=frozenset(essential))
+        self._refresh()
+        self._swap()
+
+    # -------------------------------------------------------------- is it on?
+
+    def why_not(self, user_id: str, tool: ToolDefinition) -> str:
+        return self._off(user_id, tool) or self._shut(tool)
+
+    def refusal(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
+        if why := self._off(call.user_id, tool):
+            return selection_rules.refused(tool.name, why)
+        # Declared conditions are the router's, which knows how a call is answered without its tool.
+        why = next((why for gate in self._gates if (why := gate(tool))), "")
+        return selection_rules.shut(tool.name, why) if why else None
+
+    def rate(self, user_id: str, tool: str) -> RateLimit | None:
+        return self._rules(user_id).rates.get(tool)
+
+    def _rules(self, user_id: str) -> UserRules:
+        return self._users.get(user_id, _NO_RULES)
+
+    def _off(self, user_id: str, tool: ToolDefinition) -> str:
+        return selection_rules.off_because(
+            tool, self._rules(user_id), self._switches.get(user_id, _NO_SWITCHES)
+        )
+
+    def _shut(self, tool: ToolDefinition) -> str:
+        if tool.available_when:
+            now = self._facts()
+            if why := routing.unmet(tool, glasses=now.glasses, uplink=now.uplink, worn=now.worn):
+                return why
+        return next((why for gate in self._gates if (why := gate(tool))), "")
+
+    # -------------------------------------------------------------- what is offered
+
+    def choice(self, entry: Entry, user_id: str, mode: Mode | None = None) -> Choice:
+        tool = entry.definition
+        off = self._off(user_id, tool)
+        loaded = tool.name in self._listed_now
+        if why := off or entry.hidden or self._shut(tool):
+            return Choice(HIDDEN, why, on=not off, loaded=loaded)
+        if why := policy.not_offered(tool, mode):
+            return Choice(HIDDEN, why, loaded=loaded)
+        if loaded:
+            return Choice(OFFERED)
+        if selection_rules.built_in(tool):
+            return Choice(AVAILABLE, "offered once there are more tools than fit", loaded=False)
+        return Choice(AVAILABLE, selection_rules.UNLOADED, loaded=False)
+
+    def open_to_cloud(self, entry: Entry) -> bool:
+        """Is the cloud told of this tool? It is told of what it may call now; the tools for
+        finding tools are for models on this device.
+        """
+        tool = entry.definition
+        may = permissions.opened(tool, self._cloud_may) and not selection_rules.built_in(tool)
+        return may and self.choice(entry, self._user_id).state != HIDDEN
+
+    def permitted(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
+        """Why the caller of `call` may not call this other tool: by where it comes from, and by
+        its scope.
+        """
+        return permissions.refusal(call, tool, self._cloud_may)
+
+    def listed_for(self, call: ToolCall, tool: ToolDefinition) -> bool:
+        """Is the caller of `call` shown this other tool? Only what it may call."""
+        return permissions.callable_by(call, tool, self._cloud_may)
+
+    def offered(self, user_id: str, mode: Mode | None = None) -> Sequence[Entry]:
+        """The tools a model is shown now, by name; it changes at turn boundaries only."""
+        snapshot = self._registry.snapshot()
+        found = (entry for name in self._offered if (entry := snapshot.find(name)) is not None)
+        return [entry for entry in found if self.choice(entry, user_id, mode).state == OFFERED]
+
+    async def described(
+        self, tool: str, user_id: str, mode: Mode | None = None
+    ) -> Mapping[str, Json] | None:
+        entry = self._registry.snapshot().find(tool)
+        if entry is None:
+            return None
+        stands, said = self.choice(entry, user_id, mode), entry.definition
+        written = await asyncio.to_thread(
+            tool_docs.documentation, said, self._tools
+        )  # when it is asked for, not before (S2-58)
+        return {
+            "tool": said.name,
+            "app": entry.app_name,
+            "source": said.source.value,
+            "description": said.description,
+            "summary": tool_docs.summary(said),
+            "state": stands.state,
+            "reason": stands.reason,
+            "loaded": stands.loaded,
+            "enabled": stands.on,
+            "policy": tool_docs.metadata(said),
+            "dependsOn": list(said.depends_on),
+            "inputSchema": dict(said.input_schema),
+            "documentation": written,
+        }
+
+    def describe(self) -> Mapping[str, Json]:
+        now = self._loader
+        return {
+            "turn": now.turn,
+            "available": len(now.available),
+            "offered": len(self._offered),
+            "crowded": now.crowded,
+            "offered_max": now.limits.offered,
+            "idle_turns": now.limits.idle_turns,
+            "essential": sorted(now.essential),
+            "loaded": {name: asdict(held) for name, held in sorted(now.loaded.items())},
+        }
+
+    def load_tools(self, names: Sequence[str], *, passing: bool = False) -> frozenset[str]:
+        """Offer these from the next turn boundary on; return those there is room for. `passing`:
+        for one call.
+        """
+        self._refresh()
+        self._move(selection.load(self._loader, names, passing=passing))
+        self._unlisted.set()
+        return frozenset(name for name in names if name in self._loader.loaded)
+
+    # -------------------------------------------------------------- turns and use
+
+    def turn(self, turn_id: str) -> None:
+        """The first call or utterance of a turn crosses the boundary; what it unloads is
+        unlisted before it is served.
+        """
+        if not turn_id or turn_id in self._turns:
+            return
+        self._turns[turn_id] = None
+        while len(self._turns) > TURNS:
+            self._turns.popitem(last=False)
+        self._refresh()
+        self._move(selection.turn(self._loader))
+        self._swap()
+
+    def observe(self, record: Mapping[str, Json]) -> None:
+        """Take one audit record: a call that ran used its tool. Never raises: the call it tells
+        of has its answer.
+        """
+        try:
+            self._observe(record)
+        except Exception:  # noqa: BLE001 - see above
+            _log.exception("the use of a tool could not be counted")
+
+    def _observe(self, record: Mapping[str, Json]) -> None:
+        """Ours for finding other tools are no use of their own (S4-27)."""
+        name, user = str(record.get("toolId", "")), str(record.get("userId", ""))
+        ran = (
+            record.get("outcome") in RAN
+            and record.get("version") is not None
+            and record.get("route") != routing.RouteKind.FALLBACK
+        )
+        if not ran or selection_rules.is_helper(name):
+            return
+        self._count(user, name, failed=record.get("ok") is not True)
+        if record.get("origin") == CallOrigin.MCP and name not in self._loader.loaded:
+            self.load_tools([name], passing=True)
+        self._move(selection.use(self._loader, name))
+
+    def _count(self, user: str, name: str, *, failed: bool) -> None:
+        before = self._counted.get((user, name)) or Used(name)
+        if before.calls or len(self._counted) < MAX_COUNTED:
+            self._counted[user, name] = Used(
+                name, before.calls + 1, before.failed + failed, self._clock.wall()
+            )
+
+    async def usage(self, user_id: str) -> Sequence[Used]:
+        found = {used.tool: used for used in await self._store.usage(user_id)}
+        for (user, name), more in self._counted.items():
+            if user == user_id:
+                kept = found.get(name, Used(name))
+                found[name] = Used(
+                    name, kept.calls + more.calls, kept.failed + more.failed, more.last_wall
+                )
+        return sorted(found.values(), key=lambda used: (-used.calls, used.tool))
+
+    # -------------------------------------------------------------- switching
+
+    async def enable(self, user_id: str, tool: str, *, origin: str) -> Switched:
+        async with self._switching:
+            return await self._switch(
+                user_id, selection_rules.enable(tool, self._catalogue(user_id)), origin
+            )
+
+    async def disable(self, user_id: str, tool: str, *, origin: str) -> Switched:
+        async with self._switching:
+            return await self._switch(
+                user_id, selection_rules.disable(tool, self._catalogue(user_id)), origin
+            )
+
+    def _catalogue(self, user_id: str) -> Catalogue:
+        snapshot = self._registry.snapshot()
+
+        def find(name: str) -> ToolDefinition | None:
+            entry = snapshot.find(name)
+            return entry.definition if entry is not None else None
+
+        def off(tool: ToolDefinition) -> str:
+            entry = snapshot.find(tool.name)
+            owners = (
+                entry.hidden
+                if entry is not None and entry.hidden == selection_rules.BY_OWNER
+                else ""
+            )
+            return owners or self._off(user_id, tool)
+
+        return Catalogue(find, lambda: (e.definition for e in snapshot.entries()), off, self._shut)
+
+    async def _switch(self, user_id: str, wanted: Switched, origin: str) -> Switched:
+        """On disk first; then in force at once for calls, and for the list of models."""
+        if wanted.changed:
+            await self._store.switch(user_id, dict.fromkeys(wanted.changed, wanted.on))
+            self._switches.setdefault(user_id, {}).update(dict.fromkeys(wanted.changed, wanted.on))
+            also = tuple(name for name in wanted.changed if name != wanted.tool)
+            self._bus.publish(ToolSwitched(wanted.tool, user_id, wanted.on, also))
+            self._judged = None
+            self._refresh()
+            if wanted.on:  # who switches a tool on wants it offered
+                self._move(selection.load(self._loader, wanted.changed))
+            self._swap()
+        if self._audit is not None:
+            for name in wanted.changed:
+                self._audit(
+                    {
+                        "toolId": name,
+                        "outcome": "enabled" if wanted.on else "disabled",
+                        "origin": origin,
+                        "ok": True,
+                        "reason": f"{wanted.tool} was switched {'on' if wanted.on else 'off'}",
+                    }
+                )
+        return wanted
+
+    # -------------------------------------------------------------- the service
+
+    async def load(self) -> None:
+        """Read what users switched and called, and begin. A store that cannot be read costs
+        that, not the daemon.
+        """
+        try:
+            self._switches = {
+                user: dict(tools) for user, tools in (await self._store.switches()).items()
+            }
+            self._favourites = {
+                used.tool: used.calls for used in await self._store.usage(self._user_id)
+            }
+        except Exception as e:  # noqa: BLE001 - said; every tool is as the configuration says
+            _log.warning("which tools were switched cannot be read: %s", e)
+        self._refresh()
+        self._swap()
+
+    async def run(self) -> None:
+        """Follow what decides over tools until cancelled, and bring what was counted to the
+        disk now and then.
+        """
+        with self._bus.listen(calls=False) as heard:
+            self._refresh()
+            self._swap()
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._flush_often(), name="tool usage")
+                tasks.create_task(self._list_at_boundaries(), name="tool list")
+                async for happening in heard:
+                    if _concerns(happening):
+                        self._refresh()
+                        self._swap()
+
+    async def close(self) -> None:
+        """Bring what was counted to the disk."""
+        await self._flush()
+
+    async def _list_at_boundaries(self) -> None:
+        """What was loaded within a turn is listed when no turn is under way (C-36)."""
+        while True:
+            await self._unlisted.wait()
+            with suppress(TimeoutError):
+                async with timeout(PATIENCE_S):
+                    await self._boundary()
+            self._unlisted.clear()
+            self._swap()
+
+    async def _flush_often(self) -> None:
+        while True:
+            await asyncio.sleep(FLUSH_S)
+            await self._flush()
+
+    async def _flush(self) -> None:
+        counted, self._counted = self._counted, {}
+        for user in {user for user, _ in counted}:
+            try:
+                await self._store.add_usage(
+                    user, [used for (whose, _), used in counted.items() if whose == user]
+                )
+            except Exception as e:  # noqa: BLE001 - counting is a comfort
+                _log.debug("what was counted of %s is lost: %s", user, e)
+
+    # -------------------------------------------------------------- inside
+
+    def _refresh(self) -> None:
+        """Let the loader know which tools are in force for this device's user: best first,
+        those of this device before others.
+        """
+        snapshot, facts = self._registry.snapshot(), self._facts()
+        if (
+            self._judged is not None
+            and self._judged[0] is snapshot
+            and (self._judged[1] == facts or not self._conditional)
+        ):
+            return
+        self._judged = snapshot, facts
+        here = [
+            e.definition
+            for e in snapshot.entries()
+            if not e.hidden and not selection_rules.is_helper(e.definition.name)
+        ]
+        self._conditional = bool(self._gates) or any(tool.available_when for tool in here)
+        said = self._rules(self._user_id).denied or self._switches.get(self._user_id) or self._gates
+        tools = [
+            t for t in here if not (said or t.available_when) or not self.why_not(self._user_id, t)
+        ]
+        tools.sort(
+            key=lambda tool: (
+                -self._favourites.get(tool.name, 0),
+                tool.source not in HERE,
+                tool.name,
+            )
+        )
+        available = tuple(tool.name for tool in tools)
+        needs = {tool.name: tool.depends_on for tool in tools if tool.depends_on}
+        if self._began:
+            self._move(selection.adopt(self._loader, available, needs))
+        elif available:
+            self._began = True
+            self._move(
+                selection.initialize(replace(self._loader, available=available, needs=needs))
+            )
+
+    def _move(self, step: selection.Step) -> None:
+        self._loader, events = step
+        for event in events:
+            _log.debug("tools: %s %s %s", event.kind.value, event.tool, event.why)
+            moved = event.kind in (Kind.LOADED, Kind.UNLOADED)
+            if (
+                event.kind is Kind.UNLOADED
+                and (gone := self._registry.snapshot().find(event.tool)) is not None
+            ):
+                self._forget(gone.definition)
+            if moved and not self._loader.crowded:
+                continue  # all there are come and go with what is in force, which is told already
+            self._bus.publish(
+                LoaderMoved(event.kind.value, self._loader.turn, event.tool, event.why)
+            )
+            if moved:
+                self._note(event)
+
+    def _note(self, event: SelectionEvent) -> None:
+        """A line in the audit log for what came and went; a use has its call's own line."""
+        if self._audit is not None:
+            self._audit(
+                {
+                    "toolId": event.tool,
+                    "outcome": f"tool_{event.kind.value}",
+                    "origin": "loader",
+                    "ok": True,
+                    "reason": event.why,
+                }
+            )
+
+    def _swap(self) -> None:
+        """Offer what is loaded; whoever lists tools hears of it once."""
+        now, snapshot = self._loader, self._registry.snapshot()
+        there = [
+            name
+            for name in (*selection_rules.META, selection_rules.DESCRIBE)
+            if self._callable(snapshot, name)
+        ]
+        helpers = selection_rules.helpers(now, there)
+        fresh = tuple(sorted((*now.loaded, *helpers)))
+        if fresh != self._offered:
+            self._offered, self._listed_now = fresh, frozenset(fresh)
+            self._listed()
+
+    @staticmethod
+    def _callable(snapshot: Snapshot, name: str) -> bool:
+        entry = snapshot.find(name)
+        return entry is not None and not entry.hidden
+
+
+def _concerns(happening: DaemonEvent) -> bool:
+    worn = isinstance(happening, GlassesSaid) and isinstance(happening.event, WornChanged)
+    return worn or isinstance(happening, _OURS)
+
+
+_NO_RULES: Final = UserRules()
+_NO_SWITCHES: Final[Mapping[str, bool]] = {}

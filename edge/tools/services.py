@@ -1,0 +1,66 @@
+"""The services that the local tools of one daemon can use, as values and factories."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from edge.ports import GlassesStatus
+from edge.runtime.clock import Clock
+from edge.storage.tools.user_stores import Private
+from tools_cache.api import handed
+from tools_cache.api.handed import Json
+from tools_cache.api.tool import (
+    DeliveryReport,
+    ErrorCode,
+    ToolCall,
+    ToolError,
+    ToolFailure,
+    ToolResponse,
+)
+
+if TYPE_CHECKING:  # only the tools that use them load them
+    from tools_cache.api.calendars import Calendars
+    from tools_cache.api.knowledge import Knowledge
+
+Call = Callable[[ToolCall], Awaitable[ToolResponse]]
+Present = Callable[[str, ToolResponse], Awaitable[DeliveryReport]]
+
+
+def _nothing() -> Any:
+    raise ToolFailure(
+        ToolError.of(ErrorCode.TOOL_UNAVAILABLE, "This installation has nothing to ask for that")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What all calls share. A service that is None or has its default says so to the tool that asks
+    for it; a factory creates its service at the first use.
+    """
+
+    storage_for: Callable[[str], handed.ToolStorage]
+    """A package's own tables."""
+    alarms: handed.Alarms
+    clock: Clock
+    glasses: Callable[[], GlassesStatus] = GlassesStatus
+    private: Callable[[str, str], Private] | None = None
+    """(user, package) → that user's own tables and files."""
+    call: Call | None = None
+    """Calls another tool, with all the checks of a call."""
+    present: Present | None = None
+    """Shows and says something before the result is there."""
+    state: Callable[[], Mapping[str, Json]] | None = None
+    """The state of the voice session."""
+    voice_active: Callable[[], bool] = lambda: False
+    note: Callable[[Mapping[str, Json]], None] | None = None
+    """Writes a line of the audit log."""
+    configs: Mapping[str, Mapping[str, Json]] = field(default_factory=lambda: MappingProxyType({}))
+    """Canonical name → settings, for tools that have any."""
+    network: Callable[[], Mapping[str, Json]] = dict
+    glasses_do: handed.Deeds | None = None
+    knowledge: "Callable[[], Knowledge]" = _nothing
+    calendars: "Callable[[], Calendars]" = _nothing
+    pictures: Callable[[], handed.Pictures] = _nothing
+    wearer: Callable[[], handed.Wearer] = _nothing
+    toolbox: Callable[[ToolCall], handed.Toolbox] = lambda _call: _nothing()

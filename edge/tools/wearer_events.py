@@ -1,0 +1,96 @@
+"""What the wearer did last, numbered, for whoever waits for the next of it: gestures, worn or not,
+battery.
+
+Implements `tools_cache.api.handed.Wearer`. Refuses to know who waits, and keeps no words: a
+transcript is nobody's to look up.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Container, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from edge.runtime.clock import Clock
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.messages import BatteryChanged, Event, Gestured, WornChanged
+from tools_cache.api.handed import Json
+
+KEPT: Final = 64
+"""So many can be asked for afterwards: minutes of a busy wearer."""
+
+
+@dataclass(frozen=True, slots=True)
+class WearerEvent:
+    """One thing the wearer did, or that became of the glasses; `at` on the boot clock."""
+
+    number: int
+    event: str
+    at: float
+    details: Mapping[str, Json]
+
+
+class WearerEvents:
+    """One per daemon; numbers begin again with it."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._kept: deque[WearerEvent] = deque(maxlen=KEPT)
+        self._last = 0
+        self._news = asyncio.Event()
+
+    def note(self, event: Event) -> None:
+        """The glasses said something; what concerns nobody here is passed over."""
+        told = _told(event)
+        if told is None:
+            return
+        self._last += 1
+        self._kept.append(WearerEvent(self._last, told[0], self._clock.boot(), told[1]))
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    async def next(
+        self, events: Container[str] | None, *, after: int | None, timeout_s: float
+    ) -> dict[str, Json]:
+        """See `Wearer`."""
+        seen = (
+            self._last if after is None else after if after <= self._last else 0
+        )  # a number of the last daemon's is none
+        missed = max(0, self._kept[0].number - 1 - seen) if self._kept else 0
+        with suppress(TimeoutError):
+            async with timeout(timeout_s):
+                while (found := self._first(events, seen)) is None:
+                    await self._news.wait()
+                age_s = round(max(0.0, self._clock.boot() - found.at), 1)
+                gap = {"missed": missed} if missed else {}
+                return {
+                    "event": found.event,
+                    **found.details,
+                    "age_s": age_s,
+                    "after": found.number,
+                    **gap,
+                }
+        return {"event": None, "after": self._last}
+
+    def _first(self, events: Container[str] | None, seen: int) -> WearerEvent | None:
+        return next(
+            (d for d in self._kept if d.number > seen and (events is None or d.event in events)),
+            None,
+        )
+
+
+def _told(event: Event) -> tuple[str, dict[str, Json]] | None:
+    match event:
+        case Gestured(gesture=gesture):
+            return gesture.value, {}
+        case WornChanged(worn=worn):
+            return ("worn" if worn else "not_worn"), {}
+        case BatteryChanged(level=level, charging=charging, side=side):
+            return "battery", {
+                "level": level,
+                "charging": charging,
+                **({"side": side.value} if side is not None else {}),
+            }
+        case _:
+            return None

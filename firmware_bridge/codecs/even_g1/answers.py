@@ -1,0 +1,164 @@
+"""Answers of an Even G1 arm to queries without effect: heartbeats, states, versions.
+
+A table from opcode to answer. Commands with an effect are in peripheral.py.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from firmware_bridge.codecs.even_g1.wire import (
+    ACCEPTED,
+    REFUSED,
+    STOCK,
+    BatteryForm,
+    Dialect,
+    Op,
+    padded,
+)
+from firmware_bridge.sides import Side
+
+SUB_WORN: Final = 0x06
+SUB_NOT_WORN: Final = 0x07
+_SERIAL_BYTES: Final = 14
+_SERIAL_PADDED: Final = 18
+"""Characters of the serial number; the vendor's demo reads bytes 2 to 17 of the answer to opcode
+34.
+"""
+
+
+@dataclass(slots=True)
+class ArmFacts:
+    """State an arm reports. `other_battery`: percent, as received from the other arm."""
+
+    side: Side = Side.LEFT
+    battery: int = 87
+    other_battery: int = 87
+    charging: bool = False
+    worn: bool = True
+    silent: bool = False
+    wear_detection: bool = True
+    brightness: int = 0x15
+    auto_brightness: bool = False
+    angle: int = 30
+    serial: str = "S100LAAL103842"
+    frame: str = "A"
+    firmware: str = (
+        "net build time: 2024-12-28 20:21:57, app build time 2024-12-28 "
+        "20:20:45, ver 1.4.5, JBD DeviceID 4010"
+    )
+
+
+def answer(packet: bytes, facts: ArmFacts, dialect: Dialect = STOCK) -> bytes:
+    """Answer a packet without effect; unknown opcodes are refused. Raises IndexError if it is too
+    short.
+    """
+    known = _ANSWERS.get(packet[0])
+    if known is not None:
+        return known(packet, facts, dialect)
+    return padded(packet[0], ACCEPTED if packet[0] in _TAKEN else REFUSED)
+
+
+def _battery(_packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
+    if dialect.battery_form is BatteryForm.BOTH:
+        levels = (facts.battery, facts.other_battery)
+        if facts.side is Side.RIGHT:
+            levels = levels[::-1]
+        return padded(Op.BATTERY, ord(facts.frame), *levels, 0, 0, 0, 1, 4, 5, 1, 4, 5)
+    return padded(Op.BATTERY, 0x66, facts.battery, 0, 0xE6, 0xA0, 0x19, 0, 0, 0, 1, 5, 0)
+
+
+def _system(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    match packet[1]:
+        case 0x72:
+            return b""  # restarts without an answer
+        case 0x74:
+            return facts.firmware.encode()
+        case _:
+            return padded(Op.SYSTEM, ACCEPTED)
+
+
+def _dashboard(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
+    """Echoes length and sequence number, and count and index of a chunked message."""
+    pieces = packet[5:9] if packet[4] in (3, 4, 5, 7) else bytes((1, 0, 1, 0))
+    return packet[:5] + pieces.ljust(4, b"\0") + b"\0"
+
+
+def _note(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
+    """Echoes length and sequence number, although the answer is shorter than that length."""
+    return bytes((Op.NOTE, packet[1], 0, packet[3], 3, 1, 0, 1, 0, 0))
+
+
+def _serial(packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
+    said = bytes((packet[0], packet[0])) + facts.serial.encode()[:_SERIAL_BYTES].ljust(
+        _SERIAL_BYTES, b"0"
+    )
+    return said.ljust(_SERIAL_PADDED, b"\0") if dialect.serial_padded else said
+
+
+def _state(_packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    return padded(
+        Op.SILENT_GET,
+        0x69,
+        0x0C if facts.silent else 0x0A,
+        SUB_WORN if facts.worn else SUB_NOT_WORN,
+    )
+
+
+def _echo(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
+    return packet
+
+
+def _fixed(*values: int) -> Callable[[bytes, ArmFacts, Dialect], bytes]:
+    return lambda _packet, _facts, _dialect: padded(*values)
+
+
+_ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
+    Op.HEARTBEAT: _echo,
+    Op.ECHO: _echo,
+    Op.BATTERY: _battery,
+    Op.SYSTEM: _system,
+    Op.DASHBOARD: _dashboard,
+    Op.NOTE: _note,
+    Op.SERIAL: _serial,
+    Op.LENS_SERIAL: _serial,
+    Op.SILENT_GET: _state,
+    Op.RUNNING_APP: lambda packet, _f, _d: bytes((Op.RUNNING_APP, 5, 0, packet[3], 1, 0)),
+    Op.SETTINGS: lambda packet, _f, _d: bytes((Op.SETTINGS, 6, 0, packet[3], packet[4], ACCEPTED)),
+    Op.CALIBRATE: lambda packet, _f, _d: padded(Op.CALIBRATE, 6, 0, packet[3], packet[4], ACCEPTED),
+    Op.FIRMWARE: lambda _packet, facts, _d: facts.firmware.encode(),
+    Op.BRIGHTNESS_GET: lambda _p, facts, _d: padded(
+        Op.BRIGHTNESS_GET, 0x65, facts.brightness, facts.auto_brightness
+    ),
+    Op.ANGLE_GET: lambda _p, facts, _d: padded(Op.ANGLE_GET, ACCEPTED, facts.angle),
+    Op.WEAR_GET: lambda _p, facts, _d: padded(Op.WEAR_GET, ACCEPTED, facts.wear_detection),
+    Op.CHANNEL_GET: _fixed(Op.CHANNEL_GET, ACCEPTED, 47),
+    Op.PENDING_GET: _fixed(Op.PENDING_GET, ACCEPTED, 0),
+    Op.UPTIME: _fixed(Op.UPTIME, 0x49, 0x1A, 0, 0, 0),
+    Op.DEPTH_GET: _fixed(Op.DEPTH_GET, ACCEPTED, 4, 5),
+    Op.NOTIFICATIONS_GET: _fixed(Op.NOTIFICATIONS_GET, ACCEPTED, 1, 5),
+}
+_TAKEN: Final = frozenset(
+    {
+        0x07,
+        0x08,
+        0x09,
+        0x0A,
+        0x0D,
+        0x0F,
+        0x1C,
+        0x22,
+        0x2D,
+        0x2E,
+        0x3D,
+        0x3E,
+        0x3F,
+        0x4C,
+        0x58,
+        Op.FIRST,
+        Op.MTU,
+        Op.NOTIFICATIONS_SET,
+        Op.EVENT,
+    }
+)
+"""Functions that are not simulated: accepted and ignored."""

@@ -1,0 +1,328 @@
+"""Even Realities G1, central role: translates messages to the packets of both arms and back.
+
+The two arms are two radios. When one is lost the other continues; when it returns it gets the
+current page again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Literal
+
+from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
+from firmware_bridge.codecs.even_g1.commands import CommandEncoder
+from firmware_bridge.codecs.even_g1.events import EventDecoder, firmware, serial, sound
+from firmware_bridge.codecs.even_g1.scheduler import End, Errand, Kind, Scheduler
+from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op
+from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RemoteViolation, Violation
+from firmware_bridge.messages import (
+    AllowApps,
+    AudioFormat,
+    ClearPage,
+    Command,
+    Done,
+    Event,
+    ExitToDashboard,
+    Failed,
+    GlassesInfo,
+    Hello,
+    Hiding,
+    HidingChanged,
+    Reply,
+    SetBrightness,
+    SetHeadUpAngle,
+    SetSilentMode,
+    SetWearDetection,
+    ShowPage,
+    SideChanged,
+    StartMicrophone,
+    StopMicrophone,
+    UpdatePage,
+)
+from firmware_bridge.packets import MIN_PACKET, clamp_packet
+from firmware_bridge.sides import Side, Sided, SideNews
+
+BEAT_AFTER_S: Final = 8.0
+"""Seconds without a packet to an arm before it gets a heartbeat; arms disconnect after 30 to 32 s.
+"""
+BATTERY_EVERY_S: Final = 60.0
+SOUND_PAUSE_S: Final = 2.0
+"""Seconds without sound before an open microphone is switched on again; recordings end after 30 s.
+"""
+_SETTINGS: Final = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
+_UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
+
+
+class EvenG1Codec:
+    """One connection to a pair; implements `Codec[Sided]` in the central role. Used once.
+
+    Emits `SideNews(side, up=False)` for an arm that stopped answering, which asks the transport to
+    reconnect it. `skew_s`, `worst_skew_s`: seconds between both arms taking the last page, and the
+    worst so far.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: Callable[[str], float],
+        max_packet: int = MIN_PACKET,
+        dialect: Dialect = STOCK,
+    ) -> None:
+        self.skew_s: float | None = None
+        self.worst_skew_s: float | None = None
+        self._errands = CommandEncoder(
+            max_packet=clamp_packet(max_packet), width=width, dialect=dialect
+        )
+        self._flow = Scheduler()
+        self._news = EventDecoder()
+        self._inbox: deque[Incoming] = deque()
+        self._given_up: deque[SideNews] = deque()
+        self._number = 0
+        self._page: ShowPage | None = None
+        self._drawn = False
+        self._settings: dict[type, Command] = {}
+        self._stream: int | None = None
+        self._sounds = 0
+        self._sound_at: float | None = None
+        self._hushed_at = float("-inf")
+        self._hush: Errand | None = None
+        self._battery_at: float | None = None
+
+    def set_max_packet(self, size: int) -> None:
+        """Set the packet size: that of the arm with the smaller packets."""
+        self._errands.max_packet = clamp_packet(size)
+
+    # -------------------------------------------------------------- in
+
+    def receive_packet(self, packet: Sided, now: float) -> None:
+        """Process a packet, or the loss or return of a side. Raises `RemoteViolation`, and nothing
+        else, for any bytes.
+        """
+        if isinstance(packet, SideNews):
+            self._side(packet, now)
+        elif packet.side in self._flow.up:
+            self._flow.noticed(packet.side, now)
+            if not packet.data:
+                raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
+            self._packet(packet.side, packet.data, now)
+        self._settle(now)
+
+    def _packet(self, side: Side, data: bytes, now: float) -> None:
+        match data[0]:
+            case Op.EVENT:
+                self._event(side, data, now)
+            case Op.SOUND:
+                self._sound(data, now)
+            case op if op in _UNASKED:
+                return
+            case op:
+                self._flow.heard(side, data, now)
+                if op == Op.BATTERY:
+                    self._tell(*self._news.battery(side, data))
+                elif op == Op.SILENT_GET:
+                    self._tell(*self._news.state(data))
+                elif op == Op.BRIGHTNESS_GET:
+                    self._tell(*self._news.brightness(data))
+
+    def _event(self, side: Side, data: bytes, now: float) -> None:
+        """Report the event. A silent mode set by the wearer replaces ours, so it is not restored on
+        a returning arm.
+        """
+        events = self._news.event(side, data, now)
+        if any(isinstance(event, HidingChanged) and event.by is Hiding.SILENT for event in events):
+            self._settings.pop(SetSilentMode, None)
+        self._tell(*events)
+
+    def _sound(self, data: bytes, now: float) -> None:
+        """Switch off a microphone that was not asked for."""
+        if self._stream is not None:
+            self._tell(sound(data, self._stream, self._sounds))
+            self._sounds += 1
+            self._sound_at = now
+        elif now - self._hushed_at >= SOUND_PAUSE_S and (self._hush is None or self._hush.ends):
+            self._hushed_at, self._hush = now, self._errands.microphone(on=False)
+            self._flow.begin(self._hush, now)
+
+    def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
+        """Return the next answer or event."""
+        return self._inbox.popleft() if self._inbox else NEED_DATA
+
+    def _tell(self, *events: Event) -> None:
+        self._inbox.extend(map(Incoming, events))
+
+    # -------------------------------------------------------------- sides
+
+    def _side(self, news: SideNews, now: float) -> None:
+        if news.up is (news.side in self._flow.up):
+            return
+        if not news.up:
+            self._flow.side_down(news.side, now)
+            self._tell(SideChanged(news.side, up=False, reason=news.reason))
+            return
+        self._flow.side_up(news.side, now)
+        self._tell(SideChanged(news.side, up=True, reason=news.reason))
+        self._flow.begin(self._errands.greeting(news.side), now)
+        self._restore(news.side, now)
+
+    def _restore(self, side: Side, now: float) -> None:
+        """Restore settings, page and microphone on a returning arm; the other arm is not
+        involved.
+        """
+        wanted: list[Command] = list(self._settings.values())
+        if self._drawn:
+            wanted.append(self._page or ClearPage())
+        if self._stream is not None:
+            wanted.append(StartMicrophone(self._stream, AudioFormat.LC3))
+        for command in wanted:
+            try:
+                errand = self._errands.of(command)
+            except CommandRefused:
+                continue  # the packets of the returned arm are too small for the picture
+            errand.legs = {each: asks for each, asks in errand.legs.items() if each is side}
+            if errand.legs:
+                self._flow.begin(errand, now)
+
+    # -------------------------------------------------------------- out
+
+    def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
+        """Start a command. Raises `CommandRefused` for what these glasses cannot do (now),
+        `LocalMisuse` for too much.
+        """
+        if not isinstance(message, Command):
+            raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
+        command = self._whole(message) if isinstance(message, UpdatePage) else message
+        self._check_stream(command)
+        errand = self._errands.of(command)
+        errand.number = self._number = self._number + 1
+        errand.about = command
+        if errand.kind is Kind.LENS:
+            self._flow.supersede()
+        self._flow.begin(errand, now)
+        self._remember(command)
+        self._settle(now)
+        return errand.number
+
+    def _whole(self, update: UpdatePage) -> ShowPage:
+        """Return the current page with the update applied: these glasses only take whole pages."""
+        page = self._page
+        if page is None or (page.scene, page.page) != (update.scene, update.page):
+            raise CommandRefused(
+                "no_scene", f"{update.scene!r} page {update.page} is not on the lens"
+            )
+        rows = {line.row for line in update.lines}
+        kept = tuple(line for line in page.lines if line.row not in rows)
+        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
+
+    def _check_stream(self, command: Command) -> None:
+        if isinstance(command, StartMicrophone) and self._stream is not None:
+            raise CommandRefused("busy", f"microphone stream {self._stream} is open")
+        if isinstance(command, StopMicrophone) and self._stream != command.stream:
+            raise CommandRefused("no_stream", f"microphone stream {command.stream} is not open")
+
+    def _remember(self, command: Command) -> None:
+        """Remember what must be restored on a returning arm."""
+        match command:
+            case ShowPage():
+                self._page, self._drawn = command, True
+            case ClearPage() | ExitToDashboard():
+                self._page, self._drawn = None, True
+            case StartMicrophone(stream):
+                self._stream, self._sounds, self._sound_at = stream, 0, None
+            case StopMicrophone():
+                self._stream = self._sound_at = None
+            case _ if isinstance(command, _SETTINGS):
+                self._settings[type(command)] = command
+
+    def packets_to_send(self, now: float) -> list[Sided]:
+        """Return the packets to send now: sides given up first, then packets, left before right."""
+        out: list[Sided] = [*self._given_up, *self._flow.emit(now)]
+        self._given_up.clear()
+        self._settle(now)
+        return out
+
+    def backlog(self) -> int:
+        """Bytes not yet sent, or sent and not yet answered."""
+        return self._flow.backlog()
+
+    # -------------------------------------------------------------- time
+
+    def next_timer(self) -> float | None:
+        """The time when `handle_timer` must be called, or None."""
+        due = [self._flow.due(), self._battery_at]
+        due += [self._flow.sent_at[side] + BEAT_AFTER_S for side in self._flow.up]
+        due.append(None if self._sound_at is None else self._sound_at + SOUND_PAUSE_S)
+        return min((moment for moment in due if moment is not None), default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Retry, and send heartbeats to both arms. Raises `LinkLost(SILENT)` when neither
+        answers.
+        """
+        self._flow.timer(now)
+        for side in sorted(self._flow.up):
+            if now >= self._flow.sent_at[side] + BEAT_AFTER_S:
+                self._flow.sent_at[side] = (
+                    now  # due again only after another silence, also when the lane is busy
+                )
+                self._flow.begin(self._errands.beat(side), now)
+        if self._battery_at is not None and now >= self._battery_at:
+            self._battery_at = now + BATTERY_EVERY_S
+            self._flow.begin(self._errands.batteries(), now)
+        if self._sound_at is not None and now >= self._sound_at + SOUND_PAUSE_S:
+            self._sound_at = None  # once: it is watched again when sound comes
+            self._flow.begin(self._errands.microphone(on=True), now)
+        self._settle(now)
+
+    def _settle(self, now: float) -> None:
+        """Turn finished errands into answers, and give up arms that no longer respond."""
+        if self._battery_at is None and self._flow.up:
+            self._battery_at = now + BATTERY_EVERY_S
+        while self._flow.silent:
+            side = self._flow.silent.popleft()
+            if side in self._flow.up:
+                self._given_up.append(SideNews(side, up=False, reason="silent"))
+                self._side(self._given_up[-1], now)
+        while self._flow.finished:
+            self._answer(self._flow.finished.popleft())
+        if self._given_up and not self._flow.up:
+            raise LinkLost(LostReason.SILENT, "neither side answers any more")
+
+    def _answer(self, errand: Errand) -> None:
+        if errand.number == 0:
+            return
+        if (skew := errand.skew_s()) is not None and errand.kind is Kind.LENS:
+            self.skew_s, self.worst_skew_s = skew, max(skew, self.worst_skew_s or 0.0)
+        reply = self._reply(errand)
+        if isinstance(errand.about, StartMicrophone) and not isinstance(reply, Done):
+            self._stream = self._sound_at = None
+        if isinstance(reply, Done):
+            self._tell(*self._hidden_by(errand.about))
+        if reply is not None:
+            self._inbox.append(Incoming(reply, re=errand.number))
+
+    def _hidden_by(self, command: object) -> list[Event]:
+        match command:
+            case SetSilentMode(on):
+                return self._news.hides(Hiding.SILENT, on)
+            case SetBrightness(level, auto):
+                return self._news.hides(Hiding.DARK, level == 0 and not auto)
+        return []
+
+    def _reply(self, errand: Errand) -> Reply | None:
+        """Return None where no arm answered: the outcome is unknown and the request times out."""
+        ends = errand.ends
+        if isinstance(errand.about, Hello) and not {
+            End.TAKEN,
+            End.UNANSWERED,
+            End.REFUSED,
+        }.isdisjoint(ends.values()):
+            return GlassesInfo("G1", firmware(errand.answers), serial(errand.answers), {}, {})
+        refusing = [side for side, end in ends.items() if end is End.REFUSED]
+        if refusing and (errand.kind is Kind.LENS or End.TAKEN not in ends.values()):
+            return Failed("busy", f"the {refusing[0]} side refused")
+        if End.DROPPED in ends.values():
+            return Failed("interrupted", "a newer page replaced it")
+        if End.TAKEN in ends.values():
+            return Done(skew_s=errand.skew_s())
+        if set(ends.values()) == {End.GONE}:
+            return Failed("busy", f"the {' and the '.join(ends)} side is away")
+        return None

@@ -1,0 +1,291 @@
+"""Translates commands for an Even G1 into packets for its arms, in the required order.
+
+The only state is the sequence numbers of the protocol.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from firmware_bridge.codecs.even_g1 import notifications as notes, picture, text
+from firmware_bridge.codecs.even_g1.scheduler import (
+    Ask,
+    Errand,
+    Kind,
+    Order,
+    Verdict,
+    anything,
+    verdict,
+)
+from firmware_bridge.codecs.even_g1.wire import (
+    ACCEPTED,
+    RATE,
+    REFUSED,
+    STOCK,
+    Dialect,
+    Op,
+    brightness,
+    dashboard_time,
+    debug,
+    double_tap,
+    heartbeat,
+    silent,
+)
+from firmware_bridge.errors import CommandRefused
+from firmware_bridge.messages import (
+    AllowApps,
+    AudioFormat,
+    ClearPage,
+    Command,
+    DoubleTap,
+    ExitToDashboard,
+    Hello,
+    Ping,
+    SetBrightness,
+    SetClock,
+    SetDebugLog,
+    SetDoubleTap,
+    SetHeadUpAngle,
+    SetSilentMode,
+    SetWearDetection,
+    ShowNotification,
+    ShowPage,
+    StartMicrophone,
+    StopMicrophone,
+)
+from firmware_bridge.sides import Side
+
+PICTURE_GAP_S: Final = 0.008
+"""Seconds between the packets of a picture, which are not answered."""
+PICTURE_END_S: Final = 3.0
+PICTURE_END_TRIES: Final = 10
+PICTURE_REST_S: Final = 1.0
+BEAT_S: Final = 1.5
+BEAT_TRIES: Final = 2
+EXIT_S: Final = 1.5
+MICROPHONE_REST_S: Final = 1.0
+NOTE_S: Final = 1.0
+REFUSAL_REST_S: Final = 0.1
+"""Seconds before a command that an arm refused is sent again."""
+INFO_S: Final = 0.6
+INFO_TRIES: Final = 2
+_ACTIONS: Final = {
+    DoubleTap.NOTHING: 0,
+    DoubleTap.TRANSLATE: 2,
+    DoubleTap.TELEPROMPTER: 3,
+    DoubleTap.DASHBOARD: 4,
+    DoubleTap.TRANSCRIBE: 5,
+}
+
+
+class CommandEncoder:
+    """Creates errands. `width` measures text in the lens's own font, for columns."""
+
+    def __init__(
+        self, *, max_packet: int, width: Callable[[str], float], dialect: Dialect = STOCK
+    ) -> None:
+        self.max_packet = max_packet
+        self._width = width
+        self._dialect = dialect
+        self._texts = 0
+        self._beats = 0
+        self._notes = 0
+        self._settings = 0
+
+    def of(self, command: Command) -> Errand:
+        """Translate a command. Raises `CommandRefused` for one these glasses do not have."""
+        dialect = self._dialect
+        match command:
+            case Hello():
+                return self._hello()
+            case Ping():
+                return self.beat()
+            case ShowPage():
+                return self.page(command)
+            case ClearPage() | ExitToDashboard():
+                return _both(Ask(bytes((Op.EXIT,)), Op.EXIT, timeout_s=EXIT_S), kind=Kind.LENS)
+            case SetBrightness(level, auto):
+                packet = _ask(brightness(level, dialect, auto=auto))
+                return Errand(dict.fromkeys(dialect.brightness_sides, (packet,)), Order.TOGETHER)
+            case SetSilentMode(on):
+                return _both(_ask(silent(dialect, on=on)))
+            case SetWearDetection(on):
+                return _both(_ask(bytes((Op.WEAR, on))))
+            case SetHeadUpAngle(degrees):
+                return _both(_ask(bytes((Op.HEAD_UP_ANGLE, degrees, 1))))
+            case SetClock(local_s, twelve_hour):
+                self._settings += 1
+                return _both(
+                    _set(
+                        dashboard_time(self._settings, local_s, dialect, twelve_hour=twelve_hour),
+                        _clock_verdict,
+                    )
+                )
+            case SetDoubleTap(action):
+                self._settings += 1
+                return _both(
+                    _set(double_tap(_ACTIONS[action], self._settings, dialect), _setting_verdict)
+                )
+            case SetDebugLog(on):
+                return _both(_optional(debug(dialect, on=on)))
+            case AllowApps():
+                packets = notes.whitelist(command, max_packet=self.max_packet, dialect=dialect)
+                return Errand({Side.LEFT: tuple(map(_ask, packets))})
+            case ShowNotification():
+                return self._note(command)
+            case StartMicrophone(format=AudioFormat.LC3, rate=rate) if rate == RATE:
+                return self.microphone(on=True)
+            case StopMicrophone():
+                return self.microphone(on=False)
+        raise CommandRefused(
+            "unsupported", f"an Even G1 does not support {type(command).__name__} in this form"
+        )
+
+    def page(self, page: ShowPage) -> Errand:
+        """Show text if the page has any, otherwise its picture: the lens takes one or the other."""
+        if page.tiles and not page.lines:
+            return self._picture(page)
+        words, asks = text.lay_out(page.lines, self._width), []
+        for status in self._dialect.text_status:
+            packets = text.cut(
+                words,
+                self._texts,
+                page=page.page,
+                pages=page.pages,
+                status=status,
+                max_packet=self.max_packet,
+                dialect=self._dialect,
+            )
+            self._texts += 1
+            asks += [_ask(packet) for packet in packets]
+        return _both(*asks, kind=Kind.LENS)
+
+    def _picture(self, page: ShowPage) -> Errand:
+        """Send to both arms independently; everything else goes left, then right."""
+        file = picture.bmp(page.tiles, self._dialect)
+        crc = picture.checksum(file)
+        asks = (
+            *(
+                Ask(packet, rest_s=PICTURE_GAP_S)
+                for packet in picture.cut(file, max_packet=self.max_packet)
+            ),
+            Ask(
+                picture.END, Op.PICTURE_END, PICTURE_END_S, PICTURE_END_TRIES, rest_s=PICTURE_REST_S
+            ),
+            Ask(
+                bytes((Op.PICTURE_CRC,)) + crc,
+                Op.PICTURE_CRC,
+                judge=lambda answer: crc_verdict(answer, crc),
+                restart=True,
+            ),
+        )
+        return Errand(dict.fromkeys(Side, asks), Order.TOGETHER, Kind.LENS)
+
+    def _note(self, message: ShowNotification) -> Errand:
+        self._notes += 1
+        packets = notes.notification(
+            message, self._notes, max_packet=self.max_packet, dialect=self._dialect
+        )
+        asks = tuple(_ask(packet, timeout_s=NOTE_S) for packet in packets)
+        return Errand(dict.fromkeys(self._dialect.notification_sides, asks))
+
+    def _hello(self) -> Errand:
+        """Query firmware and serial number from either arm. Both are optional, as not all firmware
+        answers.
+        """
+        asks = (
+            Ask(
+                bytes((Op.SYSTEM, 0x74)),
+                Op.FIRMWARE,
+                INFO_S,
+                INFO_TRIES,
+                judge=anything,
+                optional=True,
+            ),
+            Ask(bytes((Op.SERIAL,)), Op.SERIAL, INFO_S, INFO_TRIES, judge=anything),
+        )
+        return Errand(dict.fromkeys(Side, asks), Order.EITHER)
+
+    def microphone(self, *, on: bool) -> Errand:
+        """Switch the microphone of one arm. A refusal is retried after a second, as the vendor's
+        demo does.
+        """
+        ask = Ask(bytes((Op.MICROPHONE, on)), Op.MICROPHONE, rest_s=MICROPHONE_REST_S)
+        return Errand({self._dialect.microphone: (ask,)})
+
+    def beat(self, *sides: Side) -> Errand:
+        """Send a heartbeat to these sides, or to both."""
+        ask = Ask(
+            heartbeat(self._beats, self._dialect),
+            Op.HEARTBEAT,
+            BEAT_S,
+            BEAT_TRIES,
+            judge=_beat_verdict,
+        )
+        self._beats += 1
+        return Errand(dict.fromkeys(sides or Side, (ask,)), Order.TOGETHER)
+
+    def greeting(self, side: Side) -> Errand:
+        """First packets to an arm that (re)connected: our greeting, which needs no answer, then
+        queries of its state.
+        """
+        asks = (
+            Ask(self._dialect.first, rest_s=PICTURE_GAP_S),
+            self._battery(),
+            _optional(bytes((Op.SILENT_GET,))),
+        )
+        return Errand(
+            {side: (*asks, _optional(bytes((Op.BRIGHTNESS_GET,)))) if side is Side.RIGHT else asks}
+        )
+
+    def batteries(self) -> Errand:
+        return Errand(dict.fromkeys(Side, (self._battery(),)), Order.TOGETHER)
+
+    def _battery(self) -> Ask:
+        return _optional(self._dialect.battery_ask)
+
+
+def _ask(packet: bytes, **changes: float) -> Ask:
+    return Ask(packet, packet[0], rest_s=REFUSAL_REST_S, **changes)  # type: ignore[arg-type]  # only seconds are changed
+
+
+def _optional(packet: bytes) -> Ask:
+    return Ask(packet, packet[0], INFO_S, INFO_TRIES, judge=anything, optional=True)
+
+
+def _both(*asks: Ask, kind: Kind = Kind.TALK) -> Errand:
+    return Errand(dict.fromkeys(Side, asks), Order.LEFT_FIRST, kind)
+
+
+def crc_verdict(answer: bytes, crc: bytes) -> Verdict:
+    """Accept `16 crc C9`, the short `16 C9`, and any answer of at most 4 bytes, as the vendor's
+    demo does.
+    """
+    if answer[1:5] == crc and len(answer) > 5:
+        return Verdict.TAKEN if answer[5] == ACCEPTED else Verdict.REFUSED
+    judged = verdict(answer)
+    if judged is Verdict.OTHER:
+        return Verdict.TAKEN if len(answer) <= 4 else Verdict.REFUSED
+    return judged
+
+
+def _set(packet: bytes, judge: Callable[[bytes], Verdict]) -> Ask:
+    return Ask(packet, packet[0], rest_s=REFUSAL_REST_S, judge=judge)
+
+
+def _clock_verdict(answer: bytes) -> Verdict:
+    """`06 len 00 seq sub cnt 00 idx 00 result`; result 00 is success. A shorter answer counts as
+    success.
+    """
+    return Verdict.REFUSED if len(answer) > 9 and answer[9] else Verdict.TAKEN
+
+
+def _setting_verdict(answer: bytes) -> Verdict:
+    """`26 06 00 seq sub C9/CA`."""
+    return Verdict.REFUSED if answer[5:6] == bytes((REFUSED,)) else Verdict.TAKEN
+
+
+def _beat_verdict(answer: bytes) -> Verdict:
+    """Accept any heartbeat answer, whatever the order of its fields and whichever number it
+    repeats.
+    """
+    return Verdict.TAKEN if len(answer) > 1 else Verdict.OTHER

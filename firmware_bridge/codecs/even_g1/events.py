@@ -1,0 +1,196 @@
+"""Translates unsolicited packets of an Even G1 into events: gestures, battery, wear state, sound.
+
+Remembers the last reported state, so nothing is reported twice.
+"""
+
+import re
+from collections import deque
+from typing import Final
+
+from firmware_bridge.codecs.even_g1.answers import SUB_NOT_WORN, SUB_WORN
+from firmware_bridge.codecs.even_g1.wire import LC3_FRAME_BYTES, LC3_FRAMES, SUPERVISION_S, Op, Sub
+from firmware_bridge.errors import RemoteViolation, Violation
+from firmware_bridge.messages import (
+    BatteryChanged,
+    Event,
+    Gesture,
+    Gestured,
+    Hiding,
+    HidingChanged,
+    MicrophoneChunk,
+    PageClosed,
+    WornChanged,
+)
+from firmware_bridge.sides import Side
+
+REPEAT_S: Final = 0.5
+"""Seconds within which repeated reports of a long press count as one."""
+ECHO_S: Final = SUPERVISION_S
+"""Seconds within which the other arm may report the same gesture: each arm has its own link, and a
+report can arrive as late as a link survives without answer.
+"""
+MOST_ALONE: Final = 64
+"""Gestures that may wait for the other arm's report; no wearer makes more within `ECHO_S`."""
+_SOUND_BYTES: Final = 2 + LC3_FRAMES * LC3_FRAME_BYTES
+_ONE_SIDE: Final = 0x66
+_GESTURES: Final = {
+    Sub.DOUBLE_TAP: Gesture.DOUBLE_TAP,
+    Sub.TAP: Gesture.TAP,
+    Sub.HEAD_UP: Gesture.HEAD_UP,
+    Sub.HEAD_DOWN: Gesture.HEAD_DOWN,
+    Sub.LONG_PRESS: Gesture.BUTTON_LONG,
+    Sub.BOUND_DOUBLE_TAP: Gesture.DOUBLE_TAP,
+}
+_HIDING: Final = {
+    Sub.SILENT_ON: (Hiding.SILENT, True),
+    Sub.SILENT_OFF: (Hiding.SILENT, False),
+    Sub.DASHBOARD_OPENED: (Hiding.DASHBOARD, True),
+    Sub.DASHBOARD_CLOSED: (Hiding.DASHBOARD, False),
+    Sub.HEAD_UP: (Hiding.LOOKED_UP, True),
+    Sub.HEAD_DOWN: (Hiding.LOOKED_UP, False),
+}
+_SILENCE: Final = {0x0C: True, 0x0A: False}
+_WORN: Final = {Sub.WORN: True, Sub.NOT_WORN: False, Sub.CASE_OPEN: False, Sub.CASE_CLOSED: False}
+_STATES: Final = {SUB_WORN: True, SUB_NOT_WORN: False, 0x08: False, 0x0A: False, 0x0B: False}
+_VERSION: Final = re.compile(r"\bver ([\w.]{1,20})", re.ASCII)
+
+
+class EventDecoder:
+    """Packets of both sides → events. Every method raises `RemoteViolation` for a packet that is
+    too short or out of range.
+    """
+
+    def __init__(self) -> None:
+        self._alone: dict[Gesture, deque[tuple[Side, float]]] = {}
+        self._pressed_at = float("-inf")
+        self._battery: dict[Side, tuple[int, bool]] = {}
+        self._worn: bool | None = None
+        self._hiding: dict[Hiding, bool] = {}
+
+    def event(self, side: Side, packet: bytes, now: float) -> list[Event]:
+        """Process an F5 packet. Unused and unknown events return no event."""
+        sub = _byte(packet, 1)
+        try:
+            known = Sub(sub)
+        except ValueError:
+            return []
+        hiding = self.hides(*_HIDING[known]) if known in _HIDING else []
+        if known in _GESTURES:
+            gesture = _GESTURES[known]
+            closed = [PageClosed()] if gesture is Gesture.DOUBLE_TAP else []
+            return [*hiding, *self._gesture(side, gesture, now), *closed]
+        if known in _WORN:
+            return self._wear(worn=_WORN[known])
+        if known is Sub.BATTERY:
+            return self._charge(side, level=_byte(packet, 2))
+        if known is Sub.CHARGING:
+            return self._charge(side, charging=bool(_byte(packet, 2)))
+        return hiding
+
+    def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
+        """Two taps on one arm are two gestures; the other arm's report of a gesture is the same
+        gesture.
+
+        A lost tap is a nuisance, but an extra tap could confirm something.
+        """
+        if gesture is Gesture.BUTTON_LONG:
+            before, self._pressed_at = self._pressed_at, now
+            return [] if now - before < REPEAT_S else [Gestured(gesture)]
+        alone = self._alone.setdefault(gesture, deque(maxlen=MOST_ALONE))
+        while alone and now - alone[0][1] > ECHO_S:
+            alone.popleft()
+        if alone and alone[0][0] is not side:
+            alone.popleft()
+            return []
+        alone.append((side, now))
+        return [Gestured(gesture)]
+
+    def _wear(self, *, worn: bool) -> list[Event]:
+        if worn is self._worn:
+            return []
+        self._worn = worn
+        return [WornChanged(worn)]
+
+    def hides(self, by: Hiding, hidden: bool) -> list[Event]:  # noqa: FBT001 - a pair of one table
+        """Report what hides the page if it changed. Both arms share the state: the latest report
+        counts.
+        """
+        if self._hiding.get(by) is hidden:
+            return []
+        self._hiding[by] = hidden
+        return [HidingChanged(by, hidden)]
+
+    def state(self, packet: bytes) -> list[Event]:
+        """`2B 69 0C/0A state`: silent mode, and among others the wear state."""
+        silent, worn = _SILENCE.get(_byte(packet, 2)), _STATES.get(_byte(packet, 3))
+        return [
+            *self._first_word(Hiding.SILENT, silent),
+            *([] if worn is None else self._wear(worn=worn)),
+        ]
+
+    def brightness(self, packet: bytes) -> list[Event]:
+        """`29 65 level auto`."""
+        return self._first_word(Hiding.DARK, _byte(packet, 2) == 0 and not _byte(packet, 3))
+
+    def _first_word(self, by: Hiding, hidden: bool | None) -> list[Event]:  # noqa: FBT001 - as above
+        """Process an arm's answer to our greeting. An arm that reconnects may have forgotten what
+        the other knows.
+        """
+        return [] if hidden is None or by in self._hiding else self.hides(by, hidden)
+
+    def battery(self, side: Side, packet: bytes) -> list[Event]:
+        """Battery answer 2C in both forms: 66 and one arm's charge, or the frame letter and both
+        arms' charges.
+        """
+        if _byte(packet, 1) == _ONE_SIDE:
+            return self._charge(side, level=_byte(packet, 2))
+        if packet[1:2] not in (b"A", b"B"):
+            return []
+        both = zip(Side, (_byte(packet, 2), _byte(packet, 3)), strict=True)
+        return [event for each, level in both for event in self._charge(each, level=level)]
+
+    def _charge(
+        self, side: Side, *, level: int | None = None, charging: bool | None = None
+    ) -> list[Event]:
+        was = self._battery.get(side)
+        if level is None and was is None:
+            return []  # charging, at an unknown level
+        if level is not None and level > 100:
+            raise RemoteViolation(Violation.BAD_MESSAGE, f"a battery of {level} %")
+        before, was_charging = was or (0, False)
+        now = (before if level is None else level, was_charging if charging is None else charging)
+        self._battery[side] = now
+        return [] if now == was else [BatteryChanged(*now, side)]
+
+
+def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
+    """F1: ten LC3 frames, 100 ms in all. Raises `RemoteViolation` for any other length."""
+    if len(packet) != _SOUND_BYTES:
+        raise RemoteViolation(Violation.TRUNCATED, f"sound packet of {len(packet)} bytes")
+    starts = range(2, _SOUND_BYTES, LC3_FRAME_BYTES)
+    return MicrophoneChunk(stream, index, tuple(packet[at : at + LC3_FRAME_BYTES] for at in starts))
+
+
+def firmware(answers: list[bytes]) -> str:
+    """Return the version from the firmware text, "" if there is none; the text comes without
+    opcode.
+    """
+    words = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"").decode(
+        "ascii", "replace"
+    )
+    found = _VERSION.search(words)
+    return found[1] if found else ""
+
+
+def serial(answers: list[bytes]) -> str:
+    """Return the serial number: `34 34` + 14 letters and digits; other characters are left out."""
+    packet = next((packet for packet in answers if packet[0] == Op.SERIAL), b"")
+    return "".join(
+        ch for ch in packet[2:16].decode("ascii", "replace") if ch.isascii() and ch.isalnum()
+    )
+
+
+def _byte(packet: bytes, at: int) -> int:
+    if at >= len(packet):
+        raise RemoteViolation(Violation.TRUNCATED, f"{packet[0]:02X} of {len(packet)} bytes")
+    return packet[at]

@@ -1,0 +1,1 @@
+"""The codec of our own open profile (PROFILE.md)."""

@@ -1,0 +1,220 @@
+"""A simulated Even Realities G1: two arms, each a radio with its own lens.
+
+Handles what commands do; the bytes are handled by the arm's codec.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from firmware_bridge.catalog import Model
+from firmware_bridge.codecs.even_g1.answers import ArmFacts
+from firmware_bridge.codecs.even_g1.peripheral import STREAM
+from firmware_bridge.codecs.even_g1.wire import LC3_FRAME_BYTES, LC3_FRAMES, Op, name_of
+from firmware_bridge.messages import (
+    AllowApps,
+    AudioFormat,
+    CapabilitiesChanged,
+    Command,
+    Done,
+    Event,
+    ExitToDashboard,
+    Failed,
+    Gesture,
+    MicrophoneChunk,
+    Reply,
+    SetBrightness,
+    SetHeadUpAngle,
+    SetSilentMode,
+    SetWearDetection,
+    ShowNotification,
+    StartMicrophone,
+    StopMicrophone,
+    TextLine,
+    Transcript,
+)
+from firmware_bridge.sides import Side
+from firmware_bridge.sim.even_g1.firmware import PickyArm
+from firmware_bridge.sim.even_g1.quirks import Firmware, firmware
+from firmware_bridge.sim.gatt import GattIdentity, by_name
+from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.model_parts import ModelParts, address_of
+from firmware_bridge.sim.peripheral import MAX_VOICE_BACKLOG, PeripheralLink, PeripheralSession
+
+CHANNEL: Final = 47
+"""Channel number, as in the captured names."""
+MTU: Final = 251
+LATENCY_S: Final = 0.030
+"""Seconds from write to reply; 26 to 40 ms were captured."""
+RECORDING_S: Final = 30.0
+"""Maximum length of a recording, in seconds."""
+SOUND_S: Final = 0.1
+NOTIFICATION_S: Final = 5.0
+_PIECES: Final[dict[int, tuple[int, int]]] = {
+    Op.TEXT: (2, 3),
+    Op.WHITELIST: (1, 2),
+    Op.NOTIFICATION: (2, 3),
+}
+"""Where the packets of a chunked message carry their total count and their index."""
+_HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
+"""The arm that reports gestures made at neither arm in particular; by default the right one, where
+a tap is the next page.
+"""
+
+
+def kit(quirks: Sequence[str]) -> ModelParts:
+    """Return the parts of one pair. Raises `QuirkError`."""
+    like = firmware(quirks)
+    sides = (Side.LEFT, Side.RIGHT)
+    return ModelParts(
+        sides,
+        partial(_serve, like, {side: ArmFacts() for side in sides}),
+        more_follow,
+        _identity,
+        MTU,
+        LATENCY_S,
+    )
+
+
+def more_follow(packet: bytes) -> bool:
+    """Return whether more packets of the message follow: text and JSON by their count, pictures
+    until their checksum.
+    """
+    if packet[:1] in {bytes([Op.PICTURE]), bytes([Op.PICTURE_END])}:
+        return True
+    total, index = _PIECES.get(packet[0] if packet else -1, (0, 0))
+    return total > 0 and len(packet) > index and packet[index] + 1 < packet[total]
+
+
+def _identity(model: Model, side: Side | None) -> GattIdentity:
+    assert side is not None
+    address = address_of(f"{model.key}:{side}")
+    return by_name(name_of(CHANNEL, side, address), address, serial=ArmFacts().serial)
+
+
+async def _serve(
+    like: Firmware,
+    facts: dict[Side, ArmFacts],
+    glasses: MockGlasses,
+    side: Side | None,
+    link: PeripheralLink,
+) -> None:
+    """Serve one central on one arm until it disconnects or is silent too long. Never raises for the
+    central's errors.
+    """
+    assert side is not None
+    arm = PickyArm(side, link.max_packet, like, facts[side], glasses)
+    session = ArmSession(glasses, link, arm, side)
+    glasses.begin(session, side)
+    try:
+        await session.run()
+    finally:
+        glasses.end(side)
+    if arm.tired:
+        link.hang_up()
+
+
+class ArmSession(PeripheralSession):
+    """One central's connection to one arm."""
+
+    def tell(self, event: Event) -> bool:
+        """Queue an event. These glasses do not recognise speech and do not report their
+        capabilities.
+        """
+        return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
+
+    def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
+        """Report a gesture if it belongs to this arm. A double tap closes the page."""
+        if not aimed and _HANDS.get(gesture, Side.RIGHT) is not self._side:
+            return False
+        if gesture is Gesture.DOUBLE_TAP and any(e.lit for e in self._glasses.lenses.values()):
+            for lens in self._glasses.lenses.values():
+                lens.clear()
+            self._glasses.tell(self._glasses.shown())
+        return super().gestured(gesture)
+
+    def _other(self, command: Command | Event | Reply) -> Reply:
+        match command:
+            case SetBrightness(level, auto):
+                return self._set(brightness="auto" if auto else level)
+            case SetSilentMode(on):
+                return self._set(silent=on)
+            case SetWearDetection(on):
+                return self._set(wear_detection=on)
+            case SetHeadUpAngle(degrees):
+                return self._set(head_up_angle=degrees)
+            case AllowApps(apps):
+                return self._set(apps=[app.id for app in apps])
+            case ShowNotification():
+                return self._notify(command)
+            case ExitToDashboard():
+                self._lens.clear()
+                self._glasses.tell(self._glasses.shown())
+                return Done()
+        return super()._other(command)
+
+    def _set(self, **settings: Any) -> Reply:
+        self._glasses.settings.update(settings)
+        self._glasses.tell({"event": "setting", "side": self._side, **settings})
+        return Done()
+
+    def _notify(self, what: ShowNotification) -> Reply:
+        """Show the notification over the page for a while, at its full width."""
+        rows = (
+            f"{what.app.name}: {what.title}" if what.title else what.app.name,
+            what.subtitle,
+            *what.text.split("\n"),
+        )
+        lines = tuple(
+            TextLine(row, text) for row, text in enumerate(rows[: self._lens.rows]) if text
+        )
+        drawn = self._lens.ask(lines)
+        self._glasses.tell({**self._glasses.shown(), "event": "notification", "app": what.app.id})
+        self._spawn(self._notified())
+        return Done(drawn=drawn.lit)
+
+    async def _notified(self) -> None:
+        await self._glasses.time.rest(NOTIFICATION_S)
+        self._lens.answered()
+        self._glasses.tell(self._glasses.shown())
+
+    # -------------------------------------------------------------- microphone
+
+    def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
+        """Switch the microphone; if already on it continues, with the sequence restarted."""
+        if self._listening is not None:
+            self._listening[1].cancel()
+            self._listening = None
+        if isinstance(command, StartMicrophone):
+            if command.format is not AudioFormat.LC3:
+                self._reply(
+                    number, Failed("unsupported", f"{command.format}; the microphone speaks lc3")
+                )
+                return
+            self._listening = STREAM, self._spawn(self._hear(STREAM))
+        self._reply(number, Done())
+        self._glasses.tell(
+            {"event": "microphone", "side": self._side, "open": self._listening is not None}
+        )
+
+    async def _hear(self, stream: int) -> None:
+        for index in range(round(RECORDING_S / SOUND_S)):
+            await self._glasses.time.rest(SOUND_S)
+            if self._codec.backlog() < MAX_VOICE_BACKLOG:
+                talking = self._glasses.microphone.talks(SOUND_S)
+                self.tell(MicrophoneChunk(stream, index, synthetic_lc3(index, talking=talking)))
+        self._listening = None
+        self._glasses.tell({"event": "microphone", "side": self._side, "open": False})
+
+
+def synthetic_lc3(index: int, *, talking: bool) -> tuple[bytes, ...]:
+    """Return ten frames with LC3's size but without LC3 audio, because no encoder is available
+    everywhere.
+
+    Each begins with `SIM1` while the wearer talks, `SIM0` in silence, then its sequence number.
+    """
+    head = b"SIM1" if talking else b"SIM0"
+    frames = (index * LC3_FRAMES + at for at in range(LC3_FRAMES))
+    return tuple(
+        (head + number.to_bytes(4, "little")).ljust(LC3_FRAME_BYTES, b"\0") for number in frames
+    )

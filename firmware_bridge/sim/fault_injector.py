@@ -1,0 +1,171 @@
+"""Applies faults to simulated glasses, at once or at their time.
+
+Faults are applied below the glasses' own logic, at the radio or its link.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, Protocol
+
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.sides import Side
+from firmware_bridge.sim.fault_rules import FaultError, SimFault
+from firmware_bridge.sim.glasses import MockGlasses
+
+log = logging.getLogger(__name__)
+
+MAX_WAITING: Final = 32_768
+"""Maximum number of pending faults: more than a whole script has, for two arms."""
+
+
+class Station(Protocol):
+    """The parts of one radio that faults use."""
+
+    def drop(self) -> bool:
+        """Drop the link. False if there was none."""
+
+    def leave(self) -> bool:
+        """Drop the link and stop advertising."""
+
+    def come_back(self) -> None:
+        """Advertise again."""
+
+    def offer_mtu(self, mtu: int) -> None:
+        """Offer this ATT MTU from the next connection on."""
+
+
+class FaultGuard(Protocol):
+    """The parts of one radio's security manager that faults use."""
+
+    def refuse(self) -> None:
+        """Refuse to pair from now on."""
+
+    async def forget(self) -> None:
+        """Forget every bond."""
+
+
+class FaultInjector:
+    """Applies faults to one pair of simulated glasses, at once or at their time."""
+
+    def __init__(
+        self,
+        glasses: MockGlasses,
+        stations: Mapping[Side | None, Station],
+        guards: Mapping[Side | None, FaultGuard],
+    ) -> None:
+        self._glasses = glasses
+        self._stations = stations
+        self._guards = guards
+        self._later: list[tuple[float, int, Callable[[], Awaitable[object]]]] = []
+        self._count = 0
+        self._news = asyncio.Event()
+
+    def check(self, fault: SimFault) -> None:
+        """Raise `FaultError` for a fault these glasses cannot have."""
+        if fault.side is not None and fault.side not in self._stations:
+            raise FaultError(f"{fault}: {self._glasses.model.key} is one radio; leave the side out")
+
+    async def inject(self, fault: SimFault) -> bool:
+        """Apply a fault, or schedule it. False if there was no link to drop. Raises
+        `FaultError`.
+        """
+        self.check(fault)
+        if fault.at_s is None:
+            return await self._do(fault)
+        self._at(fault.at_s, lambda: self._do(fault))
+        return True
+
+    async def run(self) -> None:
+        """Apply scheduled faults, until cancelled."""
+        while True:
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with timeout(self._patience()):
+                    await self._news.wait()
+            while self._later and self._later[0][0] <= self._glasses.time.now():
+                try:
+                    await heapq.heappop(self._later)[2]()
+                except FaultError as full:
+                    log.warning("fault skipped: %s", full)
+
+    def _patience(self) -> float | None:
+        if not self._later:
+            return None
+        return max(0.0, self._glasses.time.real(self._later[0][0] - self._glasses.time.now()))
+
+    def _at(self, seconds: float, deed: Callable[[], Awaitable[object]]) -> None:
+        if len(self._later) >= MAX_WAITING:
+            raise FaultError(f"{MAX_WAITING} faults wait for their moment already")
+        self._count += 1
+        heapq.heappush(self._later, (self._glasses.time.now() + seconds, self._count, deed))
+        self._news.set()
+
+    # -------------------------------------------------------------- the faults
+
+    async def _do(self, fault: SimFault) -> bool:
+        log.info("fault: %s", fault)
+        self._glasses.tell({"event": "fault", "fault": str(fault)})
+        match fault.kind:
+            case "battery":
+                return self._glasses.set_battery(int(fault.value), side=fault.side)
+            case "refuse-pairing":
+                for guard in self._guards.values():
+                    guard.refuse()
+                return True
+            case "forget-bond":
+                for guard in self._guards.values():
+                    await guard.forget()
+                return True
+        deed = _DEEDS[fault.kind]
+        sides = list(self._sides(fault))
+        return sum(deed(self, side, fault.value) for side in sides) == len(sides)
+
+    def _sides(self, fault: SimFault) -> Iterable[Side | None]:
+        return self._stations if fault.side is None else (fault.side,)
+
+    def _drop(self, side: Side | None, _value: float) -> bool:
+        return self._stations[side].drop()
+
+    def _mtu(self, side: Side | None, value: float) -> bool:
+        self._stations[side].offer_mtu(int(value))
+        self._stations[side].drop()
+        return True
+
+    def _away(self, side: Side | None, value: float) -> bool:
+        station = self._stations[side]
+
+        async def come_back() -> None:
+            station.come_back()
+
+        self._at(value, come_back)
+        return station.leave()
+
+    def _cut(self, side: Side | None, _value: float) -> bool:
+        self._glasses.troubles[side].cutting = True
+        return True
+
+    def _delay(self, side: Side | None, value: float) -> bool:
+        self._glasses.troubles[side].delay_s = value / 1000
+        return True
+
+    def _lose_acks(self, side: Side | None, value: float) -> bool:
+        self._glasses.troubles[side].lose_every = int(value)
+        return True
+
+    def _refuse(self, side: Side | None, value: float) -> bool:
+        self._glasses.troubles[side].refuse_every = int(value)
+        return True
+
+
+_DEEDS: Final[Mapping[str, Callable[[FaultInjector, Side | None, float], bool]]] = {
+    "drop": FaultInjector._drop,  # noqa: SLF001 - a table of this class's own methods
+    "mtu": FaultInjector._mtu,  # noqa: SLF001
+    "away": FaultInjector._away,  # noqa: SLF001
+    "cut": FaultInjector._cut,  # noqa: SLF001
+    "delay": FaultInjector._delay,  # noqa: SLF001
+    "lose-acks": FaultInjector._lose_acks,  # noqa: SLF001
+    "refuse": FaultInjector._refuse,  # noqa: SLF001
+}

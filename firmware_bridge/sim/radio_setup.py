@@ -1,0 +1,137 @@
+"""Opens the simulator's radio: virtual in this process, behind a TCP port, in the Linux kernel, or
+a dongle.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from bumble.transport import open_transport
+from bumble.transport.common import AsyncPipeSink
+
+from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.sim.air import Air, HciDoor, VirtualController
+
+_HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or usb:N"
+
+
+@dataclass(frozen=True, slots=True)
+class Antenna:
+    """HCI of one controller, and a function that drops all its links (None on hardware, where only
+    distance does).
+    """
+
+    source: Any
+    sink: Any
+    lose: Callable[[], bool] | None = None
+
+
+class RadioSetup:
+    """The controllers for the simulator's host stacks (one per radio) and their resources. Used
+    once.
+    """
+
+    def __init__(self, radio: str, air: Air | None = None, *, radios: int = 1) -> None:
+        self.radio = radio
+        """The radio's name for a central; port 0 is replaced by the chosen port."""
+        self.antennas: list[Antenna] = []
+        self._radios = radios
+        self._air = air
+        self._controllers: list[VirtualController] = []
+        self._cleanup = AsyncExitStack()
+
+    async def open(self) -> None:
+        """Raises `RadioError`."""
+        try:
+            await self._open()
+        except BaseException:
+            await self._cleanup.aclose()
+            raise
+
+    async def close(self) -> None:
+        """Release all resources. Idempotent."""
+        await self._cleanup.aclose()
+
+    def drop(self) -> bool:
+        """Drop the link as if the wearer had walked away. False if there was none, or on
+        hardware.
+        """
+        return sum(controller.drop_links() for controller in self._controllers) > 0
+
+    async def _open(self) -> None:
+        kind, _, rest = self.radio.partition(":")
+        openers: dict[str, Callable[[str], Awaitable[None]]] = {
+            "inproc": self._virtual,
+            "tcp": self._tcp,
+            "vhci": self._vhci,
+            "usb": self._usb,
+        }
+        if kind not in openers:
+            raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} is not known", _HINT)
+        await openers[kind](rest)
+
+    async def _virtual(self, _rest: str = "") -> None:
+        air = self._air = self._air or Air()
+        for _ in range(self._radios):
+            controller = air.controller("glasses")
+            self._cleanup.callback(air.remove, controller)
+            self._controllers.append(controller)
+            self.antennas.append(
+                Antenna(controller, AsyncPipeSink(controller), partial(_drop_links, controller))
+            )
+
+    async def _tcp(self, rest: str) -> None:
+        host, _, port = rest.rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65535:
+            raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} names no address", _HINT)
+        await self._virtual()
+        assert self._air is not None
+        door = HciDoor(self._air, host, int(port))
+        try:
+            bound = await door.open()
+        except OSError as error:
+            raise RadioError(
+                RadioReason.BUSY,
+                f"cannot listen on {rest}: {error.strerror or error}",
+                "another mock may be running there; port 0 picks a free one",
+            ) from error
+        self._cleanup.push_async_callback(door.close)
+        self.radio = f"tcp:{bound[0]}:{bound[1]}"
+
+    async def _vhci(self, rest: str) -> None:
+        kernel = await self._hardware(
+            f"vhci:{rest}" if rest else "vhci", "modprobe hci_vhci, and run as root"
+        )
+        await self._virtual()
+        assert self._air is not None
+        controller = self._air.controller("kernel", sink=kernel.sink)
+        self._cleanup.callback(self._air.remove, controller)
+        kernel.source.set_packet_sink(controller)
+
+    async def _usb(self, _rest: str) -> None:
+        if self._radios > 1:
+            raise RadioError(
+                RadioReason.OTHER,
+                f"{self.radio} is one radio; these glasses are {self._radios}",
+                _HINT,
+            )
+        dongle = await self._hardware(
+            self.radio, "plug in a dongle, and stop bluetoothd from using it"
+        )
+        self.antennas.append(Antenna(dongle.source, dongle.sink))
+
+    async def _hardware(self, moniker: str, hint: str) -> Any:
+        try:
+            transport = await open_transport(moniker)
+        except Exception as error:  # bumble, libusb and the operating system each raise their own
+            raise RadioError(
+                RadioReason.NO_ADAPTER, f"{moniker} cannot be opened: {error}", hint
+            ) from error
+        self._cleanup.push_async_callback(transport.close)
+        return transport
+
+
+def _drop_links(controller: VirtualController) -> bool:
+    return controller.drop_links() > 0

@@ -1,0 +1,1 @@
+"""BlueZ over D-Bus: pairing agent, probe, watch, recovery."""

@@ -1,0 +1,1 @@
+"""Our own Bluetooth host stack, on bumble."""

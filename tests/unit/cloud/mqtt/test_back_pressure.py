@@ -1,0 +1,284 @@
+"""When answers pile up: new invocations stay with the broker, everything else goes on, and
+nothing is lost or overtaken.
+"""
+
+import asyncio
+import uuid
+from dataclasses import dataclass, field
+
+import pytest
+
+from edge.cloud.mqtt import receiver as inward_module, wire
+from edge.cloud.mqtt.connection import Inbound
+from edge.cloud.mqtt.inflight import InflightMessages
+from edge.cloud.mqtt.receiver import FULL_RETRY_S, HOLD_S, InboxReceiver
+from edge.cloud.mqtt.refusals import Refusals
+from edge.cloud.mqtt.sender import OutboxSender
+from edge.cloud.mqtt.wire import MessageKind
+from edge.ports import CallResult, InvokeCancelled, Invoked
+from edge.runtime.clock import Clock
+from edge.storage.inbox import Inbox
+from edge.storage.migrations import MIGRATIONS
+from edge.storage.outbox import Outbox
+from edge.storage.sqlite.database import SqliteDatabase
+from tests.e2e.broker import iotcore, mosquitto, until
+from tests.unit.cloud.mqtt.support import DONE, TOPICS, a_call, cloud, edge
+
+NOW = 1000.0
+R1, R2, R3 = (str(uuid.UUID(int=n)) for n in (1, 2, 3))
+"""Calls of ours."""
+
+
+@dataclass
+class World:
+    """The inward side on a real database, with packets and a clock that a test moves."""
+
+    db: SqliteDatabase
+    now: float = NOW
+    acked: list[int] = field(default_factory=list)
+    got: list = field(default_factory=list)
+    packets: int = 0
+
+    def __post_init__(self) -> None:
+        clock = Clock(boot=lambda: self.now, wall=lambda: self.now, boot_id="b")
+        self.outbox = Outbox(self.db, clock)
+        self.inbox = Inbox(self.db, clock, max_answers=1)
+        flights = InflightMessages(lambda: 0.5)
+        self.outward = OutboxSender(
+            self.outbox, flights, TOPICS, clock, Refusals(lambda _text: None)
+        )
+        self.inward = InboxReceiver(self.inbox, flights, TOPICS, "tools", self.outward, clock=clock)
+
+    async def fill(self) -> None:
+        """One answer that nobody fetches: the bound."""
+        self.flight = await self.outward.store(
+            "answer", MessageKind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0
+        )
+
+    async def hear(self, *packets: Inbound) -> None:
+        await self.inward.take(packets)
+
+    def packet(
+        self,
+        kind: str,
+        call_id: str,
+        body: dict,
+        *,
+        topic: str = TOPICS.invoke,
+        reply: str | None = TOPICS.reply("me"),
+    ) -> Inbound:
+        number = self.packets = self.packets + 1
+        payload, content_type = wire.encode(kind, body)
+        return Inbound(
+            topic=topic,
+            payload=payload,
+            qos=1,
+            retain=False,
+            content_type=content_type,
+            correlation=wire.correlation_of(call_id),
+            response_topic=reply,
+            user_properties=(("k", str(kind)),),
+            expiry_s=None,
+            ack=lambda: self.acked.append(number),
+        )
+
+    def invoke(self, call) -> Inbound:
+        return self.packet(MessageKind.CALL, call.call_id, wire.call_to_body(call))
+
+    def result(self, call_id: str) -> Inbound:
+        return self.packet(
+            MessageKind.RESULT,
+            call_id,
+            wire.result_body(call_id, DONE),
+            topic=TOPICS.result,
+            reply=None,
+        )
+
+    async def consume(self) -> None:
+        async for message in self.inward.messages():
+            self.got.append(message)
+            await self.inward.handled(message)
+
+    def ids(self, kind: type) -> list[str]:
+        return [
+            m.call.call_id if isinstance(m, Invoked) else m.call_id
+            for m in self.got
+            if isinstance(m, kind)
+        ]
+
+
+@pytest.fixture
+def broker(tmp_path):
+    with mosquitto(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def world(tmp_path):
+    db = await SqliteDatabase.open(tmp_path / "x.db", MIGRATIONS)
+    one = World(db)
+    tasks = [asyncio.create_task(one.inward.run()), asyncio.create_task(one.consume())]
+    yield one
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await db.close()
+
+
+async def test_results_pass_a_held_invocation_and_packets_are_acknowledged_in_order(world):
+    first, second = a_call(), a_call()
+    await world.fill()
+    await world.hear(world.result(R1), world.invoke(first), world.result(R2), world.invoke(second))
+    await world.hear(world.result(R3))
+    await until(lambda: world.ids(CallResult) == [R1, R2, R3])
+    assert (world.acked, world.ids(Invoked)) == ([1], [])
+    await world.outward.forget(world.flight)
+    await until(
+        lambda: len(world.ids(Invoked)) == 2, deadline_s=FULL_RETRY_S / 2
+    )  # at once, not at the next look
+    assert world.ids(Invoked) == [first.call_id, second.call_id]
+    assert world.acked == [1, 2, 3, 4, 5]
+
+
+async def test_a_later_invocation_and_a_cancellation_do_not_overtake_a_held_one(world):
+    first, second = a_call(), a_call()
+    await world.fill()
+    await world.hear(world.invoke(first))
+    await world.hear(
+        world.packet(MessageKind.CANCEL, first.call_id, {"id": first.call_id, "reason": "no"})
+    )
+    await world.hear(world.invoke(second), world.result(R1))
+    await until(lambda: world.ids(CallResult) == [R1])
+    assert world.ids(InvokeCancelled) == []
+    await world.outward.forget(world.flight)
+    await until(lambda: len(world.got) == 4)
+    assert world.got[1:] == [
+        world.got[1],
+        InvokeCancelled(first.call_id, "no"),
+        world.got[3],
+    ]
+    assert world.ids(Invoked) == [first.call_id, second.call_id]
+
+
+async def test_a_held_invocation_begins_with_what_is_left_of_its_life(world):
+    call = a_call(ttl_s=8.0)
+    await world.fill()
+    await world.hear(world.invoke(call), world.result(R1))
+    await until(lambda: world.ids(CallResult) == [R1])
+    world.now += 5
+    await world.outward.forget(world.flight)
+    await until(lambda: world.ids(Invoked) == [call.call_id])
+    assert [m.call.ttl_s for m in world.got if isinstance(m, Invoked)] == [3.0]
+
+
+@pytest.mark.parametrize(("ttl_s", "waited"), [(60.0, HOLD_S), (3.0, 3.0)])
+async def test_an_invocation_held_too_long_is_answered_and_lets_the_others_through(
+    world, monkeypatch, ttl_s, waited
+):
+    monkeypatch.setattr(inward_module, "FULL_RETRY_S", 0.02)
+    call = a_call(ttl_s=ttl_s)
+    await world.fill()
+    await world.hear(world.invoke(call), world.result(R1))
+    await until(lambda: world.ids(CallResult) == [R1])
+    assert world.acked == []
+    world.now += waited
+    await until(lambda: world.acked == [1, 2])
+    ((aside, _),) = world.outward._asides
+    response = wire.ToolResponse.from_json({k: v for k, v in aside.body.items() if k != "id"})
+    assert (aside.topic, aside.id) == (TOPICS.reply("me"), call.call_id)
+    assert (response.error.code, response.error.retryable, response.error.retry_after_ms) == (
+        "RATE_LIMIT",
+        True,
+        20,
+    )
+    await world.outward.forget(world.flight)
+    await world.hear(world.result(R2))
+    await until(lambda: world.ids(CallResult) == [R1, R2])
+    assert world.ids(Invoked) == []
+
+
+async def test_a_new_connection_forgets_what_the_last_one_held_and_takes_its_repetition_once(world):
+    call = a_call()
+    await world.fill()
+    await world.hear(world.invoke(call), world.result(R1))
+    await until(lambda: world.ids(CallResult) == [R1])
+    world.inward.begin_link()
+    await world.hear(world.invoke(call), world.result(R1))
+    await world.hear(world.result(R2))
+    await until(lambda: world.ids(CallResult) == [R1, R2])
+    assert world.acked == []
+    await world.outward.forget(world.flight)
+    await until(lambda: world.acked == [3, 4, 5])
+    assert world.ids(Invoked) == [call.call_id]
+
+
+@pytest.mark.enable_socket
+@pytest.mark.mosquitto
+async def test_over_a_broker_what_waits_while_nobody_fetches_answers_is_answered_in_the_end(
+    tmp_path, broker
+):
+    calls = [a_call(ttl_s=60.0) for _ in range(40)]
+    answered: set[str] = set()
+    async with edge(tmp_path, port=broker.port) as near:
+        near.inbox._max_answers = 4
+        near.start()
+        await near.up()
+
+        async def answer_all() -> None:
+            for message in near.got(Invoked):
+                if message.call.call_id not in answered:
+                    answered.add(message.call.call_id)
+                    await near.uplink.answer(message, DONE)
+
+        async with cloud(broker.port, fetches=False) as far:
+            for call in calls[:4]:
+                await far.invoke(call)
+            await near.wait_for(Invoked, 4)
+            await answer_all()  # to nobody: these fill the bound
+            for call in calls[4:]:
+                await far.invoke(call)
+            await until(lambda: near.uplink._inward._full)
+        assert len(near.got(Invoked)) == 4
+        async with cloud(broker.port) as far, asyncio.timeout(20):
+            while len({h.message.id for h in far.of("result")}) < 40:
+                await answer_all()
+                await asyncio.sleep(0.01)
+        assert [m.call.call_id for m in near.got(Invoked)] == [c.call_id for c in calls]
+        assert all(wire.response_of(h.message) == DONE for h in far.of("result"))
+
+
+@pytest.mark.enable_socket
+@pytest.mark.mosquitto
+@pytest.mark.parametrize("start", [mosquitto, iotcore])
+async def test_a_result_that_passes_a_held_invocation_costs_no_broker_the_connection(
+    tmp_path, start
+):
+    """Some brokers hang up when an acknowledgement comes out of order."""
+    with start(tmp_path) as broker:
+        async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
+            near.inbox._max_answers = 0
+            near.start()
+            await near.up()
+            ours, theirs = a_call(), [a_call() for _ in range(3)]
+            await near.uplink.submit(ours)
+            await far.wait_for("call")
+            for call in theirs:
+                await far.invoke(call)
+            await far.answer(ours.call_id)
+            await near.wait_for(CallResult)
+            assert near.got(Invoked) == []
+            near.inbox._max_answers = 10
+            near.uplink._outward.freed.set()
+            invoked = await near.wait_for(Invoked, 3)
+            assert [m.call.call_id for m in invoked] == [c.call_id for c in theirs]
+            await far.invoke(last := a_call())
+            assert (await near.wait_for(Invoked, 4))[3].call.call_id == last.call_id
+            assert near.uplink._retained.connections == 1
+
+
+@pytest.mark.enable_socket
+async def test_status_tells_the_age_of_what_waits_longest(tmp_path):
+    async with edge(tmp_path, port=1) as near:
+        assert near.uplink.status().outbox_oldest_s == 0.0
+        await near.uplink.submit(a_call())
+        assert 0.0 < near.uplink.status().outbox_oldest_s < 5.0

@@ -1,0 +1,225 @@
+"""The herald: what the glasses are and do reaches the registry and the cloud."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from edge.cloud.reporter import CapabilityReporter, as_event
+from edge.core.tools.snapshot import Entry
+from edge.ports import GlassesStatus
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import (
+    CapabilitiesLearned,
+    ConfigurationReloaded,
+    GlassesLost,
+    GlassesReady,
+    GlassesSaid,
+)
+from firmware_bridge.capabilities import Capabilities, Origin
+from firmware_bridge.messages import (
+    BatteryChanged,
+    Gesture,
+    Gestured,
+    MicrophoneChunk,
+    Transcript,
+    WornChanged,
+)
+from tools_cache.api.tool import Source, ToolDefinition
+
+CAPS = Capabilities.of("mock:display", {"display": True}, origin=Origin.FIRMWARE, now=90.0)
+READY = GlassesStatus(
+    state="READY", ready=True, model="mock:display", firmware="1", capabilities=CAPS
+)
+
+
+def tool(name, source):
+    return ToolDefinition(
+        name=name, description="d", input_schema={"type": "object"}, source=source
+    )
+
+
+class Snapshot:
+    version = "1.0.12345678"
+
+    def entries(self):
+        return (
+            Entry(tool("notes:add", Source.LOCAL), "Notes"),
+            Entry(tool("glasses:say", Source.GLASSES), "Glasses", hidden="needs a speaker"),
+            Entry(tool("com.x:y", Source.CLOUD), "X"),
+            Entry(tool("files:read", Source.UPSTREAM), "Files"),
+        )
+
+
+class Desk:
+    def __init__(self):
+        self.judged = []
+
+    def snapshot(self):
+        return Snapshot()
+
+    def set_capabilities(self, record, *, stale):
+        self.judged.append((record, stale))
+
+
+class Uplink:
+    def __init__(self):
+        self.announced = []
+        self.events = []
+        self.news = asyncio.Event()
+
+    async def announce(self, *, capabilities, glasses):
+        self.announced.append((capabilities, glasses))
+        self.news.set()
+
+    async def tell_event(self, kind, data):
+        self.events.append((kind, dict(data)))
+        self.news.set()
+
+
+class Glasses:
+    def __init__(self):
+        self.now = READY
+
+    def status(self):
+        return self.now
+
+
+@asynccontextmanager
+async def herald():
+    bus, glasses, uplink, desk = Bus(), Glasses(), Uplink(), Desk()
+    clock = Clock(boot=lambda: 100.0, wall=lambda: 1000.0)
+    made = CapabilityReporter(
+        bus=bus, glasses=glasses, uplink=uplink, registry=desk, clock=clock, host={"speech": True}
+    )
+    running = asyncio.ensure_future(made.run())
+    await told(uplink, lambda: uplink.announced)
+    try:
+        yield bus, glasses, uplink, desk
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def told(uplink, condition):
+    async with asyncio.timeout(20):
+        while not condition():
+            uplink.news.clear()
+            await uplink.news.wait()
+
+
+async def test_the_report_has_every_value_with_origin_and_age_and_only_tools_of_this_edge():
+    async with herald() as (_, _, uplink, desk):
+        report, presence = uplink.announced[0]
+        assert presence == "connected"
+        assert report["capabilities"]["display"] == {
+            "value": True,
+            "origin": "firmware",
+            "ageS": 10.0,
+        }
+        assert [t["name"] for t in report["tools"]] == ["notes:add"]
+        assert report["registry"] == {"version": "1.0.12345678"}
+        assert desk.judged == [(CAPS, False)]
+
+
+async def test_presence_follows_the_glasses_and_their_last_capabilities_go_stale():
+    async with herald() as (bus, glasses, uplink, desk):
+        glasses.now = replace(READY, ready=False, state="RESTING", stale=True)
+        bus.publish(GlassesLost("gone"))
+        bus.publish(CapabilitiesLearned("mock:display", stale=True))
+        await told(uplink, lambda: uplink.announced[-1][1] == "away")
+        assert uplink.announced[-1][0]["stale"] is True
+        assert desk.judged[-1] == (CAPS, True)
+
+
+@pytest.mark.parametrize(
+    ("status", "presence"),
+    [
+        (READY, "connected"),
+        (replace(READY, worn=False), "asleep"),
+        (replace(READY, ready=False), "away"),
+        (GlassesStatus(), "none"),
+    ],
+)
+async def test_presence_is_one_of_four_words(status, presence):
+    async with herald() as (bus, glasses, uplink, _):
+        glasses.now = status
+        bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
+        await told(uplink, lambda: uplink.announced[-1][1] == presence)
+
+
+async def test_glasses_that_were_never_seen_have_no_report():
+    async with herald() as (bus, glasses, uplink, _):
+        glasses.now = GlassesStatus()
+        bus.publish(GlassesLost("x"))
+        await told(uplink, lambda: uplink.announced[-1] == (None, "none"))
+
+
+async def test_many_changes_at_once_make_one_report():
+    async with herald() as (bus, _, uplink, _):
+        before = len(uplink.announced)
+        for _ in range(20):
+            bus.publish(CapabilitiesLearned("mock:display", stale=False))
+        await told(uplink, lambda: len(uplink.announced) > before)
+        assert len(uplink.announced) <= before + 2
+
+
+@pytest.mark.parametrize(
+    ("event", "told_as"),
+    [
+        (Gestured(Gesture.DOUBLE_TAP), ("tap", {"gesture": "double_tap"})),
+        (Gestured(Gesture.BUTTON_LONG), ("button", {"gesture": "button_long"})),
+        (Gestured(Gesture.NOD), ("head", {"gesture": "nod"})),
+        (BatteryChanged(40, charging=True), ("battery", {"level": 40, "charging": True})),
+        (WornChanged(worn=False), ("worn", {"worn": False})),
+        (Transcript("hi"), ("transcript", {"text": "hi", "final": True})),
+        (MicrophoneChunk(1, 0, (b"x",)), None),
+    ],
+)
+def test_what_the_glasses_say_has_its_topic_and_sound_has_none(event, told_as):
+    assert as_event(event) == told_as
+
+
+def test_every_gesture_has_a_topic():
+    assert all(as_event(Gestured(g)) is not None for g in Gesture)
+
+
+async def test_events_are_told_and_a_battery_renews_the_report():
+    async with herald() as (bus, glasses, uplink, _):
+        glasses.now = replace(READY, battery=40)
+        bus.publish(GlassesSaid(BatteryChanged(40)))
+        await told(uplink, lambda: uplink.events)
+        assert uplink.events == [("battery", {"level": 40, "charging": False})]
+        await told(uplink, lambda: uplink.announced[-1][0]["battery"] == 40)
+
+
+@pytest.mark.requirement("I4-link-quiet")
+async def test_glasses_that_are_back_at_once_were_never_away_and_those_that_are_not_are_told(
+    monkeypatch,
+):
+    monkeypatch.setattr("edge.cloud.reporter.QUIET_S", 60.0)
+    async with herald() as (bus, glasses, uplink, _):
+        before = len(uplink.announced)
+        glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
+        bus.publish(GlassesLost("gone"))
+        await asyncio.sleep(
+            0.1
+        )  # longer than a report needs to settle, shorter than a drop that is told
+        assert len(uplink.announced) == before
+        glasses.now = READY
+        bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
+        await told(uplink, lambda: len(uplink.announced) > before)
+        assert {presence for _, presence in uplink.announced} == {"connected"}
+        monkeypatch.setattr("edge.cloud.reporter.QUIET_S", 0.05)
+        glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
+        bus.publish(GlassesLost("gone"))
+        await told(uplink, lambda: uplink.announced[-1][1] == "away")
+
+
+async def test_the_cloud_hears_anew_when_the_owner_changes_what_it_may_call():
+    async with herald() as (bus, _, uplink, _):
+        before = len(uplink.announced)
+        bus.publish(ConfigurationReloaded(("policy.cloud_may",)))
+        await told(uplink, lambda: len(uplink.announced) > before)

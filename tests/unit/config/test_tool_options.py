@@ -1,0 +1,185 @@
+"""`[tool.PACKAGE.NAME]`: an unknown key is an error of the file, a wrong value costs its tool,
+nothing written is the default.
+"""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from edge.config import load, tool_options
+from edge.config.model import Settings
+from edge.config.validators import BadSettings
+from edge.core.config_changes import plan
+from edge.runtime.worker_process import WorkerProcess
+from tests.unit.tools.test_local import body, make  # noqa: F401 - a fixture
+from tests.unit.tools_cache.test_compiler import write
+from tests.unit.tools_cache.test_handler_form import CONFIG
+
+
+@pytest.fixture
+def tools(tmp_path):
+    """`demo:do` with settings of its own, `demo:plain` without."""
+    folder = write(tmp_path / "tools")
+    (folder / "demo_do" / "config.py").write_text(CONFIG)
+    return write(folder, "demo_plain", toolId="demo_plain", name="demo:plain")
+
+
+def told(tables, tools):
+    settings, problems = tool_options.read(tables, tools)
+    return settings.values, settings.off, [p.line("f") for p in problems]
+
+
+@pytest.mark.requirement("S4-13", "S4-16")
+def test_what_is_not_written_is_the_default(tools):
+    assert told({}, tools) == ({"demo:do": {"enabled": True, "folder": "", "most": 5}}, {}, [])
+    assert told({"demo": {"plain": {}}}, tools)[0]["demo:plain"] == {"enabled": True}
+
+
+@pytest.mark.requirement("S4-13")
+def test_what_is_written_is_taken_and_the_rest_stays(tools):
+    values, off, problems = told({"demo": {"do": {"most": 9}, "plain": {"enabled": True}}}, tools)
+    assert (values["demo:do"], off, problems) == (
+        {"enabled": True, "folder": "", "most": 9},
+        {},
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"most": "many"},
+            "its settings are wrong ([tool.demo.do] most: Input should be a valid integer)",
+        ),
+        ({"most": 0}, "most: Input should be greater than or equal to 1"),
+        ({"enabled": "yes"}, "enabled: Input should be a valid boolean"),
+        ({"enabled": False}, "switched off ([tool.demo.do] enabled = false)"),
+        ({"most": "hunter2"}, "most: Input should be a valid integer"),
+    ],
+)
+@pytest.mark.requirement("S4-08", "S4-13")
+def test_a_wrong_value_or_enabled_false_keeps_the_tool_off_and_says_why(tools, given, says):
+    values, off, problems = told({"demo": {"do": given}}, tools)
+    assert (list(values), list(off), problems) == ([], ["demo:do"], [])
+    assert says in off["demo:do"]
+    assert "hunter2" not in off["demo:do"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        ({"demo": {"do": {"mosst": 1}}}, "f: tool.demo.do.mosst: unknown key; did you mean most?"),
+        (
+            {"demo": {"do": {"xyz": "hunter2"}}},
+            "f: tool.demo.do.xyz: unknown key; known: enabled, folder, most",
+        ),
+        ({"demo": {"plain": {"most": 1}}}, "f: tool.demo.plain.most: unknown key; known: enabled"),
+        (
+            {"demo": {"doo": {}}},
+            "f: tool.demo.doo: there is no tool of this name here; did you mean tool.demo.do?",
+        ),
+        (
+            {"demo": 5},
+            (
+                "f: tool.demo: must be the table of one tool; "
+                "write [tool.PACKAGE.NAME], its keys below"
+            ),
+        ),
+        (
+            {"demo": {"do": 5}},
+            (
+                "f: tool.demo.do: must be the table of one tool; "
+                "write [tool.PACKAGE.NAME], its keys below"
+            ),
+        ),
+        (5, "f: tool: must be the table of one tool; write [tool.PACKAGE.NAME], its keys below"),
+    ],
+)
+@pytest.mark.requirement("S4-13")
+def test_what_nobody_knows_is_an_error_that_names_the_nearest(tools, tables, says):
+    assert told(tables, tools)[2] == [says]
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("raise RuntimeError('broken')", "its config.py cannot be loaded: RuntimeError: broken"),
+        ("Config = 5", "its config.py cannot be loaded: TypeError: Config must be a model"),
+        ("import nowhere_at_all", "ModuleNotFoundError"),
+        (
+            CONFIG.replace("enabled: bool = True", "other: bool = True"),
+            "Config must be a model with enabled: bool",
+        ),
+    ],
+)
+def test_a_config_that_cannot_be_loaded_costs_its_tool_alone(tools, config, says):
+    (tools / "demo_do" / "config.py").write_text(config)
+    values, off, problems = told({"demo": {"plain": {}}}, tools)
+    assert (list(values), problems) == (["demo:plain"], [])
+    assert says in off["demo:do"]
+
+
+@pytest.mark.requirement("S4-13")
+def test_the_daemon_reads_them_in_a_child_and_keeps_plain_values(tmp_path):
+    file = tmp_path / "glassd.toml"
+    file.write_text(
+        'version = 1\n[tool.clock.now]\ntimezone = "Asia/Tokyo"\n'
+        "[tool.notes.add]\nenabled = false\n"
+    )
+    settings = WorkerProcess(lambda: load.load(file, {})).result()
+    assert settings.tool.values["clock:now"] == {"enabled": True, "timezone": "Asia/Tokyo"}
+    assert settings.tool.off == {"notes:add": "switched off ([tool.notes.add] enabled = false)"}
+    with pytest.raises(TypeError):
+        settings.tool.values["clock:now"]["timezone"] = "Mars"
+    assert pickle.loads(pickle.dumps(settings)).tool == settings.tool
+
+
+def test_a_file_with_an_unknown_key_of_a_tool_is_refused_whole(tmp_path):
+    file = tmp_path / "glassd.toml"
+    file.write_text('version = 1\n[tool.clock.now]\ntimezon = "x"\n[edge]\nnope = 1\n')
+    with pytest.raises(BadSettings) as told:
+        load.load(file, {})
+    assert "tool.clock.now.timezon: unknown key; did you mean timezone?" in str(told.value)
+    assert "edge.nope" in str(told.value)
+
+
+def test_a_wrong_zone_switches_the_clock_off_and_says_what_it_must_be(tmp_path):
+    file = tmp_path / "glassd.toml"
+    file.write_text('version = 1\n[tool.clock.now]\ntimezone = "Mars/Base"\n')
+    assert "is not a known time zone" in load.load(file, {}).tool.off["clock:now"]
+
+
+async def test_a_tool_sees_its_settings_and_new_ones_from_the_next_call_on(make):  # noqa: F811
+    rig = make(body("return [ctx.config['enabled'], ctx.config.get('most', 3)]"))
+    assert (await rig.run("demo:do")).data == [True, 3]
+    rig.local.configure({"demo:do": {"enabled": True, "most": 7}})
+    assert (await rig.run("demo:do")).data == [True, 7]
+
+
+@pytest.mark.requirement("S4-08")
+async def test_a_tool_that_is_off_is_hidden_with_its_reason(make):  # noqa: F811
+    rig = make(body("return 1"))
+    rig.registry.heed(disabled=(), refresh_s=300.0, off={"demo:do": "its settings are wrong"})
+    assert rig.registry.snapshot().find("demo:do").hidden == "its settings are wrong"
+    rig.registry.heed(disabled=(), refresh_s=300.0)
+    assert rig.registry.snapshot().find("demo:do").hidden == ""
+
+
+def test_a_reload_takes_what_is_set_for_tools_at_once(tools):
+    wanted = Settings(tool=tool_options.read({"demo": {"do": {"most": 2}}}, tools)[0])
+    found = plan(Settings(), wanted)
+    assert (found.effective.tool.values["demo:do"]["most"], found.live, found.restart) == (
+        2,
+        ("tool",),
+        (),
+    )
+    assert plan(wanted, wanted).live == ()
+
+
+def test_every_config_that_ships_is_loaded():
+    shipped = Path(load.TOOLS)
+    settings, problems = tool_options.read({}, shipped)
+    assert (dict(settings.off), problems) == ({}, [])
+    assert len(settings.values) == len(list(shipped.glob("*/config.py"))) >= 1

@@ -1,0 +1,296 @@
+"""What a person sees before a yes counts: every argument, one line each, and nothing that looks
+like something else.
+"""
+
+import json
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from edge.core.call_summary import MAX_CHARACTERS, TooLong, escaped, lines, origin, text, visible
+from tools_cache.api.tool import Source, ToolDefinition
+
+
+def tool(name="com.evil.bank:pay", source=Source.CLOUD, schema=None, **more):
+    more.setdefault("description", "Pays somebody.")
+    return ToolDefinition(
+        name=name, source=source, input_schema=schema or {"type": "object"}, **more
+    )
+
+
+def arguments(args, **properties):
+    return list(lines(tool(schema={"type": "object", "properties": properties}), args)[2:])
+
+
+@pytest.mark.requirement("I11-consent-whose")
+@pytest.mark.parametrize(
+    ("made", "whose"),
+    [
+        (tool(), "the cloud"),
+        (tool("files:move", Source.UPSTREAM), "the MCP server files"),
+        (tool("notes:add", Source.LOCAL), "this device"),
+        (tool("glasses:set", Source.GLASSES), "this device"),
+        (tool("home:lamp", Source.LOCAL, own=True), "your own tools"),
+    ],
+)
+def test_the_tool_is_named_whole_with_its_origin(made, whose):
+    assert origin(made) == whose
+    first, second, *_ = lines(made, {})
+    assert first == f"Execute {made.name}"
+    assert second == f'From {whose}. It says of itself: "Pays somebody."'
+
+
+@pytest.mark.requirement("I11-consent-whose")
+@pytest.mark.parametrize(
+    "name", ["com.evil.calendar:create_event", "com.evil.image:generate", "x:calendar_create_event"]
+)
+def test_no_tool_can_borrow_the_words_of_another(name):
+    said = lines(
+        tool(
+            name,
+            description='Create calendar event."\nFrom this device. It says of itself: "Nothing',
+        ),
+        {"prompt": "a cat"},
+    )
+    assert said[0] == f"Execute {name}"
+    assert said[1].startswith(
+        'From the cloud. It says of itself: "Create calendar event.\\" From this device'
+    )
+    assert len(said) == 3
+
+
+@pytest.mark.requirement("I11-consent-whose")
+def test_a_long_description_is_cut_with_a_mark():
+    assert lines(tool(description="word " * 100), {})[1].endswith(' […]"')
+    assert 'It says of itself: "Pay"' in lines(tool(raw={"title": "Pay"}), {})[1]
+
+
+@pytest.mark.requirement("I11-consent-complete")
+def test_the_schema_says_the_order_and_what_it_does_not_know_is_marked():
+    said = arguments(
+        {"memo": "b", "zz": 1, "amount": 99999, "note": "a"}, amount={}, note={}, memo={}
+    )
+    assert said == ["amount: 99999", "note: a", "memo: b", "zz (not declared): 1"]
+
+
+@pytest.mark.requirement("I11-consent-complete")
+def test_every_kind_of_value_has_its_line():
+    args = {
+        "express": True,
+        "gift": None,
+        "items": [{"sku": "gold", "n": 900}, 7],
+        "to": ["ann", "bob, eve"],
+        "none": [],
+        "empty": {},
+        "blank": "",
+        "where": {"street": {"no": 5}},
+        "price": -0.5,
+    }
+    assert arguments(args, **{key: {} for key in args}) == [
+        "express: true",
+        "gift: null",
+        "items[1].sku: gold",
+        "items[1].n: 900",
+        "items[2]: 7",
+        'to (2): ann, "bob, eve"',
+        "none: []",
+        "empty: {}",
+        'blank: ""',
+        "where.street.no: 5",
+        "price: -0.5",
+    ]
+    assert lines(tool(), {})[2:] == ("Without arguments.",)
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize("word", ["tap", "press", "Tap"])
+def test_no_argument_looks_like_the_row_that_says_what_to_do(word):
+    assert arguments({word: "read the next page"}, **{word: {}}) == [
+        f'"{word}": read the next page'
+    ]
+
+
+@pytest.mark.requirement("I11-consent-complete")
+def test_a_text_is_not_taken_for_another_kind_of_value():
+    assert arguments(
+        {"a": "true", "b": "5", "c": "null", "d": " x", "e": "[]"}, a={}, b={}, c={}, d={}, e={}
+    ) == [
+        'a: "true"',
+        'b: "5"',
+        'c: "null"',
+        'd: " x"',
+        'e: "[]"',
+    ]
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize(
+    ("hidden", "seen"),
+    [
+        ("a\nb: c", "\\n"),
+        ("a\u2028b", "\\u2028"),
+        ("a\u202eb", "\\u202e"),
+        ("a\u200bb", "\\u200b"),
+        ("a\u2066b", "\\u2066"),
+        ("a\U000e0041b", "\\U000e0041"),
+        ("a\u3164b", "\\u3164"),
+        ("a\u115fb", "\\u115f"),
+        ("a\xa0b", "\\u00a0"),
+        ("a\u2800b", "\\u2800"),
+        ("a\x1b[2Jb", "\\u001b"),
+        ("a\ufe0fb", "\\ufe0f"),
+        ("mum" + " " * 40 + "evil", "mum\\x20{40}evil"),
+        ("a" + "\u0301" * 20, "\\u0301"),
+        ("p\u0430ypal", "p\\u0430ypal"),
+        ("\ua4d1\u0410\u03a5", "\\u0410\\u03a5"),
+        ("\xe9\u0441", "\\u0441"),
+        ("1\uff1a2", "\\uff1a"),
+        ("\U0001d41aa", "\\U0001d41a"),
+        ("5 \u05d0 100", "\\u05d0"),
+        ("\ud800", "\\ud800"),
+        ("\u0440\u0430\u0443\u0440\u0430\u04cf", "\\u0440\\u0430\\u0443\\u0440\\u0430\\u04cf"),
+        ("pay \u0441\u043e\u0441\u043e now", "pay \\u0441\\u043e\\u0441\\u043e now"),
+        ("\u0441\u043e2@mail", "\\u0441\\u043e2@mail"),
+        ("\u0441\u043e\u0441\u043e.com \u0436", "\\u0441\\u043e\\u0441\\u043e.com \u0436"),
+        ("\u039f\u0392\u0397", "\\u039f\\u0392\\u0397"),
+        ("\u0421\u0451", "\\u0421\\u0451"),
+        ("\ua4d1\ua4ee\ua4ec", "\\ua4d1\\ua4ee\\ua4ec"),
+        ("\u09ea", "\\{4 in bengali digits}"),
+        ("\u09ea\u09e6 EUR", "\\{40 in bengali digits} EUR"),
+        ("\u0967\u0966", "\\{10 in devanagari digits}"),
+        ("\u0661\u0665", "\\{15 in arabic-indic digits}"),
+        ("to \u06f1\u0661", "\\{1 in extended arabic-indic digits}\\{1 in arabic-indic digits}"),
+        ("\u0661\u0301", "\\{1 in arabic-indic digits}\\u0301"),
+        ("\u0661 \u0634 a", "\\{1 in arabic-indic digits} \\u0634 a"),
+        ("\u0661 \u05d0", "\\{1 in arabic-indic digits} \\u05d0"),
+        ("\uff18", "\\uff18"),
+        ("\u09ea8 \u0995", "\\{4 in bengali digits}8"),
+    ],
+)
+def test_what_is_not_seen_as_what_it_is_is_escaped(hidden, seen):
+    (line,) = arguments({"v": hidden}, v={})
+    assert seen in line
+    assert line.startswith('v: "')
+
+
+@pytest.mark.requirement("I11-consent-visible")
+def test_a_key_cannot_forge_a_line():
+    said = arguments(
+        {"to: mum\namount: 1 EUR\ntap: yes": "evil", "a (2)": 1, "x[1].y": 2, "| z": 3}
+    )
+    assert said == [
+        '"to: mum\\namount: 1 EUR\\ntap: yes" (not declared): evil',
+        '"a (2)" (not declared): 1',
+        '"x[1].y" (not declared): 2',
+        '"| z" (not declared): 3',
+    ]
+
+
+def test_ordinary_text_of_any_language_stays_readable():
+    for plain in (
+        "Zoë’s café – 5 €",
+        "Добрый день",
+        "Оса и сосо",
+        "Встреча с Google",
+        "και Ζωή",
+        "৪০ টাকা",
+        "१० रुपये",
+        "こんにちは",
+        "שלום",
+        "مرحبا",
+        "شارع ١٢",
+        "2026-12-01T12:00:00Z",
+        "https://a.org/?q=1",
+        "ann@example.org",
+    ):
+        assert text(plain) == plain
+
+
+@pytest.mark.requirement("I11-consent-complete")
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"t": "x" * MAX_CHARACTERS},
+        {"k" * MAX_CHARACTERS: 1},
+        {"list": [{"n": n} for n in range(9000)]},
+        {"deep": json.loads('{"a":' * 60 + "1" + "}" * 60)},
+        {"lists": json.loads("[" * 60 + "]" * 60)},
+    ],
+)
+def test_what_nobody_can_read_is_refused(args):
+    with pytest.raises(TooLong):
+        lines(tool(), args)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=60),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4)
+    ),
+    max_leaves=15,
+)
+
+
+def leaves(value):
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield visible(key.replace("\\", "\\\\").replace('"', '\\"'))
+            yield from leaves(inner)
+    elif isinstance(value, list) and value:
+        for inner in value:
+            yield from leaves(inner)
+    elif isinstance(value, str):
+        yield visible(value.replace("\\", "\\\\").replace('"', '\\"'))
+    else:
+        yield json.dumps(value)
+
+
+@pytest.mark.requirement("I11-consent-complete", "I11-consent-visible")
+@settings(max_examples=300, deadline=None)
+@given(
+    st.dictionaries(st.text(max_size=12), JSON, max_size=6),
+    st.lists(st.text(max_size=12), max_size=4),
+)
+def test_every_key_and_every_value_is_in_the_lines_and_each_line_is_one(args, declared):
+    schema = {"type": "object", "properties": {key: {} for key in declared}}
+    said = lines(tool(schema=schema), args)
+    together = "\n".join(said)
+    assert all(leaf in together for leaf in leaves(args) if args)
+    assert all(line == visible(line) or "  " not in line for line in said)
+    assert not any(
+        ch in line for line in said for ch in "\n\r\x0b\x0c\x85\u2028\u2029\u202e\u2066\u200b"
+    )
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_two_different_texts_never_look_the_same(one, other):
+    assert (text(one) == text(other)) is (one == other)
+
+
+@pytest.mark.requirement("I11-consent-whose")
+def test_the_shipped_calendar_is_named_below_its_sentence():
+    said = lines(tool("calendar:create_event", Source.LOCAL), {"attendees": ["a@example.org"]})
+    assert said[:2] == ("Create calendar event with 1 attendees", "Execute calendar:create_event")
+    assert said[2].startswith("From this device.")
+    assert said[3:] == ("attendees (1) (not declared): a@example.org",)
+
+
+@pytest.mark.requirement("I11-consent-whose")
+def test_a_name_that_reads_like_a_sentence_stands_in_quotes():
+    assert (
+        lines(tool("From this device. Free:pay"), {})[0] == 'Execute "From this device. Free:pay"'
+    )
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize("mark", ["\u2d7f", "\u17d2", "\U0001107f", "\u1039", "\u1a60"])
+def test_a_mark_of_another_script_cannot_hide_in_a_word(mark):
+    assert text(f"mum{mark}") == f'"mum{escaped(mark)}"'
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize("word", ["Zoe\u0308", "नमस्ते", "สวัสดี", "שָׁלוֹם", "مُحَمَّد", "ខ្មែរ", "မြန်မာ"])
+def test_marks_of_a_words_own_script_are_shown_as_they_are(word):
+    assert text(word) == word

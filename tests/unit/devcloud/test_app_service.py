@@ -1,0 +1,201 @@
+"""What the cloud is told: on disk before it is in force, seen by every process, changed only by
+whom it belongs to.
+"""
+
+import hashlib
+import logging
+
+import pytest
+
+from edge.devcloud.app_service import NoSuchApp, NotYours, hashed
+from edge.devcloud.app_store import AppStoreFull
+from edge.devcloud.definitions import check_submission
+from edge.devcloud.registry import InstalledApp
+from tests.unit.devcloud.parts import APP, READ, an_office
+
+STARTED = InstalledApp("com.x.started", "S", (READ,), command=("run", "it"))
+
+
+def new(package="com.n.new", **more):
+    return check_submission(package, {"tools": [READ], "publicUrl": "http://n", **more})
+
+
+@pytest.mark.requirement("S0-34")
+async def test_what_was_handed_in_is_in_force_in_every_process_and_after_a_restart(tmp_path):
+    async with an_office(tmp_path, apps=[APP]) as a, an_office(tmp_path, apps=[APP]) as b:
+        assert (
+            await a.submit(
+                new(
+                    name="N",
+                    apiKeyHash="12345678",
+                    hardwareRequirements=[{"type": "IMU", "level": "OPTIONAL"}],
+                )
+            )
+            is True
+        )
+        assert b.registry.app("com.n.new") is None
+        await b.refresh()
+        assert (b.registry.body, b.registry.app("com.n.new")) == (
+            a.registry.body,
+            a.registry.app("com.n.new"),
+        )
+        assert await b.submit(new()) is False
+    async with an_office(tmp_path, apps=[APP]) as again:
+        app = again.registry.app("com.n.new")
+        assert (app.name, app.api_key_hash, app.hardware[0]["type"]) == ("N", "12345678", "IMU"), (
+            "what an update did not say stays"
+        )
+
+
+async def test_nothing_changed_costs_no_loading(tmp_path):
+    async with an_office(tmp_path) as office:
+        office._shelf.load = pytest.fail
+        await office.refresh()
+
+
+async def test_when_the_disk_does_not_answer_what_is_known_stays(tmp_path, caplog):
+    async with an_office(tmp_path, apps=[APP]) as office:
+        await office._shelf._db.close()
+        await office.refresh()
+        assert office.registry.find("com.x.app:read") is not None
+        assert "cannot be read" in caplog.text
+
+
+@pytest.mark.parametrize("body", ["{", "[5]", '{"tools": [{}]}'])
+async def test_one_app_that_cannot_be_read_costs_the_others_nothing(tmp_path, body, caplog):
+    async with an_office(tmp_path) as office:
+        await office.submit(new())
+        await office.submit(new("com.n.other"))
+        await office._shelf._db.write(
+            lambda db: (
+                db.execute("UPDATE apps SET body = ? WHERE package = 'com.n.new'", (body,)).rowcount
+            )
+        )
+    async with an_office(tmp_path) as office:
+        assert [app is None for app in map(office.registry.app, ("com.n.new", "com.n.other"))] == [
+            True,
+            False,
+        ]
+        assert "com.n.new" in caplog.text
+
+
+# ------------------------------------------------------------------ keys
+
+
+@pytest.mark.requirement("S0-56")
+async def test_a_key_is_told_once_and_only_its_hash_is_kept_and_logged_nowhere(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    async with an_office(tmp_path) as office:
+        await office.submit(new())
+        key = await office.issue_key("com.n.new")
+        assert (key.startswith("gak_"), len(key) > 40) == (True, True)
+        assert (
+            office.registry.app("com.n.new").api_key_hash
+            == hashed(key)
+            == hashlib.sha256(key.encode()).hexdigest()
+        )
+    assert key not in caplog.text
+    assert not any(
+        key.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()
+    )
+
+
+@pytest.mark.requirement("I5-cloud-keys")
+async def test_whoever_has_the_key_is_the_only_one_to_change_the_app(tmp_path):
+    async with an_office(tmp_path) as office, an_office(tmp_path) as elsewhere:
+        await office.submit(new())
+        first = await office.issue_key("com.n.new")
+        for wrong in ("", "gak_wrong", hashed(first)):
+            with pytest.raises(NotYours, match="send it as X-App-API-Key"):
+                await elsewhere.submit(new(name="Mine"), key=wrong)
+            with pytest.raises(NotYours):
+                await elsewhere.issue_key("com.n.new", key=wrong)
+        assert await elsewhere.submit(new(name="Still mine"), key=first) is False
+        second = await elsewhere.issue_key("com.n.new", key=first)
+        with pytest.raises(NotYours):
+            await office.submit(new(), key=first)
+        await office.submit(new(), key=second)
+        with pytest.raises(NotYours):
+            await office.submit(new())
+        assert office.registry.app("com.n.new").name == "Still mine"
+
+
+@pytest.mark.parametrize("package", ["com.n.gone", "com.x.started"])
+async def test_an_app_that_is_not_there_or_is_started_here_has_no_key_to_give_out(
+    tmp_path, package
+):
+    async with an_office(tmp_path, apps=[STARTED]) as office:
+        with pytest.raises(NoSuchApp, match=package):
+            await office.issue_key(package)
+
+
+# ------------------------------------------------------------------ people
+
+
+class Wall:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.mark.requirement("I5-cloud-sessions")
+async def test_a_session_lasts_its_time_in_every_process_and_can_be_ended(tmp_path):
+    async with an_office(tmp_path, session_s=60.0) as a, an_office(tmp_path, session_s=60.0) as b:
+        wall = Wall()
+        for office in (a, b):
+            office._wall = office.people._wall = wall
+        assert await a.open_session("ann") == 60.0
+        await b.refresh()
+        assert (b.people.present("ann"), b.people.present("bob"), b.people.present("local")) == (
+            True,
+            False,
+            True,
+        )
+        assert b.people.sessions() == {"ann": 60.0}
+        wall.now += 60.0
+        assert (a.people.present("ann"), a.people.sessions()) == (False, {})
+        await a.open_session("ann")
+        assert (
+            await b.end_session("ann"),
+            await b.end_session("ann"),
+            b.people.present("ann"),
+        ) == (True, False, False)
+        await a.refresh()
+        assert a.people.present("ann") is False
+
+
+@pytest.mark.requirement("I5-cloud-sessions")
+async def test_a_user_takes_an_app_off_and_puts_it_back(tmp_path):
+    async with an_office(tmp_path, apps=[APP]) as office:
+        assert office.people.has("ann", APP.package) is True
+        await office.set_installed("ann", APP.package, installed=False)
+        assert (office.people.has("ann", APP.package), office.people.has("bob", APP.package)) == (
+            False,
+            True,
+        )
+        await office.set_installed("ann", APP.package, installed=True)
+        assert office.people.has("ann", APP.package) is True
+        with pytest.raises(NoSuchApp, match=r"com\.n\.gone not found"):
+            await office.set_installed("ann", "com.n.gone", installed=False)
+
+
+async def test_only_so_many_sessions_are_open_and_those_that_are_over_make_room(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("edge.devcloud.app_store.MAX_SESSIONS", 1)
+    async with an_office(tmp_path, session_s=60.0) as office:
+        office._wall = Wall()
+        await office.open_session("ann")
+        await office.open_session("ann")
+        with pytest.raises(AppStoreFull, match="sessions: there are 1 already"):
+            await office.open_session("bob")
+        office._wall.now += 61.0
+        await office.open_session("bob")
+
+
+async def test_only_so_many_apps_are_taken_off(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.devcloud.app_store.MAX_REMOVED", 0)
+    async with an_office(tmp_path, apps=[APP]) as office:
+        with pytest.raises(AppStoreFull, match="removed"):
+            await office.set_installed("ann", APP.package, installed=False)

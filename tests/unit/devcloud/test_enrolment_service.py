@@ -1,0 +1,179 @@
+"""The enrolment desk: a code works once, for a while, for one edge; what it gives is kept as
+hashes only.
+"""
+
+from datetime import timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from edge.cloud.enrolment.keys import _made
+from edge.devcloud.enrolment.pki import Authority, BadRequest
+from edge.devcloud.enrolment.service import AGAIN_S, CODE_S, EnrolmentRefused, EnrolmentService
+
+CSR = _made("whatever-it-says")["csr_pem"]
+
+
+class Counter:
+    """A desk and the wall clock it looks at."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.now = 1_800_000_000.0
+        self.authority = Authority(folder)
+        self.open()
+
+    def open(self):
+        self.desk = EnrolmentService(
+            self.folder, self.authority, wall=lambda: self.now, life=timedelta(days=1)
+        )
+
+    def redeem(self, secret, edge_id="edge-1", *, request="r1", csr=CSR, proof=""):
+        return self.desk.redeem(secret, edge_id, request_id=request, csr_pem=csr, proof=proof)
+
+    def refused(self, secret, *args, **more):
+        with pytest.raises(EnrolmentRefused) as caught:
+            self.redeem(secret, *args, **more)
+        return caught.value.code
+
+
+@pytest.fixture
+def counter(tmp_path):
+    return Counter(tmp_path)
+
+
+def der_of(pem):
+    return x509.load_pem_x509_certificate(pem.encode()).public_bytes(Encoding.DER)
+
+
+@pytest.mark.requirement("I4-enrol-once")
+def test_a_code_works_once_also_after_a_restart(counter):
+    secret = counter.desk.issue()
+    assert counter.redeem(secret).certificate
+    assert counter.refused(secret, "edge-2", request="r2") == "CODE_USED"
+    counter.open()
+    assert counter.refused(secret, "edge-2", request="r2") == "CODE_USED"
+    assert counter.refused(b"0" * 16) == "CODE_UNKNOWN"
+
+
+def test_an_answer_that_was_lost_is_given_again_to_who_asked_and_only_for_a_while(counter):
+    secret = counter.desk.issue()
+    first = counter.redeem(secret)
+    again = counter.redeem(secret)
+    assert again.certificate != first.certificate
+    assert not counter.desk.knows_token(first.token)
+    assert counter.desk.knows_token(again.token)
+    assert counter.refused(secret, request="r2") == "CODE_USED"
+    counter.now += AGAIN_S + 1
+    assert counter.refused(secret) == "CODE_USED"
+
+
+def test_a_revoked_edge_does_not_come_back_by_asking_for_its_lost_answer_again(counter):
+    secret = counter.desk.issue()
+    counter.redeem(secret)
+    counter.desk.revoke("edge-1")
+    assert counter.refused(secret) == "EDGE_REVOKED"
+    assert counter.desk.edges() == []
+
+
+def test_an_edge_that_enrols_meanwhile_does_not_disturb_who_shows_a_token(counter):
+    class Meanwhile(str):
+        __slots__ = ()
+
+        def encode(self, *args):
+            counter.redeem(counter.desk.issue(), f"edge-{len(counter.desk.edges()) + 1}")
+            return super().encode(*args)
+
+    for each in (1, 2):
+        token = counter.redeem(counter.desk.issue(), f"edge-{each}").token
+    assert counter.desk.knows_token(Meanwhile(token))
+
+
+def test_a_code_is_too_old_after_its_time_and_is_forgotten_at_last(counter):
+    secret = counter.desk.issue()
+    counter.now += CODE_S + 1
+    assert counter.refused(secret) == "CODE_EXPIRED"
+    counter.now += CODE_S
+    counter.desk.issue()
+    assert counter.refused(secret) == "CODE_UNKNOWN"
+
+
+def test_a_known_edge_proves_itself_by_its_token_or_needs_a_code_of_its_own(counter):
+    token = counter.redeem(counter.desk.issue()).token
+    stranger = counter.desk.issue()
+    assert counter.refused(stranger, request="r2") == "EDGE_TAKEN"
+    assert counter.refused(stranger, request="r2", proof="guessed") == "EDGE_TAKEN"
+    token, old = counter.redeem(stranger, request="r2", proof=token).token, token
+    assert counter.refused(counter.desk.issue(), proof=old) == "EDGE_TAKEN"
+    counter.desk.revoke("edge-1")
+    assert counter.refused(counter.desk.issue(), proof=token) == "EDGE_TAKEN"
+    own = counter.desk.issue(edge_id="edge-1")
+    assert counter.refused(own, "edge-2") == "CODE_OF_ANOTHER"
+    assert counter.redeem(own).certificate
+
+
+def test_the_name_in_a_certificate_is_the_desks_and_it_is_a_clients_only(counter):
+    cert = x509.load_pem_x509_certificate(counter.redeem(counter.desk.issue()).certificate.encode())
+    assert [a.value for a in cert.subject] == ["edge-1"]
+    assert not cert.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    usages = cert.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usages) == [x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]
+
+
+@pytest.mark.parametrize(
+    "csr",
+    [
+        "",
+        "junk",
+        "-----BEGIN CERTIFICATE REQUEST-----\nAA==\n-----END CERTIFICATE REQUEST-----",
+        "x" * 20_000,
+    ],
+)
+def test_a_request_that_cannot_be_signed_does_not_spend_the_code(counter, csr):
+    secret = counter.desk.issue()
+    if csr:
+        with pytest.raises(BadRequest):
+            counter.redeem(secret, csr=csr)
+    assert counter.redeem(secret).certificate
+
+
+@pytest.mark.requirement("I4-enrol-renewal")
+def test_a_renewal_is_for_who_shows_one_of_ours_and_is_not_revoked(counter, tmp_path):
+    mine = der_of(counter.redeem(counter.desk.issue()).certificate)
+    assert der_of(counter.desk.renew(mine, CSR)) != mine
+    theirs = Authority(tmp_path / "other")
+    with pytest.raises(EnrolmentRefused, match="Unknown client certificate"):
+        counter.desk.renew(der_of(theirs.edge("edge-1", CSR, life=timedelta(days=1))), CSR)
+    counter.desk.revoke("edge-1")
+    with pytest.raises(EnrolmentRefused) as caught:
+        counter.desk.renew(mine, CSR)
+    assert caught.value.code == "EDGE_REVOKED"
+
+
+@pytest.mark.requirement("I4-enrol-secret")
+def test_nothing_on_disk_lets_anybody_in(counter, tmp_path):
+    secret = counter.desk.issue()
+    given = counter.redeem(secret, csr=None)
+    written = (tmp_path / "desk.json").read_text() + counter.desk.passwords()
+    assert not [s for s in (secret.hex(), given.password, given.token) if s in written]
+    assert (tmp_path / "desk.json").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "ca.key").stat().st_mode & 0o077 == 0
+
+
+def test_who_is_revoked_is_on_no_list(counter):
+    counter.redeem(counter.desk.issue(), csr=None)
+    assert counter.desk.edges() == ["edge-1"]
+    assert counter.desk.passwords().startswith("edge-1:$7$")
+    assert counter.desk.revoke("edge-1")
+    assert (counter.desk.edges(), counter.desk.passwords()) == ([], "")
+    assert not counter.desk.revoke("nobody")
+
+
+def test_a_damaged_document_or_authority_is_said(counter, tmp_path):
+    (tmp_path / "desk.json").write_text("{")
+    with pytest.raises(OSError, match="move it away"):
+        counter.open()
+    (tmp_path / "ca.key").write_text("junk")
+    with pytest.raises(OSError, match="move it away"):
+        Authority(tmp_path)

@@ -1,0 +1,45 @@
+"""A stage on fake glasses."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from edge.display.presenter import Presenter
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from tests.unit.display.fakes import FakeGlasses, Notebook
+
+OpenStage = Callable[..., AbstractAsyncContextManager[tuple[Presenter, FakeGlasses]]]
+
+
+@asynccontextmanager
+async def stage_on(
+    facts: dict[str, Any],
+    *,
+    notes: Any = None,
+    bus: Bus | None = None,
+    glasses: FakeGlasses | None = None,
+    **extra: Any,
+) -> AsyncIterator[tuple[Presenter, FakeGlasses]]:
+    bus = bus or Bus()
+    glasses = glasses or FakeGlasses(bus, facts)
+    extra.setdefault("min_gap_s", 0.0)
+    extra.setdefault("clock", Clock.system())
+    stage = Presenter(glasses=glasses, bus=glasses.bus, notes=notes or Notebook(), **extra)
+    service = asyncio.ensure_future(stage.run())
+    await asyncio.sleep(0)
+    try:
+        yield stage, glasses
+    finally:
+        service.cancel()
+        await asyncio.wait({service})
+        if not service.cancelled():
+            service.result()
+
+
+@pytest.fixture
+def open_stage() -> OpenStage:
+    return stage_on

@@ -1,0 +1,126 @@
+"""The voice: a real child process, its failures included."""
+
+import asyncio
+import sys
+
+import opuslib_next
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from edge.display.speech import sentences
+from edge.display.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, VoiceUnavailable
+from firmware_bridge.messages import AudioFormat
+
+
+@pytest.fixture
+async def voice():
+    made = TextToSpeech()
+    yield made
+    await made.close()
+
+
+async def test_a_sentence_becomes_opus_frames_that_decode_to_sound(voice: TextToSpeech) -> None:
+    said = await voice.say("Hello world.", AudioFormat.OPUS)
+    assert said.samples > 8000
+    assert len(said.frames) == -(-said.samples // 320)
+    decoder = opuslib_next.Decoder(16000, 1)
+    pcm = b"".join(decoder.decode(frame, 320) for frame in said.frames)
+    loud = max(
+        abs(int.from_bytes(pcm[i : i + 2], "little", signed=True)) for i in range(0, len(pcm), 2)
+    )
+    assert loud > 1000
+    assert sum(map(len, said.frames)) < said.samples * 2 / 5, "coded, not copied"
+
+
+async def test_pcm_frames_are_640_bytes(voice: TextToSpeech) -> None:
+    said = await voice.say("Hello.", AudioFormat.PCM16)
+    assert {len(frame) for frame in said.frames} == {640}
+
+
+@pytest.mark.parametrize("text", ["こんにちは", "👍"])
+async def test_what_the_voice_cannot_say_is_told_and_the_child_lives_on(
+    voice: TextToSpeech, text: str
+) -> None:
+    with pytest.raises(Unspeakable):
+        await voice.say(text, AudioFormat.OPUS)
+    first = voice._child
+    assert (await voice.say("Still here.", AudioFormat.OPUS)).samples > 0
+    assert voice._child is first
+
+
+async def test_a_stuck_child_is_killed_and_the_next_sentence_gets_another() -> None:
+    voice = TextToSpeech(
+        deadline_s=0.3, command=[sys.executable, "-c", "import time; time.sleep(60)"]
+    )
+    with pytest.raises(Unspeakable, match="too long"):
+        await voice.say("x", AudioFormat.OPUS)
+    assert voice._child is None
+    voice._command = TextToSpeech()._command
+    voice._deadline_s = 5
+    assert (await voice.say("Back again.", AudioFormat.OPUS)).samples > 0
+    await voice.close()
+    assert not voice._dying
+
+
+async def test_a_child_that_went_idle_is_replaced_without_anybody_noticing() -> None:
+    voice = TextToSpeech(idle_s=0.05)
+    await voice.say("One.", AudioFormat.OPUS)
+    child = voice._child
+    assert child is not None
+    await asyncio.wait_for(child.wait(), 40)
+    assert (await voice.say("Two.", AudioFormat.OPUS)).samples > 0
+    await voice.close()
+
+
+async def test_a_child_that_answers_nonsense_is_an_unspeakable_sentence() -> None:
+    noise = (
+        "import sys; sys.stdin.buffer.read(4); "
+        "sys.stdout.buffer.write(b'\\0\\0\\0\\2\\1x'); sys.stdout.flush()"
+    )
+    voice = TextToSpeech(command=[sys.executable, "-c", noise])
+    with pytest.raises(Unspeakable, match="x"):
+        await voice.say("x", AudioFormat.OPUS)
+    voice._command = (sys.executable, "-c", "pass")
+    await voice.close()
+    with pytest.raises(Unspeakable, match="without an answer"):
+        await voice.say("x", AudioFormat.OPUS)
+    await voice.close()
+
+
+async def test_a_cancelled_sentence_leaves_no_half_answer_behind() -> None:
+    voice = TextToSpeech()
+    await voice.say("Warm up.", AudioFormat.OPUS)
+    asking = asyncio.ensure_future(
+        voice.say("A sentence that is not waited for.", AudioFormat.PCM16)
+    )
+    await asyncio.sleep(0)
+    asking.cancel()
+    await asyncio.wait({asking})
+    assert {len(f) for f in (await voice.say("Clean.", AudioFormat.PCM16)).frames} == {640}
+    await voice.close()
+
+
+async def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.display.tts.find_spec", lambda name: None)
+    assert "glassd[voice]" in TextToSpeech().why_not()
+    with pytest.raises(VoiceUnavailable):
+        await TextToSpeech().say("x", AudioFormat.OPUS)
+
+
+def test_sentences_are_cut_at_their_ends_and_cleaned_of_what_the_engine_trips_over() -> None:
+    assert list(sentences("One. Two!\nThree ‹not lost› four\x00five <b>")) == [
+        "One.",
+        "Two!",
+        "Three not lost four five b",
+    ]
+    assert list(sentences("... !!! —")) == []
+    assert list(sentences("本当。はい。")) == ["本当。", "はい。"]
+
+
+@given(st.text(alphabet="ab ,.\n", max_size=3000))
+@settings(max_examples=60, deadline=None)
+def test_no_sentence_is_over_the_bound_and_no_letter_is_lost(text: str) -> None:
+    spoken = list(sentences(text))
+    assert all(0 < len(s) <= MAX_SENTENCE for s in spoken)
+    letters = lambda s: [c for c in s if c.isalpha()]  # noqa: E731
+    assert letters("".join(spoken)) == letters(text)

@@ -1,0 +1,169 @@
+"""Settings, notifications and the dashboard of finished glasses: what is told to them, and what
+comes of a refusal.
+"""
+
+import pytest
+
+from edge.display.side_commands import SideCommands
+from edge.ports import GlassesAway, GlassesStatus
+from edge.runtime.clock import Clock
+from edge.tools.glasses_settings import MAX_ALLOWED, GlassesSettings
+from firmware_bridge import catalog
+from firmware_bridge.capabilities import Capabilities, Origin
+from firmware_bridge.errors import CommandRefused, CommandTimeout
+from firmware_bridge.messages import (
+    AllowApps,
+    Done,
+    ExitToDashboard,
+    SetBrightness,
+    SetSilentMode,
+    ShowNotification,
+)
+from tools_cache.api.tool import ErrorCode, ToolFailure
+
+CLOCK = Clock(wall=lambda: 1_795_257_000.9)
+G1 = Capabilities.of(
+    "even_g1", catalog.find("even_g1").capabilities, origin=Origin.CATALOGUE, now=0.0
+)
+NOTE = {"title": "Door", "text": "Somebody is there", "app": "Doorbell"}
+
+
+class Glasses:
+    """Glasses that write down what they are told; `fault` is what each command meets."""
+
+    def __init__(self, record=G1, *, ready=True, fault=None):
+        self.record, self.ready, self.fault = record, ready, fault
+        self.address = "G1_47"
+        self.told = []
+
+    def status(self):
+        return GlassesStatus(ready=self.ready, capabilities=self.record, address=self.address)
+
+    async def request(self, command, *, timeout_s):
+        assert 0 < timeout_s < 20, "within the tool's own time"
+        if self.fault is not None:
+            raise self.fault
+        self.told.append(command)
+        return Done()
+
+
+def amenities(glasses):
+    return GlassesSettings(glasses, CLOCK, SideCommands(glasses, CLOCK, lambda: False))
+
+
+@pytest.mark.parametrize(
+    ("deed", "details", "command"),
+    [
+        ("brightness", {"level": 40, "auto": False}, SetBrightness(40)),
+        ("brightness", {"level": None, "auto": True}, SetBrightness(None, auto=True)),
+        ("brightness", {"level": 0}, SetBrightness(0)),
+        ("silent", {"on": True}, SetSilentMode(on=True)),
+        ("silent", {"on": False}, SetSilentMode(on=False)),
+        ("dashboard", {}, ExitToDashboard()),
+    ],
+)
+async def test_each_deed_is_one_command(deed, details, command):
+    glasses = Glasses()
+    await amenities(glasses)(deed, details)
+    assert glasses.told == [command]
+
+
+async def test_whom_a_notification_is_from_is_allowed_first_and_once():
+    glasses = Glasses()
+    do = amenities(glasses)
+    await do("notify", NOTE)
+    allowed, shown = glasses.told
+    assert isinstance(allowed, AllowApps)
+    assert allowed.apps == (shown.app,)
+    assert (shown.app.name, shown.title, shown.text, shown.at) == (
+        "Doorbell",
+        "Door",
+        "Somebody is there",
+        1_795_257_000,
+    )
+    assert len(shown.app.id) <= 31
+    await do("notify", NOTE)
+    await do("notify", {**NOTE, "app": "Küche"})
+    assert [type(c) for c in glasses.told[2:]] == [ShowNotification, AllowApps, ShowNotification]
+    assert [app.name for app in glasses.told[3].apps] == ["Doorbell", "Küche"]
+
+
+async def test_other_glasses_are_told_anew():
+    glasses = Glasses()
+    do = amenities(glasses)
+    await do("notify", NOTE)
+    glasses.address = "G1_99"
+    await do("notify", {**NOTE, "app": "Other"})
+    assert [app.name for app in glasses.told[2].apps] == ["Other"]
+
+
+async def test_the_names_that_may_notify_are_bounded_and_the_oldest_goes():
+    glasses = Glasses()
+    do = amenities(glasses)
+    for n in range(MAX_ALLOWED):
+        await do("notify", {**NOTE, "app": f"app {n}"})
+    await do("notify", {**NOTE, "app": "app 0"})  # used again: the youngest now
+    await do("notify", {**NOTE, "app": "one more"})
+    names = [app.name for app in glasses.told[-2].apps]
+    assert len(names) == MAX_ALLOWED
+    assert "app 0" in names
+    assert "app 1" not in names
+
+
+async def test_a_name_that_was_not_allowed_is_told_again_the_next_time():
+    glasses = Glasses(fault=CommandTimeout("slow"))
+    do = amenities(glasses)
+    with pytest.raises(ToolFailure):
+        await do("notify", NOTE)
+    glasses.fault = None
+    await do("notify", NOTE)
+    assert [type(c) for c in glasses.told] == [AllowApps, ShowNotification]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "unsure"),
+    [
+        (GlassesAway("gone"), ErrorCode.SESSION_INACTIVE, False),
+        (CommandTimeout("silence"), ErrorCode.TIMEOUT, True),
+        (CommandRefused("unsupported", "no word for it"), ErrorCode.UNSUPPORTED, False),
+        (CommandRefused("busy", "the left side is away"), ErrorCode.NOT_ACCEPTED, False),
+    ],
+)
+async def test_what_the_glasses_do_with_it_is_told_in_words(fault, code, unsure):
+    with pytest.raises(ToolFailure) as failed:
+        await amenities(Glasses(fault=fault))("silent", {"on": True})
+    assert (failed.value.error.code, failed.value.error.partial_side_effects) == (code, unsure)
+    assert failed.value.error.message.startswith("The glasses ")
+
+
+@pytest.mark.requirement("I4-amenities")
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        ("brightness", "These glasses do not let their brightness be set"),
+        ("silent", "These glasses know no silent mode"),
+        ("notify", "These glasses know no notifications of their own"),
+        ("dashboard", "These glasses have no dashboard of their own"),
+    ],
+)
+async def test_glasses_that_lack_it_are_not_even_asked(deed, said):
+    mock = Capabilities.of(
+        "mock:display", catalog.find("mock:display").capabilities, origin=Origin.CATALOGUE, now=0.0
+    )
+    glasses = Glasses(mock)
+    with pytest.raises(ToolFailure, match=said) as failed:
+        await amenities(glasses)(deed, {"on": True, **NOTE})
+    assert failed.value.error.code is ErrorCode.UNSUPPORTED
+    assert glasses.told == []
+
+
+async def test_absent_glasses_are_told_nothing():
+    with pytest.raises(ToolFailure, match="The glasses are away") as failed:
+        await amenities(Glasses(ready=False))("silent", {"on": True})
+    assert failed.value.error.code is ErrorCode.SESSION_INACTIVE
+
+
+async def test_what_cannot_be_a_command_is_its_askers_mistake():
+    with pytest.raises(ToolFailure, match="outside 0…100") as failed:
+        await amenities(Glasses())("brightness", {"level": 101})
+    assert failed.value.error.code is ErrorCode.INVALID_ARGUMENTS

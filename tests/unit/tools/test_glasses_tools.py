@@ -1,0 +1,115 @@
+"""`glasses:set`, `glasses:notify`, `glasses:dismiss`: from checked arguments to what the
+glasses are told.
+"""
+
+from pathlib import Path
+
+import pytest
+
+import tools_cache
+from edge.display.side_commands import SideCommands
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.tools.glasses_settings import GlassesSettings
+from edge.tools.local import LocalTools
+from edge.tools.registry import ToolRegistry
+from edge.tools.services import Services
+from firmware_bridge.messages import (
+    AllowApps,
+    ExitToDashboard,
+    SetBrightness,
+    SetSilentMode,
+    ShowNotification,
+)
+from tests.unit.tools.test_glasses_settings import CLOCK, Glasses
+from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall
+from tools_cache.builder import compiler
+
+TOOLS = Path(tools_cache.__file__).parent / "tools"
+QUIET = {"audio": {"suppressVoiceResponse": True}}
+
+
+@pytest.fixture
+def glasses():
+    return Glasses()
+
+
+@pytest.fixture
+def run(tmp_path, glasses):
+    artifact = tmp_path / "tool_registry.json"
+    artifact.write_text(compiler.compile_tools(TOOLS).text)
+    registry = ToolRegistry(
+        builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=Clock.system()
+    )
+    registry.load()
+
+    able = GlassesSettings(glasses, CLOCK, SideCommands(glasses, CLOCK, lambda: False))
+
+    async def go(tool, args, *, do=able):
+        definition = registry.snapshot().find(tool).definition
+        filled, problems = registry.check_args(definition, args)
+        assert problems == []
+        local = LocalTools(
+            tools=TOOLS,
+            services=Services(storage_for=None, alarms=None, clock=CLOCK, glasses_do=do),
+        )
+        return await local.run(
+            ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), definition, None
+        )
+
+    return go
+
+
+@pytest.mark.requirement("I4-amenities")
+@pytest.mark.parametrize(
+    ("args", "told", "text"),
+    [
+        ({"brightness": 40}, [SetBrightness(40)], "Brightness: 40 %"),
+        ({"brightness": 0}, [SetBrightness(0)], "Brightness: 0 %"),
+        ({"auto": True}, [SetBrightness(None, auto=True)], "Brightness: automatic"),
+        ({"brightness": 40, "auto": True}, [SetBrightness(40, auto=True)], "Brightness: automatic"),
+        ({"brightness": 40, "auto": False}, [SetBrightness(40)], "Brightness: 40 %"),
+        ({"silent": True}, [SetSilentMode(on=True)], "Silent mode: on"),
+        (
+            {"silent": False, "brightness": 100},
+            [SetBrightness(100), SetSilentMode(on=False)],
+            "Brightness: 100 %\nSilent mode: off",
+        ),
+    ],
+)
+async def test_settings_reach_the_glasses_and_the_answer_says_which(run, glasses, args, told, text):
+    answer = await run("glasses:set", args)
+    assert (glasses.told, answer.data, answer.render) == (told, {**args, "text": text}, None)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"), [({}, "Nothing to set"), ({"auto": False}, "a brightness is needed")]
+)
+async def test_a_setting_that_says_nothing_is_refused_and_nothing_is_told(run, glasses, args, said):
+    answer = await run("glasses:set", args)
+    assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert said in answer.error.message
+    assert glasses.told == []
+
+
+@pytest.mark.requirement("I4-amenities")
+async def test_a_notification_is_shown_by_the_glasses_alone(run, glasses):
+    answer = await run("glasses:notify", {"title": "Door", "text": "Somebody is there"})
+    assert [type(c) for c in glasses.told] == [AllowApps, ShowNotification]
+    assert glasses.told[1].app.name == "glassd"
+    assert (answer.data, answer.render) == ({}, QUIET), "a page of ours would cover it"
+
+
+@pytest.mark.requirement("I4-amenities")
+async def test_dismissed_glasses_show_their_own_and_our_page_does_not_come_back(run, glasses):
+    answer = await run("glasses:dismiss", {})
+    assert glasses.told == [ExitToDashboard()]
+    assert answer.render == {"display": {"layout": "clear_view"}, **QUIET}
+
+
+async def test_where_nobody_can_tell_the_glasses_a_tool_says_so_in_words(run):
+    answer = await run("glasses:dismiss", {}, do=None)
+    assert (answer.error.code, answer.error.message) == (
+        ErrorCode.UNSUPPORTED,
+        "There is no way to tell the glasses that here",
+    )

@@ -1,0 +1,183 @@
+"""Calendar interface for tools: busy times, new events, and errors. All moments have a
+time zone.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from importlib import import_module
+from typing import Any, Final, Protocol
+
+from tools_cache.api.handed import Json
+from tools_cache.errors import ErrorCode, ToolError, ToolFailure
+
+PRIMARY: Final = "primary"
+RETRY_AFTER_S: Final = 60.0
+"""Seconds to wait for a server that reports too many requests without a time."""
+MOST_RETRY_AFTER_S: Final = 3600.0
+YEARS: Final = range(1900, 9999)
+"""Supported years: a window around the first and the last year of Python's dates would not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """A busy period. `start` < `end`, both with a zone."""
+
+    start: datetime
+    end: datetime
+    title: str = ""
+    calendar: str = PRIMARY
+    all_day: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """An event to create; `key` identifies it, so that repeating the call does not create a second
+    one.
+    """
+
+    key: str
+    title: str
+    start: datetime
+    end: datetime
+    attendees: tuple[str, ...] = ()
+    description: str = ""
+    online: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An event in the calendar. `fresh` is False if it already existed; `link` is "" without an
+    online meeting.
+    """
+
+    uid: str
+    calendar: str = PRIMARY
+    fresh: bool = True
+    link: str = ""
+    invites: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agenda:
+    """Busy periods between two moments. `unread` counts entries that could not be parsed and may be
+    busy too.
+    """
+
+    busy: tuple[Busy, ...]
+    unread: int = 0
+
+
+class Trouble(StrEnum):
+    """Why a calendar request failed."""
+
+    RATE_LIMIT = "rate limit"
+    AUTH = "auth"
+    AWAY = "away"
+    REFUSED = "refused"
+    UNKNOWN_CALENDAR = "unknown calendar"
+    NO_FOLDER = "no folder"
+    """The folder that the owner named cannot be read."""
+
+
+class CalendarTrouble(Exception):
+    """A calendar could not be read or written. `uncertain`: something may have been written
+    nevertheless.
+    """
+
+    def __init__(
+        self,
+        trouble: Trouble,
+        text: str,
+        *,
+        retry_after_s: float | None = None,
+        uncertain: bool = False,
+    ) -> None:
+        super().__init__(text)
+        self.trouble = trouble
+        self.retry_after_s = retry_after_s
+        self.uncertain = uncertain
+
+
+class Calendars(Protocol):
+    """The owner's calendars."""
+
+    async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
+        """Return busy periods, in any order. Raises `CalendarTrouble`."""
+
+    async def make(self, plan: Plan) -> Made:
+        """Write one event into the primary calendar. Raises `CalendarTrouble`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "CalendarContext":  # the old name of ToolContext
+        return import_module("tools_cache.api.tool").ToolContext
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def moment(args: Mapping[str, Json], name: str) -> datetime:
+    """Read an argument of the format date-time. Raises `ToolFailure`.
+
+    That format also allows lower-case `t` and `z`, which are accepted, and leap seconds and the
+    year 0, which Python cannot represent.
+    """
+    try:
+        read = datetime.fromisoformat(str(args[name]).upper())
+        known = read.astimezone(UTC).year in YEARS
+    except (ValueError, OverflowError):
+        known = False
+    if not known:
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                f"Invalid parameters: /{name} must be a moment in {YEARS[0]} to {YEARS[-1]}",
+                suggestion="Give it like 2026-11-23T09:00:00+01:00",
+            )
+        )
+    return read
+
+
+def failure(trouble: CalendarTrouble) -> ToolFailure:
+    """Return the tool error for a calendar error. AUTH is not retryable: a person must sign in
+    again.
+    """
+    text, partial = str(trouble), trouble.uncertain
+    match trouble.trouble:
+        case Trouble.RATE_LIMIT:
+            wait_s = min(MOST_RETRY_AFTER_S, max(1.0, trouble.retry_after_s or RETRY_AFTER_S))
+            error = ToolError.of(
+                ErrorCode.RATE_LIMIT,
+                text,
+                retry_after_ms=math.ceil(wait_s * 1000),
+                suggestion=f"Try again in {math.ceil(wait_s)} s",
+                partial_side_effects=partial,
+            )
+        case Trouble.AUTH:
+            error = ToolError.of(
+                ErrorCode.AUTH,
+                text,
+                suggestion="Check calendar.username and calendar.password_file",
+                partial_side_effects=partial,
+            )
+        case Trouble.AWAY:
+            error = ToolError.of(
+                ErrorCode.NETWORK_ERROR,
+                text,
+                suggestion="Try again in a moment",
+                partial_side_effects=partial,
+            )
+        case Trouble.UNKNOWN_CALENDAR:
+            error = ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS, text, suggestion='Leave calendars out for "primary"'
+            )
+        case Trouble.NO_FOLDER:
+            error = ToolError.of(
+                ErrorCode.TOOL_UNAVAILABLE,
+                text,
+                suggestion="Make or mount that folder, or correct [calendar] folder in glassd.toml",
+            )
+        case Trouble.REFUSED:
+            error = ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text, partial_side_effects=partial)
+    return ToolFailure(error)

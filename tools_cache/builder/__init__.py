@@ -1,0 +1,1 @@
+"""Compiles and checks tool folders."""

@@ -1,0 +1,1 @@
+"""The registry document: read, checked, stored."""
