@@ -290,7 +290,7 @@ async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(
 async def test_a_question_is_spoken_again_when_the_link_was_lost_and_back_between_two_pieces_of_it(
     open_stage, monkeypatch
 ) -> None:
-    monkeypatch.setattr("edge.render.prompt.RETRY_S", 0.02)
+    monkeypatch.setattr("edge.display.prompts.RETRY_S", 0.02)
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
         asking = begin(stage)
         await glasses.until(lambda: glasses.frames() > 0)
