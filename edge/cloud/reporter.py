@@ -1,8 +1,4 @@
-"""The herald: what the glasses are and do, told to the registry and to the cloud.
-
-Refuses to decide anything about a call; it only carries news from the bus to the ports that need
-it.
-"""
+"""Report what the glasses are and do to the registry and to the cloud."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -37,15 +33,11 @@ from firmware_bridge.messages import (
 from tools_cache.api.tool import Json, Source
 
 QUIET_S: Final = 5.0
-"""Glasses that are back within this time were never away: nobody is told."""
+"""Glasses that are back within this time were never away: nothing is reported."""
 ELSEWHERE: Final = frozenset({Source.CLOUD, Source.UPSTREAM})
-"""Sources whose tools are not told to the cloud: it has its own, and which other servers a
-person uses is not its business.
-"""
+"""Not reported to the cloud: its own tools, and which other servers a person uses."""
 SETTLE_S: Final = 0.05
-"""Connecting changes capabilities, registry and presence within milliseconds: one report tells
-it all.
-"""
+"""Connecting changes much within milliseconds: one report covers it all."""
 
 
 _KIND_OF: Final[Mapping[Gesture, str]] = {
@@ -69,9 +61,9 @@ class RegistryDesk(Protocol):
 
 
 class CapabilityReporter:
-    """`run()` is the service; what happened before it began is read from the status of the glasses.
-    `shown` tells which tools of this edge the cloud hears of; `noted` hears all that the glasses
-    say.
+    """`run()` is the service; what happened before is read from the glasses' status.
+
+    `shown` decides which tools the cloud sees; `noted` gets every event of the glasses.
     """
 
     def __init__(
@@ -133,7 +125,7 @@ class CapabilityReporter:
             self._stale_report.set()
 
     def _judge(self) -> None:
-        """Let the registry see the glasses as they are, and have the cloud told."""
+        """Update the registry from the glasses as they are, and report."""
         status = self._glasses.status()
         self._registry.set_capabilities(status.capabilities, stale=status.stale)
         self._stale_report.set()
@@ -193,9 +185,7 @@ class CapabilityReporter:
 
 
 def as_event(event: Event) -> tuple[str, dict[str, Json]] | None:
-    """Give the topic kind and body of what the glasses said; None for what is not told (audio,
-    prompts).
-    """
+    """Return topic kind and body of an event; None if it is not reported (audio, prompts)."""
     match event:
         case Gestured(gesture=gesture):
             return _KIND_OF[gesture], {"gesture": gesture.value}

@@ -1,10 +1,8 @@
-"""The audit log: one JSON line per answered call, in files that are bounded, rotated, and whole
-whatever ends us.
+"""The audit log: one JSON line per answered call, in bounded, rotated files of whole lines.
 
-Refuses to know how a call went: it writes what it is handed, without waiting and without failing
-whoever hands it over. `logging.handlers` cannot hold this: RotatingFileHandler leaves half a line
-on a full disk, its mode to the umask, and does not see its file being moved away; QueueHandler
-drops the newest, uncounted; a full queue makes QueueListener.stop fail.
+It never makes a caller wait or fail. `logging.handlers` cannot do this: RotatingFileHandler leaves
+half a line on a full disk, its mode to the umask, and does not see its file being moved away;
+QueueHandler drops the newest, uncounted; a full queue makes QueueListener.stop fail.
 """
 
 import errno
@@ -52,20 +50,18 @@ KEYS: Final = (
     "defaultsApplied",
     "stages",
 )
-"""On every line, null where there is nothing to say (S2-101). `duration` is whole milliseconds.
-Nothing else a record holds is written, but `args` where that was asked for: what is not on this
-list cannot leak.
+"""On every line, null where there is nothing to say. `duration` is whole milliseconds.
+
+Nothing else is written, except `args` where asked for: what is not listed cannot leak.
 """
 MAX_TEXT: Final = 255
 MAX_ARGS: Final = 8 * 1024
-"""Characters of arguments worth a line; of longer ones only the length is told."""
+"""Characters of arguments worth a line; of longer ones only the length is written."""
 MAX_BYTES: Final = 8 * 1024 * 1024
 """One file: about 14,000 calls of 600 bytes, weeks of talk."""
 KEEP: Final = 4
 WAITING_BYTES: Final = 1024 * 1024
-"""Lines that wait for a slow disk, about 1,700 of them. Beyond it the oldest go first, and how
-many is written.
-"""
+"""Some 1,700 lines that wait for a slow disk; more: the oldest are dropped and counted."""
 FILE_MODE: Final = 0o640
 _EXACT: Final = 2**63
 _BLOCK: Final = 64 * 1024
@@ -73,9 +69,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allo
 
 
 def filtered_line(apps: Mapping[str, Sequence[str]], count: int) -> dict[str, Json]:
-    """The record of what these glasses leave out (S0-13): no call, but whoever reads why a tool
-    was not called looks here.
-    """
+    """Return the record of what these glasses leave out: here one sees why no call came."""
     told = "; ".join(f"{package} lacks {', '.join(missing)}" for package, missing in apps.items())
     return {
         "outcome": "tools_filtered",
@@ -85,11 +79,11 @@ def filtered_line(apps: Mapping[str, Sequence[str]], count: int) -> dict[str, Js
 
 
 class AuditLog:
-    """Call it with one record (a mapping of `KEYS`, and `args`); from any thread, it never waits
-    and never raises.
+    """Call it with a record (keys of `KEYS`, and `args`), from any thread; it never waits or
+    raises.
 
     `open` starts the writer, which first mends a line that a crash tore; `close` writes what waits.
-    A kill costs the lines that still waited (milliseconds' worth), never the file's shape.
+    A kill costs the lines of some milliseconds, never the file's shape.
     """
 
     def __init__(
@@ -131,7 +125,7 @@ class AuditLog:
             _log.warning("the audit log %s: %s", self._file.path, self._why_lost())
 
     def _queue(self, line: bytes) -> int:
-        """Put a line to the others; give how many had to go for it."""
+        """Put a line to the others; return how many had to go for it."""
         if self._closing:
             return self._count_lost(1)
         self._lines.append(line)
@@ -155,9 +149,7 @@ class AuditLog:
         self._thread.start()
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Write what waits, as far as that goes in this time; later records are lost. Safe to
-        call again.
-        """
+        """Write what waits, within this time; later records are lost. Safe to call again."""
         with self._news:
             self._closing = True
             self._news.notify()
@@ -267,9 +259,7 @@ def _encoded(fields: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any, *, inner: bool = False) -> Any:
-    """Bound a value for a line; a mapping (delivery) may have one level. Raises TypeError,
-    ValueError.
-    """
+    """Bound a value for a line; a mapping may have one level. Raise TypeError, ValueError."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -289,9 +279,7 @@ def _arguments(args: Any) -> Any:
 
 
 class _File:
-    """The file of this name, and its older ones `.1` … `.N`. Every line is one write at its
-    end; it stays whole or goes.
-    """
+    """The file and its older ones `.1` … `.N`. Every line is one write; it stays whole or goes."""
 
     def __init__(
         self, path: Path, *, max_bytes: int, keep: int, note: Callable[..., bytes]
@@ -304,7 +292,7 @@ class _File:
         self._identity = (0, 0)
 
     def append(self, line: bytes) -> None:
-        """Raises OSError; then nothing of the line stays."""
+        """Raise OSError; then nothing of the line stays."""
         size = self.take()
         if size and size + len(line) > self._max_bytes:
             self._rotate()
@@ -317,9 +305,7 @@ class _File:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def take(self) -> int:
-        """Hold the file that has our name now (somebody may have moved the last one away); give
-        its size.
-        """
+        """Open the file that has our name now, unless it is open; return its size."""
         with suppress(FileNotFoundError):
             found = self.path.stat()
             if self._fd >= 0 and (found.st_dev, found.st_ino) == self._identity:
@@ -355,9 +341,7 @@ class _File:
         return self.path.with_name(f"{self.path.name}.{number}")
 
     def _mend(self, size: int) -> None:
-        """End a last line that was cut short: whole but for its end mark, it gets that; else it
-        is kept as a note.
-        """
+        """End a last line that was cut short: if whole, with its line end, else as a note."""
         start = _last_line(self._fd, size)
         if start == size:
             return
@@ -374,9 +358,7 @@ class _File:
 
 
 def _opened(path: Path) -> int:
-    """Open for appending, made if missing; the mode is set in words, for the umask of a service
-    is 0077.
-    """
+    """Open or create for appending; the mode is set explicitly: a service has umask 0077."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
     try:
         return os.open(path, flags)

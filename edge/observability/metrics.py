@@ -1,8 +1,6 @@
-"""Counts and latencies of calls, from the records the audit log gets: for `status --json`, and as
-OpenMetrics text.
+"""Counts and latencies of calls since the start, from audit records: JSON and OpenMetrics.
 
-Refuses to measure anything itself and to send anything anywhere: it is asked. Everything starts at
-zero with the daemon.
+Nothing is measured or sent here.
 """
 
 import asyncio
@@ -28,17 +26,13 @@ MAX_DURATION_MS: Final = 7 * 86_400_000
 """Longer than any call may live."""
 BUSIEST: Final = 20
 OTHER: Final = "other"
-"""What is beyond a bound, and every tool that does not exist: names somebody made up must not
-fill the table.
-"""
+"""What exceeds a bound, and unknown tools: invented names must not fill the table."""
 INTERIM: Final = frozenset({"pending", "confirmation"})
 """Outcomes that are no end: the call is counted when it ends."""
 REPLAY: Final = "replay"
 """The outcome of a call that got the stored answer of an earlier one."""
 RAN: Final = frozenset({"answered", "completed"})
-"""Outcomes of calls that ran. A refusal or a stored answer takes no time, and would make a slow
-tool look quick.
-"""
+"""Outcomes of calls that ran. Refusals and stored answers would make a slow tool look quick."""
 NOT_TIMED: Final = frozenset(
     {
         RouteKind.FALLBACK,
@@ -48,9 +42,7 @@ NOT_TIMED: Final = frozenset(
         RouteKind.LATER,
     }
 )
-"""Routes that say nothing of how quick a tool is: it did not run, or the network or a person
-took the time.
-"""
+"""Routes that do not show a tool's speed: it did not run, or waited for a network or person."""
 _ERROR_TYPES: Final = frozenset(t.value for t in ErrorType)
 _DELIVERIES: Final = frozenset(d.value for d in Delivery)
 _MODES: Final = frozenset(m.value for m in Mode)
@@ -104,18 +96,14 @@ class _Counts:
 
 
 class Metrics:
-    """`observe` every audit record; ask with `summary` and `openmetrics`. `gauges` is asked
-    when we are.
-    """
+    """`observe` every audit record; `summary` and `openmetrics` ask for `gauges`."""
 
     def __init__(self, gauges: Callable[[], Gauges] = Gauges) -> None:
         self._gauges = gauges
         self._counts = _Counts()
 
     def observe(self, record: Mapping[str, Json]) -> None:
-        """Count one record (keys as in the audit log). One that is not as it should be is
-        counted as far as it goes.
-        """
+        """Count one record (keys as in the audit log), as far as it is well formed."""
         counts, outcome = self._counts, _word(record.get("outcome"))
         counts.ways[_bounded(counts.ways, (_word(record.get("route")), outcome))] += 1
         counts.turns_over_budget += record.get("turnOverBudget") is True
@@ -133,7 +121,7 @@ class Metrics:
             self._took(tool, record, took)
 
     def _tool(self, record: Mapping[str, Json]) -> _Tool:
-        """Give the counts of the record's tool. A tool without a version was not found."""
+        """Return the counts of the record's tool. A tool without a version was not found."""
         name, tools = _word(record.get("toolId")), self._counts.tools
         if (
             not name
@@ -150,9 +138,7 @@ class Metrics:
         classes.setdefault(_bounded(classes, which), Histogram()).observe(ms)
 
     def summary(self) -> dict[str, Any]:
-        """The `calls` of the status document: totals, the busiest tools, latency classes
-        (S2-132, S2-140).
-        """
+        """Return the `calls` of the status document: totals, busiest tools, latency classes."""
         counts = self._counts
         busiest = sorted(counts.tools.items(), key=lambda item: (-item[1].calls, item[0]))[:BUSIEST]
         tools = counts.tools.values()
@@ -172,18 +158,15 @@ class Metrics:
         }
 
     async def openmetrics(self) -> str:
-        """OpenMetrics 1.0 text. Raises ModuleNotFoundError when prometheus-client is not installed.
+        """Return OpenMetrics 1.0 text. Raise ModuleNotFoundError without prometheus-client.
 
-        Written in a thread (0.1 s when all 256 tools were called), from a copy, so that calls go on
-        meanwhile.
+        Written in a thread (0.1 s for 256 tools), from a copy, so that calls go on meanwhile.
         """
         return await asyncio.to_thread(_written, self._counts.copy(), self._gauges())
 
 
 def _word(value: Json) -> str:
-    """Bound a word; half a character, which no UTF-8 can carry, is a question mark from the
-    start.
-    """
+    """Bound a word; half a surrogate pair, which UTF-8 cannot carry, becomes a question mark."""
     return value[:MAX_WORD].encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
 

@@ -1,7 +1,6 @@
-"""The bus: whoever does something says so here, whoever cares listens. Refuses to know what is
-said.
+"""The bus: events are published here, and every listener gets them.
 
-Each listener has its own bounded queue; a slow one loses its oldest happenings, is told how many,
+Each listener has its own bounded queue; a slow one loses its oldest events, counted in `missed`,
 and slows nobody.
 """
 
@@ -15,13 +14,9 @@ from edge.runtime.deadlines import Within, unwatched
 from edge.runtime.events import DaemonEvent
 
 QUEUE: Final = 512
-"""Happenings one listener may lag behind: several seconds of the busiest traffic seen (audio is
-not on the bus).
-"""
+"""Events one listener may lag behind: seconds of the busiest traffic seen (audio is elsewhere)."""
 HANDLED_S: Final = 60.0
-"""A listener comes back for the next happening within this: what takes longer belongs into a
-task of its own.
-"""
+"""A listener asks for the next event within this; longer work belongs into its own task."""
 
 
 class Listener:
@@ -43,9 +38,7 @@ class Listener:
         self._wake.set()
 
     def over(self) -> None:
-        """Nobody handles anything any more, though a traceback may keep the iteration alive for
-        a while.
-        """
+        """End the deadline: a traceback may keep the iteration alive for a while."""
         self._handling.done()
 
     async def __aiter__(self) -> AsyncIterator[DaemonEvent]:
@@ -63,9 +56,7 @@ class Listener:
 
 
 class Bus:
-    """Publish never waits; a subscription begins when `listen()` is entered, so nothing after
-    that is missed.
-    """
+    """Publish never waits; a subscription begins when `listen()` is entered."""
 
     def __init__(self, within: Within = unwatched) -> None:
         self._within = within
@@ -78,9 +69,7 @@ class Bus:
 
     @contextmanager
     def listen(self, bound: int = QUEUE, *, calls: bool = True) -> Iterator[Listener]:
-        """Subscribe; without `calls` to all but how calls fare, so that a call wakes only who
-        cares.
-        """
+        """Subscribe; without `calls` to everything but the progress of calls, which are many."""
         listener = Listener(bound, self._within, calls=calls)
         self._listeners.append(listener)
         try:

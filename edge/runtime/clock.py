@@ -1,8 +1,7 @@
-"""The two clocks of the house, handed in wherever time is needed. Refuses to sleep: waiting is
-asyncio's.
+"""The two clocks, passed in wherever time is needed.
 
 Deadlines and ages run on CLOCK_BOOTTIME (counts suspend, never jumps); wall time is for people and
-for the store's rim.
+for stored rows.
 """
 
 import time

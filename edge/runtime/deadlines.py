@@ -1,8 +1,7 @@
-"""The vigil: what must end, and by when. The watchdog is fed only while nothing is overdue.
+"""Operations that must finish by a deadline; the watchdog is fed only while none is overdue.
 
-Refuses to end anything: each wait has a shorter deadline of its own, and this notices that one did
-not work. It refuses to judge idleness and success too: waiting for news is no fault, and glasses or
-brokers may be away for days.
+Nothing is ended here: each wait has a shorter timeout of its own, and this notices one that did not
+work. Waiting for events has no deadline: glasses or brokers may be away for days.
 """
 
 import time
@@ -12,9 +11,7 @@ from typing import Self
 
 
 class Deadline:
-    """Something that ends within a time; a context. `again` begins the next step of the same
-    thing, `done` ends it early.
-    """
+    """One operation's deadline, a context. `again` begins its next step, `done` ends it early."""
 
     __slots__ = ("_at", "_now", "_open", "what")
 
@@ -50,28 +47,26 @@ class Deadline:
 
 
 class Deadlines:
-    """Every bound that is open now. `now` is CLOCK_MONOTONIC like systemd's own watchdog and
-    asyncio's deadlines: time a machine slept through makes nothing late.
-    """
+    """All open deadlines. `now` is CLOCK_MONOTONIC, so suspended time makes nothing late."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._open: dict[int, Deadline] = {}
 
     def within(self, seconds: float, what: str) -> Deadline:
-        """Promise that what follows ends within `seconds`, however it ends."""
+        """Open a deadline for what follows: it ends within `seconds`, with or without success."""
         return Deadline(self._open, self._now, seconds, what)
 
     def overdue(self) -> list[str]:
-        """Say what should have ended long ago, the latest first; empty while all is well."""
+        """Return what should have ended long ago, the latest first; empty while all is well."""
         late = sorted((b for b in self._open.values() if b.late_s > 0), key=lambda b: -b.late_s)
         return [f"{b.what} ({b.late_s:.0f} s late)" for b in late]
 
 
 Within = Callable[[float, str], Deadline]
-"""What a room is handed of a vigil."""
+"""How a service opens a deadline: `within(seconds, what)`."""
 
 
 def unwatched(seconds: float, what: str) -> Deadline:
-    """Stand in where nobody feeds a watchdog: a bound that nobody looks at."""
+    """Stand in where nobody feeds a watchdog: a deadline that nobody looks at."""
     return Deadline({}, time.monotonic, seconds, what)

@@ -1,5 +1,4 @@
-"""What happens inside the daemon, as data: one frozen class per kind of thing; the bus carries
-them.
+"""What happens inside the daemon, as data: one frozen class per kind of event.
 
 `as_json` is the form of `GET /v1/events` and of `glassd events`: `{event, …fields}`.
 """
@@ -19,7 +18,7 @@ class DaemonEvent:
 
     kind: ClassVar[str] = ""
     of_a_call: ClassVar[bool] = False
-    """How a call fares: several at each call, and of use only to who watches calls."""
+    """Progress of a call: several per call, and of use only to those who watch calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +77,12 @@ class GlassesSaid(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class PrivateWords(GlassesSaid):
-    """What the wearer said while transcripts are suppressed: acted on here, neither published
-    nor stored.
-    """
+    """Speech while transcripts are suppressed: acted on here, neither published nor stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class CapabilitiesLearned(DaemonEvent):
-    """The capability record changed (connect, run-time change, glasses went away and became
-    stale).
-    """
+    """The capability record changed: connect, run-time change, or glasses gone (`stale`)."""
 
     kind = "capabilities.changed"
     model: str
@@ -105,9 +100,7 @@ class CapabilitiesPublished(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class RegistrySynced(DaemonEvent):
-    """A registry took force: `tools` in all, `compatible` with these glasses. `origin`: cloud,
-    disk, local.
-    """
+    """A registry is active: `tools` in all, `compatible` with these glasses, from `origin`."""
 
     kind = "registry.synced"
     version: str
@@ -119,9 +112,7 @@ class RegistrySynced(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class ToolsListChanged(DaemonEvent):
-    """The list of offered tools is another than the one told last; said once, after the swap,
-    at a turn boundary.
-    """
+    """The list of offered tools has changed; published once, at a turn boundary."""
 
     kind = "tools_list_changed"
     version: str
@@ -133,9 +124,7 @@ class ToolsListChanged(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class ToolsFiltered(DaemonEvent):
-    """These glasses leave something out of `count` apps now: package → missing hardware, of the
-    first 50.
-    """
+    """These glasses lack hardware for `count` apps; `apps`: package → missing, the first 50."""
 
     kind = "tools.filtered"
     apps: Mapping[str, tuple[str, ...]]
@@ -144,9 +133,7 @@ class ToolsFiltered(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class ServerChanged(DaemonEvent):
-    """Another MCP server fares differently now: connected, disconnected, loading, authorizing.
-    `tools` it listed last.
-    """
+    """An MCP server is connected, disconnected, loading or authorizing; `tools` it listed last."""
 
     kind = "server.state"
     server: str
@@ -157,9 +144,7 @@ class ServerChanged(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class LoaderMoved(DaemonEvent):
-    """What the loader of tools did (S4-56): `what` is initialized, loaded, unloaded or used;
-    wire name `tools.{what}`.
-    """
+    """The tool loader's `what`: initialized, loaded, unloaded or used; on the wire `tools.{what}`."""
 
     kind = "tools"
     what: str
@@ -186,9 +171,7 @@ class ToolSwitched(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReloaded(DaemonEvent):
-    """The configuration was read again: which changed keys are in force now, and which need a
-    restart.
-    """
+    """The configuration was read again: changed keys now `live`, and those that need a restart."""
 
     kind = "configuration.reloaded"
     live: tuple[str, ...] = ()
@@ -225,9 +208,7 @@ class CallProgressed(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class CallAnswered(DaemonEvent):
-    """The one answer. A call that waits for the network is answered `pending` first and
-    `call.completed` later.
-    """
+    """The one answer. A call that waits is answered `pending`, and `call.completed` later."""
 
     kind = "call.answered"
     of_a_call = True
@@ -263,7 +244,7 @@ class DeliveryChanged(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmationAsked(DaemonEvent):
-    """A call waits for a yes; the token is told to its caller only."""
+    """A call waits for a yes; only its caller gets the token."""
 
     kind = "confirmation.asked"
     call_id: str
@@ -287,7 +268,7 @@ class ConfirmationDecided(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class PendingResolved(DaemonEvent):
-    """Somebody handed the result of a pending call in (S3-30): told once."""
+    """Somebody handed in the result of a pending call; published once."""
 
     kind = "call.resolved"
     call_id: str
@@ -335,9 +316,7 @@ class Alarmed(DaemonEvent):
 
 
 def as_json(happening: DaemonEvent) -> dict[str, Json]:
-    """Render for outside: `{event: kind, …}` with nested dataclasses and enums flattened to
-    JSON.
-    """
+    """Render as `{event: kind, …}`, with nested dataclasses and enums as JSON."""
     name = happening.kind
     if isinstance(happening, UplinkChanged):
         name = "uplink.up" if happening.up else "uplink.down"

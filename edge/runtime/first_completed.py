@@ -1,9 +1,8 @@
-"""The tasks of one service; and several that live and die together: the first one that ends, ends
-them all.
+"""Tasks that live and end together: the first one that ends, ends them all.
 
-Why `race` is not a TaskGroup that fails: before Python 3.13 a group whose child fails while it is
-itself being cancelled raises only the failure, so the cancellation is lost and a stopping daemon
-would start again what it was told to stop.
+`race` is not a TaskGroup that fails: before Python 3.13 a group whose child fails while it is
+itself being cancelled raises only the failure. The cancellation is lost, and a daemon that is to
+stop would start again.
 """
 
 import asyncio
@@ -47,10 +46,9 @@ class Tasks:
 
 
 async def race(*works: Coroutine[Any, Any, None]) -> None:
-    """Run all until the first ends; cancel the others and wait for them. Raises what the first one
-    raised.
+    """Run all until the first ends; cancel the others, wait for them, raise what it raised.
 
-    Being cancelled cancels them all and stays a cancellation, whatever they raise meanwhile.
+    Cancelled itself, it cancels them all and stays cancelled, whatever they raise meanwhile.
     """
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     cancelling = False
@@ -94,9 +92,7 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
 async def run_unless(
     work: Coroutine[Any, Any, T], stop: Coroutine[Any, Any, Any]
 ) -> Finished[T] | None:
-    """Run `work` to its end, or cancel it and wait for its cleanup as soon as `stop` returns; then
-    return None.
-    """
+    """Return what `work` gives; None if `stop` returns first, after `work` is cancelled."""
     found: list[Finished[T]] = []
 
     async def keep() -> None:

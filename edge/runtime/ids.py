@@ -1,7 +1,4 @@
-"""Names for calls: UUIDv7, so that they sort by age wherever they are listed.
-
-No state is kept: two ids of one millisecond are told apart by 74 random bits alone.
-"""
+"""Ids of calls: UUIDv7, which sort by age. Ids of one millisecond differ in 74 random bits."""
 
 import secrets
 import uuid

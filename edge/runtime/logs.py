@@ -1,7 +1,6 @@
-"""How log lines look: one event a line, `key=value` extras, journald's priorities, nothing secret,
-nothing that moves a cursor.
+"""The form of log lines: one event a line, `key=value` extras, journald's priorities.
 
-Refuses to know who logs what.
+Nothing secret, and nothing that moves a cursor, gets through.
 """
 
 import logging
@@ -42,15 +41,13 @@ def clean(text: object, limit: int = MAX_REMOTE) -> str:
 
 
 class Redactor:
-    """Takes secrets out of lines: those it was told, and what looks like one."""
+    """Removes secrets from lines: those made known here, and what looks like one."""
 
     def __init__(self) -> None:
         self._known: tuple[str, ...] = ()
 
     def hide(self, secret: str | None) -> None:
-        """Never let this text into a log; texts under 4 characters would hide ordinary words
-        and are ignored.
-        """
+        """Never log this text. Texts under 4 characters would hide ordinary words: ignored."""
         if secret and len(secret) >= 4 and secret not in self._known:
             # The longest first: of a secret that begins like another one no end may be left.
             self._known = tuple(sorted((*self._known, secret), key=len, reverse=True))
@@ -63,9 +60,7 @@ class Redactor:
 
 
 class LineFormatter(logging.Formatter):
-    """`logger: message key=value`, with a time before it on a terminal, with a priority before
-    each line for journald.
-    """
+    """`logger: message key=value`, after the time on a terminal or a priority for journald."""
 
     def __init__(self, redact: Redactor, *, journal: bool) -> None:
         super().__init__(datefmt="%H:%M:%S")
@@ -87,7 +82,7 @@ class LineFormatter(logging.Formatter):
 
 
 def priority(level: int) -> int:
-    """Give syslog's number for a level of ours."""
+    """Return syslog's number for a level."""
     return next((p for floor, p in _PRIORITY if level >= floor), _DEBUG_PRIORITY)
 
 
@@ -102,7 +97,7 @@ def _value(value: Any) -> str:
 
 
 def is_journal(stream: TextIO, env: Mapping[str, str]) -> bool:
-    """Say whether this stream is the one journald gave us (`$JOURNAL_STREAM` = device:inode)."""
+    """Return whether this stream is journald's (`$JOURNAL_STREAM` = device:inode)."""
     try:
         found = os.fstat(stream.fileno())
     except (OSError, ValueError, AttributeError):
@@ -111,9 +106,7 @@ def is_journal(stream: TextIO, env: Mapping[str, str]) -> bool:
 
 
 def set_up(level: str, env: Mapping[str, str], *, stream: TextIO | None = None) -> Redactor:
-    """Send all logging to stderr in our form; the redactor given back is where secrets are made
-    known.
-    """
+    """Send all logging to stderr in our form; return the redactor that secrets are given to."""
     out = sys.stderr if stream is None else stream
     redact = Redactor()
     handler = logging.StreamHandler(out)
@@ -124,7 +117,7 @@ def set_up(level: str, env: Mapping[str, str], *, stream: TextIO | None = None) 
 
 
 def set_level(level: str) -> None:
-    """Say this much from now on."""
+    """Log from this level on."""
     logging.getLogger().setLevel(level.upper())
     for name in _NOISY:
         quiet = (

@@ -1,7 +1,7 @@
-"""Where things lie on this machine: configuration, state, the control sockets. Stdlib only, so
-short verbs start fast.
+"""Where things lie on this machine: configuration, state, the control sockets.
 
-Touches none of it: these are names, worked out from an environment that is handed in.
+Names only, worked out from an environment; nothing is touched. Light imports, so short verbs start
+fast.
 """
 
 import os
@@ -24,15 +24,15 @@ def config_candidates(env: Env) -> tuple[Path, ...]:
 
 
 def state_dir(env: Env) -> Path:
-    """Give the directory of everything that must survive a restart; it may not exist yet."""
+    """Return the directory of everything that must survive a restart; it may not exist yet."""
     return _given(env, "STATE_DIRECTORY") or _xdg(env, "XDG_STATE_HOME", ".local/state") / "glassd"
 
 
 def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
-    """Give the directory of the control socket; it may not exist yet.
+    """Return the directory of the control socket; it may not exist yet.
 
-    Without systemd and without a login session (containers) root uses `/run/glassd`, others their
-    state directory.
+    Without systemd and a login session (containers) root uses `/run/glassd`, others the state
+    directory.
     """
     given = _given(env, "RUNTIME_DIRECTORY")
     if given is not None:
@@ -43,10 +43,10 @@ def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
 
 
 def client_sockets(env: Env, *, uid: int | None = None) -> tuple[Path, ...]:
-    """List the sockets a client tries when none is named, best first.
+    """Return the sockets a client tries when none is named, best first.
 
     Agents start their MCP servers with PATH and HOME and hardly more, so a session's directory is
-    also looked for where it usually is.
+    also looked for in its usual place.
     """
     if env.get("GLASSD_SOCKET"):
         return (Path(env["GLASSD_SOCKET"]),)
@@ -57,9 +57,9 @@ def client_sockets(env: Env, *, uid: int | None = None) -> tuple[Path, ...]:
 
 
 def owner_beside(control: Path) -> Path:
-    """Name the owner's socket that belongs to this control socket: `owner.sock` beside
-    `control.sock`, `NAME-owner.sock` beside `NAME.sock`, because other daemons may have their
-    sockets in the same folder.
+    """Return the owner's socket of this control socket: `owner.sock`, or `NAME-owner.sock`.
+
+    Other daemons may have their sockets in the same folder.
     """
     return control.with_name(
         _OWNER_NAME if control.name == SOCKET_NAME else f"{control.stem}-owner{control.suffix}"

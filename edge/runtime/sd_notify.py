@@ -1,8 +1,4 @@
-"""Telling systemd how we are: ready, alive, reloading, stopping. Without systemd it says nothing to
-nobody.
-
-Refuses to fail and to know when we are well: a daemon must not die of its supervisor's socket.
-"""
+"""Notify systemd: ready, alive, reloading, stopping. Without systemd, or on failure, do nothing."""
 
 import logging
 import os
@@ -31,9 +27,7 @@ class Notifier:
         self._monotonic_ns = monotonic_ns
         self._warned = False
         self.watchdog_s = _watchdog_s(env, os.getpid() if pid is None else pid)
-        """Seconds within which systemd wants to hear `watchdog()`, None when it does not. Ping
-        at a third of it.
-        """
+        """Longest time between two `watchdog()`, None without a watchdog. Ping at a third of it."""
 
     @property
     def enabled(self) -> bool:

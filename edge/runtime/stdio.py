@@ -7,8 +7,8 @@ import sys
 def claim_stdio() -> tuple[int, int]:
     """Return new file descriptors of stdin and stdout, for the protocol alone.
 
-    From then on stdin is at its end for all other code, and what it prints goes to stderr: a stray
-    print of a library, or of a program it starts, cannot break the protocol.
+    From then on all other code reads an empty stdin and prints to stderr: a stray print of a
+    library, or of a program it starts, cannot break the protocol.
     """
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

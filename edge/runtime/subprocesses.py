@@ -1,4 +1,4 @@
-"""Child processes that end with this one, and write to a file, so that they never wait for us."""
+"""Child processes that end with this one, and write to a file, so that they never block."""
 
 import asyncio
 import logging
@@ -30,9 +30,7 @@ _LAST_WORDS: Final = 600
 
 
 def bound_to_us(command: Sequence[str], *, by: signal.Signals = signal.SIGKILL) -> list[str]:
-    """Give the argument vector that runs `command` and gets the signal `by` when this process
-    dies, however it dies.
-    """
+    """Return the argument vector that runs `command` and signals it when this process dies."""
     return [sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), str(int(by)), *command]
 
 
@@ -57,9 +55,10 @@ class Child:
         stop_s: float = STOP_S,
         speaks: bool = False,
     ) -> "Child":
-        """Start a command, which gets the signal `by` when this process dies, and `stop_s` seconds
-        to leave after SIGTERM. What it `speaks` is read by `first_line`. Raise OSError when it
-        cannot be started.
+        """Start a command; it gets `by` when this process dies. Raise OSError.
+
+        It has `stop_s` seconds to leave after SIGTERM. With `speaks`, `first_line` reads its
+        stdout.
         """
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with log_file.open("wb") as out:
@@ -93,7 +92,7 @@ class Child:
             return b""
 
     async def ended(self) -> int:
-        """Wait for its end; give the exit code."""
+        """Wait for its end; return the exit code."""
         return await self._process.wait()
 
     def last_words(self) -> str:

@@ -1,6 +1,4 @@
-"""Why the files of a folder cannot be read. Whoever uses a folder that the owner named asks here,
-so that one that is not there is never taken for an empty one.
-"""
+"""Why a folder cannot be read, so that a missing one is never taken for an empty one."""
 
 import os
 from pathlib import Path

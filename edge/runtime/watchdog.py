@@ -1,8 +1,7 @@
-"""The pulse: systemd's watchdog and its status line, from inside the event loop.
+"""Ping systemd's watchdog and set its status line, from inside the event loop.
 
-Refuses to judge progress by the outside world: glasses and brokers may be away for days. What it
-proves is that the loop turns and that every step of a service which must end did end
-(`deadlines.py`).
+This proves that the loop turns and that no operation is overdue (`deadlines.py`), not that the
+world answers: glasses and brokers may be away for days.
 """
 
 import asyncio
@@ -21,11 +20,9 @@ PART: Final = 3
 
 
 class Watchdog:
-    """`run()` is the service. The watchdog is fed by the very loop that serves the calls: if that
-    hangs, so does this.
+    """`run()` is the service. It runs in the loop that serves the calls: both hang together.
 
-    `overdue` names what is stuck; while it names anything the watchdog starves, and systemd starts
-    us afresh.
+    While `overdue` names anything there is no ping, and systemd restarts the daemon.
     """
 
     def __init__(

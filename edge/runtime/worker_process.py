@@ -1,8 +1,6 @@
-"""Do a piece of work in a forked child and take its result: what the work imported stays out of
-this process.
+"""Do work in a forked child and return its result: its imports stay out of this process.
 
-Refuses to know the work. For the start of a program only: before any thread, loop or lock that a
-fork would copy.
+Only at the start of a program, before any thread, loop or lock that a fork would copy.
 """
 
 import logging
@@ -16,18 +14,14 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 LIMIT_S: Final = 30.0
-"""Settings and registries are read in a tenth of a second; an SD card that has gone to sleep
-takes seconds.
-"""
+"""Settings and registries take 0.1 s to read, from a sleeping SD card some seconds."""
 CHUNK: Final = 256 * 1024
 
 log = logging.getLogger(__name__)
 
 
 class WorkerProcess(Generic[T]):
-    """Work under way in a child. `result()` is called once; meanwhile this process can do
-    something else.
-    """
+    """Work that runs in a child meanwhile. Call `result()` once."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -39,9 +33,7 @@ class WorkerProcess(Generic[T]):
         os.close(writes)
 
     def result(self, limit_s: float = LIMIT_S) -> T:
-        """Give what the work gave, or raise what it raised. A child that died, or took too long, is
-        no answer: then it is done here.
-        """
+        """Return or raise what the work did; if the child died or took too long, do it here."""
         packed = self._said(limit_s)
         try:
             good, answer = pickle.loads(packed)  # noqa: S301 - of our own child

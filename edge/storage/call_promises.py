@@ -1,8 +1,6 @@
-"""What of the daemon's own database is promised to somebody, and how it goes on after it was saved
-from a damaged file.
+"""How the daemon's own database goes on after it was saved from a damaged file.
 
-A call that may have been carried out is never carried out again: where nobody knows, it ends as
-INTERRUPTED.
+A call that may have been carried out is never carried out again: it ends as INTERRUPTED.
 """
 
 import json
@@ -49,9 +47,7 @@ class CallPromises:
         )
 
     def mend(self, connection: Connection) -> int:
-        """See `inspection.Promises`: a call whose words are damaged cannot be carried out, and
-        may have been.
-        """
+        """See `inspection.Promises`. A call with damaged text cannot run, and may have run."""
         for row in (calls := _damaged(connection, "calls")):
             request, reply = _ended(row["call_id"], row["tool"], "", row["user_id"])
             values = {**row, "state": "FAILED", "request": request, "response": reply}
@@ -68,9 +64,7 @@ class CallPromises:
         return damaged
 
     def settle(self, connection: Connection, *, stale: bool, whole: bool) -> Saved:
-        """See `inspection.Promises`. What is bound for the cloud may be sent twice: its workers
-        know a call by its id.
-        """
+        """See `inspection.Promises`. What goes to the cloud may be sent twice: ids repeat."""
         lost = _forget_orphans(connection)
         if stale:
             here = ", ".join(f"'{kind.value}'" for kind in sorted(HERE))
@@ -129,9 +123,7 @@ def _readable(row: Mapping[str, Any], column: str) -> bool:
 
 
 def _forget_orphans(connection: Connection) -> int:
-    """Steps and keys of calls that were not saved; gives how many of these calls had no answer
-    yet.
-    """
+    """Delete steps and keys of lost calls; return how many of these had no answer yet."""
     last = (
         "SELECT call, state, max(n) FROM call_steps WHERE call NOT IN "
         "(SELECT seq FROM calls) GROUP BY call"
@@ -143,9 +135,7 @@ def _forget_orphans(connection: Connection) -> int:
 
 
 def _end_unknown_invocations(connection: Connection) -> None:
-    """Calls of the cloud that were taken in and whose own row is gone: they may have run, so
-    their answer says so.
-    """
+    """Answer the cloud's calls whose own row is gone: they may have run."""
     sql = (
         "SELECT * FROM inbox WHERE kind = 'call' AND body IS NOT NULL "
         "AND id NOT IN (SELECT call_id FROM calls)"

@@ -1,7 +1,6 @@
-"""Every tool call this daemon took on, its steps and its one answer: the table behind exactly-once.
+"""Every accepted tool call, its steps and its one answer: the table behind exactly-once.
 
-Knows no state's meaning and no rule of keys: which steps a call may take, and which stored answers
-may be given again, are handed in as `check` and `replayable`.
+Which steps a call may take, and which stored answers may be repeated, is passed in.
 """
 
 import json
@@ -48,9 +47,10 @@ class UnknownCall(StoreError):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """`fresh` when neither this id nor its first key was ever seen; else `response` is the stored
-    answer, or None while that call (`call_id` of `tool`, asked in `turn_id` by somebody of
-    `origin`) still runs.
+    """Whether a call is new.
+
+    `fresh`: neither its id nor its first key was seen before. Else `response` is the stored answer,
+    or None while the earlier call (`call_id` of `tool`, in `turn_id`, from `origin`) still runs.
     """
 
     fresh: bool
@@ -63,9 +63,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """A call accepted and not answered, as it is read back after a restart; `call.ttl_s` is
-    what is left of its life.
-    """
+    """A call accepted and not answered, as read back; `call.ttl_s` is the time it has left."""
 
     call: ToolCall
     state: str
@@ -75,10 +73,11 @@ class Unfinished:
 
 
 class CallStore:
-    """Every accepted call: its state, its steps, its answer. Each method returns after its change
-    is on disk. `keys` are idempotency keys, the deciding one first; all are remembered, only the
-    first is looked up. `check(state, to)` raises when a step is not listed; `replayable(response)`
-    says C-15.
+    """Every accepted call: its state, its steps, its answer. Methods return after the commit.
+
+    `keys` are idempotency keys, the deciding one first: all are stored, only the first is looked
+    up. `check(state, to)` raises when a step is not allowed; `replayable(response)` says whether an
+    answer may be repeated.
     """
 
     def __init__(
@@ -116,11 +115,11 @@ class CallStore:
         state: str = "ADMITTED",
         running: bool = False,
     ) -> Admission:
-        """Commit a call before it runs, in `state`; looking up and inserting are one transaction,
-        so of two only one is fresh. `running`: the step to RUNNING is in it, too. A key whose
-        answer may not be replayed passes to this call.
+        """Commit a call before it runs, in `state`; `running` also takes the step to RUNNING.
 
-        Raises StoreFull, also when too many calls wait for an answer.
+        Looking up and inserting are one transaction, so of two equal calls one is fresh. A key
+        whose answer may not be repeated passes to this call. Raise StoreFull, also when too many
+        calls are open.
         """
 
         def work(connection: Connection) -> Admission:
@@ -134,9 +133,7 @@ class CallStore:
         return await self._db.write(work)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
-        """Look a call up by id or first key without admitting it; None where `admit` would be
-        fresh. A hit makes it the last to be forgotten.
-        """
+        """Return the call of this id or first key, None if `admit` would be fresh. A hit renews."""
         found = await self._db.read(lambda c: self._find(c, call, keys))
         if found is not None and keys:
             row = found  # a hit is rare, a miss costs no write
@@ -145,15 +142,11 @@ class CallStore:
         return None if found is None else _admission(found)
 
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
-        """Move a call along, and keep the step with its time; entering RUNNING counts an attempt.
-        Raises UnknownCall, and whatever `check` raises.
-        """
+        """Take one step. RUNNING counts an attempt. Raise UnknownCall, or what `check` raises."""
         await self._db.write(lambda c: self._advance(c, call_id, state, note), grows=False)
 
     async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
-        """Store the one answer; False when there is one already. Raises UnknownCall, and
-        whatever `check` raises.
-        """
+        """Store the one answer; False if there is one. Raise UnknownCall, or `check`'s error."""
         text = json.dumps(response.to_json(), separators=(",", ":"))
         done = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
         self._finished += done
@@ -164,9 +157,10 @@ class CallStore:
         return done
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
-        """Keep the newest word on how far the result got; an unknown id is fine. SHOWN and SPOKEN
-        move the call to DELIVERED when the table has that step. That it reached nobody is on disk
-        soon, and before whatever is asked or written later.
+        """Store how far the result got; an unknown id is fine.
+
+        SHOWN and SPOKEN move the call to DELIVERED if `check` allows. That it reached nobody is on
+        disk soon, and before whatever is asked or written later.
         """
         text = json.dumps(report.to_json(), separators=(",", ":"))
 
@@ -188,9 +182,7 @@ class CallStore:
             await self._db.write(work, grows=False)
 
     async def unfinished(self) -> list[Unfinished]:
-        """Everything accepted and not answered, oldest first; `call.ttl_s` of each is what is left
-        of its life, 0 when it is over.
-        """
+        """Return all open calls, oldest first; `call.ttl_s` is what is left, 0 when it is over."""
 
         def work(connection: Connection) -> list[Unfinished]:
             rows = connection.execute(
@@ -210,9 +202,9 @@ class CallStore:
         return await self._db.read(work)
 
     async def get(self, call_id: str) -> Mapping[str, Json] | None:
-        """One call's whole story: `{…summary, request, response, keys, steps: [{state, at_wall,
-        after_s, note}]}`; None when it is not known (any more). `after_s`
-        counts from the first step.
+        """Return one call whole, or None: its summary and `{request, response, keys, steps}`.
+
+        A step is `{state, at_wall, after_s, note}`; `after_s` counts from the first one.
         """
 
         def work(connection: Connection) -> Mapping[str, Json] | None:
@@ -326,9 +318,10 @@ class CallStore:
         return True
 
     def _trim(self, connection: Connection) -> None:
-        """Forget what was answered first beyond the bounds, with steps and keys. Not what was asked
-        first: a call that waited behind thousands of others has just got its answer, and nobody has
-        read that.
+        """Delete calls beyond the bounds, with steps and keys: those answered first.
+
+        Not those asked first: a call that waited long has just got its answer, which nobody has
+        read.
         """
         connection.execute(
             "DELETE FROM calls WHERE seq IN (SELECT seq FROM (SELECT seq, "

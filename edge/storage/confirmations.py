@@ -1,7 +1,6 @@
-"""Questions that wait for a yes, the tokens that answer them, and what was decided for good.
+"""Questions that wait for a yes, the hashes of their tokens, and what was decided for good.
 
-Knows no token, only its hash; which step a yes allows is the call table's business (`check`). Used
-tokens are remembered for a day, so that a replay is told from a stranger.
+Used tokens are remembered for a day, so that a replay is told apart from a wrong token.
 """
 
 from collections.abc import Mapping
@@ -26,9 +25,7 @@ _ALLOWED_STEP: Final = "ADMITTED"
 
 
 class Confirmations:
-    """Open questions, and what was decided for good. A question whose age nobody can tell (a reboot
-    without a set clock) is over.
-    """
+    """Open questions and grants. A question is over when a reboot made its age uncertain."""
 
     def __init__(
         self,
@@ -47,13 +44,12 @@ class Confirmations:
         self._used_rows = used_rows
         self._grant_changes = 0
         self._granted: dict[tuple[str, str], Granted] | None = None
-        """All grants, once somebody asked: nobody else writes this database, and every call
-        asks.
-        """
+        """Cache of all grants: only this process writes the table, and every call reads it."""
 
     async def ask(self, asked: Asked) -> None:
-        """Keep an open question (`left_s` is its life); an older one for the same call is void.
-        Raises StoreFull, also when too many are open.
+        """Store an open question, in place of an older one for its call.
+
+        `left_s` is its life. Raise StoreFull, also when too many are open.
         """
 
         def work(connection: Connection) -> None:
@@ -97,9 +93,9 @@ class Confirmations:
         user_id: str,
         session: str | None = None,
     ) -> Consumed:
-        """Use a token up, in one transaction with what it allows (its call goes from
-        AWAITING_CONFIRMATION to ADMITTED); of two consumers one is TAKEN, the other USED. None
-        matches all.
+        """Use a token up and admit its call in one transaction: of two consumers one is TAKEN.
+
+        The other is USED. The token must fit what is not None.
         """
         asked_for = {"tool": tool, "args_hash": args_hash, "user_id": user_id, "session": session}
 
@@ -131,9 +127,7 @@ class Confirmations:
         return await self._db.write(work, grows=False)
 
     async def subject(self, call_id: str) -> str:
-        """What the newest question about this call was about (`Asked.args_hash`); "" when it was
-        never asked about.
-        """
+        """Return `args_hash` of the newest question about this call; "" if there was none."""
         sql = "SELECT args_hash FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
         row = await self._db.read(lambda c: c.execute(sql, (call_id,)).fetchone())
         return "" if row is None else str(row["args_hash"])
@@ -154,7 +148,7 @@ class Confirmations:
     # -------------------------------------------------------------- decided for good
 
     async def grant(self, user_id: str, tool: str, granted: Granted) -> None:
-        """Keep ALWAYS and NEVER; ONCE forgets. Raises StoreFull."""
+        """Keep ALWAYS and NEVER; ONCE forgets. Raise StoreFull."""
 
         def work(connection: Connection) -> None:
             connection.execute("DELETE FROM grants WHERE user_id = ? AND tool = ?", (user_id, tool))

@@ -1,7 +1,6 @@
-"""What the cloud said and we have not dealt with yet, on disk before the broker is told we have it.
+"""Messages from the cloud not handled yet, on disk before the broker gets its acknowledgement.
 
-Knows no message's meaning. A call and a result are remembered by id after they are handled, so that
-a second copy is seen as one.
+A call and a result are remembered by id after that, so that a second copy is seen as one.
 """
 
 import json
@@ -18,17 +17,15 @@ from tools_cache.api.tool import Json
 
 MAX_ROWS: Final = 3000
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bounds of what is not handled; beyond them nothing more is taken, and so not acknowledged to the
-broker. Invocations may wait for their turn here (2,000), so what speaks about our own calls may go
-beyond both once more as far.
+"""Bounds of what is not handled; beyond them nothing more is taken or acknowledged.
+
+Up to 2,000 invocations may wait, so messages about our own calls may use twice as much.
 """
 KEEP_ROWS: Final = 5000
 KEEP_BYTES: Final = 8 * 1024 * 1024
 """Bytes of answers kept for callers who ask twice."""
 KEEP_S: Final = 600.0
-"""A handled id is remembered for its life and ten minutes: longer than any broker repeats a
-message.
-"""
+"""A handled id is remembered for its life and 10 min: longer than brokers repeat a message."""
 _TRIM_EVERY: Final = 64
 _REMEMBERED: Final = ("call", "result", "expired")
 _INVOCATION: Final = "call"
@@ -36,8 +33,9 @@ _INVOCATION: Final = "call"
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One message to keep. `accepts` and `closes` say what it means for the call of ours it speaks
-    about; `ttl_s` is how long it is worth something.
+    """One message to store; `ttl_s` is how long it matters.
+
+    `accepts` and `closes` say what it means for the call of ours it is about.
     """
 
     kind: str
@@ -52,10 +50,9 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class TakenMessage:
-    """A fresh arrival's row number; None for a second copy, with the `answer` we gave to the first,
-    if any.
+    """A new message's row number; for a second copy None, and our `answer` to the first, if any.
 
-    `held` says why an arrival was not taken: nothing of it is stored, offer it again later.
+    `held` says why a message was not taken: nothing is stored, offer it again later.
     """
 
     seq: int | None = None
@@ -102,10 +99,10 @@ class Inbox:
         self._taken = _TRIM_EVERY - 1  # trimmed with the first too: short lives must not add up
 
     async def take(self, arrivals: Sequence[Arrival]) -> list[TakenMessage]:
-        """Store what may be taken in one commit, in order, and what it means for our calls with it.
+        """Store what fits in one commit, in order, with its meaning for our own calls.
 
-        What must wait is marked `held`, and whatever is about the same call behind it; second
-        copies never wait. Raises UplinkBusy when none of it can be taken.
+        What must wait is marked `held`, and so is what follows about the same call; second copies
+        never wait. Raise UplinkBusy when nothing can be taken.
         """
         taken = await self._taken_of(arrivals)
         if arrivals and all(one.held for one in taken):

@@ -1,7 +1,4 @@
-"""Idempotency keys on disk: which call a key stands for, for how long, and which keys go first.
-
-Knows no key's meaning; which stored answers may be given again is handed in as `replayable`.
-"""
+"""Idempotency keys on disk: which call a key stands for, how long, and which keys go first."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,15 +9,11 @@ from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import ToolCall, ToolResponse
 
 LIFE_S: Final = 24 * 3600.0
-"""How long a key replays the answer of a call that must not run twice; its life begins again
-with the answer.
-"""
+"""Life of a key whose call must not run twice; it begins again with the answer."""
 REPEATABLE_LIFE_S: Final = 3600.0
 """The same for a call that may run twice: only a courtesy to the network."""
 SESSION_CALLS: Final = 100
-"""Answered calls of one session whose keys are kept, by last hit; those of unanswered calls are
-kept beside them.
-"""
+"""Answered calls of a session whose keys stay, by last hit; open calls are not counted."""
 KEY_BYTES: Final = 150
 """What a key costs beside its own text."""
 
@@ -41,9 +34,7 @@ class Keys:
         self._session_calls = session_calls
 
     def find(self, connection: Connection, call: ToolCall, key: str) -> Row | None:
-        """Give the call this key stands for; None when there is none, or its answer may not be
-        given again.
-        """
+        """Return the call this key stands for; None if there is none that may be answered again."""
         row: Row | None = connection.execute(
             "SELECT c.*, k.life_s, k.boot_id AS key_boot_id, "
             "k.boot_at AS key_boot_at, k.wall_at AS key_wall_at,"

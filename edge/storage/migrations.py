@@ -1,8 +1,6 @@
-"""The daemon's schema as numbered steps: step N brings a database of version N-1 to N. A published
-step never changes.
+"""The daemon's schema as numbered steps; a published step never changes.
 
-Refuses to know what the rows mean. `size` stands first: summing it must not read the long columns
-behind it.
+`size` stands first: summing it must not read the long columns behind it.
 """
 
 from typing import Final
@@ -181,9 +179,10 @@ CREATE TABLE transitions (
 CREATE INDEX outbox_by_lane ON outbox(lane, size);
 CREATE INDEX inbox_open ON inbox(size) WHERE body IS NOT NULL;
 """
-"""Keys were the callers' own, in no session; a repeated attempt had its number behind a unit
-separator: the newest stands. `calls.idempotency_key` stays, unread: taking a column away writes
-every row anew, which a nearly full disk refuses.
+"""Keys get sessions. A repeated attempt had its number behind a unit separator: the newest stays.
+
+`calls.idempotency_key` stays, unread: dropping a column rewrites every row, which a nearly full
+disk refuses.
 """
 
 _THIRD: Final = """
@@ -209,9 +208,9 @@ ALTER TABLE grants ADD COLUMN definition TEXT NOT NULL DEFAULT '';
 ALTER TABLE grants ADD COLUMN origin TEXT NOT NULL DEFAULT '';
 ALTER TABLE calls ADD COLUMN ended INTEGER;
 """
-"""An “always” of before has no digest of what was agreed to, so it ends; nobody can tell what its
-tool was then. `ended` numbers calls in the order of their answers: the clock cannot, because it
-jumps.
+"""An older “always” has no digest of what was agreed to, so it ends.
+
+`ended` numbers calls in the order of their answers: the clock cannot, because it jumps.
 """
 
 MIGRATIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH)

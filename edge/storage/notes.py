@@ -1,4 +1,4 @@
-"""Small durable facts of the daemon itself: name → JSON. Refuses to know what they mean."""
+"""Small durable facts of the daemon itself (last glasses, last scene): name → JSON."""
 
 import json
 
@@ -7,9 +7,7 @@ from tools_cache.api.tool import Json
 
 
 class Notes:
-    """Small durable facts of the daemon itself (last glasses, last scene): name → JSON. An unknown
-    name reads as None; putting None forgets.
-    """
+    """Facts by name. An unknown name reads as None; putting None deletes."""
 
     def __init__(self, db: SqliteDatabase) -> None:
         self._db = db

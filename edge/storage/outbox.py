@@ -1,8 +1,6 @@
-"""What the cloud has not acknowledged yet: calls until their result, answers and deliveries until
-their PUBACK.
+"""What the cloud has not acknowledged: calls until their result, the rest until its PUBACK.
 
-Knows no broker and no topic's meaning. Three lanes, each with its own bound and overflow policy;
-what is in a lane has a life besides (`left_s`), which the uplink ends.
+Three lanes, each with its own bound and policy; the uplink ends a message whose `left_s` is over.
 """
 
 import json
@@ -40,9 +38,7 @@ class OutboxPolicy(StrEnum):
     REFUSE = "refuse"
     """`put` raises: whoever calls is told now"""
     HOLD = "hold"
-    """nothing is refused and nothing dropped; `Inbox.take` takes no new invocations until there
-    is room
-    """
+    """nothing is dropped; `Inbox.take` takes no new invocations until there is room"""
     DROP_OLDEST = "drop oldest"
     """the newest says more"""
 
@@ -122,7 +118,7 @@ class Outbox:
         return await self._db.read(work)
 
     async def body(self, seq: int) -> dict[str, Json] | None:
-        """Give the body as it was put; None when the row is gone."""
+        """Return the body as it was put; None when the row is gone."""
         row = await self._db.read(
             lambda c: c.execute("SELECT body FROM outbox WHERE seq = ?", (seq,)).fetchone()
         )
@@ -140,10 +136,9 @@ class Outbox:
         as_json: bool = False,
         age_s: float = 0.0,
     ) -> Put:
-        """Store one message. An answer is also kept beside its invocation, for a caller who asks
-        twice.
+        """Store one message; an answer also beside its invocation, for a caller who asks twice.
 
-        Raises UplinkBusy when the call lane is full, DiskUnavailable when the disk takes nothing.
+        Raise UplinkBusy when the call lane is full, DiskUnavailable when the disk takes nothing.
         """
         text = json.dumps(dict(body), separators=(",", ":"))
         stamp = self._stamper.now(age_s=age_s)

@@ -1,8 +1,4 @@
-"""Calls whose result somebody hands in later (S3): one row each, pending once, then resolved,
-expired or cancelled.
-
-Refuses to wait and to judge a result: it keeps who may hand one in, and until when.
-"""
+"""Calls whose result comes later: pending once, then resolved, expired or cancelled."""
 
 import json
 from typing import Final
@@ -44,9 +40,7 @@ class PendingCalls:
         self._keep_rows = keep_rows
 
     async def put(self, call: ToolCall, *, ttl_s: float) -> None:
-        """Let a result be handed in for `ttl_s`; a call known here stays as it is. Raises
-        StoreFull.
-        """
+        """Accept a result for `ttl_s`; a known call stays as it is. Raise StoreFull."""
 
         def work(connection: Connection) -> None:
             keep_newest(
@@ -86,9 +80,7 @@ class PendingCalls:
     async def resolve(
         self, call_id: str, response: ToolResponse, *, user_id: str, session: str
     ) -> Submission:
-        """Keep a result; of many only the first, within its time, from the call's own user and
-        session; the daemon itself passes those on.
-        """
+        """Store the first result in time from the call's own user and session."""
         text = json.dumps(response.to_json(), separators=(",", ":"))
 
         def work(connection: Connection) -> Submission:
@@ -118,9 +110,7 @@ class PendingCalls:
         await self._db.write(lambda c: c.execute(sql, (status, call_id)).rowcount, grows=False)
 
     async def open(self) -> list[tuple[str, float]]:
-        """(call id, seconds left) of everything pending, soonest end first; 0 for one whose
-        time is over.
-        """
+        """Return (call id, seconds left) of all that are pending, the soonest to end first."""
 
         def work(connection: Connection) -> list[tuple[str, float]]:
             rows = connection.execute(

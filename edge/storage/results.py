@@ -1,8 +1,4 @@
-"""The last good results of tools that only read, kept for times without a route.
-
-Refuses to decide what is good, and to give a result whose age nobody can tell. All of it may be
-lost.
-"""
+"""The last good results of tools that only read, for times without a route. All may be lost."""
 
 import json
 import logging
@@ -34,9 +30,7 @@ class StoredResult:
 
 
 class ResultCache:
-    """The last good result per user, tool and canonical arguments; bounded, the least used goes.
-    `used` numbers uses: the highest was used last.
-    """
+    """The last result per user, tool and arguments; the least used goes first (column `used`)."""
 
     def __init__(
         self,
@@ -55,9 +49,7 @@ class ResultCache:
     async def keep(
         self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
     ) -> None:
-        """Keep it instead of the one before; on a full store, or when it is too big, nothing is
-        kept.
-        """
+        """Store it in place of the older one; nothing on a full store, or if it is too big."""
         text = json.dumps(response.to_json(), separators=(",", ":"))
         which = (user_id, tool, args_hash)
         if len(text) > MAX_RESULT or ttl_s <= 0:

@@ -1,9 +1,4 @@
-"""Sessions by name: the mode each was made with, the random epoch its keys are made of, and what
-changed in it.
-
-Refuses to know what a mode allows, and to invent anything: random bits come from the `mint` that is
-handed in.
-"""
+"""Sessions by name: the mode and random epoch of each, and the changes of the voice session."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -18,15 +13,11 @@ SESSIONS: Final = 1000
 TRANSITIONS: Final = 1000
 TRANSITION_BYTES: Final = 512 * 1024
 _LAG: Final = 100
-"""A use is written down only when this many others lie between: looking at a session costs no
-write.
-"""
+"""A use is written only when this many others lie between: looking costs no write."""
 
 
 class Sessions:
-    """Modes and epochs of sessions, and the transitions of the voice session. `mint()` gives 64
-    random bits as text.
-    """
+    """Modes and epochs of sessions, and transitions. `mint()` returns 64 random bits as text."""
 
     def __init__(
         self,
@@ -46,10 +37,7 @@ class Sessions:
         self._lag = lag
 
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
-        """(mode, epoch) of a session, made on first sight with `mode` and the same for as long as
-        it is known; `epoch` is random. Raises StoreFull for a
-        new one.
-        """
+        """Return (mode, epoch); a new session gets this mode and a random epoch. Raise StoreFull."""
         row, newest = await self._db.read(lambda c: (_find(c, user_id, session), _newest(c)))
         if row is None:
             epoch = self._mint()

@@ -1,7 +1,4 @@
-"""How a table of the past stays small: the newest rows stay, up to a number and a size.
-
-Knows no table: names come from the rooms' own constants, never from outside.
-"""
+"""How a table of finished rows stays small: the newest stay, up to a number and a size."""
 
 from edge.storage.sqlite.database import Connection
 
@@ -15,9 +12,7 @@ def keep_newest(
     size: int | None = None,
     among: str = "1",
 ) -> None:
-    """Delete what is beyond `rows`, or beyond `size` bytes by its column `size`, counted from
-    the highest `order`.
-    """
+    """Delete what exceeds `rows`, or `size` bytes by column `size`, from the highest `order`."""
     heavy = "sum(size) OVER w" if size is not None else "0"
     connection.execute(
         f"DELETE FROM {table} WHERE {order} IN (SELECT {order} FROM "  # noqa: S608 - constants

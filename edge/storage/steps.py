@@ -1,7 +1,4 @@
-"""A call's steps on disk: its state, and when, why and how often it got there.
-
-Knows no state's meaning: which steps there are is handed in as `check`.
-"""
+"""A call's steps on disk: its state, and when, why and how often it got there."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,9 +8,7 @@ from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
 MAX_STEPS: Final = 64
-"""Steps kept of one call: the first, and the newest. A call that goes to and fro for days is no
-log.
-"""
+"""Steps kept of one call: the first and the newest. A call that repeats for days is no log."""
 MAX_NOTE: Final = 500
 ROW_BYTES: Final = 100
 """What a step costs beside its note: state, boot id, three numbers."""
@@ -38,7 +33,7 @@ class Steps:
         return True
 
     def take(self, connection: Connection, row: Row, state: str, note: str = "") -> None:
-        """Move the call of `row` (seq, state) along. Raises whatever `check` raises."""
+        """Move the call of `row` (seq, state) along. Raise whatever `check` raises."""
         self._check(row["state"], state)
         connection.execute("UPDATE calls SET state = ? WHERE seq = ?", (state, row["seq"]))
         self.keep(connection, row["seq"], state, note)

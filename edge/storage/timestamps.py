@@ -1,7 +1,6 @@
-"""How old a stored row is, across suspends, clock jumps and reboots. Arithmetic over the clocks
-handed in.
+"""How old a stored row is, across suspends, clock jumps and reboots.
 
-Refuses to trust a wall clock that nobody set: an age is then what this boot proves, never a guess.
+With a wall clock that nobody set an age is what this boot proves, never a guess.
 """
 
 import sys
@@ -14,9 +13,7 @@ from edge.runtime.clock import Clock
 from edge.storage.sqlite.database import Row
 
 INTERACTIVE_S: Final = 60.0
-"""A call that may live this long or less is over when the machine was restarted: nobody waits
-for it any more.
-"""
+"""A call of at most this life ends with its boot: nobody waits for it any more."""
 _STA_UNSYNC: Final = 0x40
 _TIMEX_BYTES: Final = 208
 _TIMEX_STATUS: Final = 40
@@ -80,9 +77,10 @@ class Stamper:
         return bool(stamp.boot_id) and stamp.boot_id == self._clock.boot_id
 
     def age_s(self, stamp: Timestamp) -> float:
-        """Give the exact age within a boot; after a restart the wall clock's difference when both
-        ends of it were set, and never less than the time since this boot, which the row has
-        certainly seen.
+        """Return the exact age within a boot; after one, by the wall clock if it was set at both
+        ends.
+
+        It is never less than the time since this boot, which the row has certainly seen.
         """
         if self.same_boot(stamp):
             return max(0.0, self._clock.boot() - stamp.boot_at)
@@ -101,16 +99,14 @@ class Stamper:
 
     @staticmethod
     def between_s(first: Timestamp, second: Timestamp) -> float:
-        """Give the time from one stamp to a later one; where a reboot lies between, what is
-        certain of it.
-        """
+        """Return the time between two stamps; across a reboot what is certain of it."""
         if first.boot_id and first.boot_id == second.boot_id:
             return max(0.0, second.boot_at - first.boot_at)
         seen = max(0.0, second.boot_at)
         return max(seen, second.wall_at - first.wall_at) if first.synced and second.synced else seen
 
     def left_s(self, stamp: Timestamp, ttl_s: float) -> float:
-        """Give what is left of a life of `ttl_s`; an interactive one ends with its boot."""
+        """Return what is left of a life of `ttl_s`; an interactive one ends with its boot."""
         if ttl_s <= INTERACTIVE_S and stamp.boot_id and not self.same_boot(stamp):
             return 0.0
         return max(0.0, ttl_s - self.age_s(stamp))

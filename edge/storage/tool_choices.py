@@ -1,7 +1,6 @@
-"""Which tools users switched on and off, and how often they called each. Refuses to know what a
-switch is good for.
+"""Which tools users switched on and off, and how often they called each.
 
-A copy of what is off stands in a small file beside the database, for who looks while no daemon runs
+A copy of what is off stands in a small file beside the database, for listings without a daemon
 (`edge/tools/offline_listing.py`).
 """
 
@@ -65,7 +64,7 @@ class ToolChoices:
         return found
 
     async def switch(self, user_id: str, changes: Mapping[str, bool]) -> None:
-        """Keep these in one transaction. Raises StoreFull."""
+        """Keep these in one transaction. Raise StoreFull."""
         wall = self._clock.wall()
 
         def work(connection: Connection) -> None:
@@ -112,9 +111,7 @@ class ToolChoices:
 
 
 def _copied(path: Path, switches: Mapping[str, Mapping[str, bool]]) -> None:
-    """Blocking. A copy that cannot be written costs a listing without a daemon its truth,
-    nothing else.
-    """
+    """Write the copy, blocking. If that fails, only a listing without a daemon is wrong."""
     off = {
         user: sorted(tool for tool, on in tools.items() if not on)
         for user, tools in switches.items()

@@ -1,8 +1,6 @@
-"""Enrolment: a code becomes this edge's credentials, and a certificate is renewed over itself
-before it ends.
+"""Enrolment: a code becomes this edge's credentials; its certificate is renewed in time.
 
-Refuses to connect to a broker (the uplink does, with what is kept here) and to send anything to a
-server whose authority is not the one the code names.
+Nothing is sent to a server whose authority is not the one the code names.
 """
 
 import asyncio
@@ -44,15 +42,11 @@ ALARM: Final = "enrolment"
 LOOK_S: Final = 60.0
 """Longest sleep at once: the wall clock may be set meanwhile."""
 TRIES: Final = 3
-"""Of one exchange whose answer was lost on the way: the cloud knows the repetition by its
-request id.
-"""
+"""For one exchange whose answer was lost: the cloud knows a repetition by its request id."""
 AGAIN_S: Final = 1.0
 RETRY_S: Final = (30.0, 3600.0)
 RENEW_S: Final = 300.0
-"""A key, one request, a look at the certificate, after a code that is being spent: each has
-deadlines far below this.
-"""
+"""One renewal: a key, a request, a look at the certificate, each with a far shorter timeout."""
 
 _NO_SUCH_PATH: Final = frozenset({404, 405})
 _REFUSED: Final = {
@@ -133,9 +127,7 @@ class Enrolment:
     # -------------------------------------------------------------- what is kept
 
     def load(self) -> None:
-        """Read what is kept, blocking, once, before anybody is served. What is damaged is told,
-        and as if it were not there.
-        """
+        """Read the stored credentials, blocking, once. Damaged ones are logged and ignored."""
         try:
             self.current = self._files.load()
         except DamagedEnrolment as e:
@@ -146,15 +138,11 @@ class Enrolment:
             self._hide(self.current.cloud_token)
 
     def broker_context(self) -> ssl.SSLContext:
-        """Make the context of the next connection to the broker, blocking. Raises OSError,
-        ValueError.
-        """
+        """Make the next broker connection's context, blocking. Raise OSError, ValueError."""
         return self._files.context(self._kept, ca_pem=self._kept.ca_pem)
 
     def cloud_context(self) -> ssl.SSLContext:
-        """Make the context of the next HTTPS connection to the cloud, blocking. Raises OSError,
-        ValueError.
-        """
+        """Make the next cloud connection's context, blocking. Raise OSError, ValueError."""
         return self._files.context(self._kept, ca_pem=self._kept.enrol_ca_pem)
 
     @property
@@ -172,9 +160,7 @@ class Enrolment:
     # -------------------------------------------------------------- a code
 
     async def enrol(self, code: str) -> Enrolled:
-        """Turn a code into credentials, kept on disk when this returns. Raises `EnrolRefused`;
-        then all is as before.
-        """
+        """Turn a code into credentials on disk. Raise `EnrolRefused`: then nothing has changed."""
         try:
             offer = decode(code)
         except BadCode as e:
@@ -210,9 +196,7 @@ class Enrolment:
         return enrolled
 
     async def _fetch_ca(self, offer: Offer) -> str:
-        """Get the authority's certificate. Unverified, and nothing is sent: the code's
-        fingerprint is what verifies it.
-        """
+        """Fetch the authority's certificate, unverified: the code's fingerprint verifies it."""
         blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         blind.check_hostname = False
         blind.verify_mode = ssl.CERT_NONE
@@ -316,9 +300,7 @@ class Enrolment:
     # -------------------------------------------------------------- renewal
 
     async def run(self) -> None:
-        """Renew the certificate at two thirds of its life, for ever; without one there is
-        nothing to do but wait.
-        """
+        """Renew the certificate at two thirds of its life, forever; without one only wait."""
         if self._trouble:
             self._tell(self._trouble)
         backoff = Backoff(self._chance, first_s=self._retry_s[0], most_s=self._retry_s[1])
@@ -327,7 +309,7 @@ class Enrolment:
             await self._wait(await self._step(backoff))
 
     async def _step(self, backoff: Backoff) -> float:
-        """Renew if it is time; give the seconds until the next look."""
+        """Renew if it is time; return the seconds until the next look."""
         kept, now = self.current, self._clock.wall()
         if kept is None or not kept.identity or now < CLOCK_FLOOR:
             return LOOK_S
@@ -375,9 +357,7 @@ class Enrolment:
         )
 
     def _note_failure(self, kept: Enrolled, e: EnrolRefused, now: float) -> None:
-        """First failure of a cycle WARNING, repeats DEBUG; a person hears of it when it is
-        refused, or time runs out.
-        """
+        """Log a first failure as WARNING; alarm when it is final or time runs out."""
         _log.log(
             logging.DEBUG if self._trouble else logging.WARNING,
             "this edge's certificate is not renewed: %s",
@@ -413,7 +393,7 @@ class Enrolment:
 
     async def _told(self, asking: Callable[[], Awaitable[_T]], where: str) -> _T:
         """Ask, when the clock is fit to judge certificates by; say in words what went wrong.
-        Raises `EnrolRefused`.
+        Raise `EnrolRefused`.
         """
         wall = self._clock.wall()
         if wall < CLOCK_FLOOR:
@@ -450,7 +430,7 @@ def _raise(e: OSError | NotHttp | words.BadAnswer, where: str, wall: float) -> N
 
 
 def _ok(answer: HttpAnswer) -> dict[str, object]:
-    """Give the body of a 200. Raises `EnrolRefused` with the cloud's reason."""
+    """Return the body of a 200. Raise `EnrolRefused` with the cloud's reason."""
     body = answer.json()
     if answer.status == 200:
         return body

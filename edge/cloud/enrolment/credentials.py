@@ -1,8 +1,7 @@
-"""What enrolment brought, on disk: `enrolled/` in the state directory, readable by its owner only.
+"""Credentials of enrolment on disk: `enrolled/` in the state directory, for its owner only.
 
-Refuses to know how it came. One document (`enrolment.json`) names everything; key and certificate
-stand in one file of a name of its own, so that replacing the document, in one step, replaces all:
-whoever reads sees the old or the new, never half.
+One document (`enrolment.json`) names everything. Key and certificate stand in a file with a name of
+its own, so replacing the document, in one step, replaces all: a reader sees the old or the new.
 """
 
 import json
@@ -28,9 +27,7 @@ class DamagedEnrolment(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
-    """This edge's place in a cloud. Moments are Unix seconds; `identity` names the file with
-    key and certificate.
-    """
+    """This edge's place in a cloud. Times are Unix seconds; `identity` names the key's file."""
 
     edge_id: str
     tenant: str
@@ -72,7 +69,7 @@ class EnrolmentFiles:
         self._folder = state / FOLDER
 
     def load(self) -> Enrolled | None:
-        """Give what is kept; None when this edge never enrolled. Raises `DamagedEnrolment`."""
+        """Return what is kept; None when this edge never enrolled. Raise `DamagedEnrolment`."""
         path = self._folder / DOCUMENT
         try:
             with path.open("rb") as file:
@@ -90,9 +87,7 @@ class EnrolmentFiles:
             raise DamagedEnrolment(f"{path} is damaged; enrol again: glassd up CODE") from None
 
     def save(self, enrolled: Enrolled, *, identity_pem: bytes = b"") -> Enrolled:
-        """Keep it, with key and certificate when they are new; the files of before go. Raises
-        OSError; then nothing changed.
-        """
+        """Store it, with key and certificate if new. Raise OSError: then nothing changed."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if identity_pem:
             name = f"identity-{sha256(identity_pem).hexdigest()[:12]}.pem"
@@ -107,9 +102,7 @@ class EnrolmentFiles:
         return enrolled
 
     def context(self, enrolled: Enrolled, *, ca_pem: str) -> ssl.SSLContext:
-        """Make a context that trusts only this authority and shows our certificate. Raises
-        OSError, ValueError.
-        """
+        """Trust only this authority, show our certificate. Raise OSError, ValueError."""
         context = ssl.create_default_context(cadata=ca_pem)
         if enrolled.identity:
             context.load_cert_chain(self._folder / enrolled.identity)

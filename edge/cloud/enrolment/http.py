@@ -1,8 +1,6 @@
-"""One HTTPS request to a cloud's enrolment endpoint: pinned, bounded, with one deadline. Raises
-what OpenSSL says, as it says it.
+"""One HTTPS request to an enrolment endpoint: bounded, with one deadline and OpenSSL's errors.
 
-Refuses to follow, inflate, retry, or know what is asked. Not httpx: an edge that only enrols would
-load it for one POST, and it hides why a handshake failed.
+Not httpx: an edge that only enrols would load it for one POST, and it hides why a handshake failed.
 """
 
 import asyncio
@@ -32,7 +30,7 @@ class HttpAnswer:
     body: bytes
 
     def json(self) -> dict[str, object]:
-        """Read the body as a JSON object. Raises `NotHttp`."""
+        """Read the body as a JSON object. Raise `NotHttp`."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError):
@@ -51,7 +49,7 @@ async def request(
     body: object | None = None,
     limit_s: float = REQUEST_S,
 ) -> HttpAnswer:
-    """GET, or POST a JSON body. Raises OSError (ssl.SSLError, TimeoutError) and `NotHttp`."""
+    """GET, or POST a JSON body. Raise OSError (ssl.SSLError, TimeoutError) and `NotHttp`."""
     async with timeout(limit_s):
         reader, writer = await asyncio.open_connection(
             host,

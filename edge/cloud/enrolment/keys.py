@@ -1,8 +1,7 @@
-"""This edge's own key: made here, never leaving this machine; a request for its certificate, and
-what a certificate says of its life.
+"""This edge's own key, which never leaves the machine, and requests for its certificate.
 
-The only importer of `cryptography` (extra `enrol`), in a child process that lives for a moment: the
-daemon would keep its 12 MiB for ever. Refuses to know where any of it is kept.
+The only importer of `cryptography` (extra `enrol`), in a short child process: the daemon would keep
+its 12 MiB.
 """
 
 import importlib.util
@@ -49,15 +48,13 @@ def can_make_keys() -> bool:
 
 
 async def ask(edge_id: str) -> SigningRequest:
-    """Make a P-256 key and the request for its certificate. Raises `NoKeys`."""
+    """Make a P-256 key and the request for its certificate. Raise `NoKeys`."""
     answer = await _child({"edge_id": edge_id})
     return SigningRequest(answer["key_pem"], answer["csr_pem"])
 
 
 async def life_of(chain_pem: str, key_pem: str) -> Life:
-    """Check that the first certificate of a chain is this key's, and say when it lives. Raises
-    `BadCertificate`, `NoKeys`.
-    """
+    """Check that a chain begins with this key's certificate. Raise `BadCertificate`, `NoKeys`."""
     answer = await _child({"chain_pem": chain_pem, "key_pem": key_pem})
     if "bad" in answer:
         raise BadCertificate(answer["bad"])

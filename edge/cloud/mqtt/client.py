@@ -1,9 +1,4 @@
-"""The uplink: keeps one link to the broker alive for ever, and is what the rest of the daemon knows
-of the cloud.
-
-Knows no disk (two stores are handed in) and no packet: those are `connection.py`'s, their words
-`wire.py`'s.
-"""
+"""The uplink: keeps one link to the broker alive; all that the daemon knows of the cloud."""
 
 import asyncio
 import logging
@@ -50,7 +45,7 @@ STEP_S: Final = 60.0  # what opening a connection may take beyond its own time-o
 TELL_TTL_S: Final = 24 * 3600.0
 BATCH: Final = 64  # received messages stored in one commit
 CLOCK_LOOK_S: Final = 1.0
-"""How often a clock that is not set yet is looked at: nobody tells a process that it was set."""
+"""How often a clock that is not set is looked at: nothing announces that it was set."""
 FLEETING: Final = frozenset({"head"})
 """Event kinds that come often and mean nothing later: QoS 0."""
 
@@ -162,9 +157,7 @@ class MqttUplink:
         )
 
     async def submit(self, call: ToolCall) -> None:
-        """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy;
-        UplinkTooLarge when it can never be sent.
-        """
+        """Store a call in the outbox. Raise UplinkBusy, or UplinkTooLarge: never sent."""
         await self._load()
         body = wire.call_to_body(call)
         await self._outward.store(
@@ -201,9 +194,7 @@ class MqttUplink:
         await self._inward.handled(message)
 
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Say `accepted`, progress, or the result; a result too large for the wire is answered
-        as an error.
-        """
+        """Send `accepted`, progress, or the result; one too large for the wire as an error."""
         call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
         if isinstance(answer, ToolResponse):
             body = wire.result_body(call_id, answer)
@@ -248,7 +239,7 @@ class MqttUplink:
     # -------------------------------------------------------------- the service
 
     async def run(self) -> None:
-        """Keep the link for ever; without a host, only keep the deadlines of what is queued."""
+        """Keep the link forever; without a host, only keep the deadlines of what is queued."""
         await self._load()
         await self._inward.load()
         self._flights.rearm()
@@ -318,9 +309,7 @@ class MqttUplink:
         await asyncio.sleep(0.0 if fault is Fault.CLOCK else seconds)
 
     def use(self, options: UplinkOptions) -> None:
-        """Take another broker, tenant or credentials: the present link ends in order, the next
-        one is theirs.
-        """
+        """Take another broker, tenant or credentials; the present link is closed in order."""
         self._next = options
         self._moved.set()
 
@@ -365,9 +354,7 @@ class MqttUplink:
         return 0.0 if self._up_at is None else self._clock.boot() - self._up_at
 
     async def _talk(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
-        """Take packets from the first moment on: stored messages may come before the SUBACK,
-        more of them than we hold.
-        """
+        """Take packets from the start: stored messages come before the SUBACK, and many."""
         self._inward.begin_link()
         with suppress(ConnectionOver):  # `link.lost` explains it
             await race(self._receive(link), self._live(link, on_up))
@@ -380,9 +367,7 @@ class MqttUplink:
             await self._inward.take(batch)
 
     async def _live(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
-        """Serve a link until it is lost; when we are to stop or to go elsewhere, tell the cloud
-        first.
-        """
+        """Serve a link until it is lost; when we stop or move, publish `offline` first."""
         await link.subscribe(
             self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool)
         )

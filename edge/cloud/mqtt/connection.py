@@ -1,7 +1,6 @@
-"""One MQTT 5 connection, used once: the only file that knows aiomqtt and paho, and the home of
-their cures.
+"""One MQTT 5 connection, used once: the only file that uses aiomqtt and paho.
 
-T1 to T9 mark faults of aiomqtt and paho mended here; tests/e2e/test_mqtt_traps.py shows each.
+T1 to T9 mark faults of theirs that are worked around here; tests/e2e/test_mqtt_traps.py shows each.
 """
 
 import asyncio
@@ -62,11 +61,9 @@ _REFUSAL: Final = 0x80
 
 
 class MqttConnection:
-    """`async with Connection(options) as c`: entering connects, leaving says DISCONNECT (which
-    drops the will).
+    """`async with MqttConnection(options)`: connect, and DISCONNECT, which drops the will.
 
-    Publishes, subscribes and `receive` raise ConnectionOver from the moment the link is known to be
-    gone.
+    Publish, subscribe and `receive` raise ConnectionOver as soon as the link is known to be gone.
     """
 
     def __init__(self, options: BrokerOptions) -> None:
@@ -148,9 +145,7 @@ class MqttConnection:
         self._abandon()
 
     def _abandon(self) -> None:
-        """Close the socket and stop aiomqtt's keep-alive task, however far we got. Safe to call
-        again.
-        """
+        """Close the socket and stop aiomqtt's keep-alive task. Safe to call again."""
         self._abandoned = True
         if self._connack is not None and self._connack.done() and not self._connack.cancelled():
             self._connack.exception()
@@ -183,10 +178,10 @@ class MqttConnection:
         expiry_s: float | None = None,
         user_properties: Sequence[tuple[str, str]] = (),
     ) -> int:
-        """Publish and wait for the PUBACK; gives its reason code (0, or NO_SUBSCRIBERS). QoS 0
-        gives 0 at once. Raises PublishRefused, and ConnectionOver also when no PUBACK comes in
-        `ack_timeout_s`: then the link is over, so a publish reported as failed is never sent by
-        this connection again (T2).
+        """Publish and wait for the PUBACK; return its code (0, NO_SUBSCRIBERS). QoS 0: at once.
+
+        Raise PublishRefused, and ConnectionOver also when no PUBACK comes in `ack_timeout_s`. Then
+        the link is over: a publish that failed is never sent by this connection again (T2).
         """
         properties = _properties(
             "PUBLISH",
@@ -215,9 +210,7 @@ class MqttConnection:
         return code
 
     async def subscribe(self, *filters: str, qos: int = 1, own: bool = True) -> None:
-        """Subscribe to all in one packet; not to what we publish ourselves unless `own`. Raises
-        ConnectionFailed if refused.
-        """
+        """Subscribe in one packet; `own`: to our messages, too. Raise ConnectionFailed."""
         from paho.mqtt.subscribeoptions import SubscribeOptions  # noqa: PLC0415
 
         self._check()
@@ -236,9 +229,7 @@ class MqttConnection:
         self._paho.unsubscribe(topic)  # its acknowledgement is not waited for
 
     async def receive(self) -> Inbound:
-        """Give the next message, in order. Raises ConnectionOver when there is none and will be
-        none.
-        """
+        """Return the next message, in order. Raise ConnectionOver when none will come."""
         while not self._inbox:
             self._check()
             await self._inbox.wait()
@@ -267,9 +258,7 @@ class MqttConnection:
             raise ConnectionOver(self._lost.result())
 
     def _over(self, verdict: BrokerVerdict) -> BrokerVerdict:
-        """Mark the connection as gone, once; everybody who waits is told. Gives the first
-        verdict.
-        """
+        """Mark the connection as gone, once, and wake all who wait. Return the first reason."""
         assert self._lost is not None
         if not self._lost.done():
             self._lost.set_result(verdict)
@@ -312,9 +301,7 @@ class MqttConnection:
         self._over(verdict)
 
     def _on_acknowledged(self, _c: "Paho", _u: Any, mid: int, reason: Any, _p: Any) -> None:
-        """Hand PUBACK (one code) and SUBACK (a list) to whoever waits; aiomqtt drops the codes
-        (T1).
-        """
+        """Pass on a PUBACK (one code) or SUBACK (a list); aiomqtt drops codes (T1)."""
         reasons = reason if isinstance(reason, list) else [reason]
         self._waiting.settle(mid, [(r.value, str(r)) for r in reasons])
 
@@ -352,17 +339,13 @@ class MqttConnection:
     # -------------------------------------------------------------- the socket
 
     def _on_socket_open(self, _c: "Paho", _u: Any, sock: Any) -> None:
-        """Hand the socket to the loop. Still in the dialing thread, which may have outlived
-        whoever waited for it.
-        """
+        """Hand the socket to the loop. The dialing thread may be late."""
         if self._abandoned:
             raise ConnectionAbortedError("nobody waits for this connection any more")
         self._loop.call_soon_threadsafe(self._adopt, sock)
 
     def _adopt(self, sock: Any) -> None:
-        """Watch the socket from the loop. Our reader, not aiomqtt's: it can pause (T4) and
-        bounds a packet.
-        """
+        """Watch the socket. Not aiomqtt's reader: ours can pause (T4) and bounds a packet."""
         if self._abandoned or sock.fileno() < 0:
             return
         assert self._client is not None
@@ -386,9 +369,7 @@ class MqttConnection:
         return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
     def _on_want_write(self, _c: "Paho", _u: Any, _sock: Any) -> None:
-        """Write in the loop's next turn: watching the socket first would cost two system calls
-        a message.
-        """
+        """Write in the loop's next turn: watching the socket costs two system calls."""
         ours = threading.get_ident() == self._thread
         (self._loop.call_soon if ours else self._loop.call_soon_threadsafe)(self._write)
 

@@ -1,8 +1,4 @@
-"""The words of a connection to a broker: how to make one, what it receives, the three ways it says
-no; and its socket.
-
-Knows no MQTT library; `connection.py` is what makes them true.
-"""
+"""What a connection to a broker takes, receives and raises; and its socket."""
 
 import asyncio
 import socket
@@ -21,9 +17,7 @@ RECEIVE_MAXIMUM: Final = 16
 MAX_PACKET: Final = 288 * 1024
 """Bytes of one inbound packet: a body of 256 KiB and room for topic and properties."""
 HIGH_WATER: Final = 64
-"""Received and not yet taken: from here on we do not read the socket, whatever the broker
-thinks of Receive Maximum.
-"""
+"""From so many messages not taken on, the socket is not read, whatever the broker sends."""
 ANY_PACKET: Final = 268_435_460
 """Bytes of the largest packet MQTT has."""
 LOW_WATER: Final = 16
@@ -124,9 +118,7 @@ class BrokerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """One received message. Call `ack()` once it is safe; until then the broker will deliver it
-    again.
-    """
+    """One received message. Call `ack()` once it is safe; else the broker delivers it again."""
 
     topic: str
     payload: bytes
@@ -174,9 +166,7 @@ class Received:
         return len(self._messages) <= LOW_WATER
 
     def full(self, *, awaiting: bool) -> bool:
-        """Is it time to stop reading? While an acknowledgement is awaited it is not: that comes
-        behind what the broker has sent before.
-        """
+        """Whether to stop reading; not while an acknowledgement is awaited, which comes last."""
         return self._bytes >= MOST_UNREAD if awaiting else len(self._messages) >= HIGH_WATER
 
 
@@ -222,9 +212,7 @@ class Waiting:
 
 
 def check_size(topic: str, payload: bytes, pack: Callable[[], bytes], limit: int) -> None:
-    """Raise PacketTooLarge when a QoS 1 PUBLISH has more bytes than `limit`; `pack` gives its
-    properties as bytes.
-    """
+    """Raise PacketTooLarge if a QoS 1 PUBLISH exceeds `limit`; `pack` returns its properties."""
     if len(payload) + _MOST_HEAD < limit:
         return
     rest = 2 + len(topic.encode()) + 2 + len(pack()) + len(payload)
@@ -234,9 +222,7 @@ def check_size(topic: str, payload: bytes, pack: Callable[[], bytes], limit: int
 
 
 def open_socket(o: BrokerOptions) -> socket.socket:
-    """Connect and shake hands, blocking; options are set before the first byte. Raises OSError,
-    and then leaks nothing.
-    """
+    """Connect and shake hands, blocking; options come before the first byte. Raise OSError."""
     sock = socket.create_connection((o.host, o.port), timeout=o.connect_timeout_s)
     try:
         if o.nodelay:

@@ -1,6 +1,7 @@
-"""Another daemon with our edge id. Many brokers only close the connection of the one that came
-first, so it is noticed by the presence it leaves behind: where ours stood, there is one of another
-process, and a newer one the next time.
+"""Detect another daemon with our edge id.
+
+Many brokers only close the older connection. So the sign is a retained presence of another process
+in place of ours, and a newer one of it the next time.
 """
 
 import logging
@@ -14,15 +15,11 @@ from tools_cache.api.tool import Json
 _log = logging.getLogger(__name__)
 
 LOOKS: Final = 5
-"""Times in a row that a connection may end while we look: some brokers close it instead of
-saying that we may not.
-"""
+"""Attempts in a row that may end the connection: some brokers close it instead of refusing."""
 
 
 class Duplicates:
-    """Looks at the retained presence whenever a connection was lost without a reason. `found`
-    is called with every proof.
-    """
+    """Reads the retained presence after a connection was lost. `found` is called at every proof."""
 
     def __init__(self, instance: str, found: Callable[[], None]) -> None:
         self._instance = instance
@@ -45,9 +42,7 @@ class Duplicates:
             link.unsubscribe(topics.presence)  # some brokers send it to a new subscription only
 
     def saw(self, presence: Mapping[str, Json]) -> None:
-        """A process that has ended leaves one presence behind; one that lives counts its
-        connections on.
-        """
+        """Compare: a dead process leaves one presence, a living one counts its connections."""
         one = presence.get("instance") or presence.get("boot"), presence.get("seq")
         if one[0] == self._instance:
             return

@@ -1,8 +1,4 @@
-"""Why a broker does not let us in, or let us go: one table from an error to a reason and the next
-thing to do.
-
-Knows no connection; it only names what it is shown.
-"""
+"""Why a broker does not let us in, or ends a link: from an error to a reason and what to do."""
 
 import re
 import socket
@@ -227,7 +223,7 @@ _OS: Final[tuple[tuple[Callable[[OSError], bool], Fault], ...]] = (
 
 
 def said(error: OSError | ValueError) -> str:
-    """Give its own words, printable and short, without OpenSSL's marks around them."""
+    """Return its own words, printable and short, without OpenSSL's marks around them."""
     text = (
         getattr(error, "verify_message", "")
         or getattr(error, "strerror", None)

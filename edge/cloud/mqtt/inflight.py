@@ -1,7 +1,6 @@
-"""What is on its way to the cloud and when each piece is due: the outbox's index in memory, and how
-a call ends unanswered.
+"""What is on its way to the cloud and when it is due: the outbox's index in memory.
 
-Pure: knows no clock, no disk and no broker; every moment (CLOCK_BOOTTIME seconds) is handed in.
+Also how a call ends unanswered. Pure: every moment (CLOCK_BOOTTIME seconds) is passed in.
 """
 
 import heapq
@@ -15,9 +14,10 @@ from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 _SPARE: Final = 64
 """Entries of the removed that the heap of deaths may hold beside as many as are alive."""
 ASK_AGAIN_S: Final = 30.0
-"""An accepted call whose result stays away is offered again this often: its result may be lost with
-a broker that kept our session and not what was in it. A worker answers a known id with the stored
-result and runs nothing.
+"""An accepted call without a result is offered again this often: the result may be lost.
+
+A broker can keep our session without its messages. A worker answers a known id with the stored
+result.
 """
 REFUSED_AGAIN_S: Final = 15.0
 """Longest pause before a message that the broker refused is offered again."""
@@ -25,9 +25,7 @@ REFUSED_AGAIN_S: Final = 15.0
 
 @dataclass(slots=True, eq=False)
 class InflightMessage:
-    """One outbox row under way. `body` is kept until the first send only. `heard`: its worker
-    told progress.
-    """
+    """One outbox row. `body` is kept until the first send; `heard`: progress was reported."""
 
     seq: int
     lane: str
@@ -52,7 +50,7 @@ class InflightMessage:
 
 
 class InflightMessages:
-    """All flights by row number and calls by id; due ones come in order of age."""
+    """All messages by row number, and calls by id; due ones come in order of age."""
 
     def __init__(self, chance: Chance, *, resend_s: float = 1.0) -> None:
         self._chance = chance
@@ -66,7 +64,7 @@ class InflightMessages:
         return len(self._by_seq)
 
     def oldest_age_s(self, now: float) -> float:
-        """Give the age of what waits longest; they stand in the order they were stored."""
+        """Return the age of what waits longest; they stand in the order they were stored."""
         oldest = next(iter(self._by_seq.values()), None)
         return 0.0 if oldest is None else max(0.0, now - oldest.born_at)
 
@@ -111,9 +109,7 @@ class InflightMessages:
                 heapq.heapify(self._deaths)
 
     def take_due(self, now: float) -> list[InflightMessage]:
-        """Give everything due, oldest first; each counts as sent and comes again only when
-        `sent` or `all_due` says so.
-        """
+        """Return what is due, oldest first; it is not due again until `sent` or `all_due`."""
         found: list[InflightMessage] = []
         while self._due and self._due[0][0] <= now:
             at, seq = heapq.heappop(self._due)
@@ -126,9 +122,7 @@ class InflightMessages:
         return sorted(found, key=lambda f: f.seq)
 
     def sent(self, flight: InflightMessage, now: float) -> None:
-        """The broker has it, and that is not delivery: send it again unless something is heard
-        meanwhile.
-        """
+        """The broker has it, which is no delivery: send it again unless a sign of it comes."""
         if not flight.gone and flight.due_at is None:
             pause = (
                 ASK_AGAIN_S
@@ -143,15 +137,13 @@ class InflightMessages:
             self._schedule(flight, now + self.refused_again_after(flight.attempt))
 
     def refused_again_after(self, attempt: int) -> float:
-        """Seconds until a message is offered again whose send number `attempt` the broker did
-        not take.
-        """
+        """Seconds until a message is offered again after a refused `attempt`."""
         return min(REFUSED_AGAIN_S, resend_after(attempt, self._chance, first_s=self._resend_s))
 
     def all_due(self, *, accepted_too: bool) -> None:
-        """After a connect everything unaccepted goes out at once; when the broker forgot our
-        session, a result may be lost with it, so accepted calls go again too: their worker answers
-        a known id with the stored result.
+        """After a connect send all that is unaccepted; with a lost session all calls.
+
+        A result may be lost with the session; a worker answers a known id with the stored result.
         """
         for flight in self._by_seq.values():
             if accepted_too or not flight.accepted:
@@ -177,9 +169,7 @@ class InflightMessages:
         return found
 
     def rearm(self) -> None:
-        """Let everything die again at its time: whoever was told of a death may have been
-        stopped before it was done.
-        """
+        """Let everything expire again: a reader may have stopped before it was done."""
         self._deaths = [(flight.dies_at, flight.seq) for flight in self._by_seq.values()]
         heapq.heapify(self._deaths)
 
@@ -200,9 +190,7 @@ _REFUSED: Final = {0x87: ErrorCode.AUTH, 0x97: ErrorCode.RATE_LIMIT}
 
 
 def unanswered(flight: InflightMessage) -> ToolResponse:
-    """Tell the ways to fail apart: the broker refused it · nobody took it · taken, then silent
-    · ran too long.
-    """
+    """Tell apart: the broker refused it · nobody took it · taken, then silent · ran too long."""
     if flight.refusal is not None and not flight.accepted:
         return refused(flight, *flight.refusal)
     if not flight.accepted:

@@ -1,8 +1,6 @@
-"""What the cloud says, from received packets to messages the daemon can rely on: decoded, on disk,
-then acknowledged.
+"""Messages from the cloud: decoded, stored, then acknowledged and handed on.
 
-Knows no connection: it is handed packets and acknowledges through them. Bad bytes are answered or
-counted, never fatal.
+Bytes that cannot be read are answered or counted, never fatal.
 """
 
 import asyncio
@@ -38,9 +36,7 @@ from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 _log = logging.getLogger(__name__)
 
 EXPIRED: Final = "expired"
-"""Inbox kind of an answer we gave ourselves because none came; the late real one has its own
-row.
-"""
+"""Inbox kind of our own answer when none came; a late real one has its own row."""
 RESULT_TTL_S: Final = 24 * 3600.0
 """How long a result's id is remembered: as long as a broker keeps our session."""
 JOBS: Final = 4
@@ -48,21 +44,18 @@ JOBS: Final = 4
 FULL_RETRY_S: Final = 5.0
 """Pause before a full store is tried again when nothing was freed meanwhile."""
 HOLD_S: Final = 10.0
-"""How long an invocation that finds no room stays with the broker, unacknowledged. Everything
-behind it waits with it for its acknowledgement (MQTT-4.6.0-2) and uses up Receive Maximum, results
-of our own calls too: so it ends, with an answer.
+"""How long an invocation without room stays unacknowledged; then it is answered.
+
+What is behind it waits, too (MQTT-4.6.0-2), and uses up Receive Maximum, results of our own calls
+included.
 """
 HELD: Final = 256
-"""Packets not acknowledged; only a broker that minds no Receive Maximum brings so many, and it
-is read no further.
-"""
+"""Unacknowledged packets; only a broker that ignores Receive Maximum exceeds it: reading stops."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One decoded packet: what to keep, and what to hand on. Neither: there is nothing to do
-    but acknowledge.
-    """
+    """One decoded packet: what to store, and what to hand on. Neither: only acknowledge it."""
 
     arrival: Arrival | None = None
     message: UplinkMessage | None = None
@@ -70,9 +63,7 @@ class _Item:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A packet between its receipt and its acknowledgement; `item` is None once it is dealt
-    with.
-    """
+    """A packet between receipt and acknowledgement; `item` is None once it is handled."""
 
     packet: Inbound
     item: _Item | None
@@ -81,9 +72,7 @@ class _Slot:
 
 
 class InboxReceiver:
-    """Takes packets in batches; gives messages to one consumer and remembers which it has
-    handled.
-    """
+    """Takes packets in batches; return messages to one consumer until each is handled."""
 
     def __init__(
         self,
@@ -121,7 +110,7 @@ class InboxReceiver:
     # -------------------------------------------------------------- to the consumer
 
     async def messages(self) -> AsyncIterator[UplinkMessage]:
-        """Give messages in order; a new iteration begins again with everything not handled."""
+        """Return messages in order; a new iteration begins again with everything not handled."""
         self._ready = deque(message for message, _ in self._open.values())
         while True:
             while self._ready:
@@ -143,9 +132,7 @@ class InboxReceiver:
         self._wake.set()
 
     async def load(self) -> None:
-        """Hand on what is stored, not handled and not handed on: from before a restart, or of a
-        job cut off half way.
-        """
+        """Hand on stored messages that nobody has: from a restart, or a job cut off."""
         known = {seq for _, seq in self._open.values()}
         for row in await self._inbox.unhandled():
             if row.seq in known:
@@ -161,9 +148,10 @@ class InboxReceiver:
     # -------------------------------------------------------------- from the broker
 
     async def run(self) -> None:
-        """Store and hand on, one job after the other. Lives longer than any connection: between the
-        commit and the handing on, the loss of a link must not stop us, for what comes again later
-        is known on disk and so dropped.
+        """Store and hand on, one job after the other, across connections.
+
+        A lost link must not stop this between commit and handing on: repeated messages are dropped
+        as known.
         """
         await race(self._work(), self._retry())
 
@@ -186,9 +174,7 @@ class InboxReceiver:
         self._freed.clear()
 
     def begin_link(self) -> None:
-        """A new connection: the broker repeats what the last one left unacknowledged, so that
-        is held no longer.
-        """
+        """On a new connection the broker repeats what the last one left unacknowledged."""
         self._link += 1
 
     async def take(self, packets: Sequence[Inbound]) -> None:
@@ -208,9 +194,7 @@ class InboxReceiver:
             await self._work_off()
 
     async def _work_off(self) -> None:
-        """Store what may be stored in one commit, acknowledge from the front, hand on; the rest
-        keeps its place.
-        """
+        """Store what fits in one commit, acknowledge from the front, hand on."""
         waiting = [
             (slot, item) for slot in self._slots if (item := self._still_due(slot)) is not None
         ]
@@ -239,9 +223,7 @@ class InboxReceiver:
             self._holding.clear()
 
     def _still_due(self, slot: _Slot) -> _Item | None:
-        """What a slot has to store, an invocation with what is left of its life. One that
-        waited too long is answered.
-        """
+        """Return what to store, with the life that is left; answer what waited too long."""
         item, waited = slot.item, self._clock.boot() - slot.since
         if (
             item is None
@@ -270,9 +252,7 @@ class InboxReceiver:
         return None
 
     async def _close(self, flight: InflightMessage, response: ToolResponse) -> None:
-        """End a call, on disk together with its leaving the outbox; one that was answered
-        meanwhile stays answered.
-        """
+        """End a call, on disk together with its outbox row; an answered one stays so."""
         if flight.gone:
             return
         arrival = Arrival(
@@ -410,9 +390,7 @@ class InboxReceiver:
         return _Item(arrival, Invoked(call, reply_to, message.json))
 
     def _complain(self, packet: Inbound, error: WireError, call_id: str) -> _Item:
-        """Answer an invocation that cannot be read, if its id and a permitted response topic
-        are known.
-        """
+        """Answer an unreadable invocation, if its id and response topic can be used."""
         self._drop("a message on %s cannot be taken: %s", packet.topic, error)
         reply_to = packet.response_topic or ""
         if packet.topic == self._topics.invoke and call_id and self._topics.may_answer_to(reply_to):
@@ -460,7 +438,7 @@ def _notice(message: WireMessage) -> RegistryNotice:
 
 
 def _from_row(row: InRow) -> UplinkMessage:
-    """Read a stored message back. Raises ValueError."""
+    """Read a stored message back. Raise ValueError."""
     if row.kind == MessageKind.ACCEPTED:
         return CallAccepted(row.id)
     if row.kind == MessageKind.PROGRESS:

@@ -7,9 +7,7 @@ from edge.cloud.mqtt.connection_types import PublishRefused
 
 TOO_LARGE: Final = 0x95
 FINAL: Final = frozenset({0x90, TOO_LARGE, 0x99})
-"""Reason codes that no repetition changes: topic name invalid, packet too large, payload format
-invalid.
-"""
+"""Codes that no repetition changes: topic name invalid, packet too large, payload invalid."""
 _FIXES: Final = {
     0x87: "Let this edge publish to {topic} in the broker's access list",
     TOO_LARGE: "Raise the broker's maximum packet size, or offer fewer tools",
@@ -18,8 +16,9 @@ _FIXES: Final = {
 
 
 class Refusals:
-    """`alarm` gets the text while anything is refused, and "" when nothing is any more. A key is a
-    row of the outbox, or the kind of a message that is not in it.
+    """`alarm` gets a text while anything is refused, then "".
+
+    A key is a row of the outbox, or the kind of a message that is not in it.
     """
 
     def __init__(self, alarm: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""What the broker keeps about this edge for everybody: its presence and its capability report."""
+"""The retained messages of this edge: its presence and its capability report."""
 
 import asyncio
 import logging
@@ -50,16 +50,14 @@ class Retained:
         self.instance: Final = secrets.token_hex(8)
         """Published in presence: tells this process from another daemon with the same edge id."""
         self.connections = 0
-        """Published in presence as `seq`: a late will of an older connection can be told from
-        the present state.
-        """
+        """`seq` of the presence: a late will of an older connection is told apart by it."""
 
     def move(self, topics: Topics, version: str) -> None:
         """Publish for this edge of this tenant from the next connection on."""
         self._topics, self._version = topics, version
 
     def announce(self, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
-        """Publish what has changed. Raises WireError when the report is too large."""
+        """Publish what has changed. Raise WireError when the report is too large."""
         if capabilities is not None and dict(capabilities) != self._capabilities:
             wire.encode(MessageKind.CAPABILITIES, capabilities)
             self._capabilities = dict(capabilities)
@@ -70,7 +68,7 @@ class Retained:
         self._changed.set()
 
     async def keep(self, link: MqttConnection) -> None:
-        """Publish both, and again when they change, until cancelled. Raises ConnectionOver."""
+        """Publish both, and again when they change, until cancelled. Raise ConnectionOver."""
         attempt, renew_at = 0, self._clock.boot()
         while True:
             if (now := self._clock.boot()) >= renew_at:

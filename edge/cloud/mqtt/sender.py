@@ -1,8 +1,6 @@
-"""What we say to the cloud, from the outbox (and a little beside it) to PUBACK: one pump, in order,
-within the window.
+"""Messages to the cloud, until their PUBACK: one pump, in order, within the window.
 
-Knows no message's meaning beyond its lane: a call is sent until heard of, everything else until the
-broker has it.
+A call is sent until something is heard of it, everything else until the broker has it.
 """
 
 import asyncio
@@ -39,9 +37,9 @@ LOOK_S: Final = 30.0
 ASIDES: Final = 256
 """Messages said beside the outbox; the oldest goes first."""
 ASIDE_TTL_S: Final = 60.0
-"""A tap or an `accepted` older than a minute tells nobody anything."""
+"""A tap or an `accepted` older than a minute is useless."""
 ANSWER_TTL_S: Final = 24 * 3600.0
-"""As long as a broker keeps a session: whoever asked may come back for it."""
+"""As long as a broker keeps a session: the caller may come back for it."""
 
 EndCall = Callable[[InflightMessage, ToolResponse], Awaitable[None]]
 
@@ -59,9 +57,7 @@ class Aside:
 
 
 class OutboxSender:
-    """`run(connection)` pumps until the connection is over; between connections everything
-    waits here.
-    """
+    """`run(connection)` sends until the connection is over; between two everything waits."""
 
     def __init__(
         self,
@@ -110,7 +106,7 @@ class OutboxSender:
         ttl_s: float,
         as_json: bool = False,
     ) -> InflightMessage:
-        """Put one message on disk and on its way. Raises UplinkBusy, WireError."""
+        """Put one message on disk and on its way. Raise UplinkBusy, WireError."""
         payload, _ = wire.encode(kind, body, json=as_json)  # what cannot be sent must not be stored
         if self.limit is not None and len(payload) > self.limit:
             raise BodyTooLarge(len(payload), self.limit)
@@ -135,9 +131,7 @@ class OutboxSender:
     async def answer(
         self, call_id: str, reply_to: str, body: dict[str, Json], *, as_json: bool
     ) -> None:
-        """Send the result of an invocation until the broker has it; one already on its way is
-        enough.
-        """
+        """Send the result of an invocation, unless one is on its way already."""
         if not self._flights.answers(call_id):
             await self.store(
                 OutboxLane.ANSWER,
@@ -156,9 +150,7 @@ class OutboxSender:
         self.freed.set()
 
     async def _delete(self, seq: int) -> None:
-        """Take a row off the disk, and with it those that a full disk kept earlier: the link
-        must not die of one.
-        """
+        """Delete a row and those a full disk kept earlier; a failure must not end the link."""
         try:
             await self._outbox.remove(seq)
             while self._undeleted:
@@ -170,7 +162,7 @@ class OutboxSender:
     # -------------------------------------------------------------- the pump
 
     async def run(self, link: MqttConnection, end_call: EndCall) -> None:
-        """Send what is due, in order, until `link` is over. Raises ConnectionOver, bare."""
+        """Send what is due, in order, until `link` is over. Raise ConnectionOver, bare."""
         try:
             await self._pump(link, end_call)
         except* ConnectionOver:
@@ -268,9 +260,7 @@ class OutboxSender:
     async def _refused(
         self, flight: InflightMessage, error: PublishRefused, end_call: EndCall
     ) -> None:
-        """Keep what the broker did not take and offer it again, unless no repetition helps:
-        then a call ends now.
-        """
+        """Offer again what the broker refused; if that cannot help, a call ends now."""
         if flight.gone:
             return
         level = logging.DEBUG if flight.refusal else logging.WARNING
@@ -323,10 +313,9 @@ async def _then_release(window: asyncio.Semaphore, work: Callable[[], Awaitable[
 
 
 async def wait_until(event: asyncio.Event, at: float | None, clock: Clock) -> None:
-    """Wait for `event`, or for the moment `at` on CLOCK_BOOTTIME.
+    """Wait for `event`, or until `at` on CLOCK_BOOTTIME.
 
-    The loop's own clock stands still while the machine sleeps, so the boot clock is looked at in
-    between.
+    The loop's clock stops while the machine sleeps, so the boot clock is read now and then.
     """
     await asyncio.sleep(
         0

@@ -1,7 +1,6 @@
-"""TLS of a connection to a broker: its certificates read anew for each one, its clock looked at
-first, its silence explained.
+"""TLS to a broker: certificates read for each connection, the clock checked first.
 
-Refuses to connect without verification: there is no switch for that anywhere. Knows no MQTT.
+There is no switch to connect without verification.
 """
 
 import asyncio
@@ -15,22 +14,16 @@ from edge.cloud.mqtt.connection_types import BrokerOptions, ConnectionFailed, op
 from edge.cloud.mqtt.faults import BrokerVerdict, Fault, of_os_error, said
 
 MakeContext = Callable[[], ssl.SSLContext]
-"""Reads certificates and key from their files, blocking, for one connection: renewed files
-serve the next one.
-"""
+"""Reads certificates and key, blocking, for each connection: renewed files serve the next one."""
 
 CLOCK_FLOOR: Final = 1_767_225_600.0
-"""1 January 2026: before this glassd was written. A machine without a clock of its own starts
-in 1970.
-"""
+"""1 January 2026, before this program was written; a machine without an RTC starts in 1970."""
 LISTEN_S: Final = 2.0
 """How long a broker that hung up without a word is listened to once more."""
 
 
 async def context(make: MakeContext | None, wall: float) -> ssl.SSLContext | None:
-    """Make what the next connection is verified with; None is plain TCP. Raises
-    ConnectionFailed: nothing may be tried.
-    """
+    """Make the next connection's context; None is plain TCP. Raise ConnectionFailed."""
     if make is None:
         return None
     if wall < CLOCK_FLOOR:
@@ -77,11 +70,10 @@ async def explained(verdict: BrokerVerdict, o: BrokerOptions) -> BrokerVerdict:
 
 
 def _complaint(o: BrokerOptions) -> OSError | None:
-    """Shake hands again and only listen, blocking: what TLS says of our certificate, if it says
-    anything.
+    """Shake hands again and only listen, blocking: return what TLS says of our certificate.
 
-    In TLS 1.3 the broker judges it after our handshake is done; had we said CONNECT meanwhile, as a
-    client does, the reset for those unread bytes overtakes the alert.
+    In TLS 1.3 the broker judges it after our handshake. If we sent CONNECT meanwhile, as a client
+    does, the reset for those unread bytes would overtake the alert.
     """
     try:
         sock = open_socket(o)

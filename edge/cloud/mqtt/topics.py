@@ -9,7 +9,7 @@ class BadTopicWord(ValueError):
 
 
 def check_word(name: str, word: str) -> str:
-    """Give `word` back when it can be one topic level. Raises BadTopicWord."""
+    """Return `word` back when it can be one topic level. Raise BadTopicWord."""
     if (
         not word
         or len(word) > 64
@@ -24,9 +24,7 @@ def check_word(name: str, word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Every topic of one edge. `*_of_all` are the filters a cloud subscribes to; build those
-    with `for_cloud`.
-    """
+    """Every topic of one edge; `for_cloud` makes the filters a cloud subscribes to."""
 
     tenant: str
     edge_id: str
@@ -38,7 +36,7 @@ class Topics:
 
     @classmethod
     def for_cloud(cls, tenant: str) -> "Topics":
-        """Give the same names as filters over all edges of a tenant."""
+        """Return the same names as filters over all edges of a tenant."""
         return cls(tenant, "+")
 
     @property
@@ -46,9 +44,7 @@ class Topics:
         return f"glassd/v1/{self.tenant}/e/{self.edge_id}"
 
     def own(self, topic: str) -> str:
-        """Give the same topic under this edge's prefix: what waited for one cloud is said to
-        the one we enrolled with.
-        """
+        """Return the same topic under this edge's prefix: it may have waited for another cloud."""
         levels = topic.split("/", 5)
         ours = len(levels) == 6 and levels[:2] == ["glassd", "v1"] and levels[3] == "e"
         return f"{self.prefix}/{levels[5]}" if ours else topic
@@ -71,9 +67,7 @@ class Topics:
 
     @property
     def invoke(self) -> str:
-        """Kind `call` for a tool of the edge; kind `cancel` (same topic, so in order) to stop
-        one.
-        """
+        """Kind `call` for a tool of the edge, `cancel` to stop one: one topic, so in order."""
         return f"{self.prefix}/invoke"
 
     @property
@@ -91,9 +85,7 @@ class Topics:
         return f"{self.prefix}/event/{kind if kind == '+' else check_word('event kind', kind)}"
 
     def reply(self, name: str) -> str:
-        """Name a good response topic for an `invoke`; `name` is the caller's own, so that it
-        hears only its answers.
-        """
+        """Return a good response topic for an `invoke`; `name` is the caller's own."""
         return f"{self.prefix}/reply/{name if name == '+' else check_word('reply name', name)}"
 
     def registry(self, pool: str) -> str:

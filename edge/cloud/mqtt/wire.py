@@ -1,6 +1,6 @@
 """MQTT messages as bytes and properties, both ways; docs/mqtt.md describes each of them.
 
-Any bytes at all give a `WireMessage` or a `WireError`, never another exception.
+Any bytes give a `WireMessage` or a `WireError`, never another exception.
 """
 
 import json as jsonlib
@@ -128,9 +128,10 @@ class BodyTooLarge(WireError, UplinkTooLarge):
 
 @dataclass(frozen=True, slots=True)
 class WireMessage:
-    """One decoded message. `id` is the call's UUID text (empty where no call is meant); `json` its
-    form, to be answered in kind; `attempt` counts sends from 1; `age_ms` is its age when it was
-    sent.
+    """One decoded message.
+
+    `id` is the call's UUID text (empty if no call is meant), `json` its form, to be answered
+    likewise; `attempt` counts sends from 1, `age_ms` is its age when sent.
     """
 
     kind: MessageKind
@@ -147,9 +148,7 @@ class WireMessage:
 def encode(
     kind: MessageKind | str, body: Mapping[str, Json], *, json: bool = False
 ) -> tuple[bytes, str]:
-    """Give (payload, content type); `v` and `k` are filled in. Raises WireError when it is too
-    large or not JSON.
-    """
+    """Return (payload, content type), with `v` and `k`. Raise WireError: too large or not JSON."""
     whole = {"v": VERSION, "k": str(kind), **body}
     _check_plain(whole)
     payload = _dump_json(whole) if json else msgpack.packb(whole)
@@ -166,9 +165,7 @@ def decode(
     correlation: bytes | None = None,
     default_kind: MessageKind | None = None,
 ) -> WireMessage:
-    """Take one message from outside. `default_kind` is what the topic says when the message
-    does not.
-    """
+    """Decode a message. `default_kind` is what the topic says when the message does not."""
     if len(payload) > MAX_BODY:
         raise BodyTooLarge(len(payload), MAX_BODY)
     as_json = _is_json(content_type)
@@ -212,7 +209,7 @@ def id_of(correlation: bytes | None) -> str:
 
 
 def correlation_of(call_id: str) -> bytes:
-    """Write a call id as correlation data. Raises WireError when it is not a UUID."""
+    """Write a call id as correlation data. Raise WireError when it is not a UUID."""
     return uuid.UUID(_uuid(call_id)).bytes
 
 
@@ -251,9 +248,7 @@ def _no_extension(code: int, _data: bytes) -> NoReturn:
 
 
 def _check_plain(root: Json) -> None:
-    """Refuse what JSON cannot carry, wherever it hides: a body is stored and shown as JSON
-    later on.
-    """
+    """Refuse what JSON cannot carry: a body is stored and shown as JSON."""
     stack: list[tuple[str, Json, int]] = [("body", root, 0)]
     while stack:
         path, value, depth = stack.pop()
@@ -397,7 +392,7 @@ def call_to_body(call: ToolCall) -> dict[str, Json]:
 
 
 def body_to_call(message: WireMessage) -> ToolCall:
-    """Read a call. Raises WireError naming the field."""
+    """Read a call. Raise WireError naming the field."""
     body = message.body
     tool = body.get("tool")
     try:
@@ -434,7 +429,7 @@ def result_body(call_id: str, response: ToolResponse) -> dict[str, Json]:
 
 
 def response_of(message: WireMessage) -> ToolResponse:
-    """Read the envelope out of a `result`. Raises WireError naming the field."""
+    """Read the envelope out of a `result`. Raise WireError naming the field."""
     try:
         return ToolResponse.from_json(message.body)
     except ValueError as error:
@@ -445,9 +440,7 @@ def response_of(message: WireMessage) -> ToolResponse:
 
 
 def delivery_body(call_id: str, report: DeliveryReport, *, age_s: float) -> dict[str, Json]:
-    """Return the body of a delivery report; `age` is in ms since the result was there. The outbox
-    adds the time that the report itself waits.
-    """
+    """Return a delivery report's body; `age` is ms since the result. The outbox adds its wait."""
     body: dict[str, Json] = {
         "id": call_id,
         "delivery": report.state.value,
@@ -458,7 +451,7 @@ def delivery_body(call_id: str, report: DeliveryReport, *, age_s: float) -> dict
 
 
 def edge_of(topic: str) -> str:
-    """Name the edge a topic belongs to (trustworthy by the ACL). Raises WireError."""
+    """Name the edge a topic belongs to (trustworthy by the ACL). Raise WireError."""
     levels = topic.split("/")
     if (
         len(levels) < 6

@@ -1,8 +1,6 @@
-"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged. Who
-opens a database opens it here.
+"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged.
 
-Knows no table of ours: schemas come in as numbered migrations, work comes in as functions of a
-connection.
+Schemas come in as numbered migrations, work as functions of a connection.
 """
 
 import asyncio
@@ -57,9 +55,7 @@ Work = Callable[[sqlite3.Connection], T]
 PAGE: Final = 4096
 MIB: Final = 1024 * 1024
 MAX_BYTES: Final = 64 * MIB
-"""Cap of the database file: below any file system we run on, so that ours is the first limit to
-be met.
-"""
+"""Cap of the file: smaller than any disk we run on, so this limit is met first."""
 RESERVE_BYTES: Final = MIB
 """Kept free under the cap for work that finishes or deletes what is already there."""
 BALLAST_BYTES: Final = MIB
@@ -87,10 +83,9 @@ class _Job(Generic[T]):
 
 
 class SqliteDatabase:
-    """`await Database.open(path, migrations)`; then `write`, `read`, `close`.
+    """`await SqliteDatabase.open(path, migrations)`; then `write`, `read`, `close`.
 
-    Natural group commit: what queued while the previous fsync ran is committed together; alone,
-    work never waits.
+    Group commit: what queued during the last fsync is committed together; alone, work never waits.
     """
 
     def __init__(
@@ -126,8 +121,9 @@ class SqliteDatabase:
         shared: bool = False,
         promises: Promises | None = None,
     ) -> "SqliteDatabase":
-        """Open or create; a damaged file is put aside as `.bad-N`, `damage` says so, and what
-        `promises` names is saved. `shared`: other processes write, too. Raises StoreError.
+        """Open or create. A damaged file becomes `.bad-N`, and what `promises` names is saved.
+
+        `shared`: other processes write, too. Raise StoreError.
         """
         db = cls(
             path, migrations, max_bytes=max_bytes, ballast=ballast, shared=shared, promises=promises
@@ -147,13 +143,11 @@ class SqliteDatabase:
 
     @property
     def damage(self) -> str:
-        """What was wrong with the database when it was opened and what was saved, in words for
-        `status`; else empty.
-        """
+        """What was wrong at opening and what was saved, as text for `status`; else empty."""
         return self._guard.damage
 
     async def mark(self) -> None:
-        """Note beside the database how far it has come, for when it is lost. Raises StoreError."""
+        """Note beside the database how far it has come, for when it is lost. Raise StoreError."""
         await self.read(lambda _connection: self._guard.mark_committed())
 
     @property
@@ -162,24 +156,23 @@ class SqliteDatabase:
         return self._ballast.full_because or self._failing
 
     async def probe(self) -> None:
-        """Write one page without changing anything, so that `trouble` says what is true now.
-        Raises StoreError.
-        """
+        """Write one page without a change, so that `trouble` is up to date. Raise StoreError."""
         await self.write(_rewrite_schema_version)
         self._failing = ""
 
     async def write(self, work: Work[T], *, grows: bool = True) -> T:
-        """Run `work` and return its result once it is on disk. `grows=False` marks work that
-        finishes or deletes what is already stored: it may use the reserve. Raises StoreFull,
-        StoreDamaged, StoreClosed.
+        """Run `work`; return its result once it is on disk.
 
-        A cancelled caller does not know whether its work was done.
+        `grows=False` marks work that finishes or deletes stored things: it may use the reserve. A
+        cancelled caller does not know whether its work was done. Raise StoreFull, StoreDamaged,
+        StoreClosed.
         """
         return await self._submit(work, grows=grows)
 
     async def behind(self, work: Work[None], *, failed: Callable[[BaseException], None]) -> None:
-        """Queue work nobody waits for, in its turn among all other work; it finishes what is
-        stored. `failed` hears why it is not on disk. Raises StoreClosed.
+        """Queue work that finishes stored things and that nobody waits for.
+
+        It keeps its turn; `failed` gets the reason if it is not on disk. Raise StoreClosed.
         """
         await self._slots.acquire()
         if self._closed:
@@ -266,9 +259,7 @@ class SqliteDatabase:
             _settle([(job, None, StoreError(str(error))) for job in batch if not job.done.done()])
 
     def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
-        """Run a batch in one transaction; when that fails as a whole, each piece alone, so that
-        one cannot fail others.
-        """
+        """Run a batch in one transaction; if that fails as a whole, each piece alone."""
         batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
         results: list[tuple[_Job[Any], Any, BaseException | None]] = []
         changes = connection.total_changes
@@ -301,9 +292,7 @@ class SqliteDatabase:
     def _attempt(
         self, connection: sqlite3.Connection, job: _Job[Any]
     ) -> tuple[Any, BaseException | None]:
-        """Run one piece inside its savepoint. An error of its own undoes it alone; one of the
-        disk undoes the batch.
-        """
+        """Run one piece in a savepoint: its own error undoes it, the disk's undoes the batch."""
         if job.grows and (full := self._no_room(connection)):
             return None, full
         connection.execute("SAVEPOINT job")
@@ -392,18 +381,14 @@ class SqliteDatabase:
 
 
 def _give_back(connection: sqlite3.Connection) -> None:
-    """On a full disk, return what was deleted to the file system: free pages inside our file
-    help nobody.
-    """
+    """Return deleted pages to the file system: on a full disk they help only there."""
     with suppress(sqlite3.Error):
         connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 class _transaction:  # noqa: N801 - reads as a statement
-    """BEGIN … COMMIT, or ROLLBACK. A batch of reads alone costs no fsync; IMMEDIATE waits for
-    the other writers at the start.
-    """
+    """BEGIN … COMMIT or ROLLBACK. Reads alone cost no fsync; IMMEDIATE waits for other writers."""
 
     def __init__(self, connection: sqlite3.Connection, begin: str = "BEGIN") -> None:
         self._connection, self._begin = connection, begin

@@ -1,5 +1,4 @@
-"""What a disk says about itself: how much room is left where glassd keeps its state, and whether it
-can be written at all.
+"""How much room the disk of the state folder has, and whether it can be written.
 
 `status`, the log and `glassd doctor` all ask here, so that they say the same thing.
 """
@@ -11,18 +10,13 @@ from typing import Final
 
 MIB: Final = 1024 * 1024
 ENOUGH: Final = 4 * MIB
-"""Below this nothing new is stored: 1 MiB for the file that is given up when the disk is full, 1
-MiB for the write-ahead log and 2 MiB so that the end of one emergency is not the beginning of the
-next.
-"""
+"""Below this nothing new is stored: 1 MiB of reserve, 1 MiB of WAL, and 2 MiB of distance."""
 FEW_INODES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """One look at the file system that holds `folder`. `inodes` is None where the file system
-    does not count them.
-    """
+    """One look at the disk of `folder`. `inodes` is None where they are not counted."""
 
     folder: Path
     mount: Path
@@ -64,9 +58,7 @@ class DiskSpace:
 
 
 def look(folder: Path) -> DiskSpace:
-    """Ask the file system that holds `folder`, or the nearest folder above it that exists.
-    Blocking. Raises OSError.
-    """
+    """Ask the disk of `folder`, or of the nearest folder above it. Blocking. Raise OSError."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     found = os.statvfs(folder)
@@ -81,8 +73,9 @@ def look(folder: Path) -> DiskSpace:
 
 
 def explain(folder: Path, why: str = "") -> str:
-    """What keeps `folder` from being written and what to do about it; empty when it can be. `why`
-    is what a write that failed said. Blocking; never raises.
+    """Return why `folder` cannot be written and what to do; "" if it can.
+
+    `why` is the error of a write that failed. Blocking; never raises.
     """
     try:
         room = look(folder)

@@ -2,9 +2,7 @@
 
 
 class StorageUnavailable(Exception):
-    """The disk takes nothing new now: it is full, read-only or failing. Nothing was done; it
-    may be tried again later.
-    """
+    """The disk takes nothing now: full, read-only or failing. Nothing was done; try again later."""
 
 
 class StoreError(Exception):

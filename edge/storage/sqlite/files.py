@@ -12,9 +12,7 @@ _TAILS: Final = ("", "-wal", "-shm")
 
 
 def set_aside(path: Path) -> Path:
-    """Rename what there is of a database, its WAL and its index to the next `.bad-N`; gives the new
-    name. The oldest of too many go.
-    """
+    """Rename a database with WAL and index to `.bad-N`, the next name; delete the oldest."""
     older = _aside(path)
     aside = path.with_name(f"{path.name}.bad-{max(older, default=0) + 1}")
     for tail in _TAILS:

@@ -1,7 +1,6 @@
-"""Notices when a database is damaged, missing, empty or an older copy, has what can be read saved,
-and keeps the marks.
+"""Notice a database that is damaged, missing, empty or an older copy, and save what can be read.
 
-A database whose owner names no promises is only put aside when SQLite cannot use it.
+A database without promises is only put aside when SQLite cannot use it.
 """
 
 import logging
@@ -29,9 +28,7 @@ BOOT: Final = "boot_id"
 
 
 class DatabaseGuard:
-    """One per database that is opened. `damage` says, in words for `status`, what was wrong
-    with it and what was saved.
-    """
+    """One per opened database. `damage` says, for `status`, what was wrong and what was saved."""
 
     def __init__(self, path: Path, migrations: Sequence[str], promises: Promises | None) -> None:
         self._path = path
@@ -42,8 +39,9 @@ class DatabaseGuard:
         self.damage = ""
 
     def before(self, *, known: bool) -> None:
-        """Look at the files before SQLite opens them. `known`: something else says that this
-        database was used before. Raises OSError, sqlite3.Error.
+        """Look at the files before SQLite does. Raise OSError, sqlite3.Error.
+
+        `known`: something else says that this database was used before.
         """
         if self._promises is None or self.damage:
             return
@@ -57,9 +55,7 @@ class DatabaseGuard:
             self.repair(damage)
 
     def check(self, connection: sqlite3.Connection) -> None:
-        """Raise sqlite3.DatabaseError (SQLITE_CORRUPT) when SQLite found less in the WAL than
-        was committed.
-        """
+        """Raise sqlite3.DatabaseError if SQLite found less in the WAL than was committed."""
         if damage := inspection.lost_in_log(self._path, self._index):
             error = sqlite3.DatabaseError(damage)
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
@@ -77,7 +73,7 @@ class DatabaseGuard:
         self.repair(error.args[0] if isinstance(error.args[0], Damage) else Damage(str(error)))
 
     def repair(self, damage: Damage) -> None:
-        """Put the files aside; what was promised is saved first. Raises OSError, sqlite3.Error."""
+        """Put the files aside; what was promised is saved first. Raise OSError, sqlite3.Error."""
         if self._promises is None:
             aside = set_aside(self._path)
             self.damage = (
@@ -100,8 +96,9 @@ class DatabaseGuard:
         _log.error("%s", self.damage)
 
     def mark(self, connection: sqlite3.Connection, *, running: bool) -> None:
-        """Note beside the database how far it has come. Nothing depends on that while the database
-        is whole, so a disk that does not take it is no error.
+        """Note beside the database how far it has come; a disk that refuses is no error.
+
+        Nothing depends on the note while the database is whole.
         """
         if (promises := self._promises) is None:
             return
@@ -118,8 +115,10 @@ class DatabaseGuard:
                 self._marks = found
 
     def mark_committed(self) -> None:
-        """Note how far an open database has come. Not through its own connection, which also sees
-        what is not committed yet: if that never is, the database would look like an older copy.
+        """Note how far an open database has come, through a connection of its own.
+
+        The open one also sees what is not committed; if that never is, the database would look like
+        an older copy.
         """
         if self._promises is not None:
             with (
@@ -131,9 +130,9 @@ class DatabaseGuard:
                 self.mark(committed, running=True)
 
     def _was_killed(self) -> bool:
-        """Whether the database was left open in this very boot. Then the WAL and its index are as
-        they were left; after a power cut the index, which nobody writes to the disk in time, is
-        older than the WAL, or both are not there yet.
+        """Whether the database was left open in this very boot: WAL and index are then as left.
+
+        After a power cut the index is older than the WAL, or both are missing.
         """
         booted = self._promises.labels.get(BOOT) if self._promises is not None else None
         return (
@@ -145,9 +144,7 @@ class DatabaseGuard:
     def _recognise(
         self, connection: sqlite3.Connection, promises: Promises, replaced: Damage | None
     ) -> None:
-        """Go on with a database that can be used: say what is wrong with it, and give it a
-        number of its own.
-        """
+        """Accept a usable database: report what is wrong with it and give it its own id."""
         before = self.damage
         connection.execute("BEGIN")
         try:

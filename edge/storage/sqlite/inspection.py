@@ -1,6 +1,6 @@
-"""Looks at a database that is being opened: is it missing, empty, damaged or an older copy?
+"""Look at a database that is being opened: is it missing, empty, damaged or an older copy?
 
-What can be read of a damaged one is saved by rescue.py, which is loaded only then.
+rescue.py saves what can be read of a damaged one, and is loaded only then.
 """
 
 import os
@@ -48,32 +48,27 @@ class Promises(Protocol):
         ...
 
     def mend(self, connection: Connection) -> int:
-        """End or forget rows of promises that hold no readable text, which SQLite does not
-        notice; give how many.
-        """
+        """End or delete rows whose text is unreadable; return how many. SQLite misses these."""
         ...
 
     def settle(self, connection: Connection, *, stale: bool, whole: bool) -> Saved:
-        """Make saved rows safe to go on with: nothing that may have been done is done again.
-        `stale`: rows may be older than the last ones that were stored; `whole`: no row is missing.
+        """Make saved rows safe: what may have been done is not done again.
+
+        `stale`: the last rows may be missing; `whole`: no row is missing.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Why a database cannot be used as it is. `stale`: what can be read may be older than what
-    was stored last.
-    """
+    """Why a database cannot be used. `stale`: what can be read may lack the last writes."""
 
     why: str
     stale: bool = False
 
 
 def finish(path: Path) -> None:
-    """Bring a rescue to its end that was cut off before its last step, or clear away one that
-    was cut off earlier.
-    """
+    """Complete a rescue that was cut off before its last step; delete one cut off earlier."""
     fresh = fresh_of(path)
     if not fresh.exists():
         return
@@ -88,9 +83,10 @@ def finish(path: Path) -> None:
 def examine(
     path: Path, marks: MarkerFile | None, index: "Index | None", *, killed: bool, known: bool
 ) -> Damage | None:
-    """Look at the files before SQLite does: it deletes the WAL of a database that is missing or
-    empty. `killed`: since this boot somebody had it open and did not close it, so what `index` says
-    of the WAL is true; `known`: something else says that it was used before.
+    """Look at the files before SQLite, which deletes the WAL of a missing or empty database.
+
+    `killed`: it was left open in this boot, so what `index` says of the WAL is true. `known`:
+    something else says that it was used before.
     """
     size, log = size_of(path), size_of(beside(path, "-wal"))
     if size <= 0:
@@ -126,9 +122,7 @@ def index_of(path: Path) -> "Index | None":
 
 
 def lost_in_log(path: Path, before: "Index | None") -> Damage | None:
-    """Whether SQLite, having opened the database, found fewer commits in the WAL than its index
-    named before.
-    """
+    """Whether SQLite found fewer commits in the WAL than its index named before."""
     if before is None or (now := index_of(path)) is None:
         return None
     if now.committed < before.committed and before.copied < before.committed:
@@ -173,9 +167,7 @@ def numbers(connection: Connection) -> dict[str, int]:
 
 
 def keeping_log(path: Path, close: Callable[[], None]) -> None:
-    """Close a database without losing its WAL, which SQLite deletes when the last connection
-    closes.
-    """
+    """Close a database and keep its WAL, which SQLite deletes with the last connection."""
     log, kept = beside(path, "-wal"), beside(path, "-wal.kept")
     with suppress(OSError):  # a file system without links keeps what SQLite leaves
         kept.unlink(missing_ok=True)

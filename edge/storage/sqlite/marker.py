@@ -1,8 +1,7 @@
-"""A small file beside a database, which remembers that there is one, how far it had come and how it
-was left.
+"""A small file beside a database: that it exists, how far it had come and how it was left.
 
-Without it a database that is missing, empty or an older copy looks like one of a first start.
-Written when a database is opened and closed and now and then between, never for a single call.
+Without it a missing, empty or older database looks like a first start. It is written at opening and
+closing and now and then between, never for a single call.
 """
 
 import json
@@ -19,9 +18,10 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class MarkerFile:
-    """`id` is the database's own number, `running` whether it was open when this was written,
-    `numbers` the highest row number ever given in each table, `promised` how many accepted calls
-    waited for their answer.
+    """What was true of the database when the file was written.
+
+    `id` is its own number, `running` whether it was open, `numbers` the highest row number of each
+    table, `promised` how many calls waited for their answer.
     """
 
     id: int = 0
@@ -37,9 +37,7 @@ def path_of(database: Path) -> Path:
 
 
 def read(database: Path) -> MarkerFile | None:
-    """None when there are none; damaged ones say only that there was a database. Blocking;
-    never raises.
-    """
+    """None if there is none; a damaged one says only that there was a database. Never raises."""
     try:
         with path_of(database).open("rb") as file:
             found: Any = json.loads(file.read(MAX_BYTES))
@@ -62,8 +60,6 @@ def read(database: Path) -> MarkerFile | None:
 
 
 def write(database: Path, marks: MarkerFile, *, durable: bool) -> None:
-    """Replace them whole. `durable`: on the disk when this returns, else as soon as the system
-    writes it. Raises OSError.
-    """
+    """Replace it whole. `durable`: on disk at return, else as the system likes. Raise OSError."""
     content = json.dumps({"version": VERSION, **asdict(marks)}).encode()
     write_atomic(path_of(database), content, durable=durable)

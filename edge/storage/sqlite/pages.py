@@ -1,8 +1,6 @@
-"""Reads SQLite's files as bytes, below SQLite: the pages of a damaged database, its write-ahead log
-(WAL) and its index.
+"""Read SQLite's files as bytes: pages of a damaged database, its write-ahead log and its index.
 
-Only reads, and takes any bytes: what does not fit the file format is skipped. The format:
-sqlite.org/fileformat2.html.
+Takes any bytes: what does not fit the format (sqlite.org/fileformat2.html) is skipped.
 """
 
 import struct
@@ -36,9 +34,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What the index of a WAL (`-shm`) says was committed, and how much of that is in the
-    database file too.
-    """
+    """What the WAL's index (`-shm`) says was committed, and how much is in the database file."""
 
     committed: int
     copied: int
@@ -60,9 +56,7 @@ def read_index(raw: bytes) -> Index | None:
 
 @dataclass(frozen=True, slots=True)
 class WriteAheadLog:
-    """The committed pages of a WAL, the newest image of each. `whole` is False when a frame
-    among them is damaged.
-    """
+    """The newest image of each committed page. `whole` is False if a frame is damaged."""
 
     pages: Mapping[int, bytes] = field(default_factory=dict)
     frames: int = 0
@@ -70,9 +64,7 @@ class WriteAheadLog:
 
 
 def read_log(raw: bytes) -> WriteAheadLog:
-    """Read every frame that can be verified, also behind a damaged one: each names the checksum
-    of those before it.
-    """
+    """Read every frame that can be verified, also behind a damaged one."""
     count = (len(raw) - _WAL_HEADER) // _FRAME_HEADER if len(raw) > _WAL_HEADER else 0
     order, salts, previous = _opening(raw)
     pages: dict[int, bytes] = {}
@@ -106,9 +98,7 @@ def read_log(raw: bytes) -> WriteAheadLog:
 
 
 def _opening(raw: bytes) -> tuple[str, bytes, tuple[int, int] | None]:
-    """Byte order and salts of a WAL, and the checksum its first frame goes on from; None when
-    its header is damaged.
-    """
+    """Return byte order, salts and first checksum of a WAL; None if its header is damaged."""
     head = raw[:_WAL_HEADER]
     order = _MAGIC.get(head[:4], "<")
     if len(head) == _WAL_HEADER and _sums(order, head[:24], (0, 0)) == struct.unpack(
@@ -145,9 +135,9 @@ class Image:
         return max(len(self.file) // PAGE, *self.log, 0) if self.log else len(self.file) // PAGE
 
     def rows(self, root: int) -> Iterator[tuple[int, list[Value]]]:
-        """(row number, columns) of each readable row of the table at `root`: first down from its
-        root, then the pages that were not reached because one above them is damaged, by the pointer
-        map.
+        """Yield (row number, columns) of each readable row of the table at `root`.
+
+        First down from its root, then the pages under a damaged one, by the pointer map.
         """
         yield from self._down(root, 0)
         for number in range(3, self.count + 1):
@@ -214,9 +204,7 @@ class Image:
         return b"".join(parts)
 
     def _root_of(self, number: int) -> int:
-        """The root above a page, by the pointer map; 0 when it has none, because it is free or
-        not known.
-        """
+        """Return the root above a page, by the pointer map; 0 if it is free or unknown."""
         for _ in range(_DEPTH):
             at = 2 + (number - 2) // (_MAP_ENTRIES + 1) * (_MAP_ENTRIES + 1)
             if number <= 2 or number == at:
@@ -244,7 +232,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _record(body: bytes) -> list[Value]:
-    """Decode the columns of one row. Raises Unreadable."""
+    """Decode the columns of one row. Raise Unreadable."""
     end, at = _varint(body, 0)
     types: list[int] = []
     while at < end:
@@ -277,9 +265,7 @@ def _value(body: bytes, at: int, kind: int) -> tuple[Value, int]:
 
 
 def fits(values: Sequence[Value], types: Sequence[str]) -> bool:
-    """Whether a row may be of a table whose columns have these declared types: what comes of a
-    damaged page may be of any.
-    """
+    """Whether a row can be of a table with columns of these declared types."""
     wanted = {"INTEGER": int, "TEXT": str, "REAL": int | float}
     return len(values) <= len(types) and all(
         value is None or isinstance(value, wanted.get(kind, object))

@@ -1,8 +1,4 @@
-"""A look into a database from outside, read-only: does it open, is it whole, which schema is it of.
-
-Refuses to write, to repair, and to wait: `database.py` puts a damaged file aside when the daemon
-starts.
-"""
+"""Look into a database from outside, read-only: does it open, is it whole, which schema it has."""
 
 import sqlite3
 import time
@@ -14,9 +10,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was seen. `damage` is SQLite's word for it; `unfinished`: the check of every page
-    was given up for time.
-    """
+    """What was seen. `damage` is SQLite's text; `unfinished`: checking every page took too long."""
 
     bytes: int
     schema: int = 0
@@ -26,9 +20,7 @@ class Looked:
 
 
 def look(path: Path, *, seconds: float) -> Looked:
-    """Open read-only and check every page. Raises FileNotFoundError, PermissionError; all else
-    is in the answer.
-    """
+    """Open read-only and check every page. Raise FileNotFoundError, PermissionError only."""
     with path.open("rb"):  # SQLite would say "unable to open database file" to all of these
         size = path.stat().st_size
     if size == 0:

@@ -1,7 +1,6 @@
-"""Saves what can be read of a damaged database into a fresh one.
+"""Save what can be read of a damaged database into a fresh one.
 
-The damaged files are only read, then put aside. The fresh database is complete on disk before it
-takes their place.
+The damaged files are only read, then put aside, once the fresh one is complete on disk.
 """
 
 import sqlite3
@@ -50,8 +49,9 @@ def rescue(
     marks: MarkerFile | None,
     index: pages.Index | None,
 ) -> str:
-    """Put the damaged files aside and a database with what was readable in their place; say so for
-    `status`. Raises sqlite3.Error, OSError: then nothing has changed.
+    """Put the damaged files aside and what was readable in their place; return a text for `status`.
+
+    Raise sqlite3.Error, OSError: then nothing has changed.
     """
     log = pages.read_log(_bytes(beside(path, "-wal")))
     stale = (
@@ -106,7 +106,7 @@ def _count(saved: Saved, marks: MarkerFile | None, *, whole: bool) -> str:
 def _copy(
     image: pages.Image, connection: Connection, tables: Mapping[str, _Table], wanted: Sequence[str]
 ) -> int:
-    """Insert every row that can be read; give how many the fresh database refused."""
+    """Insert every row that can be read; return how many the fresh database refused."""
     refused = 0
     for name in wanted:
         if (table := tables.get(name)) is None:
@@ -140,9 +140,10 @@ def _row(table: _Table, number: int, values: list[pages.Value]) -> dict[str, pag
 
 
 def _tables(image: pages.Image, migrations: Sequence[str]) -> dict[str, _Table]:
-    """Where each table begins and what its columns are: the same in every database of a schema, for
-    SQLite keeps the first pages of the tables of such a database together in the order in which
-    they were made.
+    """Return where each table begins and its columns.
+
+    They are the same in every database of a schema: SQLite keeps the first pages of tables
+    together, in the order in which they were made.
     """
     first = (image.log.get(1) or image.file[: pages.PAGE])[:100]
     version = int.from_bytes(first[60:64], "big") if first.startswith(HEADER) else 0

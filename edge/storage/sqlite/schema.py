@@ -1,6 +1,4 @@
-"""The schema of a database: numbered steps that bring it up to date, and the check that it is
-whole.
-"""
+"""Numbered steps that bring a database's schema up to date, and the check that it is whole."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -18,9 +16,7 @@ def check_whole(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    """Bring the schema up to date, one numbered step a transaction. Raises StoreError when a
-    newer program made it.
-    """
+    """Take the missing steps, one a transaction. Raise StoreError if a newer program made it."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > len(migrations):
         raise StoreError(

@@ -1,8 +1,4 @@
-"""Room kept for bad times: a file that is given up when the disk is full, for without room SQLite
-cannot even delete.
-
-Knows no database; it only holds and frees space beside one.
-"""
+"""A file that is deleted when the disk is full: without room SQLite cannot even delete."""
 
 import logging
 import os
@@ -15,15 +11,11 @@ from edge.storage.sqlite.disk_space import ENOUGH, MIB
 _log = logging.getLogger(__name__)
 
 COMFORT_BYTES: Final = ENOUGH - MIB
-"""Free space at which an emergency ends: the ballast, as much again, and a WAL file of its
-usual size.
-"""
+"""Free space at which an emergency ends: the reserve, as much again, and a usual WAL."""
 
 
 class SpaceReserve:
-    """`full_because` is empty while all is well. With `size` 0 there is no file, only the
-    knowledge.
-    """
+    """`full_because` is empty while all is well. With `size` 0 there is no file."""
 
     def __init__(self, path: Path, *, size: int) -> None:
         self._path = path

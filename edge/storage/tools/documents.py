@@ -1,8 +1,6 @@
-"""The documents in a folder: which there are, and one of them read (Markdown with a head, or plain
-text).
+"""The documents of a folder: list them, read one (Markdown with a head, or plain text).
 
-Refuses to follow links out of the folder, to read what is no text, and to know how documents are
-searched.
+Links that lead out of the folder are not followed; what is no text is not read.
 """
 
 import hashlib
@@ -50,8 +48,9 @@ class Leaf:
 
 
 def standing(folder: Path) -> tuple[list[Standing], int]:
-    """List the documents, and count those left out: too large, too many, of a name that cannot be
-    said, or a whole folder that may not be read. Raises OSError.
+    """List the documents, and count those left out. Raise OSError.
+
+    Left out: too large, too many, a name that is no text, or a folder that may not be read.
     """
     found: list[Standing] = []
     left_out = 0
@@ -83,9 +82,7 @@ def standing(folder: Path) -> tuple[list[Standing], int]:
 
 
 def _files(folder: Path) -> Iterator["os.DirEntry[str] | None"]:
-    """All that may be documents; None for a folder below that may not be looked into: one
-    `lost+found` must not cost all.
-    """
+    """Yield what may be documents; None for a subfolder that may not be read, as `lost+found`."""
     top = os.fspath(folder)
     waiting = [top]
     while waiting:
@@ -130,9 +127,7 @@ def read(one: Standing) -> Leaf | None:
 
 
 def _headed(text: str) -> tuple[str, tuple[str, ...], str | None, str]:
-    """(title, tags, url, body): `title: …`, `tags: [a, b]` or `tags: a, b` between two lines of
-    `---`.
-    """
+    """Return (title, tags, url, body) of a text that may begin with fields between `---` lines."""
     head = _HEAD.match(text)
     if head is None:
         return "", (), None, text

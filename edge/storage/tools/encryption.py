@@ -1,8 +1,6 @@
-"""Values nobody can read who has only the disk: AES-256-GCM under one key of this edge, each bound
-to its place.
+"""Encrypted values: AES-256-GCM under one key of this edge, each bound to its place (`about`).
 
-Refuses to know tables and users: where a value belongs comes in as `about`. The library is imported
-at the first value.
+The library is imported at the first value.
 """
 
 import hashlib
@@ -20,9 +18,7 @@ from tools_cache.api.tool import ErrorCode, ToolError, ToolFailure
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
-"""What GCM is made for; random ones may be used for 2³² values under one key (NIST SP 800-38D,
-8.3).
-"""
+"""What GCM is made for; random ones last for 2³² values (NIST SP 800-38D, 8.3)."""
 MARK_BYTES: Final = 4
 _FORM: Final = b"\x01"
 _HEAD: Final = len(_FORM) + MARK_BYTES + NONCE_BYTES
@@ -60,7 +56,7 @@ class Cipher:
         return _FORM + self._mark + nonce + self._aead.encrypt(nonce, text, about)
 
     def open(self, sealed: bytes, about: bytes) -> Json:
-        """Decrypt what `seal` gave for the same place. Raises `KeyLost`, `Altered`."""
+        """Decrypt what `seal` gave for the same place. Raise `KeyLost`, `Altered`."""
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - see above
 
         if sealed[:1] != _FORM or len(sealed) < _HEAD:
@@ -80,11 +76,10 @@ class Cipher:
 
 
 class Keyring:
-    """The one key: systemd's credential when there is one, else a file made at first use.
-    `cipher()` from any thread.
+    """The one key: systemd's credential, else a file made at first use. Thread-safe.
 
-    Beside the file stands its mark (`.id`, four bytes of its hash): a key that was lost is never
-    replaced in silence.
+    A mark beside the file (`.id`, four bytes of the key's hash) shows that a key was lost: it is
+    never replaced silently.
     """
 
     def __init__(
@@ -102,7 +97,7 @@ class Keyring:
         self._lock = threading.Lock()
 
     def cipher(self) -> Cipher:
-        """Blocking at its first use. Raises `KeyLost`, `OSError`."""
+        """Blocking at its first use. Raise `KeyLost`, `OSError`."""
         with self._lock:
             if self._cipher is None:
                 aead = _library()
@@ -156,7 +151,7 @@ def _mark(key: bytes) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    """Give what is in a small file; nothing when there is none."""
+    """Return what is in a small file; nothing when there is none."""
     try:
         with path.open("rb") as file:
             return file.read(_MAX_FILE)

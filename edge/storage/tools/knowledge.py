@@ -1,8 +1,7 @@
-"""The knowledge base: documents of a folder and the wearer's notes, in one full-text index (SQLite
-FTS5) of its own file.
+"""The knowledge base: a folder's documents and the wearer's notes in one full-text index.
 
-Implements `tools_cache.api.knowledge.Knowledge`. Opened at the first question; then it looks what
-changed, before each answer. The index is a copy: damaged, it is made anew from what it was made of.
+Implements `tools_cache.api.knowledge.Knowledge`. Opened at the first question and brought up to
+date before each answer. The index (SQLite FTS5) is a copy: a damaged one is built again.
 """
 
 import asyncio
@@ -33,15 +32,11 @@ FILE_BYTES: Final = 64 * MIB
 LOOK_AGAIN_S: Final = 2.0
 """A second question of the same turn does not walk the folder again."""
 RACY_S: Final = 2.0
-"""A file that changed this shortly before it was read may change again without its time showing
-it.
-"""
+"""A file changed this shortly before it was read may change again with the same time."""
 CANDIDATES: Final = 50
 SNIPPET_WORDS: Final = 24
 PREFIX: Final = 3
-"""Letters from which on a word stands for all that begin with it; the index keeps these
-beginnings.
-"""
+"""From this many letters on a word also stands for longer ones; the index keeps beginnings."""
 BATCH: Final = 32
 NOTE: Final = "note"
 MIGRATIONS: Final = (
@@ -72,29 +67,25 @@ class KnowledgeBase:
         self._looking = asyncio.Lock()
         self._told = ""
         self._problem = ""
-        """Why the folder could not be read at the last look; its documents of before are still
-        found.
-        """
+        """Why the folder could not be read last time; its old documents are still found."""
         self._no_text: dict[str, tuple[int, int]] = {}
 
     async def search(self, question: Question) -> Sequence[Evidence]:
-        """See `Knowledge`. Raises ToolFailure, StoreFull."""
+        """See `Knowledge`. Raise ToolFailure, StoreFull."""
         found = await self._read(lambda c: _search(c, question)) if question.terms else []
         if not found:
             self._check_folder()
         return found
 
     async def get(self, document: str) -> Document | None:
-        """See `Knowledge`. Raises ToolFailure, StoreFull."""
+        """See `Knowledge`. Raise ToolFailure, StoreFull."""
         found = await self._read(lambda c: _get(c, document))
         if found is None:
             self._check_folder()
         return found
 
     def _check_folder(self) -> None:
-        """What was not found may stand in a folder that could not be read just now. Raises
-        `ToolFailure`.
-        """
+        """Raise `ToolFailure` if the folder that may hold the answer cannot be read."""
         if self._problem:
             raise ToolFailure(
                 ToolError.of(
@@ -150,9 +141,7 @@ class KnowledgeBase:
             return self._db
 
     async def _look(self, db: SqliteDatabase) -> None:
-        """Take in what is new or changed and drop what is gone. Cut short, it goes on from
-        there the next time.
-        """
+        """Take in what is new or changed and drop what is gone. It can be cut short."""
         there, left_out = await self._standing()
         notes = {f"note:{n}": (text, at) for n, text, at in await self._notes()}
         known = {
@@ -189,9 +178,7 @@ class KnowledgeBase:
             self._say(left_out + len(self._no_text))
 
     async def _standing(self) -> tuple[dict[str, documents.Standing] | None, int]:
-        """What is in the folder; None when it cannot be read, so that a folder that is away for
-        a while costs nothing.
-        """
+        """List the folder; None if it cannot be read: then its documents stay."""
         folder, self._problem = self._folder, ""
         if folder is None:
             return {}, 0
@@ -239,9 +226,7 @@ class KnowledgeBase:
         ] - one.mtime_ns / 1e9 < RACY_S
 
     def _say(self, left_out: int, trouble: str = "") -> None:
-        """The first failure of a cycle is a warning, its end a word; what stays the same is
-        said once.
-        """
+        """Warn at the first failure of a cycle and at its end; what stays the same is said once."""
         text = trouble or (
             (
                 f"{left_out} documents are left out of the knowledge base (too "
@@ -319,9 +304,7 @@ def _drop(c: Connection, names: Sequence[str]) -> None:
 
 
 def _search(c: Connection, question: Question) -> list[Evidence]:
-    """The best by FTS5's own rank, then by how many of the words they have: one rare word is
-    not an answer to five.
-    """
+    """Return the best by FTS5's rank, then by how many of the words they have."""
     phrases = [_phrase(term) for term in question.terms]
     where, values = _filters(question)
     ranks = {
@@ -355,9 +338,7 @@ def _search(c: Connection, question: Question) -> list[Evidence]:
 
 
 def _phrase(term: str) -> str:
-    """Quoted, so nothing of it is syntax; a word also begins longer ones, unless it is so short
-    that it begins everything.
-    """
+    """Quote a word, so that nothing is syntax; a long one also matches what it begins."""
     return f'"{term}" *' if len(term) >= PREFIX else f'"{term}"'
 
 

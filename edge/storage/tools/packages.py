@@ -1,8 +1,6 @@
-"""A tool package's own tables: one small database file a package, so that none can reach another's,
-or ours.
+"""A tool package's own tables: one small database file per package.
 
-Knows no tool. The SQL is the package's; it is bounded in time, in rows, in bytes and in what it may
-touch.
+The SQL is the package's; it is bounded in time, rows, bytes and in what it may touch.
 """
 
 import asyncio
@@ -61,19 +59,19 @@ class PackageStorage:
         self._package = package
 
     async def execute(self, sql: str, *params: Json) -> int:
-        """Run one writing statement, committed on return. Raises BadSql, StoreFull."""
+        """Run one writing statement, committed on return. Raise BadSql, StoreFull."""
         database = await self._packages.database(self._package)
         deletes = sql.lstrip()[:6].upper() == "DELETE"
         return await database.write(lambda c: execute_in(c, sql, params), grows=not deletes)
 
     async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
-        """Run one SELECT; at most 1,000 rows. Raises BadSql."""
+        """Run one SELECT; at most 1,000 rows. Raise BadSql."""
         database = await self._packages.database(self._package)
         return await database.read(lambda c: fetch_in(c, sql, params))
 
 
 def execute_in(connection: Connection, sql: str, params: Sequence[Any]) -> int:
-    """Run one writing statement that is not ours, in the store's thread. Raises BadSql."""
+    """Run one writing statement that is not ours, in the store's thread. Raise BadSql."""
     try:
         with restricted(connection, select_only=False, seconds=STATEMENT_S, value_bytes=MAX_VALUE):
             cursor = connection.execute(sql, params)
@@ -84,7 +82,7 @@ def execute_in(connection: Connection, sql: str, params: Sequence[Any]) -> int:
 
 
 def fetch_in(connection: Connection, sql: str, params: Sequence[Any]) -> list[dict[str, Json]]:
-    """Run one SELECT that is not ours, in the store's thread. Raises BadSql."""
+    """Run one SELECT that is not ours, in the store's thread. Raise BadSql."""
     rows: list[dict[str, Json]] = []
     size = 0
     try:
@@ -102,9 +100,7 @@ def fetch_in(connection: Connection, sql: str, params: Sequence[Any]) -> list[di
 
 
 def complaint(error: Exception, sql: str) -> Exception:
-    """Say what is wrong with the statement; a full or damaged disk is not the statement's fault
-    and passes as it is.
-    """
+    """Return what is wrong with the statement; a full or damaged disk is not its fault."""
     if str(error) in (
         "database or disk is full",
         "disk I/O error",

@@ -1,7 +1,4 @@
-"""SQL that is not ours, in a connection that is: what it may do, how long, how large.
-
-Refuses to run or to explain it; `packages.py` does. Knows no table.
-"""
+"""Limits for SQL of others in a connection of ours: what it may do, how long, how large."""
 
 import sqlite3
 import time
@@ -34,9 +31,7 @@ _FORBIDDEN: Final = frozenset(
 def restricted(
     connection: sqlite3.Connection, *, select_only: bool, seconds: float, value_bytes: int
 ) -> Iterator[None]:
-    """While inside, SQL touches this one file, cannot end our transaction, and stops after
-    `seconds`.
-    """
+    """Let SQL touch only this file, leave our transaction open and end after `seconds`."""
 
     def allow(action: int, *_names: str | None) -> int:
         refused = action not in _SELECTING if select_only else action in _FORBIDDEN

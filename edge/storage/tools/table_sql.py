@@ -1,8 +1,4 @@
-"""SQL for a tool's own tables, made of names and values that come from outside: names are checked,
-values are bound.
-
-Pure: gives statements and their parameters. Refuses to know users, files and keys.
-"""
+"""SQL for a tool's own tables: names from outside are checked, values are bound."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -28,10 +24,9 @@ def is_sealed(column: str) -> bool:
 
 
 def name(word: object, what: str) -> str:
-    """Give the name as it stands in a statement. Raises BadSql: a name from outside is never taken
-    on trust.
+    """Return the name as it stands in a statement. Raise BadSql unless it is a plain name.
 
-    In brackets, for SQLite reads a double-quoted name that is no column's as a text:
+    In brackets, because SQLite reads a double-quoted name that is no column's as text:
     `delete(where={"nmae": "nmae"})` meant all rows.
     """
     if not isinstance(word, str) or not _NAME.fullmatch(word) or word.lower().startswith("sqlite_"):
@@ -43,9 +38,7 @@ def name(word: object, what: str) -> str:
 
 
 def create(table: str, columns: Mapping[str, str]) -> Statement:
-    """AUTOINCREMENT: an id that was deleted is never given again, so a sealed value stays bound
-    to the one row.
-    """
+    """AUTOINCREMENT: a deleted id is never used again, so a sealed value stays bound to one row."""
     _check_columns(columns)
     parts = [
         "id INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -55,9 +48,7 @@ def create(table: str, columns: Mapping[str, str]) -> Statement:
 
 
 def add_columns(table: str, columns: Mapping[str, str], there: Sequence[str]) -> list[Statement]:
-    """What brings a table that is there up to these columns; those it has already stay as they
-    are.
-    """
+    """Return what brings a table up to these columns; those it has stay as they are."""
     have = {c.lower() for c in there}
     found = []
     for column, form in columns.items():
@@ -122,7 +113,7 @@ def delete(table: str, where: Mapping[str, Json]) -> Statement:
 
 
 def check_row(row: Mapping[str, Json]) -> None:
-    """Refuse what no column holds. Raises BadSql; never tells a value."""
+    """Refuse what no column holds. Raise BadSql; never tells a value."""
     if not row:
         raise BadSql("a row needs at least one column")
     for column, value in row.items():

@@ -1,8 +1,7 @@
-"""One user's own files within one package: `tools_cache.api.handed.Files`. No name, and no link,
-leads out of the folder.
+"""One user's own files within one package: `tools_cache.api.handed.Files`.
 
-Refuses to know tools. Every step of a path is opened below the one before it (openat, O_NOFOLLOW),
-never looked up twice.
+No name and no link leads out of the folder: every step of a path is opened below the one before it
+(openat, O_NOFOLLOW), never looked up twice.
 """
 
 import asyncio
@@ -48,9 +47,7 @@ class UserFiles:
     """Made for each call; makes nothing on disk before something is written."""
 
     _changing = threading.Lock()
-    """A quota that two writers looked at together would be passed by both; and what is deleted
-    while it is walked over would look like an error of the walk.
-    """
+    """Two writers must not both look at the quota; a walk must not meet deleted files."""
 
     def __init__(self, users: Users, *, user: str, package: str) -> None:
         self._users = users
@@ -62,7 +59,7 @@ class UserFiles:
         await self._change(lambda root: _make_folders(root, steps))
 
     async def write(self, name: str, data: bytes | str) -> None:
-        """Raises BadName, StoreFull, OSError."""
+        """Raise BadName, StoreFull, OSError."""
         steps, body = _steps(name), data.encode() if isinstance(data, str) else data
         if len(body) > MAX_FILE:
             raise StoreFull(
@@ -71,7 +68,7 @@ class UserFiles:
         await self._change(lambda root: _write(root, steps, body))
 
     async def read(self, name: str) -> bytes:
-        """Raises BadName, FileNotFoundError."""
+        """Raise BadName, FileNotFoundError."""
         steps = _steps(name)
         return await self._look(lambda root: _read(root, steps))
 
@@ -82,7 +79,7 @@ class UserFiles:
         return False
 
     async def delete(self, name: str) -> bool:
-        """Raises BadName; OSError when it is a folder with something in it."""
+        """Raise BadName; OSError when it is a folder with something in it."""
         steps = _steps(name)
         with suppress(FileNotFoundError):
             await self._look(lambda root: _delete(root, steps), alone=True)
@@ -121,7 +118,7 @@ class UserFiles:
 
 
 def _steps(name: str) -> tuple[str, ...]:
-    """Split a name into steps down. Raises BadName."""
+    """Split a name into steps down. Raise BadName."""
     steps = tuple(name.split("/"))
     if name.startswith("/"):
         raise BadName(name, "is an absolute path")
@@ -240,9 +237,7 @@ def _walk(
 
 
 def _check_room(root: int, more: int) -> None:
-    """Raises StoreFull. A file that is replaced is counted until it is: both are on disk for a
-    moment.
-    """
+    """Raise StoreFull. A replaced file counts too: both are on disk for a moment."""
     there = [entry.stat(follow_symlinks=False).st_size for _, entry in _walk(root)]
     if len(there) >= MAX_FILES:
         raise StoreFull(f"there are {MAX_FILES} files already; delete some")

@@ -1,9 +1,4 @@
-"""What each user keeps within each package: tables and files of their own. Made when the first tool
-asks for them.
-
-Refuses to load anything before that: most daemons run no tool that keeps something for one user
-alone.
-"""
+"""What each user keeps within each package. Made, and imported, when the first tool asks."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,9 +20,7 @@ class Private:
 
 
 class PrivateStores:
-    """`folder` holds a folder a user, `key` the key of the encrypted columns, unless systemd's
-    `credential` is it.
-    """
+    """`folder` has a folder per user; `key` holds the key of encrypted columns, or `credential`."""
 
     def __init__(self, folder: Path, *, key: Path, credential: Path | None = None) -> None:
         self._folder = folder
@@ -36,7 +29,7 @@ class PrivateStores:
         self._made: tuple[Users, Keyring] | None = None
 
     def of(self, user: str, package: str) -> Private:
-        """Give what is this user's; nothing is opened yet."""
+        """Return what is this user's; nothing is opened yet."""
         from edge.storage.tools.user_files import UserFiles  # noqa: PLC0415 - see above
         from edge.storage.tools.user_tables import UserTables  # noqa: PLC0415
 

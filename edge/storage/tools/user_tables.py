@@ -1,8 +1,6 @@
-"""One user's own tables within one package: `tools_cache.api.handed.Database`, with columns that
-are kept encrypted.
+"""One user's own tables within one package: `tools_cache.api.handed.Database`.
 
-Refuses to know tools. Its rows live in a file of their own, so no statement, however wrong, reaches
-another user's.
+They live in a file of their own, so no statement reaches another user's. Columns can be encrypted.
 """
 
 import json
@@ -40,7 +38,7 @@ class UserTables:
         await self._write(lambda c: _create(c, table, columns, statement))
 
     async def insert(self, table: str, row: Mapping[str, Json]) -> int:
-        """Raises BadSql, StoreFull, and `KeyLost` when a column is encrypted."""
+        """Raise BadSql, StoreFull, and `KeyLost` when a column is encrypted."""
         table_sql.check_row(row)
         row = dict(row)
 
@@ -62,7 +60,7 @@ class UserTables:
         order: str = "",
         limit: int = 100,
     ) -> list[dict[str, Json]]:
-        """Raises BadSql, and `KeyLost` or `Altered` for encrypted columns."""
+        """Raise BadSql, and `KeyLost` or `Altered` for encrypted columns."""
         statement = table_sql.select(table, where=where, columns=columns, order=order, limit=limit)
         return await self._read(
             lambda c: [self._opened(table, row) for row in fetch_in(c, *statement)]
@@ -91,9 +89,7 @@ class UserTables:
         return await self._write(lambda c: execute_in(c, *statement), grows=False)
 
     async def execute(self, sql: str, *params: Json) -> int:
-        """Raises BadSql; also when an encrypted column is named: what is bound here would be
-        plain text.
-        """
+        """Raise BadSql, also for an encrypted column: it would be stored as plain text."""
         _check_plain(sql)
         grows = sql.lstrip()[:6].upper() != "DELETE"
         return await self._write(lambda c: execute_in(c, sql, params), grows=grows)
@@ -161,7 +157,7 @@ def _create(
 
 
 def _ids(c: Connection, statement: table_sql.Statement) -> list[int]:
-    """All of them, more than `fetch_in` gives at once. Raises BadSql."""
+    """All of them, more than `fetch_in` gives at once. Raise BadSql."""
     try:
         return [found["id"] for found in c.execute(*statement)]
     except SqlError as error:

@@ -1,8 +1,6 @@
-"""What belongs to one user of one package: a folder of its own (0700), in it a database file and
-files.
+"""What belongs to one user of one package: a folder (0700) with a database and files.
 
-Refuses to know tools. Users' names come from outside, so none becomes a path as it is; what is open
-at once is bounded.
+Users' names come from outside, so none is used as a path; what is open at once is bounded.
 """
 
 import asyncio
@@ -19,17 +17,13 @@ from edge.storage.sqlite.database import MIB, SqliteDatabase, StoreFull
 
 FILE_BYTES: Final = 16 * MIB
 MOST_OPEN: Final = 8
-"""Database files open at once, each with a thread and half a MiB of cache; more only while they
-are in use.
-"""
+"""Idle database files open at once, each with a thread and half a MiB of cache."""
 MOST_USERS: Final = 64
 _LONGEST: Final = 100
 
 
 def escaped(word: str) -> str:
-    """Make any text a file's name, one to one: `/`, a leading `.` and what is too long are
-    written another way.
-    """
+    """Turn any text into a file name, one to one: `/`, a leading `.` and long names are escaped."""
     if not word:
         return "%"
     plain = quote(word.encode("utf-8", "surrogatepass"), safe="").replace("~", "%7E")
@@ -65,7 +59,7 @@ class Users:
         return self._folder / escaped(user) / "tools" / escaped(package)
 
     def made(self, user: str, package: str) -> Path:
-        """Give the folder, made if need be. Blocking. Raises StoreFull, OSError."""
+        """Return the folder, made if need be. Blocking. Raise StoreFull, OSError."""
         folder = self.folder(user, package)
         if not folder.is_dir():
             mine = self._folder / escaped(user)
@@ -81,7 +75,7 @@ class Users:
 
     @asynccontextmanager
     async def database(self, user: str, package: str) -> AsyncIterator[SqliteDatabase]:
-        """Hold the database file open while inside. Raises StoreError."""
+        """Hold the database file open while inside. Raise StoreError."""
         path = self.folder(user, package) / "data.db"
         held = self._open.get(path)
         if held is None:
