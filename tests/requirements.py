@@ -282,6 +282,10 @@ PROMISES: Final[dict[str, Promise]] = {
         "private from the beginning.",
         "issue 12, Build 3",
     ),
+    "I12-atomic-files-two-writers": Promise(
+        "Two processes or threads may write one file at the same time: both succeed.",
+        "issue 12, Build 3",
+    ),
     "I4-man": Promise("Man page and completions know every verb and option.", "issue 4, systemd"),
     "I4-only-ours": Promise("Only glasses of ours are ever connected to.", "issue 4, Pairing"),
     "I4-pair-compare": Promise(

@@ -144,7 +144,7 @@ class ServerChanged(DaemonEvent):
 
 @dataclass(frozen=True, slots=True)
 class LoaderMoved(DaemonEvent):
-    """The tool loader's `what`: initialized, loaded, unloaded or used; on the wire `tools.{what}`."""
+    """The tool loader's `what`: initialized, loaded, unloaded, used; on the wire `tools.{what}`."""
 
     kind = "tools"
     what: str

@@ -37,7 +37,7 @@ class Sessions:
         self._lag = lag
 
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
-        """Return (mode, epoch); a new session gets this mode and a random epoch. Raise StoreFull."""
+        """Return (mode, epoch); a new session gets this mode, a random epoch. Raise StoreFull."""
         row, newest = await self._db.read(lambda c: (_find(c, user_id, session), _newest(c)))
         if row is None:
             epoch = self._mint()

@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 
 import pytest
@@ -166,10 +167,15 @@ def test_an_error_is_passed_on_and_leaves_nothing_behind(
     assert _content(tmp_path) == {"file": OLD}
 
 
+def _temporary(folder):
+    """Name the temporary file that a write of `folder / "file"` by this thread has."""
+    return folder / f".file.{threading.get_native_id()}.new"
+
+
 def test_a_link_at_the_temporary_name_is_not_followed(write, tmp_path):
     victim = tmp_path / "victim"
     victim.write_bytes(OLD)
-    (tmp_path / ".file.new").symlink_to(victim)
+    _temporary(tmp_path).symlink_to(victim)
     write(tmp_path / "file", NEW)
     assert not (tmp_path / "file").is_symlink()
     assert _content(tmp_path) == {"file": NEW, "victim": OLD}
@@ -183,7 +189,7 @@ def test_a_link_that_appears_at_the_last_moment_is_not_followed(write, tmp_path,
         with suppress(FileNotFoundError):
             unlink(path, **options)
         monkeypatch.undo()
-        (tmp_path / ".file.new").symlink_to(victim)
+        _temporary(tmp_path).symlink_to(victim)
 
     monkeypatch.setattr(os, "unlink", plant)
     with pytest.raises(FileExistsError):
@@ -192,16 +198,62 @@ def test_a_link_that_appears_at_the_last_moment_is_not_followed(write, tmp_path,
     assert not (tmp_path / "file").exists()
 
 
-def test_the_half_file_of_another_writer_is_never_put_in_place(write, tmp_path, monkeypatch):
-    def meet(_handle):
-        (tmp_path / ".file.new").unlink()
-        (tmp_path / ".file.new").write_bytes(b"half")
+SECOND = """
+import importlib, sys
+from pathlib import Path
+importlib.import_module(sys.argv[1]).write_atomic(Path(sys.argv[2]), b"second")
+"""
 
-    (tmp_path / "file").write_bytes(OLD)
+
+@pytest.mark.requirement("I12-atomic-files-two-writers")
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_two_processes_write_one_file_at_once(package, tmp_path, monkeypatch):
+    path, sync = tmp_path / "file", os.fsync
+
+    def meet(handle):
+        monkeypatch.setattr(os, "fsync", sync)
+        command = [sys.executable, "-c", SECOND, package, str(path)]
+        subprocess.run(command, check=True, timeout=DEADLINE_S)
+        assert path.read_bytes() == b"second"
+        sync(handle)
+
     monkeypatch.setattr(os, "fsync", meet)
-    with pytest.raises(OSError, match="another process"):
-        write(tmp_path / "file", NEW)
-    assert _content(tmp_path) == {"file": OLD, ".file.new": b"half"}
+    PACKAGES[package](path, NEW)
+    assert _content(tmp_path) == {"file": NEW}
+
+
+def test_two_threads_write_one_file_at_once(write, tmp_path, monkeypatch):
+    path, sync = tmp_path / "file", os.fsync
+
+    def meet(handle):
+        monkeypatch.setattr(os, "fsync", sync)
+        second = threading.Thread(target=write, args=(path, b"second"))
+        second.start()
+        second.join(DEADLINE_S)
+        assert path.read_bytes() == b"second"
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", meet)
+    write(path, NEW)
+    assert _content(tmp_path) == {"file": NEW}
+
+
+def test_leftovers_of_killed_writers_are_deleted(write, tmp_path):
+    dead = (
+        subprocess.run(
+            [sys.executable, "-c", "import os; print(os.getpid())"],
+            check=True,
+            capture_output=True,
+            timeout=DEADLINE_S,
+        )
+        .stdout.decode()
+        .strip()
+    )
+    others = {".other.1.new": OLD, f".file.{os.getppid()}.new": OLD, ".file.old.new": OLD}
+    for name in (*others, f".file.{dead}.new", ".file.new"):
+        (tmp_path / name).write_bytes(OLD)
+    write(tmp_path / "file", NEW)
+    assert _content(tmp_path) == {"file": NEW, **others}
 
 
 def test_a_folder_that_is_not_there_is_an_error(write, tmp_path):
