@@ -64,10 +64,11 @@ from edge.storage.confirmations import Confirmations
 from edge.storage.inbox import Inbox
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.notes import Notes
-from edge.storage.outbox import Outbox
+from edge.storage.outbox import MAX_BYTES, Outbox
 from edge.storage.pending import PendingCalls
 from edge.storage.results import ResultCache
 from edge.storage.sessions import Sessions
+from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import SqliteDatabase, StoreFull
 from edge.storage.tool_choices import ToolChoices
 from edge.storage.tools.packages import Packages, PackageStorage
@@ -346,7 +347,8 @@ class Daemon:
         )
 
     def _open_uplink(self) -> None:
-        outbox = Outbox(self.db, self.clock, max_rows=self.settings.uplink.outbox_max)
+        most = Bounds(self.settings.uplink.outbox_max, MAX_BYTES)
+        outbox = Outbox(self.db, self.clock, calls=most)
         self.uplink = MqttUplink(
             self.cloud.uplink(),
             outbox=outbox,

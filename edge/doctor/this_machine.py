@@ -16,7 +16,7 @@ from typing import Final
 
 from edge import __version__
 from edge.doctor.machine import Machine, Who
-from edge.storage.timestamps import wall_is_set
+from edge.runtime.clock import wall_is_set
 
 REGISTRY: Final = Path(str(resources.files("tools_cache"))) / "tool_registry.json"
 

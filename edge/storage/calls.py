@@ -7,11 +7,12 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from edge.runtime.clock import Clock
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
+from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreError, StoreFull
 from edge.storage.steps import Check, Steps
 from edge.storage.timestamps import Stamper, Timestamp
@@ -25,11 +26,8 @@ from tools_cache.api.tool import (
     ToolResponse,
 )
 
-KEEP_ROWS: Final = 2000
-KEEP_BYTES: Final = 16 * 1024 * 1024
-"""What is kept of the answered past: days of a busy wearer."""
-OPEN_ROWS: Final = 5000
-"""Calls without an answer: what may queue while the cloud is away, and as much again."""
+BOUNDS: Final = Bounds(rows=2000, bytes=16 * 1024 * 1024, open=5000)
+"""Answered calls: days of a busy wearer. Open ones: a full outbox, and as many again."""
 _TRIM_EVERY: Final = 32
 _BEFORE: Final = "RECEIVED"
 """Where a call is before it is stored."""
@@ -38,6 +36,9 @@ _DELIVERED: Final = "DELIVERED"
 _REACHED: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN})
 _NOWHERE: Final = frozenset({Delivery.NONE, Delivery.DROPPED})
 
+_FIELDS: Final = tuple(field.name for field in fields(ToolCall) if field.name != "ttl_s")
+_LEFT_OUT: Final[Mapping[str, Json]] = {"input": None, "scope": None, "depth": 0}
+"""Fields that a stored request does not have where they are this."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -87,20 +88,15 @@ class CallStore:
         check: Check,
         *,
         replayable: Replayable,
-        stamper: Stamper | None = None,
-        keep_rows: int = KEEP_ROWS,
-        keep_bytes: int = KEEP_BYTES,
-        open_rows: int = OPEN_ROWS,
+        bounds: Bounds = BOUNDS,
         session_calls: int = SESSION_CALLS,
     ) -> None:
         self._db = db
         self._check = check
-        self._stamper = stamper or Stamper(clock)
+        self._stamper = Stamper(clock)
         self._steps = Steps(check, self._stamper)
         self._keys = Keys(replayable, self._stamper, session_calls=session_calls)
-        self._keep_rows = keep_rows
-        self._keep_bytes = keep_bytes
-        self._open_rows = open_rows
+        self._bounds = bounds
         self._finished = 0
         self._ended: int | None = None
         """Number of the last answer; None until it was read from the database."""
@@ -123,12 +119,15 @@ class CallStore:
         """
 
         def work(connection: Connection) -> Admission:
-            admission = self._admit(
-                connection, call, route, tuple(keys), repeatable=repeatable, state=state
-            )
-            if running and admission.fresh:
+            found = self._find(connection, call, keys)
+            if found is not None:
+                if keys:
+                    self._keys.renew(connection, found)
+                return _admission(found)
+            self._insert(connection, call, route, tuple(keys), repeatable=repeatable, state=state)
+            if running:
                 self._advance(connection, call.call_id, _RUNNING)
-            return admission
+            return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id)
 
         return await self._db.write(work)
 
@@ -150,9 +149,8 @@ class CallStore:
         text = json.dumps(response.to_json(), separators=(",", ":"))
         done = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
         self._finished += done
-        if done and (
-            self._finished == 1 or self._finished % _TRIM_EVERY == 0
-        ):  # the first too: short lives must not add up
+        trims = self._finished == 1 or self._finished % _TRIM_EVERY == 0  # 1: short runs add up
+        if done and trims:
             await self._db.write(self._trim, grows=False)
         return done
 
@@ -165,7 +163,7 @@ class CallStore:
         text = json.dumps(report.to_json(), separators=(",", ":"))
 
         def work(connection: Connection) -> None:
-            row = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call_id,)).fetchone()
+            row = _find_id(connection, call_id)
             if row is None:
                 return
             sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
@@ -183,23 +181,8 @@ class CallStore:
 
     async def unfinished(self) -> list[Unfinished]:
         """Return all open calls, oldest first; `call.ttl_s` is what is left, 0 when it is over."""
-
-        def work(connection: Connection) -> list[Unfinished]:
-            rows = connection.execute(
-                "SELECT * FROM calls WHERE response IS NULL ORDER BY seq"
-            ).fetchall()
-            return [
-                Unfinished(
-                    _call(row, self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"])),
-                    row["state"],
-                    row["route"],
-                    keys=tuple(json.loads(row["request"]).get("keys", ())),
-                    attempts=row["attempts"],
-                )
-                for row in rows
-            ]
-
-        return await self._db.read(work)
+        sql = "SELECT * FROM calls WHERE response IS NULL ORDER BY seq"
+        return await self._db.read(lambda c: [self._unfinished(row) for row in c.execute(sql)])
 
     async def get(self, call_id: str) -> Mapping[str, Json] | None:
         """Return one call whole, or None: its summary and `{request, response, keys, steps}`.
@@ -208,7 +191,7 @@ class CallStore:
         """
 
         def work(connection: Connection) -> Mapping[str, Json] | None:
-            row = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call_id,)).fetchone()
+            row = _find_id(connection, call_id)
             if row is None:
                 return None
             request = json.loads(row["request"])
@@ -232,7 +215,7 @@ class CallStore:
 
     # -------------------------------------------------------------- in the store's thread
 
-    def _admit(
+    def _insert(
         self,
         connection: Connection,
         call: ToolCall,
@@ -241,63 +224,38 @@ class CallStore:
         *,
         repeatable: bool,
         state: str,
-    ) -> Admission:
-        found = self._find(connection, call, keys)
-        if found is not None:
-            if keys:
-                self._keys.renew(connection, found)
-            return _admission(found)
+    ) -> None:
         self._check(_BEFORE, state)
-        if (
-            connection.execute("SELECT count(*) FROM calls WHERE response IS NULL").fetchone()[0]
-            >= self._open_rows
-        ):
+        sql, most = "SELECT count(*) FROM calls WHERE response IS NULL", self._bounds.open
+        if connection.execute(sql).fetchone()[0] >= most:
             raise StoreFull(
-                f"{self._open_rows} calls wait for an answer; no more are taken until some are done"
+                f"{most} calls wait for an answer; no more are taken until some are done"
             )
-        request, stamp = (
-            json.dumps(_request(call, keys), separators=(",", ":")),
-            self._stamper.now(),
-        )
+        request = json.dumps(_request(call, keys), separators=(",", ":"), default=dict)
+        size = len(request) + sum(KEY_BYTES + len(k) for k in keys)
+        which = (call.call_id, call.user_id, call.session, call.tool, route, state)
         (seq,) = connection.execute(
-            "INSERT INTO calls(call_id, user_id, session, tool, route, state, "
-            "request, repeatable, ttl_s, boot_id, boot_at,"
-            " wall_at, synced, size) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
-            (
-                call.call_id,
-                call.user_id,
-                call.session,
-                call.tool,
-                route,
-                state,
-                request,
-                repeatable,
-                call.ttl_s,
-                stamp.boot_id,
-                stamp.boot_at,
-                stamp.wall_at,
-                stamp.synced,
-                len(request) + sum(KEY_BYTES + len(k) for k in keys),
-            ),
+            "INSERT INTO calls(call_id, user_id, session, tool, route, state, request, repeatable,"
+            " ttl_s, boot_id, boot_at, wall_at, synced, size)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
+            (*which, request, repeatable, call.ttl_s, *self._stamper.now(), size),
         ).fetchone()
         self._steps.keep(connection, seq, state)
         if keys:
             self._keys.remember(connection, call, seq, keys, repeatable=repeatable)
-        return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id)
 
     def _advance(self, connection: Connection, call_id: str, state: str, note: str = "") -> None:
         row = _row(connection, call_id)
         self._steps.take(connection, row, state, note)
         if state == _RUNNING:
-            connection.execute(
-                "UPDATE calls SET attempts = attempts + 1 WHERE seq = ?", (row["seq"],)
-            )
+            sql = "UPDATE calls SET attempts = attempts + 1 WHERE seq = ?"
+            connection.execute(sql, (row["seq"],))
 
     def _find(self, connection: Connection, call: ToolCall, keys: Sequence[str]) -> Row | None:
-        row: Row | None = connection.execute(
-            "SELECT * FROM calls WHERE call_id = ? AND user_id = ?", (call.call_id, call.user_id)
-        ).fetchone()
-        return row if row is not None or not keys else self._keys.find(connection, call, keys[0])
+        row = _find_id(connection, call.call_id)
+        if row is not None and row["user_id"] == call.user_id:
+            return row
+        return self._keys.find(connection, call, keys[0]) if keys else None
 
     def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> bool:
         row = _row(connection, call_id)
@@ -305,13 +263,12 @@ class CallStore:
             return False
         self._steps.take(connection, row, state)
         if self._ended is None:
-            self._ended = connection.execute(
-                "SELECT coalesce(max(ended), 0) FROM calls"
-            ).fetchone()[0]
+            newest = "SELECT coalesce(max(ended), 0) FROM calls"
+            self._ended = connection.execute(newest).fetchone()[0]
         self._ended += 1
         connection.execute(
-            "UPDATE calls SET response = ?, answered_wall = ?, "
-            "ended = ?, size = size + ? WHERE seq = ?",
+            "UPDATE calls SET response = ?, answered_wall = ?, ended = ?, size = size + ?"
+            " WHERE seq = ?",
             (text, self._stamper.now().wall_at, self._ended, len(text), row["seq"]),
         )
         self._keys.answered(connection, row)
@@ -324,39 +281,43 @@ class CallStore:
         read.
         """
         connection.execute(
-            "DELETE FROM calls WHERE seq IN (SELECT seq FROM (SELECT seq, "
-            "row_number() OVER w AS place, sum(size) OVER w AS bytes"
-            " FROM calls WHERE response IS NOT NULL WINDOW w AS (ORDER BY "
-            "coalesce(ended, 0) DESC, seq DESC)) WHERE place > ? OR bytes > ?)",
-            (self._keep_rows, self._keep_bytes),
+            "DELETE FROM calls WHERE seq IN (SELECT seq FROM (SELECT seq,"
+            " row_number() OVER w AS place, sum(size) OVER w AS bytes"
+            " FROM calls WHERE response IS NOT NULL"
+            " WINDOW w AS (ORDER BY coalesce(ended, 0) DESC, seq DESC))"
+            " WHERE place > ? OR bytes > ?)",
+            (self._bounds.rows, self._bounds.bytes),
         )
+
+    def _unfinished(self, row: Row) -> Unfinished:
+        call = _call(row, self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]))
+        keys = tuple(json.loads(row["request"]).get("keys", ()))
+        return Unfinished(call, row["state"], row["route"], keys, row["attempts"])
 
     def _summary(self, row: Row) -> dict[str, Json]:
         response = row_response(row)
-        told = None if response is None else response.meta.get("delivery")
+        error = None if response is None else response.error
+        delivery = None if response is None else response.meta.get("delivery")
+        names = ("call_id", "tool", "state", "route", "user_id", "session", "attempts")
         return {
-            "call_id": row["call_id"],
-            "tool": row["tool"],
-            "state": row["state"],
-            "route": row["route"],
-            "user_id": row["user_id"],
-            "session": row["session"],
-            "attempts": row["attempts"],
+            **{name: row[name] for name in names},
             "created_wall": row["wall_at"],
             "answered_wall": row["answered_wall"],
             "age_s": round(self._stamper.age_s(Timestamp.of_row(row)), 3),
             "ok": None if response is None else response.ok,
-            "code": response.error.code.value
-            if response is not None and response.error is not None
-            else None,
-            "delivery": json.loads(row["delivery"]) if row["delivery"] else told,
+            "code": None if error is None else error.code.value,
+            "delivery": json.loads(row["delivery"]) if row["delivery"] else delivery,
         }
 
 
+def _find_id(connection: Connection, call_id: str) -> Row | None:
+    sql = "SELECT * FROM calls WHERE call_id = ?"
+    row: Row | None = connection.execute(sql, (call_id,)).fetchone()
+    return row
+
+
 def _row(connection: Connection, call_id: str) -> Row:
-    row: Row | None = connection.execute(
-        "SELECT * FROM calls WHERE call_id = ?", (call_id,)
-    ).fetchone()
+    row = _find_id(connection, call_id)
     if row is None:
         raise UnknownCall(f"no call {call_id}")
     return row
@@ -375,45 +336,13 @@ def _admission(row: Row) -> Admission:
 
 
 def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        "call_id": call.call_id,
-        "tool": call.tool,
-        "args": dict(call.args),
-        "origin": call.origin.value,
-        "mode": call.mode.value,
-        "turn_id": call.turn_id,
-        "user_id": call.user_id,
-        "idempotency_key": call.idempotency_key,
-        "session": call.session,
-        "provider_call_id": call.provider_call_id,
-        "ordinal": call.ordinal,
-        "replayed": call.replayed,
-        "through": call.through,
-        "keys": list(keys),
-        **({"input": dict(call.input)} if call.input is not None else {}),
-        **({"scope": dict(call.scope)} if call.scope is not None else {}),
-        **({"depth": call.depth} if call.depth else {}),
-    }
+    values = {name: getattr(call, name) for name in _FIELDS}
+    there = {n: v for n, v in values.items() if n not in _LEFT_OUT or v != _LEFT_OUT[n]}
+    return there | {"keys": list(keys)}
 
 
 def _call(row: Row, ttl_s: float) -> ToolCall:
-    kept = json.loads(row["request"])
-    return ToolCall(
-        call_id=kept["call_id"],
-        tool=kept["tool"],
-        args=kept["args"],
-        origin=CallOrigin(kept["origin"]),
-        mode=Mode(kept["mode"]),
-        turn_id=kept["turn_id"],
-        user_id=kept["user_id"],
-        idempotency_key=kept["idempotency_key"],
-        ttl_s=ttl_s,
-        session=kept.get("session", ""),
-        provider_call_id=kept.get("provider_call_id"),
-        ordinal=kept.get("ordinal"),
-        replayed=kept.get("replayed", False),
-        through=kept.get("through", ""),
-        input=kept.get("input"),
-        scope=kept.get("scope"),
-        depth=kept.get("depth", 0),
-    )
+    request = json.loads(row["request"])
+    values = {name: request[name] for name in _FIELDS if name in request}
+    values |= {"origin": CallOrigin(request["origin"]), "mode": Mode(request["mode"])}
+    return ToolCall(**values, ttl_s=ttl_s)

@@ -8,20 +8,20 @@ from typing import Final
 
 from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.runtime.clock import Clock
-from edge.storage.size_bounds import keep_newest
+from edge.storage.size_bounds import Bounds, keep_newest
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreFull
 from edge.storage.steps import Check, Steps
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
-OPEN_ROWS: Final = 200
-"""Open questions; a wearer answers one at a time."""
-USED_ROWS: Final = 2000
+BOUNDS: Final = Bounds(open=200, rows=2000)
+"""Open questions, of which a wearer answers one at a time, and used tokens."""
 USED_S: Final = 24 * 3600.0
 """How long a used token is known as used."""
 GRANT_ROWS: Final = 2000
 _OPEN: Final = "open"
 _ALLOWED_STEP: Final = "ADMITTED"
+_NEWEST: Final = "SELECT * FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
 
 
 class Confirmations:
@@ -33,15 +33,12 @@ class Confirmations:
         clock: Clock,
         check: Check,
         *,
-        stamper: Stamper | None = None,
-        open_rows: int = OPEN_ROWS,
-        used_rows: int = USED_ROWS,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self._db = db
-        self._stamper = stamper or Stamper(clock)
+        self._stamper = Stamper(clock)
         self._steps = Steps(check, self._stamper)
-        self._open_rows = open_rows
-        self._used_rows = used_rows
+        self._bounds = bounds
         self._grant_changes = 0
         self._granted: dict[tuple[str, str], Granted] | None = None
         """Cache of all grants: only this process writes the table, and every call reads it."""
@@ -54,31 +51,19 @@ class Confirmations:
 
         def work(connection: Connection) -> None:
             self._forget(connection, asked.call_id)
-            (count,) = connection.execute(
-                "SELECT count(*) FROM confirmations WHERE status = 'open'"
-            ).fetchone()
-            if count >= self._open_rows:
+            sql = "SELECT count(*) FROM confirmations WHERE status = 'open'"
+            (count,) = connection.execute(sql).fetchone()
+            if count >= self._bounds.open:
                 raise StoreFull(
                     f"{count} questions wait for a yes; no more are asked until some are decided"
                 )
-            stamp = self._stamper.now()
+            about = (asked.call_id, asked.tool, asked.token_hash, asked.args_hash)
+            who = (asked.user_id, asked.session)
             connection.execute(
-                "INSERT INTO confirmations(token_hash, call_id, tool, args_hash, "
-                "user_id, session, status, life_s, boot_id,"
-                " boot_at, wall_at, synced) VALUES (?,?,?,?,?,?,'open',?,?,?,?,?)",
-                (
-                    asked.token_hash,
-                    asked.call_id,
-                    asked.tool,
-                    asked.args_hash,
-                    asked.user_id,
-                    asked.session,
-                    asked.left_s,
-                    stamp.boot_id,
-                    stamp.boot_at,
-                    stamp.wall_at,
-                    stamp.synced,
-                ),
+                "INSERT INTO confirmations(call_id, tool, token_hash, args_hash, user_id, session,"
+                " status, life_s, boot_id, boot_at, wall_at, synced)"
+                " VALUES (?,?,?,?,?,?,'open',?,?,?,?,?)",
+                (*about, *who, asked.left_s, *self._stamper.now()),
             )
 
         await self._db.write(work)
@@ -100,9 +85,8 @@ class Confirmations:
         asked_for = {"tool": tool, "args_hash": args_hash, "user_id": user_id, "session": session}
 
         def work(connection: Connection) -> Consumed:
-            row = connection.execute(
-                "SELECT * FROM confirmations WHERE token_hash = ?", (token_hash,)
-            ).fetchone()
+            sql = "SELECT * FROM confirmations WHERE token_hash = ?"
+            row = connection.execute(sql, (token_hash,)).fetchone()
             if row is not None and row["user_id"] != user_id:
                 return Consumed(Consumption.MISMATCH)  # a stranger learns nothing more
             matches = row is not None and all(
@@ -114,36 +98,26 @@ class Confirmations:
 
     async def consume_call(self, call_id: str, *, allow: bool) -> Consumed:
         """The wearer's own answer: the newest question about this call."""
-        sql = "SELECT * FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
 
         def work(connection: Connection) -> Consumed:
-            return self._consume(
-                connection,
-                connection.execute(sql, (call_id,)).fetchone(),
-                allow=allow,
-                matches=True,
-            )
+            row = connection.execute(_NEWEST, (call_id,)).fetchone()
+            return self._consume(connection, row, allow=allow, matches=True)
 
         return await self._db.write(work, grows=False)
 
     async def subject(self, call_id: str) -> str:
         """Return `args_hash` of the newest question about this call; "" if there was none."""
-        sql = "SELECT args_hash FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
-        row = await self._db.read(lambda c: c.execute(sql, (call_id,)).fetchone())
+        row = await self._db.read(lambda c: c.execute(_NEWEST, (call_id,)).fetchone())
         return "" if row is None else str(row["args_hash"])
 
     async def open(self) -> list[Asked]:
         """Open questions with time left whose call still waits, oldest first."""
-
-        def work(connection: Connection) -> list[Asked]:
-            rows = connection.execute(
-                "SELECT q.* FROM confirmations q JOIN calls c ON c.call_id "
-                "= q.call_id AND c.response IS NULL"
-                " WHERE q.status = 'open' ORDER BY q.seq"
-            ).fetchall()
-            return [asked for row in rows if (asked := self._asked(row)).left_s > 0]
-
-        return await self._db.read(work)
+        sql = (
+            "SELECT q.* FROM confirmations q JOIN calls c ON c.call_id = q.call_id"
+            " AND c.response IS NULL WHERE q.status = 'open' ORDER BY q.seq"
+        )
+        rows = await self._db.read(lambda c: c.execute(sql).fetchall())
+        return [asked for row in rows if (asked := self._asked(row)).left_s > 0]
 
     # -------------------------------------------------------------- decided for good
 
@@ -156,17 +130,11 @@ class Confirmations:
                 return
             if connection.execute("SELECT count(*) FROM grants").fetchone()[0] >= GRANT_ROWS:
                 raise StoreFull(f"{GRANT_ROWS} grants are kept; revoke some: glassd grants")
+            since = self._stamper.now().wall_at
             connection.execute(
-                "INSERT INTO grants(user_id, tool, worth, wall_at, "
-                "definition, origin) VALUES (?,?,?,?,?,?)",
-                (
-                    user_id,
-                    tool,
-                    granted.grant.value,
-                    self._stamper.now().wall_at,
-                    granted.definition,
-                    granted.origin,
-                ),
+                "INSERT INTO grants(user_id, tool, worth, wall_at, definition, origin)"
+                " VALUES (?,?,?,?,?,?)",
+                (user_id, tool, granted.grant.value, since, granted.definition, granted.origin),
             )
 
         # A NEVER must be taken on a full store too: it is a person's no.
@@ -192,8 +160,8 @@ class Confirmations:
     async def grants(self, user_id: str) -> list[Mapping[str, Json]]:
         """`[{tool, grant, since_wall, definition, origin}]` by tool."""
         sql = (
-            "SELECT tool, worth AS grant, wall_at AS since_wall, definition, "
-            "origin FROM grants WHERE user_id = ? ORDER BY tool"
+            "SELECT tool, worth AS grant, wall_at AS since_wall, definition, origin FROM grants"
+            " WHERE user_id = ? ORDER BY tool"
         )
         return await self._db.read(lambda c: [dict(row) for row in c.execute(sql, (user_id,))])
 
@@ -206,9 +174,8 @@ class Confirmations:
             return Consumed(Consumption.EXPIRED)
         if row["status"] != _OPEN:
             return Consumed(Consumption.USED, row["call_id"])
-        call = connection.execute(
-            "SELECT * FROM calls WHERE call_id = ?", (row["call_id"],)
-        ).fetchone()
+        sql = "SELECT * FROM calls WHERE call_id = ?"
+        call = connection.execute(sql, (row["call_id"],)).fetchone()
         waits = (
             call is not None
             and call["response"] is None
@@ -218,19 +185,10 @@ class Confirmations:
             return Consumed(Consumption.EXPIRED, row["call_id"])
         if not matches:
             return Consumed(Consumption.MISMATCH, row["call_id"])
-        stamp = self._stamper.now()
         connection.execute(
-            "UPDATE confirmations SET status = ?, boot_id = ?, boot_at = ?, "
-            "wall_at = ?, synced = ?, life_s = ? WHERE seq = ?",
-            (
-                "allowed" if allow else "denied",
-                stamp.boot_id,
-                stamp.boot_at,
-                stamp.wall_at,
-                stamp.synced,
-                USED_S,
-                row["seq"],
-            ),
+            "UPDATE confirmations SET status = ?, boot_id = ?, boot_at = ?, wall_at = ?,"
+            " synced = ?, life_s = ? WHERE seq = ?",
+            ("allowed" if allow else "denied", *self._stamper.now(), USED_S, row["seq"]),
         )
         if allow:
             self._steps.take(connection, call, _ALLOWED_STEP, "confirmed")
@@ -241,35 +199,22 @@ class Confirmations:
         return self._stamper.left_s(stamp, row["life_s"]) if self._stamper.sure(stamp) else 0.0
 
     def _asked(self, row: Row) -> Asked:
-        return Asked(
-            row["call_id"],
-            row["token_hash"],
-            row["tool"],
-            row["args_hash"],
-            row["user_id"],
-            row["session"],
-            self._left_s(row),
-        )
+        names = ("call_id", "token_hash", "tool", "args_hash", "user_id", "session")
+        return Asked(**{name: row[name] for name in names}, left_s=self._left_s(row))
 
     def _forget(self, connection: Connection, call_id: str) -> None:
         """Make room: what is late, void, or was used long ago."""
         connection.execute(
-            "DELETE FROM confirmations WHERE call_id = ? AND status = 'open'", (call_id,)
+            "DELETE FROM confirmations WHERE status = 'open' AND (call_id = ?"
+            " OR call_id IN (SELECT call_id FROM calls WHERE response IS NOT NULL))",
+            (call_id,),
         )
-        late = [
-            (row["seq"],)
-            for row in connection.execute("SELECT * FROM confirmations").fetchall()
-            if (
-                self._left_s(row) <= 0
-                if row["status"] == _OPEN
-                else self._stamper.age_s(Timestamp.of_row(row)) > USED_S
-            )
-        ]
+        rows = connection.execute("SELECT * FROM confirmations").fetchall()
+        late = [(row["seq"],) for row in rows if self._is_late(row)]
         connection.executemany("DELETE FROM confirmations WHERE seq = ?", late)
-        connection.execute(
-            "DELETE FROM confirmations WHERE status = 'open' AND call_id IN (SELECT "
-            "call_id FROM calls WHERE response IS NOT NULL)"
-        )
-        keep_newest(
-            connection, "confirmations", "seq", rows=self._used_rows, among="status <> 'open'"
-        )
+        keep_newest(connection, "confirmations", "seq", self._bounds, among="status <> 'open'")
+
+    def _is_late(self, row: Row) -> bool:
+        if row["status"] == _OPEN:
+            return self._left_s(row) <= 0
+        return self._stamper.age_s(Timestamp.of_row(row)) > USED_S

@@ -9,25 +9,24 @@ from dataclasses import dataclass
 from typing import Final
 
 from edge.runtime.clock import Clock
-from edge.storage.outbox import MAX_ANSWERS, OutboxLane, waiting
-from edge.storage.sqlite.database import Connection, SqliteDatabase, StoreFull
+from edge.storage.outbox import ANSWERS, OutboxLane, waiting
+from edge.storage.size_bounds import Bounds, keep_newest
+from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreFull
 from edge.storage.sqlite.errors import UplinkBusy
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
-MAX_ROWS: Final = 3000
-MAX_BYTES: Final = 8 * 1024 * 1024
+BOUNDS: Final = Bounds(rows=3000, bytes=8 * 1024 * 1024)
 """Bounds of what is not handled; beyond them nothing more is taken or acknowledged.
 
 Up to 2,000 invocations may wait, so messages about our own calls may use twice as much.
 """
-KEEP_ROWS: Final = 5000
-KEEP_BYTES: Final = 8 * 1024 * 1024
-"""Bytes of answers kept for callers who ask twice."""
+KEEP: Final = Bounds(rows=5000, bytes=8 * 1024 * 1024)
+"""Handled messages, with bytes of answers for callers who ask twice."""
 KEEP_S: Final = 600.0
 """A handled id is remembered for its life and 10 min: longer than brokers repeat a message."""
 _TRIM_EVERY: Final = 64
-_REMEMBERED: Final = ("call", "result", "expired")
+_REMEMBERED: Final = "('call', 'result', 'expired')"
 _INVOCATION: Final = "call"
 
 
@@ -81,21 +80,14 @@ class Inbox:
         db: SqliteDatabase,
         clock: Clock,
         *,
-        max_rows: int = MAX_ROWS,
-        max_bytes: int = MAX_BYTES,
-        max_answers: int = MAX_ANSWERS,
-        max_answer_bytes: int = MAX_BYTES,
-        stamper: Stamper | None = None,
+        bounds: Bounds = BOUNDS,
+        answers: Bounds = ANSWERS,
     ) -> None:
-        """`max_answers`, `max_answer_bytes`: so much may wait in the outbox before no new
-        invocation is taken.
-        """
+        """`answers`: so many may wait in the outbox before no new invocation is taken."""
         self._db = db
-        self._max_rows = max_rows
-        self._max_bytes = max_bytes
-        self._max_answers = max_answers
-        self._max_answer_bytes = max_answer_bytes
-        self._stamper = stamper or Stamper(clock)
+        self._bounds = bounds
+        self._answers = answers
+        self._stamper = Stamper(clock)
         self._taken = _TRIM_EVERY - 1  # trimmed with the first too: short lives must not add up
 
     async def take(self, arrivals: Sequence[Arrival]) -> list[TakenMessage]:
@@ -126,40 +118,31 @@ class Inbox:
 
     async def unhandled(self) -> list[InRow]:
         """Everything not handled, in the order it came."""
+        sql = "SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq"
+        return await self._db.read(lambda c: [self._in_row(row) for row in c.execute(sql)])
 
-        def work(connection: Connection) -> list[InRow]:
-            rows = connection.execute(
-                "SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq"
-            ).fetchall()
-            return [
-                InRow(
-                    seq=row["seq"],
-                    kind=row["kind"],
-                    id=row["id"],
-                    body=json.loads(row["body"]),
-                    reply_to=row["reply_to"],
-                    as_json=bool(row["as_json"]),
-                    left_s=self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]),
-                )
-                for row in rows
-            ]
-
-        return await self._db.read(work)
+    def _in_row(self, row: Row) -> InRow:
+        return InRow(
+            seq=row["seq"],
+            kind=row["kind"],
+            id=row["id"],
+            body=json.loads(row["body"]),
+            reply_to=row["reply_to"],
+            as_json=bool(row["as_json"]),
+            left_s=self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]),
+        )
 
     async def handled(self, seq: int) -> None:
         """Never give this row again; unknown numbers are fine."""
 
         def work(connection: Connection) -> None:
-            marks = ",".join("?" * len(_REMEMBERED))
             connection.execute(
-                "UPDATE inbox SET body = NULL, size = coalesce(length(answer), "  # noqa: S608 - only marks
-                f"0) WHERE seq = ? AND kind IN ({marks})",
-                (seq, *_REMEMBERED),
+                "UPDATE inbox SET body = NULL, size = coalesce(length(answer), 0)"  # noqa: S608 - constants
+                f" WHERE seq = ? AND kind IN {_REMEMBERED}",
+                (seq,),
             )
-            connection.execute(
-                f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN ({marks})",  # noqa: S608 - only marks
-                (seq, *_REMEMBERED),
-            )
+            forget = f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN {_REMEMBERED}"  # noqa: S608 - constants
+            connection.execute(forget, (seq,))
 
         await self._db.write(work, grows=False)
 
@@ -169,21 +152,11 @@ class Inbox:
 
         def work(connection: Connection) -> None:
             connection.execute(
-                "DELETE FROM inbox WHERE body IS NULL AND ("
-                " (boot_id = :boot AND boot_at + ttl_s + :keep < :now) OR "
-                "(boot_id <> :boot AND ttl_s + :keep < :now)"
-                " OR seq IN (SELECT seq FROM (SELECT seq, "
-                "row_number() OVER w AS place, sum(size) OVER w AS bytes"
-                " FROM inbox WHERE body IS NULL WINDOW w AS (ORDER BY seq DESC)) "
-                "WHERE place > :rows OR bytes > :bytes))",
-                {
-                    "boot": now.boot_id,
-                    "now": now.boot_at,
-                    "keep": KEEP_S,
-                    "rows": KEEP_ROWS,
-                    "bytes": KEEP_BYTES,
-                },
+                "DELETE FROM inbox WHERE body IS NULL AND ttl_s + :keep < :now"
+                " - CASE WHEN boot_id = :boot THEN boot_at ELSE 0 END",
+                {"boot": now.boot_id, "now": now.boot_at, "keep": KEEP_S},
             )
+            keep_newest(connection, "inbox", "seq", KEEP, among="body IS NULL")
 
         await self._db.write(work, grows=False)
 
@@ -201,7 +174,7 @@ class Inbox:
         for arrival in arrivals:
             why = held.get(arrival.id, "")
             more = 2 if _frees(arrival) else 1
-            if not why and (rows >= more * self._max_rows or used >= more * self._max_bytes):
+            if not why and self._bounds.full(rows / more, used / more):
                 why = f"{rows} messages from the cloud wait to be handled"
             if not why and not _frees(arrival):
                 why = full or (busy if arrival.kind == _INVOCATION else "")
@@ -216,7 +189,7 @@ class Inbox:
     def _busy(self, connection: Connection) -> str:
         """Say why no new invocation is taken; its answer would have no place."""
         answers, size = waiting(connection, OutboxLane.ANSWER)
-        if answers < self._max_answers and size < self._max_answer_bytes:
+        if not self._answers.full(answers, size):
             return ""
         return (
             f"{answers} answers wait for the cloud; nothing new is begun until some are delivered"
@@ -230,36 +203,21 @@ class Inbox:
         if arrival.closes:
             connection.execute("DELETE FROM outbox WHERE lane = 'call' AND id = ?", (arrival.id,))
         elif arrival.accepts:
-            connection.execute(
-                "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?", (arrival.id,)
-            )
+            accept = "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?"
+            connection.execute(accept, (arrival.id,))
         text = json.dumps(dict(arrival.body), separators=(",", ":"))
-        stamp = self._stamper.now()
+        which, how = (arrival.kind, arrival.id), (arrival.reply_to, arrival.as_json, arrival.ttl_s)
         cursor = connection.execute(
-            "INSERT INTO inbox(kind, id, body, reply_to, as_json, ttl_s, "
-            "boot_id, boot_at, wall_at, synced, size)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-            (
-                arrival.kind,
-                arrival.id,
-                text,
-                arrival.reply_to,
-                arrival.as_json,
-                arrival.ttl_s,
-                stamp.boot_id,
-                stamp.boot_at,
-                stamp.wall_at,
-                stamp.synced,
-                len(text),
-            ),
+            "INSERT INTO inbox(kind, id, body, reply_to, as_json, ttl_s, boot_id, boot_at, wall_at,"
+            " synced, size) VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+            (*which, text, *how, *self._stamper.now(), len(text)),
         )
         if cursor.rowcount == 1:
             return TakenMessage(cursor.lastrowid)
         sql = "SELECT answer FROM inbox WHERE kind = ? AND id = ?"
-        row = connection.execute(sql, (arrival.kind, arrival.id)).fetchone()
-        return TakenMessage(
-            None, json.loads(row["answer"]) if row is not None and row["answer"] else None
-        )
+        row = connection.execute(sql, which).fetchone()
+        answer = json.loads(row["answer"]) if row is not None and row["answer"] else None
+        return TakenMessage(None, answer)
 
 
 def _frees(arrival: Arrival) -> bool:

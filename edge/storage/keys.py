@@ -36,9 +36,9 @@ class Keys:
     def find(self, connection: Connection, call: ToolCall, key: str) -> Row | None:
         """Return the call this key stands for; None if there is none that may be answered again."""
         row: Row | None = connection.execute(
-            "SELECT c.*, k.life_s, k.boot_id AS key_boot_id, "
-            "k.boot_at AS key_boot_at, k.wall_at AS key_wall_at,"
-            " k.synced AS key_synced FROM call_keys k JOIN calls c ON c.seq = k.call"
+            "SELECT c.*, k.life_s, k.boot_id AS key_boot_id, k.boot_at AS key_boot_at,"
+            " k.wall_at AS key_wall_at, k.synced AS key_synced"
+            " FROM call_keys k JOIN calls c ON c.seq = k.call"
             " WHERE k.user_id = ? AND k.session = ? AND k.key = ?",
             (call.user_id, call.session, key),
         ).fetchone()
@@ -70,18 +70,7 @@ class Keys:
                 continue
             connection.execute(
                 "INSERT OR REPLACE INTO call_keys VALUES (?,?,?,?,0,?,?,?,?,?,?)",
-                (
-                    call.user_id,
-                    call.session,
-                    key,
-                    seq,
-                    hit,
-                    life_s,
-                    stamp.boot_id,
-                    stamp.boot_at,
-                    stamp.wall_at,
-                    stamp.synced,
-                ),
+                (call.user_id, call.session, key, seq, hit, life_s, *stamp),
             )
 
     def renew(self, connection: Connection, row: Row) -> None:
@@ -91,11 +80,11 @@ class Keys:
 
     def answered(self, connection: Connection, row: Row) -> None:
         """Begin the keys' life with the answer, and let the least used calls of the session go."""
-        stamp, hit = self._stamper.now(), self._next_hit(connection, row["user_id"], row["session"])
+        hit = self._next_hit(connection, row["user_id"], row["session"])
         changed = connection.execute(
-            "UPDATE call_keys SET answered = 1, hit = ?, boot_id = ?, "
-            "boot_at = ?, wall_at = ?, synced = ? WHERE call = ?",
-            (hit, stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced, row["seq"]),
+            "UPDATE call_keys SET answered = 1, hit = ?, boot_id = ?, boot_at = ?, wall_at = ?,"
+            " synced = ? WHERE call = ?",
+            (hit, *self._stamper.now(), row["seq"]),
         ).rowcount
         if changed:
             self._forget_least_used(connection, row["user_id"], row["session"])
@@ -105,11 +94,10 @@ class Keys:
         # are calls. The inner SELECT stands alone because SQLite 3.40 forgets the OFFSET of a
         # DISTINCT used as a value.
         connection.execute(
-            "DELETE FROM call_keys WHERE user_id = :user AND session = "
-            ":session AND answered AND hit <= ("
-            " SELECT max(hit) FROM (SELECT DISTINCT hit FROM call_keys"
-            " WHERE user_id = :user AND session = :session AND answered "
-            "ORDER BY hit DESC LIMIT -1 OFFSET :calls))",
+            "DELETE FROM call_keys WHERE user_id = :user AND session = :session AND answered"
+            " AND hit <= (SELECT max(hit) FROM (SELECT DISTINCT hit FROM call_keys"
+            " WHERE user_id = :user AND session = :session AND answered"
+            " ORDER BY hit DESC LIMIT -1 OFFSET :calls))",
             {"user": user_id, "session": session, "calls": self._session_calls},
         )
 

@@ -13,9 +13,8 @@ class Notes:
         self._db = db
 
     async def get(self, name: str) -> Json:
-        row = await self._db.read(
-            lambda c: c.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
-        )
+        sql = "SELECT value FROM notes WHERE name = ?"
+        row = await self._db.read(lambda c: c.execute(sql, (name,)).fetchone())
         return None if row is None else json.loads(row["value"])
 
     async def put(self, name: str, value: Json) -> None:
@@ -25,11 +24,7 @@ class Notes:
             if value is None:
                 connection.execute("DELETE FROM notes WHERE name = ?", (name,))
             else:
-                connection.execute(
-                    "INSERT INTO notes VALUES (?, ?) ON CONFLICT(name) DO "
-                    "UPDATE SET value = excluded.value",
-                    (name, text),
-                )
+                connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
 
         # A note replaces its older self, so a full store still takes it.
         await self._db.write(work, grows=False)

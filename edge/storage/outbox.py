@@ -11,16 +11,22 @@ from types import MappingProxyType
 from typing import Final
 
 from edge.runtime.clock import Clock
-from edge.storage.sqlite.database import Connection, DiskUnavailable, SqliteDatabase, StoreFull
+from edge.storage.size_bounds import Bounds
+from edge.storage.sqlite.database import (
+    Connection,
+    DiskUnavailable,
+    Row,
+    SqliteDatabase,
+    StoreFull,
+)
 from edge.storage.sqlite.errors import UplinkBusy
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
-MAX_CALLS: Final = 2000
-MAX_ANSWERS: Final = 1000
-MAX_TELLS: Final = 1000
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bounds of the lanes: rows of each, and bytes of any."""
+CALLS: Final = Bounds(2000, MAX_BYTES)
+ANSWERS: Final = Bounds(1000, MAX_BYTES)
+TELLS: Final = Bounds(1000, MAX_BYTES)
 
 
 class OutboxLane(StrEnum):
@@ -79,49 +85,35 @@ class Outbox:
     """Each method returns after its change is on disk."""
 
     def __init__(
-        self,
-        db: SqliteDatabase,
-        clock: Clock,
-        *,
-        max_rows: int = MAX_CALLS,
-        max_tells: int = MAX_TELLS,
-        max_bytes: int = MAX_BYTES,
-        stamper: Stamper | None = None,
+        self, db: SqliteDatabase, clock: Clock, *, calls: Bounds = CALLS, tells: Bounds = TELLS
     ) -> None:
-        """`max_rows` bounds the calls; how many answers may wait is the inbox's to know."""
         self._db = db
-        self._max_rows = max_rows
-        self._max_tells = max_tells
-        self._max_bytes = max_bytes
-        self._stamper = stamper or Stamper(clock)
+        self._bounds = {OutboxLane.CALL: calls, OutboxLane.TELL: tells}
+        self._stamper = Stamper(clock)
 
     async def load(self) -> list[OutRow]:
         """Everything in it, oldest first."""
+        sql = "SELECT * FROM outbox ORDER BY seq"
+        return await self._db.read(lambda c: [self._out_row(row) for row in c.execute(sql)])
 
-        def work(connection: Connection) -> list[OutRow]:
-            rows = connection.execute("SELECT * FROM outbox ORDER BY seq").fetchall()
-            return [
-                OutRow(
-                    seq=row["seq"],
-                    lane=row["lane"],
-                    kind=row["kind"],
-                    id=row["id"],
-                    topic=row["topic"],
-                    as_json=bool(row["as_json"]),
-                    accepted=bool(row["accepted"]),
-                    left_s=self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]),
-                    age_s=self._stamper.age_s(Timestamp.of_row(row)),
-                )
-                for row in rows
-            ]
-
-        return await self._db.read(work)
+    def _out_row(self, row: Row) -> OutRow:
+        stamp = Timestamp.of_row(row)
+        return OutRow(
+            seq=row["seq"],
+            lane=row["lane"],
+            kind=row["kind"],
+            id=row["id"],
+            topic=row["topic"],
+            as_json=bool(row["as_json"]),
+            accepted=bool(row["accepted"]),
+            left_s=self._stamper.left_s(stamp, row["ttl_s"]),
+            age_s=self._stamper.age_s(stamp),
+        )
 
     async def body(self, seq: int) -> dict[str, Json] | None:
         """Return the body as it was put; None when the row is gone."""
-        row = await self._db.read(
-            lambda c: c.execute("SELECT body FROM outbox WHERE seq = ?", (seq,)).fetchone()
-        )
+        sql = "SELECT body FROM outbox WHERE seq = ?"
+        row = await self._db.read(lambda c: c.execute(sql, (seq,)).fetchone())
         return None if row is None else json.loads(row["body"])
 
     async def put(
@@ -146,30 +138,16 @@ class Outbox:
         def work(connection: Connection) -> Put:
             dropped = self._make_room(connection, OutboxLane(lane), len(text))
             if lane == OutboxLane.ANSWER:
-                sql = (
-                    "UPDATE inbox SET answer = ?, size = size + ? WHERE kind = "
-                    "'call' AND id = ? AND answer IS NULL"
+                connection.execute(
+                    "UPDATE inbox SET answer = ?, size = size + ?"
+                    " WHERE kind = 'call' AND id = ? AND answer IS NULL",
+                    (text, len(text), call_id),
                 )
-                connection.execute(sql, (text, len(text), call_id))
             (seq,) = connection.execute(
-                "INSERT INTO outbox(lane, kind, id, topic, body, as_json, ttl_s, "
-                "boot_id, boot_at, wall_at, synced, size)"
-                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) WHERE lane = "
-                "'call' DO UPDATE SET id = id RETURNING seq",
-                (
-                    lane,
-                    kind,
-                    call_id,
-                    topic,
-                    text,
-                    as_json,
-                    ttl_s,
-                    stamp.boot_id,
-                    stamp.boot_at,
-                    stamp.wall_at,
-                    stamp.synced,
-                    len(text),
-                ),
+                "INSERT INTO outbox(lane, kind, id, topic, body, as_json, ttl_s, boot_id, boot_at,"
+                " wall_at, synced, size) VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+                " ON CONFLICT(id) WHERE lane = 'call' DO UPDATE SET id = id RETURNING seq",
+                (lane, kind, call_id, topic, text, as_json, ttl_s, *stamp, len(text)),
             ).fetchone()
             return Put(seq, dropped)
 
@@ -182,35 +160,29 @@ class Outbox:
 
     async def remove(self, seq: int) -> None:
         """Forget one row; an unknown number is fine."""
-        await self._db.write(
-            lambda c: c.execute("DELETE FROM outbox WHERE seq = ?", (seq,)).rowcount, grows=False
-        )
+        sql = "DELETE FROM outbox WHERE seq = ?"
+        await self._db.write(lambda c: c.execute(sql, (seq,)).rowcount, grows=False)
 
     async def count(self) -> int:
-        found = await self._db.read(
-            lambda c: c.execute("SELECT count(*) FROM outbox").fetchone()[0]
-        )
-        return int(found)
+        sql = "SELECT count(*) FROM outbox"
+        return int(await self._db.read(lambda c: c.execute(sql).fetchone()[0]))
 
     def _make_room(self, connection: Connection, lane: OutboxLane, size: int) -> tuple[int, ...]:
-        policy, most = (
-            POLICIES[lane],
-            self._max_rows if lane is OutboxLane.CALL else self._max_tells,
-        )
+        policy = POLICIES[lane]
         if policy is OutboxPolicy.HOLD:
             return ()
         rows, used = waiting(connection, lane)
-        if rows < most and used + size <= self._max_bytes:
+        more = size - 1  # what is stored may just reach the bound
+        if not self._bounds[lane].full(rows, used + more):
             return ()
         if policy is OutboxPolicy.REFUSE:
             raise UplinkBusy(
                 f"{rows} calls wait for the cloud; no more are taken until some are delivered"
             )
         dropped: list[int] = []
-        for row in connection.execute(
-            "SELECT seq, size FROM outbox WHERE lane = ? ORDER BY seq", (lane,)
-        ).fetchall():
-            if rows < most and used + size <= self._max_bytes:
+        oldest = "SELECT seq, size FROM outbox WHERE lane = ? ORDER BY seq"
+        for row in connection.execute(oldest, (lane,)).fetchall():
+            if not self._bounds[lane].full(rows, used + more):
                 break
             dropped.append(row["seq"])
             rows, used = rows - 1, used - row["size"]
@@ -220,7 +192,6 @@ class Outbox:
 
 def waiting(connection: Connection, lane: OutboxLane) -> tuple[int, int]:
     """Count rows and bytes of a lane."""
-    rows, used = connection.execute(
-        "SELECT count(*), total(size) FROM outbox WHERE lane = ?", (lane,)
-    ).fetchone()
+    sql = "SELECT count(*), total(size) FROM outbox WHERE lane = ?"
+    rows, used = connection.execute(sql, (lane,)).fetchone()
     return rows, int(used)

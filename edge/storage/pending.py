@@ -5,15 +5,12 @@ from typing import Final
 
 from edge.core.call_state import Submission
 from edge.runtime.clock import Clock
-from edge.storage.size_bounds import keep_newest
-from edge.storage.sqlite.database import Connection, SqliteDatabase, StoreFull
+from edge.storage.size_bounds import Bounds, keep_newest
+from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreFull
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import ToolCall, ToolResponse
 
-OPEN_ROWS: Final = 1000
-KEEP_ROWS: Final = 1000
-KEEP_BYTES: Final = 4 * 1024 * 1024
-"""What is kept of those that are over."""
+BOUNDS: Final = Bounds(open=1000, rows=1000, bytes=4 * 1024 * 1024)
 _ENDS: Final = ("expired", "cancelled")
 # A result nobody has made an answer of yet is not the past, however old.
 _OVER: Final = (
@@ -25,54 +22,29 @@ _OVER: Final = (
 class PendingCalls:
     """Calls whose result somebody hands in later."""
 
-    def __init__(
-        self,
-        db: SqliteDatabase,
-        clock: Clock,
-        *,
-        stamper: Stamper | None = None,
-        open_rows: int = OPEN_ROWS,
-        keep_rows: int = KEEP_ROWS,
-    ) -> None:
+    def __init__(self, db: SqliteDatabase, clock: Clock, *, bounds: Bounds = BOUNDS) -> None:
         self._db = db
-        self._stamper = stamper or Stamper(clock)
-        self._open_rows = open_rows
-        self._keep_rows = keep_rows
+        self._stamper = Stamper(clock)
+        self._bounds = bounds
 
     async def put(self, call: ToolCall, *, ttl_s: float) -> None:
         """Accept a result for `ttl_s`; a known call stays as it is. Raise StoreFull."""
 
         def work(connection: Connection) -> None:
-            keep_newest(
-                connection, "pending", "seq", rows=self._keep_rows, size=KEEP_BYTES, among=_OVER
-            )
-            if connection.execute(
-                "SELECT 1 FROM pending WHERE call_id = ?", (call.call_id,)
-            ).fetchone():
+            keep_newest(connection, "pending", "seq", self._bounds, among=_OVER)
+            known = "SELECT 1 FROM pending WHERE call_id = ?"
+            if connection.execute(known, (call.call_id,)).fetchone():
                 return
-            (count,) = connection.execute(
-                "SELECT count(*) FROM pending WHERE status = 'pending'"
-            ).fetchone()
-            if count >= self._open_rows:
+            waiting = "SELECT count(*) FROM pending WHERE status = 'pending'"
+            (count,) = connection.execute(waiting).fetchone()
+            if count >= self._bounds.open:
                 raise StoreFull(
                     f"{count} calls wait for a result; no more are taken until some are done"
                 )
-            stamp = self._stamper.now()
             connection.execute(
-                "INSERT INTO pending(call_id, user_id, session, tool, status, "
-                "ttl_s, boot_id, boot_at, wall_at, synced, size)"
-                " VALUES (?,?,?,?,'pending',?,?,?,?,?,0)",
-                (
-                    call.call_id,
-                    call.user_id,
-                    call.session,
-                    call.tool,
-                    ttl_s,
-                    stamp.boot_id,
-                    stamp.boot_at,
-                    stamp.wall_at,
-                    stamp.synced,
-                ),
+                "INSERT INTO pending(call_id, user_id, session, tool, status, ttl_s, boot_id,"
+                " boot_at, wall_at, synced, size) VALUES (?,?,?,?,'pending',?,?,?,?,?,0)",
+                (call.call_id, call.user_id, call.session, call.tool, ttl_s, *self._stamper.now()),
             )
 
         await self._db.write(work)
@@ -84,15 +56,11 @@ class PendingCalls:
         text = json.dumps(response.to_json(), separators=(",", ":"))
 
         def work(connection: Connection) -> Submission:
-            row = connection.execute(
-                "SELECT * FROM pending WHERE call_id = ?", (call_id,)
-            ).fetchone()
+            sql = "SELECT * FROM pending WHERE call_id = ?"
+            row = connection.execute(sql, (call_id,)).fetchone()
             if row is None or (row["user_id"], row["session"]) != (user_id, session):
                 return Submission.UNKNOWN
-            if (
-                row["status"] != "pending"
-                or self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]) <= 0
-            ):
+            if row["status"] != "pending" or self._left_s(row) <= 0:
                 return Submission.OVER
             sql = "UPDATE pending SET status = 'resolved', result = ?, size = ? WHERE seq = ?"
             connection.execute(sql, (text, len(text), row["seq"]))
@@ -111,20 +79,16 @@ class PendingCalls:
 
     async def open(self) -> list[tuple[str, float]]:
         """Return (call id, seconds left) of all that are pending, the soonest to end first."""
-
-        def work(connection: Connection) -> list[tuple[str, float]]:
-            rows = connection.execute(
-                "SELECT * FROM pending WHERE status = 'pending' ORDER BY seq"
-            ).fetchall()
-            found = [
-                (row["call_id"], self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"]))
-                for row in rows
-            ]
-            return sorted(found, key=lambda one: one[1])
-
-        return await self._db.read(work)
+        sql = "SELECT * FROM pending WHERE status = 'pending' ORDER BY seq"
+        found = await self._db.read(
+            lambda c: [(row["call_id"], self._left_s(row)) for row in c.execute(sql)]
+        )
+        return sorted(found, key=lambda one: one[1])
 
     async def result(self, call_id: str) -> ToolResponse | None:
         sql = "SELECT result FROM pending WHERE call_id = ? AND status = 'resolved'"
         row = await self._db.read(lambda c: c.execute(sql, (call_id,)).fetchone())
         return None if row is None else ToolResponse.from_json(json.loads(row["result"]))
+
+    def _left_s(self, row: Row) -> float:
+        return self._stamper.left_s(Timestamp.of_row(row), row["ttl_s"])

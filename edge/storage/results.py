@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from edge.runtime.clock import Clock
-from edge.storage.size_bounds import keep_newest
+from edge.storage.size_bounds import Bounds, keep_newest
 from edge.storage.sqlite.database import Connection, SqliteDatabase, StoreFull
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import ToolResponse
 
 _log = logging.getLogger(__name__)
 
-MAX_ROWS: Final = 300
-MAX_BYTES: Final = 2 * 1024 * 1024
+BOUNDS: Final = Bounds(rows=300, bytes=2 * 1024 * 1024)
 MAX_RESULT: Final = 64 * 1024
 """Bytes of one result; a bigger one is not kept."""
 _NEWEST: Final = "SELECT coalesce(max(used), 0) + 1 FROM results"
@@ -32,19 +31,10 @@ class StoredResult:
 class ResultCache:
     """The last result per user, tool and arguments; the least used goes first (column `used`)."""
 
-    def __init__(
-        self,
-        db: SqliteDatabase,
-        clock: Clock,
-        *,
-        stamper: Stamper | None = None,
-        max_rows: int = MAX_ROWS,
-        max_bytes: int = MAX_BYTES,
-    ) -> None:
+    def __init__(self, db: SqliteDatabase, clock: Clock, *, bounds: Bounds = BOUNDS) -> None:
         self._db = db
-        self._stamper = stamper or Stamper(clock)
-        self._max_rows = max_rows
-        self._max_bytes = max_bytes
+        self._stamper = Stamper(clock)
+        self._bounds = bounds
 
     async def keep(
         self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
@@ -55,26 +45,16 @@ class ResultCache:
         if len(text) > MAX_RESULT or ttl_s <= 0:
             await self._db.write(lambda c: _forget(c, which), grows=False)
             return
-        stamp = self._stamper.now()
+        values = (*which, text, ttl_s, *self._stamper.now(), len(text))
 
         def work(connection: Connection) -> None:
             _forget(connection, which)
             connection.execute(
-                "INSERT INTO results(used, user_id, tool, args_hash, response, "  # noqa: S608 - constants
-                "ttl_s, boot_id, boot_at, wall_at, synced, size)"
-                f" VALUES (({_NEWEST}),?,?,?,?,?,?,?,?,?,?)",
-                (
-                    *which,
-                    text,
-                    ttl_s,
-                    stamp.boot_id,
-                    stamp.boot_at,
-                    stamp.wall_at,
-                    stamp.synced,
-                    len(text),
-                ),
+                "INSERT INTO results(used, user_id, tool, args_hash, response, ttl_s, boot_id,"  # noqa: S608 - constants
+                f" boot_at, wall_at, synced, size) VALUES (({_NEWEST}),?,?,?,?,?,?,?,?,?,?)",
+                values,
             )
-            keep_newest(connection, "results", "used", rows=self._max_rows, size=self._max_bytes)
+            keep_newest(connection, "results", "used", self._bounds)
 
         try:
             await self._db.write(work)
@@ -93,13 +73,10 @@ class ResultCache:
             if not self._stamper.sure(stamp) or self._stamper.left_s(stamp, row["ttl_s"]) <= 0:
                 _forget(connection, which)
                 return None
-            connection.execute(
-                f"UPDATE results SET used = ({_NEWEST}) WHERE used = ?",  # noqa: S608 - constants
-                (row["used"],),
-            )
-            return StoredResult(
-                ToolResponse.from_json(json.loads(row["response"])), self._stamper.age_s(stamp)
-            )
+            renew = f"UPDATE results SET used = ({_NEWEST}) WHERE used = ?"  # noqa: S608 - constants
+            connection.execute(renew, (row["used"],))
+            response = ToolResponse.from_json(json.loads(row["response"]))
+            return StoredResult(response, self._stamper.age_s(stamp))
 
         return await self._db.write(work, grows=False)
 

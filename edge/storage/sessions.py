@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from edge.runtime.clock import Clock
-from edge.storage.size_bounds import keep_newest
+from edge.storage.size_bounds import Bounds, keep_newest
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase
 from tools_cache.api.tool import Json
 
-SESSIONS: Final = 1000
-TRANSITIONS: Final = 1000
-TRANSITION_BYTES: Final = 512 * 1024
+SESSIONS: Final = Bounds(rows=1000)
+TRANSITIONS: Final = Bounds(rows=1000, bytes=512 * 1024)
 _LAG: Final = 100
 """A use is written only when this many others lie between: looking costs no write."""
 
@@ -25,15 +24,15 @@ class Sessions:
         clock: Clock,
         mint: Callable[[], str],
         *,
-        max_sessions: int = SESSIONS,
-        max_transitions: int = TRANSITIONS,
+        sessions: Bounds = SESSIONS,
+        transitions: Bounds = TRANSITIONS,
         lag: int = _LAG,
     ) -> None:
         self._db = db
         self._clock = clock
         self._mint = mint
-        self._max_sessions = max_sessions
-        self._max_transitions = max_transitions
+        self._sessions = sessions
+        self._transitions = transitions
         self._lag = lag
 
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
@@ -54,31 +53,28 @@ class Sessions:
 
         def work(connection: Connection) -> None:
             connection.execute(
-                "INSERT INTO transitions(cause, call_id, before, after, "
-                "wall_at, size) VALUES (?,?,?,?,?,?)",
+                "INSERT INTO transitions(cause, call_id, before, after, wall_at, size)"
+                " VALUES (?,?,?,?,?,?)",
                 (cause, call_id, *texts, self._clock.wall(), sum(map(len, texts))),
             )
-            keep_newest(
-                connection, "transitions", "seq", rows=self._max_transitions, size=TRANSITION_BYTES
-            )
+            keep_newest(connection, "transitions", "seq", self._transitions)
 
         await self._db.write(work, grows=False)
 
     async def transitions(self, limit: int) -> list[Mapping[str, Json]]:
         """Newest first: `{at_wall, cause, call_id, before, after}`."""
         sql = "SELECT * FROM transitions ORDER BY seq DESC LIMIT ?"
-        return await self._db.read(
-            lambda c: [
-                {
-                    "at_wall": row["wall_at"],
-                    "cause": row["cause"],
-                    "call_id": row["call_id"],
-                    "before": json.loads(row["before"]),
-                    "after": json.loads(row["after"]),
-                }
-                for row in c.execute(sql, (limit,))
-            ]
-        )
+        rows = await self._db.read(lambda c: c.execute(sql, (limit,)).fetchall())
+        return [
+            {
+                "at_wall": row["wall_at"],
+                "cause": row["cause"],
+                "call_id": row["call_id"],
+                "before": json.loads(row["before"]),
+                "after": json.loads(row["after"]),
+            }
+            for row in rows
+        ]
 
     def _make(
         self, connection: Connection, user_id: str, session: str, mode: str, epoch: str
@@ -87,7 +83,7 @@ class Sessions:
             "INSERT INTO sessions VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING",
             (_newest(connection) + 1, user_id, session, mode, epoch),
         )
-        keep_newest(connection, "sessions", "used", rows=self._max_sessions)
+        keep_newest(connection, "sessions", "used", self._sessions)
         row = _find(connection, user_id, session)
         assert row is not None
         return row

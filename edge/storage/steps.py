@@ -40,13 +40,12 @@ class Steps:
 
     def keep(self, connection: Connection, call: int, state: str, note: str = "") -> None:
         """Write a step down."""
-        stamp, note = self._stamper.now(), note[:MAX_NOTE]
-        (n,) = connection.execute(
-            "SELECT coalesce(max(n), 0) + 1 FROM call_steps WHERE call = ?", (call,)
-        ).fetchone()
+        note = note[:MAX_NOTE]
+        sql = "SELECT coalesce(max(n), 0) + 1 FROM call_steps WHERE call = ?"
+        (n,) = connection.execute(sql, (call,)).fetchone()
         connection.execute(
             "INSERT INTO call_steps VALUES (?,?,?,?,?,?,?,?)",
-            (call, n, state, note, stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced),
+            (call, n, state, note, *self._stamper.now()),
         )
         grown = ROW_BYTES + len(note)
         if n > MAX_STEPS:
@@ -55,24 +54,19 @@ class Steps:
 
     def story(self, connection: Connection, call: int) -> list[dict[str, Json]]:
         """`[{state, at_wall, after_s, note}]`, oldest first; `after_s` counts from the first."""
-        rows = connection.execute(
-            "SELECT * FROM call_steps WHERE call = ? ORDER BY n", (call,)
-        ).fetchall()
-        first = Timestamp.of_row(rows[0]) if rows else None
+        sql = "SELECT * FROM call_steps WHERE call = ? ORDER BY n"
+        rows = [(row, Timestamp.of_row(row)) for row in connection.execute(sql, (call,))]
         return [
             {
                 "state": row["state"],
                 "at_wall": row["wall_at"],
                 "note": row["note"],
-                "after_s": round(self._stamper.between_s(first, Timestamp.of_row(row)), 3)
-                if first
-                else 0.0,
+                "after_s": round(self._stamper.between_s(rows[0][1], stamp), 3),
             }
-            for row in rows
+            for row, stamp in rows
         ]
 
     def _forget(self, connection: Connection, call: int, n: int) -> int:
-        row = connection.execute(
-            "DELETE FROM call_steps WHERE call = ? AND n = ? RETURNING note", (call, n)
-        ).fetchone()
+        sql = "DELETE FROM call_steps WHERE call = ? AND n = ? RETURNING note"
+        row = connection.execute(sql, (call, n)).fetchone()
         return ROW_BYTES + len(row["note"]) if row is not None else 0

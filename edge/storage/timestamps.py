@@ -3,52 +3,20 @@
 With a wall clock that nobody set an age is what this boot proves, never a guess.
 """
 
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 from edge.runtime.clock import Clock
 from edge.storage.sqlite.database import Row
 
 INTERACTIVE_S: Final = 60.0
 """A call of at most this life ends with its boot: nobody waits for it any more."""
-_STA_UNSYNC: Final = 0x40
-_TIMEX_BYTES: Final = 208
-_TIMEX_STATUS: Final = 40
-"""Size of struct timex and offset of its status word, on 64-bit Linux."""
 
 
-def wall_is_set() -> bool:
-    """Ask the kernel whether something keeps the wall clock true; a machine without an RTC
-    starts anywhere.
+class Timestamp(NamedTuple):
+    """When a row was made: on which boot, at which second of it, and what the wall clock said.
+
+    The fields are columns of most tables, which end with them in this order.
     """
-    libc = _libc()
-    if libc is None:
-        return False
-    import ctypes  # noqa: PLC0415 - as below
-
-    timex = bytearray(_TIMEX_BYTES)  # modes 0: only reads, needs no privilege
-    if libc.adjtimex((ctypes.c_char * _TIMEX_BYTES).from_buffer(timex)) < 0:
-        return False
-    return not int.from_bytes(timex[_TIMEX_STATUS : _TIMEX_STATUS + 4], sys.byteorder) & _STA_UNSYNC
-
-
-@cache
-def _libc() -> Any:
-    import ctypes  # noqa: PLC0415 - an idle daemon stores nothing, so it does not need it
-
-    try:
-        libc = ctypes.CDLL(None)
-    except OSError:
-        return None
-    return libc if hasattr(libc, "adjtimex") else None
-
-
-@dataclass(frozen=True, slots=True)
-class Timestamp:
-    """When a row was made: on which boot, at which second of it, and what the wall clock said."""
 
     boot_id: str
     boot_at: float
@@ -61,16 +29,15 @@ class Timestamp:
 
 
 class Stamper:
-    """Makes stamps and reads them. `synced` tells whether the wall clock can be trusted now."""
+    """Makes stamps and reads them."""
 
-    def __init__(self, clock: Clock, synced: Callable[[], bool] = wall_is_set) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._synced = synced
 
     def now(self, *, age_s: float = 0.0) -> Timestamp:
         """Stamp something that is already `age_s` old."""
         c = self._clock
-        return Timestamp(c.boot_id, c.boot() - age_s, c.wall() - age_s, self._synced())
+        return Timestamp(c.boot_id, c.boot() - age_s, c.wall() - age_s, c.synced())
 
     def same_boot(self, stamp: Timestamp) -> bool:
         """Tell whether `boot_at` can be compared; an unreadable boot id is never the same boot."""
@@ -85,17 +52,15 @@ class Stamper:
         if self.same_boot(stamp):
             return max(0.0, self._clock.boot() - stamp.boot_at)
         seen = max(0.0, self._clock.boot())
-        if stamp.synced and self._synced():
-            return max(
-                seen, self._clock.wall() - stamp.wall_at
-            )  # a wall clock put back must not stop the ageing
+        if stamp.synced and self._clock.synced():  # a clock put back must not stop the ageing
+            return max(seen, self._clock.wall() - stamp.wall_at)
         return seen
 
     def sure(self, stamp: Timestamp) -> bool:
         """Tell whether its age is known, not only what it is at least."""
         if self.same_boot(stamp):
             return True
-        return stamp.synced and self._synced() and self._clock.wall() >= stamp.wall_at
+        return stamp.synced and self._clock.synced() and self._clock.wall() >= stamp.wall_at
 
     @staticmethod
     def between_s(first: Timestamp, second: Timestamp) -> float:

@@ -6,7 +6,8 @@ from dataclasses import replace
 from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.runtime.clock import Clock
-from edge.storage.calls import CallStore
+from edge.storage.calls import BOUNDS, CallStore
+from edge.storage.keys import SESSION_CALLS
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.sqlite.database import SqliteDatabase
 from edge.storage.timestamps import Stamper
@@ -23,10 +24,15 @@ class Hands:
         self.boot = START
         self.wall = WALL
         self.synced = True
-        self.clock = Clock(boot=lambda: self.boot, wall=lambda: self.wall, boot_id=boot_id)
+        self.clock = Clock(
+            boot=lambda: self.boot,
+            wall=lambda: self.wall,
+            boot_id=boot_id,
+            synced=lambda: self.synced,
+        )
 
     def stamper(self) -> Stamper:
-        return Stamper(self.clock, lambda: self.synced)
+        return Stamper(self.clock)
 
     def pass_s(self, seconds: float) -> None:
         self.boot += seconds
@@ -49,5 +55,12 @@ async def open_db(folder, **more) -> SqliteDatabase:
     return await SqliteDatabase.open(folder / "glassd.db", MIGRATIONS, **more)
 
 
-def call_store(db, hands, **more) -> CallStore:
-    return CallStore(db, hands.clock, check, replayable=replayable, stamper=hands.stamper(), **more)
+def call_store(db, hands, *, session_calls=SESSION_CALLS, **bounds) -> CallStore:
+    return CallStore(
+        db,
+        hands.clock,
+        check,
+        replayable=replayable,
+        bounds=replace(BOUNDS, **bounds),
+        session_calls=session_calls,
+    )

@@ -8,6 +8,7 @@ import pytest
 
 from edge.storage.inbox import KEEP_S, Arrival, Inbox
 from edge.storage.outbox import POLICIES, Outbox, OutboxLane, OutboxPolicy
+from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import MIB, DiskUnavailable
 from edge.storage.sqlite.errors import UplinkBusy
 from tests.unit.storage.support import open_db
@@ -15,12 +16,12 @@ from tests.unit.storage.support import open_db
 
 @pytest.fixture
 def outbox(db, hands):
-    return Outbox(db, hands.clock, stamper=hands.stamper())
+    return Outbox(db, hands.clock)
 
 
 @pytest.fixture
 def inbox(db, hands):
-    return Inbox(db, hands.clock, stamper=hands.stamper())
+    return Inbox(db, hands.clock)
 
 
 async def put(outbox, lane, call_id, *, body=None, ttl_s=100.0, kind="call"):
@@ -58,7 +59,7 @@ async def test_a_call_put_twice_is_one_row_with_its_first_body(outbox):
 async def test_a_full_lane_of_calls_refuses_and_a_full_lane_of_small_facts_lets_its_oldest_go(
     db, hands
 ):
-    outbox = Outbox(db, hands.clock, max_rows=3, max_tells=3)
+    outbox = Outbox(db, hands.clock, calls=Bounds(3), tells=Bounds(3))
     for n in range(3):
         await put(outbox, "call", f"c{n}")
     with pytest.raises(UplinkBusy, match="3 calls wait"):
@@ -69,7 +70,7 @@ async def test_a_full_lane_of_calls_refuses_and_a_full_lane_of_small_facts_lets_
 
 
 async def test_an_answer_is_never_dropped_however_many_wait(db, hands):
-    outbox = Outbox(db, hands.clock, max_rows=2, max_tells=2, max_bytes=100)
+    outbox = Outbox(db, hands.clock, calls=Bounds(2, 100), tells=Bounds(2, 100))
     puts = [
         await put(outbox, "answer", f"a{n}", kind="result", body={"x": "x" * 60}) for n in range(6)
     ]
@@ -83,7 +84,7 @@ async def test_an_answer_is_never_dropped_however_many_wait(db, hands):
 
 
 async def test_a_lane_is_bounded_in_bytes_too(db, hands):
-    outbox = Outbox(db, hands.clock, max_bytes=1000)
+    outbox = Outbox(db, hands.clock, calls=Bounds(9, 1000), tells=Bounds(9, 1000))
     await put(outbox, "call", "c1", body={"x": "x" * 600})
     with pytest.raises(UplinkBusy):
         await put(outbox, "call", "c2", body={"x": "x" * 600})
@@ -123,7 +124,7 @@ async def test_rows_tell_age_and_what_is_left_and_interactive_ones_end_with_thei
     hands.pass_s(20)
     assert [(r.age_s, r.left_s) for r in await outbox.load()] == [(20.0, 40.0), (20.0, 3580.0)]
     hands.reboot(off_s=10.0)
-    after = Outbox(db, hands.clock, stamper=hands.stamper())
+    after = Outbox(db, hands.clock)
     assert [(r.age_s, r.left_s) for r in await after.load()] == [(30.0, 0.0), (30.0, 3570.0)]
 
 
@@ -179,7 +180,7 @@ async def test_what_a_message_means_for_our_call_is_stored_with_it(inbox, outbox
 
 
 async def test_a_full_inbox_takes_nothing_until_something_is_handled(db, hands):
-    inbox = Inbox(db, hands.clock, max_rows=2)
+    inbox = Inbox(db, hands.clock, bounds=Bounds(2))
     taken = await inbox.take([arrival("progress"), arrival("progress")])
     with pytest.raises(UplinkBusy, match="2 messages"):
         await inbox.take([arrival("progress")])
@@ -192,11 +193,11 @@ async def test_a_full_inbox_takes_nothing_until_something_is_handled(db, hands):
     )
 
 
-@pytest.mark.parametrize("bound", [{"max_answers": 2}, {"max_answer_bytes": 20}])
+@pytest.mark.parametrize("bound", [Bounds(2), Bounds(1000, 20)])
 async def test_while_too_many_answers_wait_no_new_invocation_is_taken_and_everything_else_is(
     db, hands, outbox, bound
 ):
-    inbox = Inbox(db, hands.clock, stamper=hands.stamper(), **bound)
+    inbox = Inbox(db, hands.clock, answers=bound)
     await inbox.take([arrival("call", "old")])
     await put(outbox, "call", "ours")
     puts = [await put(outbox, "answer", f"a{n}", kind="result") for n in range(2)]
@@ -260,7 +261,7 @@ async def test_handled_ids_are_forgotten_ten_minutes_after_their_life(inbox, han
 
 
 async def test_the_memory_of_handled_ids_is_bounded(inbox, monkeypatch):
-    monkeypatch.setattr("edge.storage.inbox.KEEP_ROWS", 5)
+    monkeypatch.setattr("edge.storage.inbox.KEEP", Bounds(5))
     for n in range(12):
         (taken,) = await inbox.take([arrival("result", f"r{n}")])
         await inbox.handled(taken.seq)

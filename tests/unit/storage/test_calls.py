@@ -135,7 +135,7 @@ async def test_one_calls_whole_story_and_the_recent_ones(calls, hands):
 
 
 async def test_the_answered_past_is_bounded_and_the_open_present_is_kept(db, hands):
-    calls = call_store(db, hands, keep_rows=10)
+    calls = call_store(db, hands, rows=10)
     open_call = a_call()
     await calls.admit(open_call, "cloud")
     for _ in range(64):
@@ -153,12 +153,12 @@ async def test_an_answer_that_came_late_is_kept_behind_many_later_calls(db, hand
     waited = a_call()
     await call_store(db, hands).admit(waited, "cloud")
     for _ in range(2):  # two daemons: the order of answers outlives one
-        calls = call_store(db, hands, keep_rows=10)
+        calls = call_store(db, hands, rows=10)
         for _ in range(32):
             call = a_call()
             await calls.admit(call, "local")
             await calls.finish(call.call_id, "ANSWERED", DONE)
-    calls = call_store(db, hands, keep_rows=10)
+    calls = call_store(db, hands, rows=10)
     await calls.finish(waited.call_id, "ANSWERED", DONE)
     for _ in range(5):
         call = a_call()
@@ -168,7 +168,7 @@ async def test_an_answer_that_came_late_is_kept_behind_many_later_calls(db, hand
 
 
 async def test_the_answered_past_is_bounded_in_bytes(db, hands):
-    calls = call_store(db, hands, keep_bytes=50_000)
+    calls = call_store(db, hands, bytes=50_000)
     for _ in range(32):
         call = a_call()
         await calls.admit(call, "local")
@@ -239,7 +239,7 @@ async def test_a_call_that_goes_to_and_fro_keeps_its_first_step_and_its_newest(c
 
 
 async def test_steps_count_towards_the_bound_and_go_with_their_call(db, hands):
-    calls = call_store(db, hands, keep_bytes=100_000)
+    calls = call_store(db, hands, bytes=100_000)
     for _ in range(32):
         call = a_call()
         await calls.admit(call, "local", keys=[call.call_id])
@@ -300,7 +300,7 @@ async def test_a_cancelled_call_keeps_the_last_word_on_its_delivery_and_its_stat
 
 
 async def test_too_many_open_calls_are_refused_and_known_ones_are_still_known(db, hands):
-    calls = call_store(db, hands, open_rows=3)
+    calls = call_store(db, hands, open=3)
     kept = [a_call() for _ in range(3)]
     for call in kept:
         assert (await calls.admit(call, "cloud")).fresh
@@ -347,7 +347,7 @@ async def test_after_every_acknowledged_write_a_copy_of_the_files_holds_it(tmp_p
 async def test_lives_too_short_to_trim_in_between_do_not_add_up(tmp_path):
     for life in range(6):
         db = await open_db(tmp_path)
-        store = call_store(db, Hands(), keep_rows=4)
+        store = call_store(db, Hands(), rows=4)
         for n in range(3):
             call = a_call(call_id=f"{life}-{n}")
             await store.admit(call, "local")

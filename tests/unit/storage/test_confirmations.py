@@ -9,6 +9,7 @@ import pytest
 from edge.core.call_state import check
 from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.storage.confirmations import Confirmations
+from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import StoreFull
 from tests.unit.storage.support import a_call
 from tools_cache.api.tool import ErrorCode, ToolResponse
@@ -28,7 +29,7 @@ def confirmations(db, hands):
 
 
 def make(db, hands, **more):
-    return Confirmations(db, hands.clock, check, stamper=hands.stamper(), **more)
+    return Confirmations(db, hands.clock, check, **more)
 
 
 async def ask(calls, confirmations, token="t1", *, left_s=300.0, **more):
@@ -160,7 +161,7 @@ async def test_a_yes_to_a_call_that_waits_no_more_runs_nothing(calls, confirmati
 
 
 async def test_open_questions_are_bounded_and_those_that_are_over_make_room(db, calls, hands):
-    confirmations = make(db, hands, open_rows=3)
+    confirmations = make(db, hands, bounds=Bounds(100, open=3))
     first = await ask(calls, confirmations, "t1")
     await ask(calls, confirmations, "t2", left_s=100.0)
     await ask(calls, confirmations, "t3")
@@ -185,7 +186,7 @@ async def test_used_tokens_are_known_for_a_day_and_bounded(db, calls, confirmati
     hands.pass_s(24 * 3600 - 10)
     await ask(calls, confirmations, "other")
     assert await yes(confirmations, "t0") is USED
-    await ask(calls, make(db, hands, used_rows=2), "another")
+    await ask(calls, make(db, hands, bounds=Bounds(2, open=100)), "another")
     assert [await yes(confirmations, f"t{n}") for n in range(5)] == [EXPIRED] * 3 + [USED] * 2
     hands.pass_s(20)
     await ask(calls, confirmations, "third")

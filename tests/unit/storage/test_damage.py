@@ -370,7 +370,7 @@ async def test_a_call_whose_words_are_damaged_is_ended_and_costs_no_other(tmp_pa
 async def with_invocation(folder, *, admitted):
     """A call of the cloud in the inbox, and one of this machine that was about to run."""
     db, hands = await open_db(folder), Hands()
-    calls, inbox = call_store(db, hands), Inbox(db, hands.clock, stamper=hands.stamper())
+    calls, inbox = call_store(db, hands), Inbox(db, hands.clock)
     await inbox.take(
         [Arrival("call", "invoked", {"tool": "notes:add", "args": {}, "user_id": "local"}, 60.0)]
     )
@@ -419,7 +419,7 @@ async def test_an_invocation_whose_call_was_lost_is_answered_as_interrupted(tmp_
 @pytest.mark.requirement("I11-damage-once")
 async def test_what_was_delivered_is_not_sent_again(tmp_path):
     db, hands = await open_db(tmp_path / "live"), Hands()
-    outbox = Outbox(db, hands.clock, stamper=hands.stamper())
+    outbox = Outbox(db, hands.clock)
     for n in range(40):
         put = await outbox.put(
             "call", "call", f"sent-{n}", topic="t", body={"x": "y" * 900}, ttl_s=60.0

@@ -9,6 +9,7 @@ from edge.core.call_state import Submission
 from edge.storage.pending import PendingCalls
 from edge.storage.results import MAX_RESULT, ResultCache
 from edge.storage.sessions import Sessions
+from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import MIB, StoreFull
 from tests.unit.storage.support import a_call, call_store, open_db
 from tools_cache.api.tool import ToolResponse
@@ -19,12 +20,12 @@ TAKEN, UNKNOWN, OVER = Submission.TAKEN, Submission.UNKNOWN, Submission.OVER
 
 @pytest.fixture
 def pending(db, hands):
-    return PendingCalls(db, hands.clock, stamper=hands.stamper())
+    return PendingCalls(db, hands.clock)
 
 
 @pytest.fixture
 def cache(db, hands):
-    return ResultCache(db, hands.clock, stamper=hands.stamper())
+    return ResultCache(db, hands.clock)
 
 
 async def put(pending, *, ttl_s=600.0, **more):
@@ -49,7 +50,7 @@ async def test_of_many_results_for_a_pending_call_the_first_stands_and_survives_
     found = await asyncio.gather(*(resolve(pending, call, ToolResponse(data=n)) for n in range(10)))
     assert sorted(found) == sorted([TAKEN] + [OVER] * 9)
     hands.reboot(off_s=60.0)
-    after = PendingCalls(db, hands.clock, stamper=hands.stamper())
+    after = PendingCalls(db, hands.clock)
     assert (await after.result(call.call_id)).data == found.index(TAKEN)
     assert await after.open() == []
 
@@ -94,7 +95,7 @@ async def test_what_is_over_stays_as_it_is(pending):
 async def test_pending_calls_are_bounded_and_a_result_nobody_answered_with_is_not_the_past(
     db, hands
 ):
-    pending = PendingCalls(db, hands.clock, stamper=hands.stamper(), open_rows=2, keep_rows=1)
+    pending = PendingCalls(db, hands.clock, bounds=Bounds(1, open=2))
     calls = call_store(db, hands)
     unanswered = a_call(session="s")
     await calls.admit(unanswered, "later")
@@ -136,14 +137,14 @@ async def test_a_kept_result_ends_with_its_life_and_when_its_age_is_uncertain(db
     assert await cache.last("local", "w:now", "0") is None
     hands.wall -= 86_400
     hands.reboot(off_s=-100.0)
-    after = ResultCache(db, hands.clock, stamper=hands.stamper())
+    after = ResultCache(db, hands.clock)
     assert (await after.last("local", "w:now", "1")).age_s == 500.0
     hands.synced = False
     assert await after.last("local", "w:now", "2") is None
 
 
 async def test_the_results_used_longest_ago_go_first(db, hands):
-    cache = ResultCache(db, hands.clock, stamper=hands.stamper(), max_rows=3)
+    cache = ResultCache(db, hands.clock, bounds=Bounds(3))
     for n in range(3):
         await cache.keep("local", "t", str(n), DONE, ttl_s=600.0)
     await cache.last("local", "t", "0")
@@ -157,7 +158,7 @@ async def test_the_results_used_longest_ago_go_first(db, hands):
 
 
 async def test_results_are_bounded_in_bytes_and_a_big_one_makes_the_old_one_go(db, hands):
-    cache = ResultCache(db, hands.clock, stamper=hands.stamper(), max_bytes=100_000)
+    cache = ResultCache(db, hands.clock, bounds=Bounds(100, 100_000))
     for n in range(5):
         await cache.keep("local", "t", str(n), ToolResponse(data="x" * 30_000), ttl_s=600.0)
     assert [await cache.last("local", "t", str(n)) is not None for n in range(5)] == [
@@ -195,7 +196,7 @@ async def test_a_session_keeps_the_mode_and_the_epoch_it_was_made_with(db, hands
 
 
 async def test_sessions_are_bounded_and_the_one_used_longest_ago_goes(db, hands):
-    kept = sessions(db, hands, max_sessions=3, lag=0)
+    kept = sessions(db, hands, sessions=Bounds(3), lag=0)
     for name in ("a", "b", "c"):
         await kept.open("local", name, "voice")
     await kept.open("local", "a", "text")
@@ -216,7 +217,7 @@ async def test_looking_at_a_session_in_use_writes_nothing(db, hands):
 
 
 async def test_transitions_are_kept_newest_first_and_bounded(db, hands):
-    store = sessions(db, hands, max_transitions=3)
+    store = sessions(db, hands, transitions=Bounds(3))
     for n in range(5):
         await store.note(cause=f"intent {n}", call_id="c1", before={"n": n}, after={"n": n + 1})
         hands.pass_s(1)
@@ -241,8 +242,8 @@ async def test_a_full_store_refuses_new_work_and_goes_on_reading_finishing_and_d
     db = await open_db(tmp_path / "small", max_bytes=2 * MIB)
     calls, store = call_store(db, hands), sessions(db, hands)
     pending, cache = (
-        PendingCalls(db, hands.clock, stamper=hands.stamper()),
-        ResultCache(db, hands.clock, stamper=hands.stamper()),
+        PendingCalls(db, hands.clock),
+        ResultCache(db, hands.clock),
     )
     call = a_call(session="s")
     await calls.admit(call, "later", keys=["k"])

@@ -84,17 +84,15 @@ class LifeOfCalls(RuleBasedStateMachine):
         self.db = self.run(
             SqliteDatabase.open(self.folder / f"{self.files}.db", MIGRATIONS, ballast=False)
         )
-        more = {"stamper": self.hands.stamper()}
         self.calls = CallStore(
             self.db,
             self.hands.clock,
             check,
             replayable=replayable,
             session_calls=SESSION_CALLS,
-            **more,
         )
-        self.confirmations = Confirmations(self.db, self.hands.clock, check, **more)
-        self.pending = PendingCalls(self.db, self.hands.clock, **more)
+        self.confirmations = Confirmations(self.db, self.hands.clock, check)
+        self.pending = PendingCalls(self.db, self.hands.clock)
 
     def call(self, call_id: str, session: str) -> ToolCall:
         return ToolCall(

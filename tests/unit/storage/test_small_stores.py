@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from edge.runtime.clock import Clock, wall_is_set
 from edge.storage.notes import Notes
 from edge.storage.sqlite.database import StoreFull
-from edge.storage.timestamps import Stamper, wall_is_set
+from edge.storage.timestamps import Stamper
 from edge.storage.tools.packages import MAX_ROWS, BadSql, Packages, PackageStorage
 from tests.unit.storage.support import START, Hands, open_db
 
@@ -102,7 +103,7 @@ def test_a_row_can_be_stamped_with_an_age():
 
 def test_the_kernel_is_asked_whether_the_wall_clock_is_kept():
     assert wall_is_set() in (True, False)
-    assert Stamper(Hands().clock).now().synced is wall_is_set()
+    assert Stamper(Clock()).now().synced is wall_is_set()
 
 
 # ------------------------------------------------------------------ a package's own tables

@@ -20,6 +20,7 @@ from edge.runtime.clock import Clock
 from edge.storage.inbox import Inbox
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.outbox import Outbox
+from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import SqliteDatabase
 from tests.e2e.broker import iotcore, mosquitto, until
 from tests.unit.cloud.mqtt.support import DONE, TOPICS, a_call, cloud, edge
@@ -42,7 +43,7 @@ class World:
     def __post_init__(self) -> None:
         clock = Clock(boot=lambda: self.now, wall=lambda: self.now, boot_id="b")
         self.outbox = Outbox(self.db, clock)
-        self.inbox = Inbox(self.db, clock, max_answers=1)
+        self.inbox = Inbox(self.db, clock, answers=Bounds(1))
         flights = InflightMessages(lambda: 0.5)
         self.outward = OutboxSender(
             self.outbox, flights, TOPICS, clock, Refusals(lambda _text: None)
@@ -220,7 +221,7 @@ async def test_over_a_broker_what_waits_while_nobody_fetches_answers_is_answered
     calls = [a_call(ttl_s=60.0) for _ in range(40)]
     answered: set[str] = set()
     async with edge(tmp_path, port=broker.port) as near:
-        near.inbox._max_answers = 4
+        near.inbox._answers = Bounds(4)
         near.start()
         await near.up()
 
@@ -256,7 +257,7 @@ async def test_a_result_that_passes_a_held_invocation_costs_no_broker_the_connec
     """Some brokers hang up when an acknowledgement comes out of order."""
     with start(tmp_path) as broker:
         async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
-            near.inbox._max_answers = 0
+            near.inbox._answers = Bounds(0)
             near.start()
             await near.up()
             ours, theirs = a_call(), [a_call() for _ in range(3)]
@@ -267,7 +268,7 @@ async def test_a_result_that_passes_a_held_invocation_costs_no_broker_the_connec
             await far.answer(ours.call_id)
             await near.wait_for(CallResult)
             assert near.got(Invoked) == []
-            near.inbox._max_answers = 10
+            near.inbox._answers = Bounds(10)
             near.uplink._outward.freed.set()
             invoked = await near.wait_for(Invoked, 3)
             assert [m.call.call_id for m in invoked] == [c.call_id for c in theirs]

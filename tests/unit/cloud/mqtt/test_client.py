@@ -19,6 +19,8 @@ from edge.ports import (
     RegistryNotice,
 )
 from edge.runtime.events import Alarmed, CapabilitiesPublished, UplinkChanged
+from edge.storage.outbox import OutboxLane
+from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.errors import UplinkBusy
 from tests.e2e.broker import free_port, iotcore, mosquitto, proxy, serving, until
 from tests.unit.cloud.mqtt.support import DONE, EDGE, TOPICS, Edge, a_call, cloud, edge
@@ -234,7 +236,7 @@ async def test_a_call_withdrawn_before_it_was_ever_sent_leaves_no_trace(tmp_path
 
 async def test_a_full_outbox_and_a_call_too_large_are_refused_and_lose_nothing(tmp_path, broker):
     async with edge(tmp_path, port=free_port()) as near:
-        near.outbox._max_rows = 2
+        near.outbox._bounds[OutboxLane.CALL] = Bounds(2)
         for _ in range(2):
             await near.uplink.submit(a_call())
         with pytest.raises(UplinkBusy):
@@ -437,13 +439,13 @@ async def test_nothing_is_acknowledged_before_it_is_on_disk(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
         near.start()
         await near.up()
-        near.inbox._max_rows = 0  # as if nothing could be stored
+        near.inbox._bounds = Bounds(0)  # as if nothing could be stored
         call = a_call()
         await far.invoke(call)
         await asyncio.sleep(0.3)
         assert near.got(Invoked) == []
         await near.stop()
-        near.inbox._max_rows = 1000
+        near.inbox._bounds = Bounds(1000)
         near.start()
         (again,) = await near.wait_for(Invoked)
         assert again.call.call_id == call.call_id
@@ -451,7 +453,7 @@ async def test_nothing_is_acknowledged_before_it_is_on_disk(tmp_path, broker):
 
 async def test_a_full_inbox_goes_on_as_soon_as_something_is_handled(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
-        near.inbox._max_rows = 1
+        near.inbox._bounds = Bounds(1)
         near.handling = False
         near.start()
         await near.up()
@@ -879,14 +881,14 @@ async def test_what_dies_between_commit_and_handing_on_loses_no_message(tmp_path
 
 async def test_a_deadline_whose_storing_was_cut_off_is_stored_by_the_next_run(tmp_path):
     async with edge(tmp_path, host=None) as near:
-        near.inbox._max_rows = 0
+        near.inbox._bounds = Bounds(0)
         near.start()
         call = a_call(ttl_s=0.05)
         await near.uplink.submit(call)
         await asyncio.sleep(0.2)
         await near.stop()
         assert near.got(CallResult) == []
-        near.inbox._max_rows = 1000
+        near.inbox._bounds = Bounds(1000)
         near.handling = False
         near.start()
         (result,) = await near.wait_for(CallResult)
