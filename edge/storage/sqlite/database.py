@@ -27,7 +27,7 @@ from edge.storage.sqlite.errors import (
 )
 from edge.storage.sqlite.guard import DatabaseGuard
 from edge.storage.sqlite.inspection import Promises
-from edge.storage.sqlite.schema import check_whole
+from edge.storage.sqlite.schema import check_whole, transaction
 from edge.storage.sqlite.space_reserve import SpaceReserve
 
 __all__ = (
@@ -102,12 +102,12 @@ class SqliteDatabase:
         self._guard = DatabaseGuard(path, migrations, promises)
         self._failing = ""
         self._max_bytes = max_bytes
-        self._ballast = SpaceReserve(
-            path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0
-        )
+        size = BALLAST_BYTES if ballast else 0
+        self._reserve = SpaceReserve(path.with_name(path.name + ".ballast"), size=size)
         self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
         self._slots = asyncio.Semaphore(QUEUE)
-        self._closed, self._begin = False, "BEGIN IMMEDIATE" if shared else "BEGIN"
+        self._closed = False
+        self._begin = "BEGIN IMMEDIATE" if shared else "BEGIN"  # waits for the other writers
         self._thread: threading.Thread | None = None
 
     @classmethod
@@ -129,8 +129,7 @@ class SqliteDatabase:
             path, migrations, max_bytes=max_bytes, ballast=ballast, shared=shared, promises=promises
         )
         opened: Future[None] = Future()
-        # an opener that is cancelled must not cancel it under the thread
-        opened.set_running_or_notify_cancel()
+        opened.set_running_or_notify_cancel()  # a cancelled opener must not cancel it
         db._thread = threading.Thread(target=db._run, args=(opened,), name="store", daemon=True)
         db._thread.start()
         try:
@@ -153,7 +152,7 @@ class SqliteDatabase:
     @property
     def trouble(self) -> str:
         """Why the disk takes nothing new, as the last attempt found it; empty while it does."""
-        return self._ballast.full_because or self._failing
+        return self._reserve.full_because or self._failing
 
     async def probe(self) -> None:
         """Write one page without a change, so that `trouble` is up to date. Raise StoreError."""
@@ -186,7 +185,7 @@ class SqliteDatabase:
                 failed(error)
 
         def in_the_thread(done: "Future[None]") -> None:
-            with suppress(RuntimeError):  # the loop has ended, and with it whoever would hear
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
                 loop.call_soon_threadsafe(over, done)
 
         job.done.add_done_callback(in_the_thread)
@@ -218,7 +217,7 @@ class SqliteDatabase:
     def _run(self, opened: "Future[None]") -> None:
         try:
             connection = self._open()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever opens
+        except BaseException as error:  # noqa: BLE001 - raised in `open`
             opened.set_exception(_as_store_error(error))
             return
         opened.set_result(None)
@@ -228,9 +227,8 @@ class SqliteDatabase:
         finally:
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA incremental_vacuum(256)")
-            self._guard.mark(
-                connection, running=False
-            )  # first: a database that is closed has no WAL, which must not look like a loss
+            # First: a database that is closed has no WAL, which must not look like a loss.
+            self._guard.mark(connection, running=False)
             connection.close()
 
     def _next_batch(self) -> list[_Job[Any]] | None:
@@ -252,10 +250,10 @@ class SqliteDatabase:
     def _serve(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
         try:
             self._commit(connection, batch)
-            if self._ballast.full_because:
+            if self._reserve.full_because:
                 _give_back(connection)
-        except Exception as error:  # noqa: BLE001 - nobody may wait for ever for a thread that stumbled
-            _log.exception("the store's thread stumbled")
+        except Exception as error:  # noqa: BLE001 - every caller gets an answer
+            _log.exception("unexpected error in the store's thread")
             _settle([(job, None, StoreError(str(error))) for job in batch if not job.done.done()])
 
     def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
@@ -264,7 +262,7 @@ class SqliteDatabase:
         results: list[tuple[_Job[Any], Any, BaseException | None]] = []
         changes = connection.total_changes
         try:
-            with _transaction(connection, self._begin):
+            with transaction(connection, self._begin):
                 results = [(job, *self._attempt(connection, job)) for job in batch]
         except sqlite3.Error:
             for job in batch:
@@ -276,14 +274,15 @@ class SqliteDatabase:
 
     def _alone(self, connection: sqlite3.Connection, job: _Job[Any]) -> None:
         outcome: tuple[Any, BaseException | None] = (None, None)
-        for _ in range(2):  # once more when the ballast made room
+        for _ in range(2):  # once more when the reserve made room
             try:
-                with _transaction(connection, self._begin):
+                with transaction(connection, self._begin):
                     outcome = self._attempt(connection, job)
                 break
             except sqlite3.Error as error:
                 outcome = (None, error)
-                if not self._give_up_ballast(error):
+                full = _result(error) == sqlite3.SQLITE_FULL
+                if not (full and self._reserve.give_up()):
                     break
         if (failure := outcome[1]) is not None and _result(failure) in _OF_THE_DISK:
             self._failing = str(_as_store_error(failure))
@@ -301,34 +300,28 @@ class SqliteDatabase:
         except BaseException as error:  # the caller's own errors are given back to it
             if _result(error) in _OF_THE_DISK:
                 raise
-            failed = error
-        else:
+            connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
-            return result, None
-        connection.execute("ROLLBACK TO job")
+            return None, error
         connection.execute("RELEASE job")
-        return None, failed
+        return result, None
 
     # -------------------------------------------------------------- room
 
     def _no_room(self, connection: sqlite3.Connection) -> StoreFull | None:
         """The error that says why nothing new is taken now; None when there is room."""
-        if self._ballast.full_because and not self._ballast.take_back():
-            return DiskUnavailable(self._ballast.full_because)
-        pages = (
-            connection.execute("PRAGMA page_count").fetchone()[0]
-            - connection.execute("PRAGMA freelist_count").fetchone()[0]
+        if self._reserve.full_because and not self._reserve.take_back():
+            return DiskUnavailable(self._reserve.full_because)
+        all_pages, free_pages = (
+            connection.execute(f"PRAGMA {count}").fetchone()[0]
+            for count in ("page_count", "freelist_count")
         )
-        if pages * PAGE >= self._max_bytes - RESERVE_BYTES:
+        if (all_pages - free_pages) * PAGE >= self._max_bytes - RESERVE_BYTES:
             return StoreFull(
                 f"the store holds its {self._max_bytes // MIB} MiB; "
                 "delete something, or wait until it is delivered"
             )
         return None
-
-    def _give_up_ballast(self, error: sqlite3.Error) -> bool:
-        """Make room on a full disk, once; True when there is some now."""
-        return _result(error) == sqlite3.SQLITE_FULL and self._ballast.give_up()
 
     # -------------------------------------------------------------- opening
 
@@ -337,16 +330,15 @@ class SqliteDatabase:
         if self.path.is_dir():
             raise StoreMisplaced(f"{self.path} is a directory, where the database should be")
         try:
-            self._guard.before(known=self._ballast.there)
+            self._guard.before(known=self._reserve.there)
             connection = self._connect()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            if not _is_damage(error) and (
-                _result(error) not in _OF_THE_DISK or not self._ballast.give_up()
-            ):
+            of_the_disk = _result(error) in _OF_THE_DISK
+            if not (_is_damage(error) or (of_the_disk and self._reserve.give_up())):
                 raise  # else an upgrade, or a rescue, has the few pages it needs now
-            self._guard.before(known=self._ballast.there)
+            self._guard.before(known=self._reserve.there)
             connection = self._connect()
-        self._ballast.prepare()
+        self._reserve.prepare()
         self._guard.mark(connection, running=True)
         return connection
 
@@ -357,9 +349,9 @@ class SqliteDatabase:
         )
         try:
             connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
-            connection.execute("PRAGMA journal_mode=WAL")
             for pragma in (
+                "auto_vacuum=INCREMENTAL",
+                "journal_mode=WAL",
                 "synchronous=FULL",
                 "wal_autocheckpoint=256",
                 f"journal_size_limit={MIB}",
@@ -385,24 +377,6 @@ def _give_back(connection: sqlite3.Connection) -> None:
     with suppress(sqlite3.Error):
         connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-class _transaction:  # noqa: N801 - reads as a statement
-    """BEGIN … COMMIT or ROLLBACK. Reads alone cost no fsync; IMMEDIATE waits for other writers."""
-
-    def __init__(self, connection: sqlite3.Connection, begin: str = "BEGIN") -> None:
-        self._connection, self._begin = connection, begin
-
-    def __enter__(self) -> None:
-        self._connection.execute(self._begin)
-
-    def __exit__(self, kind: type[BaseException] | None, _error: object, _tb: object) -> None:
-        try:
-            if kind is None:
-                self._connection.execute("COMMIT")
-        finally:
-            if self._connection.in_transaction:  # a full disk rolls back by itself
-                self._connection.execute("ROLLBACK")
 
 
 def _settle(results: Iterable[tuple[_Job[Any], Any, BaseException | None]]) -> None:

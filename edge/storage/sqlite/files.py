@@ -31,9 +31,8 @@ def set_aside(path: Path) -> Path:
 
 def _aside(path: Path) -> set[int]:
     name = re.compile(re.escape(path.name) + r"\.bad-(\d{1,9})(-wal|-shm)?")
-    return {
-        int(found[1]) for entry in path.parent.iterdir() if (found := name.fullmatch(entry.name))
-    }
+    found = (name.fullmatch(entry.name) for entry in path.parent.iterdir())
+    return {int(match[1]) for match in found if match}
 
 
 def _size(path: Path) -> int:

@@ -15,7 +15,7 @@ from edge.storage.sqlite import inspection, marker as marking
 from edge.storage.sqlite.files import set_aside
 from edge.storage.sqlite.inspection import Damage, Promises
 from edge.storage.sqlite.marker import MarkerFile
-from edge.storage.sqlite.schema import migrate
+from edge.storage.sqlite.schema import migrate, transaction
 
 if TYPE_CHECKING:
     from edge.storage.sqlite.pages import Index
@@ -49,9 +49,8 @@ class DatabaseGuard:
         inspection.finish(self._path)
         killed = self._was_killed()
         self._index = inspection.index_of(self._path) if killed else None
-        if damage := inspection.examine(
-            self._path, self._marks, self._index, killed=killed, known=known
-        ):
+        known = known or self._marks is not None
+        if damage := inspection.examine(self._path, self._index, killed=killed, known=known):
             self.repair(damage)
 
     def check(self, connection: sqlite3.Connection) -> None:
@@ -60,9 +59,8 @@ class DatabaseGuard:
             error = sqlite3.DatabaseError(damage)
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise error
-        replaced = inspection.older_copy(
-            connection, self._marks
-        )  # before an upgrade, which may make tables anew
+        # Before an upgrade, which may build tables again.
+        replaced = inspection.older_copy(connection, self._marks)
         migrate(connection, self._migrations)
         if self._promises is not None:
             self._recognise(connection, self._promises, replaced)
@@ -103,13 +101,9 @@ class DatabaseGuard:
         if (promises := self._promises) is None:
             return
         with suppress(OSError, sqlite3.Error):
-            found = MarkerFile(
-                inspection.identity(connection),
-                running,
-                inspection.numbers(connection),
-                promises.count(connection),
-                promises.labels,
-            )
+            number, rows = inspection.identity(connection), inspection.numbers(connection)
+            promised = promises.count(connection)
+            found = MarkerFile(number, running, rows, promised, promises.labels)
             if found != self._marks:
                 marking.write(self._path, found, durable=self._marks is None or not running)
                 self._marks = found
@@ -120,52 +114,40 @@ class DatabaseGuard:
         The open one also sees what is not committed; if that never is, the database would look like
         an older copy.
         """
-        if self._promises is not None:
-            with (
-                suppress(sqlite3.Error),
-                closing(
-                    sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)
-                ) as committed,
-            ):
-                self.mark(committed, running=True)
+        if self._promises is None:
+            return
+        uri = f"file:{quote(str(self._path))}?mode=ro"
+        with suppress(sqlite3.Error), closing(sqlite3.connect(uri, uri=True)) as committed:
+            self.mark(committed, running=True)
 
     def _was_killed(self) -> bool:
         """Whether the database was left open in this very boot: WAL and index are then as left.
 
         After a power cut the index is older than the WAL, or both are missing.
         """
-        booted = self._promises.labels.get(BOOT) if self._promises is not None else None
-        return (
-            self._marks is not None
-            and self._marks.running
-            and self._marks.labels.get(BOOT) == booted
-        )
+        if self._marks is None or not self._marks.running:
+            return False
+        boot_id = None if self._promises is None else self._promises.labels.get(BOOT)
+        return self._marks.labels.get(BOOT) == boot_id
 
     def _recognise(
         self, connection: sqlite3.Connection, promises: Promises, replaced: Damage | None
     ) -> None:
         """Accept a usable database: report what is wrong with it and give it its own id."""
         before = self.damage
-        connection.execute("BEGIN")
-        try:
+        with transaction(connection):
             mended = promises.mend(connection)
             if replaced:
                 saved = promises.settle(connection, stale=True, whole=False)
                 self.damage = (
-                    f"The database was replaced: {replaced.why}. "
-                    f"{saved.kept} promised calls are in it. Next: put the right one back, "
-                    "if there is one"
+                    f"The database was replaced: {replaced.why}. {saved.kept} promised calls"
+                    " are in it. Next: put the right one back, if there is one"
                 )
             elif mended:
                 self.damage = (
-                    f"The database was damaged: {mended} promised calls or messages could "
-                    "not be read. Next: see glassd calls, and look for disk errors with "
-                    "dmesg"
+                    f"The database was damaged: {mended} promised calls or messages could not be"
+                    " read. Next: see glassd calls, and look for disk errors with dmesg"
                 )
-            connection.execute("COMMIT")
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
         if self.damage != before:
             _log.error("%s", self.damage)
         if not inspection.identity(connection):

@@ -70,19 +70,16 @@ class Damage:
 def finish(path: Path) -> None:
     """Complete a rescue that was cut off before its last step; delete one cut off earlier."""
     fresh = fresh_of(path)
-    if not fresh.exists():
-        return
-    if not path.exists() and not beside(fresh, "-journal").exists():
+    journal = beside(fresh, "-journal")
+    if fresh.exists() and not path.exists() and not journal.exists():
         fresh.replace(path)
         sync_directory(path.parent)
-        return
-    for tail in ("", "-journal"):
-        beside(fresh, tail).unlink(missing_ok=True)
+    elif fresh.exists():
+        fresh.unlink()
+        journal.unlink(missing_ok=True)
 
 
-def examine(
-    path: Path, marks: MarkerFile | None, index: "Index | None", *, killed: bool, known: bool
-) -> Damage | None:
+def examine(path: Path, index: "Index | None", *, killed: bool, known: bool) -> Damage | None:
     """Look at the files before SQLite, which deletes the WAL of a missing or empty database.
 
     `killed`: it was left open in this boot, so what `index` says of the WAL is true. `known`:
@@ -90,7 +87,7 @@ def examine(
     """
     size, log = size_of(path), size_of(beside(path, "-wal"))
     if size <= 0:
-        if marks is None and not known and log <= 0:
+        if not known and log <= 0:
             return None
         return Damage(f"{path.name} is {'missing' if size < 0 else 'empty'}")
     with path.open("rb") as file:
@@ -138,11 +135,9 @@ def older_copy(connection: Connection, marks: MarkerFile | None) -> Damage | Non
         return Damage("it is not the database that was here before", stale=True)
     have = numbers(connection)
     missing = sum(max(0, number - have.get(table, 0)) for table, number in marks.numbers.items())
-    return (
-        Damage(f"it is an older copy, without the last {missing} rows", stale=True)
-        if missing
-        else None
-    )
+    if missing:
+        return Damage(f"it is an older copy, without the last {missing} rows", stale=True)
+    return None
 
 
 def identity(connection: Connection) -> int:
@@ -155,15 +150,11 @@ def new_identity() -> int:
 
 def numbers(connection: Connection) -> dict[str, int]:
     """The highest row number ever given in each table that counts them."""
-    if (
-        connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'").fetchone()
-        is None
-    ):
+    there = "SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'"
+    if connection.execute(there).fetchone() is None:
         return {}
-    return {
-        str(row[0]): int(row[1])
-        for row in connection.execute("SELECT name, seq FROM sqlite_sequence")
-    }
+    rows = connection.execute("SELECT name, seq FROM sqlite_sequence")
+    return {str(table): int(number) for table, number in rows}
 
 
 def keeping_log(path: Path, close: Callable[[], None]) -> None:

@@ -72,10 +72,8 @@ def read_log(raw: bytes) -> WriteAheadLog:
     last, damaged = 0, []
     for number in range(1, count + 1):
         start = _WAL_HEADER + (number - 1) * (_FRAME_HEADER + PAGE)
-        head, page = (
-            raw[start : start + _FRAME_HEADER],
-            raw[start + _FRAME_HEADER : start + _FRAME_HEADER + PAGE],
-        )
+        frame = raw[start : start + _FRAME_HEADER + PAGE]
+        head, page = frame[:_FRAME_HEADER], frame[_FRAME_HEADER:]
         if len(page) < PAGE:
             break
         sums: tuple[int, int] = struct.unpack(">II", head[16:])
@@ -101,10 +99,10 @@ def _opening(raw: bytes) -> tuple[str, bytes, tuple[int, int] | None]:
     """Return byte order, salts and first checksum of a WAL; None if its header is damaged."""
     head = raw[:_WAL_HEADER]
     order = _MAGIC.get(head[:4], "<")
-    if len(head) == _WAL_HEADER and _sums(order, head[:24], (0, 0)) == struct.unpack(
-        ">II", head[24:]
-    ):
-        return order, head[16:24], struct.unpack(">II", head[24:])
+    if len(head) == _WAL_HEADER:
+        sums: tuple[int, int] = struct.unpack(">II", head[24:])
+        if sums == _sums(order, head[:24], (0, 0)):
+            return order, head[16:24], sums
     return order, raw[_WAL_HEADER + 8 : _WAL_HEADER + 16], None
 
 
@@ -158,13 +156,10 @@ class Image:
         self.seen.add(number)
         page = self._bytes(number)
         kind, cells = (page[0], struct.unpack_from(">H", page, 3)[0]) if page else (0, 0)
-        if (
-            kind not in (_INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE)
-            or cells > PAGE // 4
-        ):
+        inner = kind in (_INTERIOR_INDEX, _INTERIOR_TABLE)
+        if cells > PAGE // 4 or not (inner or kind in (_LEAF_INDEX, _LEAF_TABLE)):
             self.damaged += 1
             return
-        inner = kind in (_INTERIOR_INDEX, _INTERIOR_TABLE)
         for at in struct.unpack_from(f">{cells}H", page, 12 if inner else 8):
             if inner and at + 4 <= PAGE:
                 yield from self._down(struct.unpack_from(">I", page, at)[0], depth + 1)
@@ -182,9 +177,8 @@ class Image:
         most = PAGE - 35 if table else (PAGE - 12) * 64 // 255 - 23
         least = (PAGE - 12) * 32 // 255 - 23
         here = size
-        if size > most:
-            here = least + (size - least) % (PAGE - 4)
-            here = here if here <= most else least
+        if size > most and (here := least + (size - least) % (PAGE - 4)) > most:
+            here = least
         if size > PAGE * self.count or at + here > PAGE:
             raise Unreadable("cell")
         body = page[at : at + here]
@@ -207,9 +201,7 @@ class Image:
         """Return the root above a page, by the pointer map; 0 if it is free or unknown."""
         for _ in range(_DEPTH):
             at = 2 + (number - 2) // (_MAP_ENTRIES + 1) * (_MAP_ENTRIES + 1)
-            if number <= 2 or number == at:
-                return 0
-            if not (entries := self._bytes(at)):
+            if number <= 2 or number == at or not (entries := self._bytes(at)):
                 return 0
             kind, parent = struct.unpack_from(">BI", entries, 5 * (number - at - 1))
             if kind == _ROOT:

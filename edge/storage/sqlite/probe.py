@@ -5,7 +5,18 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import quote
+
+_NO_INDEX: Final = frozenset(
+    {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_IOERR,
+    }
+)
+"""Results of a disk without room for the index that SQLite makes beside a WAL database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +39,19 @@ def look(path: Path, *, seconds: float) -> Looked:
     try:
         return _checked(path, "mode=ro", size, seconds)
     except sqlite3.OperationalError as e:
-        if _code(e) not in {
-            sqlite3.SQLITE_CANTOPEN,
-            sqlite3.SQLITE_FULL,
-            sqlite3.SQLITE_READONLY,
-            sqlite3.SQLITE_IOERR,
-        } or _has_wal(path):
+        wal = path.with_name(path.name + "-wal")
+        if _code(e) not in _NO_INDEX or (wal.exists() and wal.stat().st_size > 0):
             return Looked(size, busy=str(e))
-    # A disk that is full or read-only has no room for the index SQLite makes beside a WAL database;
-    # without a WAL none is needed.
-    try:
+    try:  # without a WAL no index is needed
         return _checked(path, "immutable=1", size, seconds)
     except sqlite3.OperationalError as e:
         return Looked(size, busy=str(e))
 
 
 def _checked(path: Path, how: str, size: int, seconds: float) -> Looked:
-    end = time.monotonic() + seconds
+    end, uri = time.monotonic() + seconds, f"file:{quote(str(path))}?{how}"
     try:
-        with closing(
-            sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=1.0)
-        ) as connection:
+        with closing(sqlite3.connect(uri, uri=True, timeout=1.0)) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
             found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -63,8 +66,3 @@ def _checked(path: Path, how: str, size: int, seconds: float) -> Looked:
 
 def _code(error: sqlite3.Error) -> int:
     return error.sqlite_errorcode & 0xFF
-
-
-def _has_wal(path: Path) -> bool:
-    wal = path.with_name(path.name + "-wal")
-    return wal.exists() and wal.stat().st_size > 0

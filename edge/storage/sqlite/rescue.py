@@ -39,6 +39,12 @@ class _Table:
     number: int | None = None
     """The column that is the row's number, which is not stored among the others."""
 
+    def row(self, number: int, values: Sequence[pages.Value]) -> dict[str, pages.Value]:
+        row = dict(zip(self.columns, values, strict=False))
+        if self.number is not None:
+            row[self.columns[self.number]] = number
+        return row
+
 
 def rescue(
     path: Path,
@@ -64,10 +70,8 @@ def rescue(
     with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         migrate(connection, migrations)
-        connection.execute(
-            "PRAGMA application_id="
-            f"{marks.id if marks is not None and marks.id else new_identity()}"
-        )
+        number = (marks.id if marks is not None else 0) or new_identity()
+        connection.execute(f"PRAGMA application_id={number}")
         connection.execute("BEGIN")
         refused = _copy(image, connection, _tables(image, migrations), promises.tables)
         refused += promises.mend(connection)
@@ -85,22 +89,18 @@ def rescue(
 def _count(saved: Saved, marks: MarkerFile | None, *, whole: bool) -> str:
     total = saved.kept + saved.lost
     if whole and not total:
-        said = "No promised call waited for its answer, and everything in it was saved"
+        text = "No promised call waited for its answer, and everything in it was saved"
     elif whole:
-        said = f"All {saved.kept} promised calls were saved"
+        text = f"All {saved.kept} promised calls were saved"
     elif saved.lost:
-        said = f"{saved.kept} of at least {total} promised calls were saved"
+        text = f"{saved.kept} of at least {total} promised calls were saved"
     elif marks is not None and marks.promised and marks.promised > saved.kept:
-        said = (
-            f"{saved.kept} promised calls were saved; "
-            f"{marks.promised} waited when this was last noted"
-        )
+        before = f"{marks.promised} waited when this was last noted"
+        text = f"{saved.kept} promised calls were saved; {before}"
     else:
-        said = f"{saved.kept} promised calls were saved; whether there were more is not known"
-    return (
-        f"{said}. Next: see what waits with glassd calls --pending, "
-        "and look for disk errors with dmesg"
-    )
+        text = f"{saved.kept} promised calls were saved; whether there were more is not known"
+    next_step = "see what waits with glassd calls --pending, and look for disk errors with dmesg"
+    return f"{text}. Next: {next_step}"
 
 
 def _copy(
@@ -112,31 +112,18 @@ def _copy(
         if (table := tables.get(name)) is None:
             continue
         rows = [
-            row
+            table.row(number, values)
             for number, values in image.rows(table.root)
-            if (row := _row(table, number, values)) is not None
+            if pages.fits(values, table.types)
         ]
-        for row in sorted(rows, key=_open_last):
+        # Of two readings of one row the finished one is newer, so it comes first.
+        for row in sorted(rows, key=lambda row: row.get("response", "") is None):
             sql = f"INSERT INTO {name}({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"  # noqa: S608 - names of our own schema
             try:
                 connection.execute(sql, tuple(row.values()))
             except sqlite3.IntegrityError:
                 refused += 1
     return refused
-
-
-def _open_last(row: Mapping[str, pages.Value]) -> bool:
-    """Of two readings of one row the finished one is newer, so it comes first."""
-    return "response" in row and row["response"] is None
-
-
-def _row(table: _Table, number: int, values: list[pages.Value]) -> dict[str, pages.Value] | None:
-    if not pages.fits(values, table.types):
-        return None
-    row = dict(zip(table.columns, values, strict=False))
-    if table.number is not None:
-        row[table.columns[table.number]] = number
-    return row
 
 
 def _tables(image: pages.Image, migrations: Sequence[str]) -> dict[str, _Table]:
@@ -151,22 +138,15 @@ def _tables(image: pages.Image, migrations: Sequence[str]) -> dict[str, _Table]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         model.execute("PRAGMA auto_vacuum=INCREMENTAL")
         migrate(model, migrations[:known])
-        found = {
-            name: _Table(root)
-            for name, root in model.execute(
-                "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'"
-            )
-        }
-        for name, table in found.items():
-            without = "WITHOUT ROWID" in str(
-                model.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
-            )
-            for at, column, kind, _not_null, _default, key in model.execute(
-                f"PRAGMA table_info({name})"
-            ):
+        found = {}
+        made = "SELECT name, rootpage, sql FROM sqlite_schema WHERE type = 'table'"
+        for name, root, sql in model.execute(made).fetchall():
+            table = found[name] = _Table(root)
+            columns = model.execute(f"PRAGMA table_info({name})")
+            for at, column, kind, _not_null, _default, key in columns:
                 table.columns.append(column)
                 table.types.append(kind)
-                if key and kind == "INTEGER" and not without:
+                if key and kind == "INTEGER" and "WITHOUT ROWID" not in str(sql):
                     table.number = at
     return found
 

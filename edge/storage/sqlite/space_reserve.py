@@ -28,7 +28,7 @@ class SpaceReserve:
         return bool(self._size) and self._path.exists()
 
     def prepare(self) -> None:
-        """Put the ballast in place; a disk too full for it is known from the start."""
+        """Create the file; a disk too full for it is known from the start."""
         try:
             self._write()
         except OSError:
