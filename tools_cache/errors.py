@@ -160,3 +160,8 @@ class ToolFailure(Exception):
     def __init__(self, error: ToolError) -> None:
         super().__init__(error.message)
         self.error = error
+
+    @classmethod
+    def of(cls, code: ErrorCode, message: str, **extra: Any) -> "ToolFailure":
+        """Return a failure with the error that `ToolError.of` makes of the same arguments."""
+        return cls(ToolError.of(code, message, **extra))

@@ -73,15 +73,11 @@ def alias(name: str) -> str:
     `BadToolName`.
     """
     package, tool = parse(name)
-    whole = (
-        _IN_PACKAGE.sub(_escaped, package).replace(".", "-")
-        + _SEPARATOR
-        + _IN_TOOL.sub(_escaped, tool)
-    )
-    if len(whole) > MAX_ALIAS or _HASHED.fullmatch(
-        whole
-    ):  # no name may look like another's shortened one
-        whole = f"{whole[:_HEAD]}_h{_tail_of(name)}"
+    left = _IN_PACKAGE.sub(_escaped, package).replace(".", "-")
+    whole = left + _SEPARATOR + _IN_TOOL.sub(_escaped, tool)
+    # No name may look like another's shortened one.
+    if len(whole) > MAX_ALIAS or _HASHED.fullmatch(whole):
+        return f"{whole[:_HEAD]}_h{_tail_of(name)}"
     return whole
 
 
@@ -120,8 +116,5 @@ def _tail_of(name: str) -> str:
     import base64  # noqa: PLC0415 - only names of more than 60 characters
     import hashlib  # noqa: PLC0415
 
-    return (
-        base64.b32encode(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
-        .decode()
-        .lower()[:10]
-    )
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return base64.b32encode(digest).decode().lower()[:10]

@@ -10,49 +10,19 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final
 
 LIVE: Final = frozenset(
-    {
-        "cloud.url",
-        "cloud.token_file",
-        "cloud.refresh_s",
-        "uplink.host",
-        "uplink.port",
-        "uplink.tls",
-        "uplink.ca_file",
-        "uplink.cert_file",
-        "uplink.key_file",
-        "uplink.username",
-        "uplink.password_file",
-        "uplink.pool",
-        "uplink.keepalive_s",
-        "uplink.tcp_user_timeout_s",
-        "uplink.session_expiry_s",
-        "uplink.will_delay_s",
-        "policy.tools_enabled",
-        "policy.voice_total_calls",
-        "policy.voice_retrieval_calls",
-        "policy.voice_latency_ms",
-        "policy.confirmation_s",
-        "policy.cloud_may",
-        "policy.disabled_tools",
-        "policy.rate_limits",
-        "policy.strict_registry",
-        "policy.users",
-        "tools.offered_max",
-        "tools.idle_turns",
-        "tools.essential",
-        "tools.folders",
-        "tools.packages",
-        "tools.env",
-        "log.level",
-        "mcp.servers",
-        "kb.folder",
-        "calendar.folder",
-        "calendar.url",
-        "calendar.username",
-        "calendar.password_file",
-        "calendar.email",
-        "calendar.meeting_url",
-    }
+    """
+    cloud.url cloud.token_file cloud.refresh_s
+    uplink.host uplink.port uplink.tls uplink.ca_file uplink.cert_file uplink.key_file
+    uplink.username uplink.password_file uplink.pool uplink.keepalive_s uplink.tcp_user_timeout_s
+    uplink.session_expiry_s uplink.will_delay_s
+    policy.tools_enabled policy.voice_total_calls policy.voice_retrieval_calls
+    policy.voice_latency_ms policy.confirmation_s policy.cloud_may policy.disabled_tools
+    policy.rate_limits policy.strict_registry policy.users
+    tools.offered_max tools.idle_turns tools.essential tools.folders tools.packages tools.env
+    log.level mcp.servers kb.folder
+    calendar.folder calendar.url calendar.username calendar.password_file calendar.email
+    calendar.meeting_url
+    """.split()
 )
 """Keys whose new value takes force at once: from the next call, connection, or look at the
 cloud on.

@@ -16,23 +16,7 @@ MAX_TURNS: Final = 256
 """Turns whose time is remembered; an edge has a handful of sessions, so this is hours of talk."""
 TURN_MS: Final = 1500
 """What all calls of one spoken turn may take together before it is told."""
-BOUNDS_MS: Final = (
-    5,
-    10,
-    25,
-    50,
-    100,
-    200,
-    400,
-    800,
-    1500,
-    2000,
-    4000,
-    5000,
-    10_000,
-    20_000,
-    30_000,
-)
+BOUNDS_MS: Final = (5, 10, 25, 50, 100, 200, 400, 800, 1500, 2000, 4000, 5000, 10000, 20000, 30000)
 """Upper ends of the buckets: a local note to a slow cloud. Every limit here (800, 1500, 2000,
 4000, 5000) is one of them, so "how many kept it" is counted, not estimated.
 """

@@ -32,17 +32,8 @@ LINE_START_FORBIDDEN: Final = frozenset(".,!?:;)]}…。，、！？：；）】
 LINE_END_FORBIDDEN: Final = frozenset("([{（【「『")
 _STAND_INS: Final = ("□", "?")
 _FOLDED: Final = {
-    "‘": "'",
-    "’": "'",
-    "“": '"',
-    "”": '"',
-    "–": "-",
-    "—": "-",
-    "−": "-",
+    **dict(zip("‘’“”–—−•·×", "''\"\"---**x", strict=True)),
     "…": "...",
-    "•": "*",
-    "·": "*",
-    "×": "x",
     "→": "->",
     "←": "<-",
 }

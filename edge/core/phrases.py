@@ -18,53 +18,27 @@ _WORD: Final = re.compile(r"[^\s]+")
 _EDGES: Final = re.compile(r"^\W+|\W+$")
 _LEADS: Final = frozenset({"to", "that", "for", "about", "saying", "of", "called", "named"})
 _ONES: Final = {
-    "zero": 0,
-    "one": 1,
-    "two": 2,
-    "three": 3,
-    "four": 4,
-    "five": 5,
-    "six": 6,
-    "seven": 7,
-    "eight": 8,
-    "nine": 9,
-    "ten": 10,
-    "eleven": 11,
-    "twelve": 12,
-    "thirteen": 13,
-    "fourteen": 14,
-    "fifteen": 15,
-    "sixteen": 16,
-    "seventeen": 17,
-    "eighteen": 18,
-    "nineteen": 19,
+    **dict(
+        zip(
+            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
+            " fifteen sixteen seventeen eighteen nineteen".split(),
+            range(20),
+            strict=True,
+        )
+    ),
     "a": 1,
     "an": 1,
 }
 _TENS: Final = {
-    "twenty": 20,
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "seventy": 70,
-    "eighty": 80,
-    "ninety": 90,
+    word: 10 * number
+    for number, word in enumerate(
+        "twenty thirty forty fifty sixty seventy eighty ninety".split(), 2
+    )
 }
 _UNITS: Final = {
-    "second": 1,
-    "seconds": 1,
-    "sec": 1,
-    "secs": 1,
-    "s": 1,
-    "minute": 60,
-    "minutes": 60,
-    "min": 60,
-    "mins": 60,
-    "m": 60,
-    "hour": 3600,
-    "hours": 3600,
-    "h": 3600,
+    **dict.fromkeys("second seconds sec secs s".split(), 1),
+    **dict.fromkeys("minute minutes min mins m".split(), 60),
+    **dict.fromkeys("hour hours h".split(), 3600),
 }
 _DIGITS: Final = re.compile(r"(\d{1,7})([a-z]*)")
 
@@ -223,11 +197,10 @@ def _spread(
 
 
 def _number(schema: Mapping[str, Json], value: float) -> Json:
-    if schema.get("type") == "integer" or value == int(value):
-        return (
-            int(value) if value == int(value) else round(value, 3)
-        )  # 0.5 of an integer is left for validation to refuse
-    return value
+    if value == int(value):
+        return int(value)
+    # Validation refuses 0.5 for an integer.
+    return round(value, 3) if schema.get("type") == "integer" else value
 
 
 def _unit_of(name: str) -> int:

@@ -92,9 +92,7 @@ LADDER: Final = MappingProxyType(
         _L.ADAPTER_LOST: Rung(1, 0, 0, 0, _X),
         _R.NO_ADAPTER: Rung(0, 0, 0, 0, _X),  # somebody plugs it in
         _R.POWERED_OFF: Rung(0, 0, 0, 0, _X),  # somebody switched it off, and may want it so
-        _R.NO_SERVICE: Rung(
-            0, 0, 0, 0, _X
-        ),  # bluetoothd or D-Bus is not there; systemd has it in hand
+        _R.NO_SERVICE: Rung(0, 0, 0, 0, _X),  # no bluetoothd or D-Bus; systemd starts them
         _R.NOT_ALLOWED: Rung(0, 0, 0, 0, at_least_s=5.0),
         _R.NOT_FOUND: Rung(0, 0, 0, 0, _A),  # away for days is no fault
         _R.DEAF: Rung(1, 2, 0, 0, _A),  # nothing at all was heard for 90 s
@@ -103,9 +101,7 @@ LADDER: Final = MappingProxyType(
         _R.LINK_FAILED: Rung(2, 6, 0, 0),
         _R.STALE_CACHE: Rung(1, 3, 0, 0),
         _R.CONNECTED_ELSEWHERE: Rung(1, 0, 0, 0),
-        _R.BOND_DOUBT: Rung(
-            1, 0, 0, 3
-        ),  # BlueZ never says that the keys differ: three times is knowing
+        _R.BOND_DOUBT: Rung(1, 0, 0, 3),  # BlueZ never says that keys differ: three times is proof
         _R.BOND_LOST: Rung(0, 0, 0, 1),
         _R.NOT_PAIRED: Rung(0, 0, 0, 1),
         _R.NO_AGENT: Rung(0, 0, 0, 1),

@@ -94,9 +94,7 @@ def _rendering_of(response: ToolResponse) -> Rendering:
     speech = audio.get("text") if isinstance(audio.get("text"), str) else None
     pcm = audio.get("pcm") if isinstance(audio.get("pcm"), str) else ""
     layout = _layout(display)
-    if (
-        layout is None and speech is None and not pcm
-    ):  # a url is not ours to fetch: its words are shown instead
+    if layout is None and speech is None and not pcm:  # a url is not fetched: its text is shown
         text = text_of(response)
         return Rendering(LayoutKind.TEXT_WALL if text.strip() else None, text, silent=silent)
     first, second = _two_parts(layout, display)
@@ -408,14 +406,8 @@ def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
     )
 
 
-_FROM_AFAR: Final = (
-    "activatedForTool",
-    "clamped",
-    "stale",
-    "ageS",
-    "toolVersion",
-    "mentraExtensions",
-    "content",
+_FROM_AFAR: Final = tuple(
+    "activatedForTool clamped stale ageS toolVersion mentraExtensions content".split()
 )
 
 

@@ -120,9 +120,8 @@ class McpServers:
 
         code = code_of(url)
         shown = await sign_in(title, url, typed=f"glassd servers authorize {code}", draw=self._draw)
-        await self._present(
-            f"sign-in/{server}/{code}", shown
-        )  # a new address is another scene: one that is there is not drawn again
+        # The code makes a new address another scene: the same scene would not be drawn again.
+        await self._present(f"sign-in/{server}/{code}", shown)
 
     async def run(self) -> None:
         """Speak with the servers, from the first one on."""

@@ -14,15 +14,9 @@ from firmware_bridge.errors import RadioReason
 
 SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
 
-ALARMS: Final = (
-    "storage",
-    "database",
-    "edge_id",
-    "bonds",
-    "configuration",
-    "uplink.taken_over",
-    "uplink.refused",
-    "enrolment",
+ALARMS: Final = tuple(
+    "storage database edge_id bonds configuration"
+    " uplink.taken_over uplink.refused enrolment".split()
 )
 """The most important first: what may lose calls, then what keeps the daemon from its glasses
 and from the cloud. All others follow.

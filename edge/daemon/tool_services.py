@@ -14,7 +14,7 @@ from edge.ports import GlassesStatus, UplinkStatus
 from edge.runtime.clock import Clock
 from edge.tools.wearer_events import WearerEvents
 from tools_cache.api.handed import ToolStorage
-from tools_cache.api.tool import ErrorCode, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, ToolFailure
 
 if TYPE_CHECKING:
     from edge.display.images import LensImages
@@ -115,12 +115,10 @@ class ToolServices:
             )
         except BadSettings as e:
             log.warning("%s", e)
-            raise ToolFailure(
-                ToolError.of(
-                    ErrorCode.AUTH,
-                    "The calendar's password cannot be read",
-                    suggestion="Check calendar.password_file, and who may read it",
-                )
+            raise ToolFailure.of(
+                ErrorCode.AUTH,
+                "The calendar's password cannot be read",
+                suggestion="Check calendar.password_file, and who may read it",
             ) from e
 
     async def _all_notes(self) -> list[tuple[str, str, float]]:

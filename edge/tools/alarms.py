@@ -16,7 +16,7 @@ from typing import Final
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.handed import ToolStorage
-from tools_cache.api.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
 MAX_ALARMS: Final = 100
 MAX_TEXT: Final = 200
@@ -76,19 +76,15 @@ class AlarmClock:
         """Set an alarm; it is on disk when its number is given. Raises `ToolFailure`."""
         await self._load()
         if not 0 < after_s <= MAX_AFTER_S:
-            raise ToolFailure(
-                ToolError.of(
-                    ErrorCode.INVALID_ARGUMENTS,
-                    f"Invalid parameters: {after_s} s is not between 0 and {MAX_AFTER_S:.0f}",
-                )
+            raise ToolFailure.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                f"Invalid parameters: {after_s} s is not between 0 and {MAX_AFTER_S:.0f}",
             )
         if len(self._alarms) >= MAX_ALARMS:
-            raise ToolFailure(
-                ToolError.of(
-                    ErrorCode.CONFLICT,
-                    f"{MAX_ALARMS} timers are running already",
-                    suggestion="Cancel one first",
-                )
+            raise ToolFailure.of(
+                ErrorCode.CONFLICT,
+                f"{MAX_ALARMS} timers are running already",
+                suggestion="Cancel one first",
             )
         due = self._clock.boot() + after_s
         text = text[:MAX_TEXT]

@@ -16,7 +16,7 @@ from edge.tools.services import Services
 from firmware_bridge.capabilities import FLAG, Hardware
 from tools_cache.api import handed
 from tools_cache.api.handed import Json
-from tools_cache.api.tool import ErrorCode, ToolCall, ToolError, ToolFailure, ToolResponse
+from tools_cache.api.tool import ErrorCode, ToolCall, ToolFailure, ToolResponse
 from tools_cache.names import parse
 
 if TYPE_CHECKING:  # only the tools that use them load them
@@ -212,7 +212,7 @@ class Context:
 def _there(part: T | None, what: str) -> T:
     """Raises ToolFailure if this service is missing here."""
     if part is None:
-        raise ToolFailure(ToolError.of(ErrorCode.UNSUPPORTED, f"There is no {what} here"))
+        raise ToolFailure.of(ErrorCode.UNSUPPORTED, f"There is no {what} here")
     return part
 
 

@@ -23,7 +23,7 @@ from firmware_bridge.messages import (
     SetSilentMode,
     ShowNotification,
 )
-from tools_cache.api.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
 TIMEOUT_S: Final = 8.0
 """A list of allowed apps is several packets, each answered; an arm that is slow takes a second
@@ -146,6 +146,4 @@ def _made(make: Callable[[], Command]) -> Command:
 def _failure(
     code: ErrorCode, message: str, suggestion: str | None = None, *, unsure: bool = False
 ) -> ToolFailure:
-    return ToolFailure(
-        ToolError.of(code, message, suggestion=suggestion, partial_side_effects=unsure)
-    )
+    return ToolFailure.of(code, message, suggestion=suggestion, partial_side_effects=unsure)

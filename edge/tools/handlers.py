@@ -19,7 +19,6 @@ from tools_cache.api.tool import (
     Json,
     ToolContext,
     ToolDefinition,
-    ToolError,
     ToolFailure,
 )
 from tools_cache.registry import tool_docs
@@ -133,7 +132,7 @@ def _of_class(tool: "type[Tool]", folder: str) -> Runner:
         made = tool(**{name: getattr(ctx, part) if part else ctx for name, part in parts.items()})
         why_not = await made.is_available()
         if why_not:
-            raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, why_not))
+            raise ToolFailure.of(ErrorCode.TOOL_UNAVAILABLE, why_not)
         return await made.run(args)
 
     return run

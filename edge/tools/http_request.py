@@ -57,9 +57,8 @@ class OutgoingRequest:
             limits=limits,
             timeout=httpx.Timeout(None, connect=CONNECT_S),
             headers={"User-Agent": "glassd", "Accept-Encoding": "identity"},
-            cookies=CookieJar(
-                DefaultCookiePolicy(allowed_domains=[])
-            ),  # nothing of one answer goes out with another tool's call
+            # No cookie of one tool's answer goes out with another tool's call.
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         )
 
     async def close(self) -> None:

@@ -88,10 +88,8 @@ class HttpTools:
             return ToolResponse.failure(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {e}")
         except TimeoutError:
             return app_results.timed_out(limit_s, maybe_done=not _repeatable(tool))
-        except Exception:
-            logger.exception(
-                "asking for %s (call %s)", call.tool, call.call_id
-            )  # our own fault: the trace is for us
+        except Exception:  # a mistake in glassd itself, so the log has the trace
+            logger.exception("asking for %s (call %s)", call.tool, call.call_id)
             return ToolResponse.failure(
                 ErrorCode.INTERNAL,
                 f"Internal error executing {call.tool}",

@@ -62,10 +62,7 @@ class CloudRegistry:
         """
         try:
             client = await asyncio.to_thread(self._client)  # the import alone takes 150 ms
-        except (
-            OSError,
-            ValueError,
-        ) as e:  # the certificates of an enrolment that are gone or damaged
+        except (OSError, ValueError) as e:  # the enrolment's certificates are gone or damaged
             raise SyncFailed(
                 f"our certificates cannot be read: {e}"[:200], hint="enrol again: glassd up CODE"
             ) from None
@@ -129,9 +126,8 @@ class CloudRegistry:
         }
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        secure: bool | ssl.SSLContext = (
-            urlsplit(self.url).scheme == "https"
-        )  # reading the certificates costs, and plain HTTP has none
+        # Reading the certificates takes time, and plain HTTP needs none.
+        secure: bool | ssl.SSLContext = urlsplit(self.url).scheme == "https"
         if secure and self._tls is not None:
             secure = self._tls()
         return httpx.AsyncClient(

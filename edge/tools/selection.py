@@ -229,9 +229,7 @@ class ToolSelection:
         if entry is None:
             return None
         stands, said = self.choice(entry, user_id, mode), entry.definition
-        written = await asyncio.to_thread(
-            tool_docs.documentation, said, self._tools
-        )  # when it is asked for, not before (S2-58)
+        written = await asyncio.to_thread(tool_docs.documentation, said, self._tools)
         return {
             "tool": said.name,
             "app": entry.app_name,

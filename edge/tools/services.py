@@ -14,7 +14,6 @@ from tools_cache.api.tool import (
     DeliveryReport,
     ErrorCode,
     ToolCall,
-    ToolError,
     ToolFailure,
     ToolResponse,
 )
@@ -28,8 +27,8 @@ Present = Callable[[str, ToolResponse], Awaitable[DeliveryReport]]
 
 
 def _nothing() -> Any:
-    raise ToolFailure(
-        ToolError.of(ErrorCode.TOOL_UNAVAILABLE, "This installation has nothing to ask for that")
+    raise ToolFailure.of(
+        ErrorCode.TOOL_UNAVAILABLE, "This installation has nothing to ask for that"
     )
 
 

@@ -38,16 +38,7 @@ _HIDDEN: Final = ("execution", "activationPhrases")
 """What of a file is not the tool's definition: how it is asked is nobody's business but ours."""
 _BODILESS: Final = frozenset({"GET", "DELETE"})
 _OURS: Final = frozenset(
-    {
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "accept-encoding",
-        "te",
-        "upgrade",
-        "expect",
-    }
+    "host content-length transfer-encoding connection accept-encoding te upgrade expect".split()
 )
 _CLOUD_ONLY: Final = {
     "agentConfig": "a sub-agent (execution.agentConfig) runs in a cloud",
@@ -412,9 +403,8 @@ def _body(execution: Mapping[str, Json], method: str) -> Json:
             f"execution.body: is no JSON ({e}); placeholders stand within "
             "quotes there, or write it as a table"
         ) from None
-    if problems := compile_schema({}).errors(
-        made
-    ):  # its size and depth, and NaN, which no JSON has
+    # The empty schema still limits size and depth, and rejects NaN, which JSON does not have.
+    if problems := compile_schema({}).errors(made):
         raise BadFile(f"execution.body: {problems[0]['problem']}")
     return made
 

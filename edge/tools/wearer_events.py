@@ -54,9 +54,8 @@ class WearerEvents:
         self, events: Container[str] | None, *, after: int | None, timeout_s: float
     ) -> dict[str, Json]:
         """See `Wearer`."""
-        seen = (
-            self._last if after is None else after if after <= self._last else 0
-        )  # a number of the last daemon's is none
+        # A number above the last one comes from an earlier daemon and means nothing here.
+        seen = self._last if after is None else after if after <= self._last else 0
         missed = max(0, self._kept[0].number - 1 - seen) if self._kept else 0
         with suppress(TimeoutError):
             async with timeout(timeout_s):

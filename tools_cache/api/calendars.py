@@ -129,12 +129,10 @@ def moment(args: Mapping[str, Json], name: str) -> datetime:
     except (ValueError, OverflowError):
         known = False
     if not known:
-        raise ToolFailure(
-            ToolError.of(
-                ErrorCode.INVALID_ARGUMENTS,
-                f"Invalid parameters: /{name} must be a moment in {YEARS[0]} to {YEARS[-1]}",
-                suggestion="Give it like 2026-11-23T09:00:00+01:00",
-            )
+        raise ToolFailure.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid parameters: /{name} must be a moment in {YEARS[0]} to {YEARS[-1]}",
+            suggestion="Give it like 2026-11-23T09:00:00+01:00",
         )
     return read
 

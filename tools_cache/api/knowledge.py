@@ -15,17 +15,7 @@ from typing import Any, Final, Protocol
 from tools_cache.api.handed import Json
 
 NAMESPACES: Final = ("studio", "personal", "public")
-FIELDS: Final = (
-    "id",
-    "type",
-    "title",
-    "snippet",
-    "score",
-    "source_type",
-    "last_updated",
-    "url",
-    "metadata",
-)
+FIELDS: Final = tuple("id type title snippet score source_type last_updated url metadata".split())
 MAX_TERMS: Final = 16
 """Maximum words of a query that are searched."""
 MAX_TEXT_BYTES: Final = 128 * 1024

@@ -34,18 +34,8 @@ ARTIFACT: Final = Path(__file__).parents[1] / "tool_registry.json"
 LONG_ALIAS: Final = 48
 """Hosts put a server's name before it, and take 64 characters together."""
 _COPIED: Final = (
-    "version",
-    "description",
-    "category",
-    "sideEffects",
-    "idempotent",
-    "requiresConfirmation",
-    "allowedModes",
-    "latencyBudgetMs",
-    "timeoutS",
-    "queueable",
-    "queue_ttl_s",
-    "openToCloud",
+    *"version description category sideEffects idempotent requiresConfirmation".split(),
+    *"allowedModes latencyBudgetMs timeoutS queueable queue_ttl_s openToCloud".split(),
     "mentraExtensions",
     *lint.RUNNING,
 )

@@ -20,37 +20,15 @@ from tools_cache.names import check_local_name, parse
 from tools_cache.registry import documents
 from tools_cache.registry.manifest import definition, problem_of
 
-REQUIRED: Final = (
-    "toolId",
-    "name",
-    "version",
-    "description",
-    "category",
-    "sideEffects",
-    "idempotent",
-    "requiresConfirmation",
-    "allowedModes",
-    "latencyBudgetMs",
-    "parameters",
+REQUIRED: Final = tuple(
+    "toolId name version description category sideEffects idempotent requiresConfirmation"
+    " allowedModes latencyBudgetMs parameters".split()
 )
-RUNNING: Final = (
-    "executionType",
-    "execution",
-    "pendingTtlS",
-    "cacheTtlS",
-    "rateLimit",
-    "availableWhen",
-    "dependsOn",
+RUNNING: Final = tuple(
+    "executionType execution pendingTtlS cacheTtlS rateLimit availableWhen dependsOn".split()
 )
 OPTIONAL: Final = (
-    "unasked",
-    "source",
-    "hardware",
-    "timeoutS",
-    "queueable",
-    "queue_ttl_s",
-    "openToCloud",
-    "mentraExtensions",
+    *"unasked source hardware timeoutS queueable queue_ttl_s openToCloud mentraExtensions".split(),
     *RUNNING,
 )
 CATEGORIES: Final = ("retrieval", "action", "utility")

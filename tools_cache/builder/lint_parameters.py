@@ -14,27 +14,10 @@ from tools_cache.errors import BadDefinition
 from tools_cache.schema import check_schema, compile_schema
 
 FORMATS: Final = frozenset(
-    {
-        "date",
-        "date-time",
-        "duration",
-        "email",
-        "hostname",
-        "idn-email",
-        "idn-hostname",
-        "ipv4",
-        "ipv6",
-        "iri",
-        "iri-reference",
-        "json-pointer",
-        "regex",
-        "relative-json-pointer",
-        "time",
-        "uri",
-        "uri-reference",
-        "uri-template",
-        "uuid",
-    }
+    """
+    date date-time duration email hostname idn-email idn-hostname ipv4 ipv6 iri iri-reference
+    json-pointer regex relative-json-pointer time uri uri-reference uri-template uuid
+    """.split()
 )
 """Keywords of JSON Schema 2020-12; the validator checks each."""
 BY_NAME: Final = frozenset(
@@ -42,67 +25,20 @@ BY_NAME: Final = frozenset(
 )
 """Keywords that map names to schemas."""
 ONE: Final = frozenset(
-    {
-        "items",
-        "additionalProperties",
-        "contains",
-        "propertyNames",
-        "not",
-        "if",
-        "then",
-        "else",
-        "unevaluatedItems",
-        "unevaluatedProperties",
-    }
+    "items additionalProperties contains propertyNames not if then else unevaluatedItems"
+    " unevaluatedProperties".split()
 )
 MANY: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-KEYWORDS: Final = (
-    BY_NAME
-    | ONE
-    | MANY
-    | frozenset(
-        {
-            "$schema",
-            "$id",
-            "$ref",
-            "$anchor",
-            "$dynamicRef",
-            "$dynamicAnchor",
-            "$comment",
-            "$vocabulary",
-            "type",
-            "enum",
-            "const",
-            "multipleOf",
-            "maximum",
-            "exclusiveMaximum",
-            "minimum",
-            "exclusiveMinimum",
-            "maxLength",
-            "minLength",
-            "pattern",
-            "maxItems",
-            "minItems",
-            "uniqueItems",
-            "maxContains",
-            "minContains",
-            "maxProperties",
-            "minProperties",
-            "required",
-            "dependentRequired",
-            "format",
-            "contentEncoding",
-            "contentMediaType",
-            "contentSchema",
-            "title",
-            "description",
-            "default",
-            "deprecated",
-            "readOnly",
-            "writeOnly",
-            "examples",
-        }
-    )
+KEYWORDS: Final = BY_NAME.union(
+    ONE,
+    MANY,
+    """
+    $schema $id $ref $anchor $dynamicRef $dynamicAnchor $comment $vocabulary type enum const
+    multipleOf maximum exclusiveMaximum minimum exclusiveMinimum maxLength minLength pattern
+    maxItems minItems uniqueItems maxContains minContains maxProperties minProperties required
+    dependentRequired format contentEncoding contentMediaType contentSchema title description
+    default deprecated readOnly writeOnly examples
+    """.split(),
 )
 HARD: Final = ("$ref", "allOf", "oneOf", "not", "if")
 MAX_LEVELS: Final = 2

@@ -25,48 +25,14 @@ LONG_ENUM: Final = 250
 MAX_LONG_ENUM: Final = 15_000
 """Maximum characters of an enum that has more than `LONG_ENUM` values."""
 REFUSED: Final = frozenset(
-    {
-        "allOf",
-        "not",
-        "if",
-        "then",
-        "else",
-        "dependentRequired",
-        "dependentSchemas",
-        "patternProperties",
-        "propertyNames",
-        "unevaluatedProperties",
-        "unevaluatedItems",
-        "prefixItems",
-        "contains",
-        "$dynamicRef",
-    }
+    "allOf not if then else dependentRequired dependentSchemas patternProperties propertyNames"
+    " unevaluatedProperties unevaluatedItems prefixItems contains $dynamicRef".split()
 )
 """Keywords that strict mode lacks and that would change the meaning if left out."""
 KEPT: Final = frozenset(
-    {
-        "type",
-        "enum",
-        "const",
-        "anyOf",
-        "$ref",
-        "$defs",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "description",
-        "title",
-        "pattern",
-        "format",
-        "multipleOf",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "minItems",
-        "maxItems",
-    }
+    "type enum const anyOf $ref $defs properties required additionalProperties items description"
+    " title pattern format multipleOf minimum maximum exclusiveMinimum exclusiveMaximum minItems"
+    " maxItems".split()
 )
 FORMATS: Final = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}

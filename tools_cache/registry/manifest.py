@@ -80,9 +80,8 @@ def digest(apps: Json) -> str:
     if not isinstance(apps, list):
         return hashlib.sha256(canonical(apps)).hexdigest()
     whole = hashlib.sha256(b"[")
-    for number, app in enumerate(
-        apps
-    ):  # one by one: the canonical text of all of them at once would cost three times as much
+    # One by one: the canonical text of all of them at once would take three times the memory.
+    for number, app in enumerate(apps):
         whole.update((b"," if number else b"") + canonical(app))
     whole.update(b"]")
     return whole.hexdigest()

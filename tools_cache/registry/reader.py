@@ -168,24 +168,15 @@ def main(kind: str, per_tool_hardware: str, known_sha256: str) -> None:
         )
     except BadManifest as e:
         found = e
-    told = (
-        replace(found, body=b"")
-        if isinstance(found, RegistryDocument) and kind != "tools"
-        else found
-    )  # the daemon has it
-    _write((told, said.lines))
-    if (
-        isinstance(found, RegistryDocument)
-        and found.refused is None
-        and found.registry.sha256 != known_sha256
-    ):
-        _write(
-            uncompilable(
-                {tool.name: tool.input_schema for app in found.registry.apps for tool in app.tools}
-            )
-        )
-    else:
-        _write({})
+    refused: dict[str, str] = {}
+    if isinstance(found, BadManifest):
+        _write((found, said.lines))
+    else:  # the daemon has the bytes, unless they were converted
+        _write((found if kind == "tools" else replace(found, body=b""), said.lines))
+        if found.refused is None and found.registry.sha256 != known_sha256:
+            tools = [tool for app in found.registry.apps for tool in app.tools]
+            refused = uncompilable({tool.name: tool.input_schema for tool in tools})
+    _write(refused)
 
 
 def _write(part: object) -> None:

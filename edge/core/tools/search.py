@@ -42,9 +42,8 @@ def _worth(asked: list[str], beginnings: list[str], tool: ToolDefinition) -> int
     )
     about = f"{tool.category} {tool.description[:2000]}"
     whole = f"{tool.name} {said} {about}".casefold()
-    if not any(
-        beginning in whole for beginning in beginnings
-    ):  # nearly all of ten thousand: none of their words is looked at
+    # Nearly all of ten thousand tools end here, before their text is split into words.
+    if not any(beginning in whole for beginning in beginnings):
         return 0
     fields = ((_NAME, _words(tool.name)), (_PHRASE, _words(said)), (_TEXT, _words(about)))
     return sum(max(_hit(word, worth, words) for worth, words in fields) for word in asked)

@@ -164,9 +164,8 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _answers(body: bytes) -> list[bytes]:
-    if (
-        b"<!DOCTYPE" in body or b"<!ENTITY" in body or b"\0" in body
-    ):  # entities could make much of little; UTF-16 would hide them
+    # Entities could expand without limit; UTF-16 would hide them.
+    if b"<!DOCTYPE" in body or b"<!ENTITY" in body or b"\0" in body:
         raise CalendarTrouble(Trouble.REFUSED, "The calendar server's answer is not understood")
     try:
         root = ET.fromstring(body)  # noqa: S314 - bounded, and without entities

@@ -55,9 +55,7 @@ def put(folder: Path, file: str, text: bytes) -> bool:
             out.flush()
             os.fsync(out.fileno())
         try:
-            half.with_name(file).hardlink_to(
-                half
-            )  # unlike a rename, this never replaces what is there
+            half.with_name(file).hardlink_to(half)  # unlike a rename, this never replaces a file
         except FileExistsError:
             return False
     finally:

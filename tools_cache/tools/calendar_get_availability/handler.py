@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, tzinfo
 
 from tools_cache.api import free_slots
 from tools_cache.api.calendars import PRIMARY, Busy, CalendarTrouble, failure, moment
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 LONGEST = timedelta(days=31)
 
@@ -60,6 +60,6 @@ def _event(one: Busy, zone: tzinfo | None) -> dict[str, Json]:
 
 
 def _invalid(problem: str, fix: str) -> ToolFailure:
-    return ToolFailure(
-        ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix)
+    return ToolFailure.of(
+        ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix
     )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -30,10 +30,8 @@ def _zone(name: str) -> ZoneInfo:
         ValueError,
         OSError,
     ):  # ValueError: a path; OSError: a directory such as "Europe"
-        raise ToolFailure(
-            ToolError.of(
-                ErrorCode.INVALID_ARGUMENTS,
-                f"Invalid parameters: /timezone {name!r} is not a known time zone",
-                suggestion="Give an IANA name such as Europe/Berlin",
-            )
+        raise ToolFailure.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid parameters: /timezone {name!r} is not a known time zone",
+            suggestion="Give an IANA name such as Europe/Berlin",
         ) from None

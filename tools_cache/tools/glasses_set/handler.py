@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -23,4 +23,4 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
 
 
 def _wrong(message: str) -> ToolFailure:
-    return ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, message))
+    return ToolFailure.of(ErrorCode.INVALID_ARGUMENTS, message)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
     """Return the card for the lens, without speech."""
     lines = [" ".join(line.split()) for line in args["lines"]]
     if not any(lines):
-        raise ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, "lines: all lines are empty"))
+        raise ToolFailure.of(ErrorCode.INVALID_ARGUMENTS, "lines: all lines are empty")
     text = "\n".join([*lines, *([args["footer"]] if "footer" in args else [])])
     display: dict[str, Json] = {"layout": "reference_card", "title": args["title"], "text": text}
     if "duration_s" in args:

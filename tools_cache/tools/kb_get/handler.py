@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 
 from tools_cache.api.knowledge import cut, moment
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Return the document from `offset`, as much as requested and as fits an answer."""
     document = await ctx.knowledge.get(args["id"])
     if document is None:
-        raise ToolFailure(
-            ToolError.of(
-                ErrorCode.INVALID_ARGUMENTS,
-                f"Invalid parameters: /id no document has the id {args['id']!r}",
-                suggestion="Use an id from kb:search",
-            )
+        raise ToolFailure.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid parameters: /id no document has the id {args['id']!r}",
+            suggestion="Use an id from kb:search",
         )
     offset = args.get("offset", 0)
     content = cut(document.text, offset, args.get("max_chars", 20000))

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 
 from tools_cache.api.knowledge import FIELDS, Evidence, Question, ranked, terms
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -68,6 +68,6 @@ def _line(one: Evidence) -> str:
 
 
 def _invalid(problem: str, fix: str) -> ToolFailure:
-    return ToolFailure(
-        ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix)
+    return ToolFailure.of(
+        ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix
     )

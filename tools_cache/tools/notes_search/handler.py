@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tools_cache.api import notes
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 MAX_WORDS = 10
 
@@ -12,12 +12,10 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Return up to `limit` notes that contain every word of `query`, newest first."""
     words = notes.folded(args["query"]).split()[:MAX_WORDS]
     if not words:
-        raise ToolFailure(
-            ToolError.of(
-                ErrorCode.INVALID_ARGUMENTS,
-                "Invalid parameters: /query holds only blanks",
-                suggestion="Give a word",
-            )
+        raise ToolFailure.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            "Invalid parameters: /query holds only blanks",
+            suggestion="Give a word",
         )
     found: list[dict[str, Json]] = []
     if await notes.there(ctx.storage):

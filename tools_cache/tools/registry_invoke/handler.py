@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -29,10 +29,8 @@ def _arguments(given: Json) -> Mapping[str, Json]:
 
 
 def _wrong(problem: str) -> ToolFailure:
-    return ToolFailure(
-        ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS,
-            f"Invalid parameters: {problem}",
-            suggestion='for example {"text": "milk"}',
-        )
+    return ToolFailure.of(
+        ErrorCode.INVALID_ARGUMENTS,
+        f"Invalid parameters: {problem}",
+        suggestion='for example {"text": "milk"}',
     )

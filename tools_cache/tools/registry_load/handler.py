@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -11,12 +11,10 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     loaded, refused = list(done["loaded"]), [dict(one) for one in done["refused"]]
     if not loaded:
         text = "; ".join(f"{one['tool']}: {one['reason']}" for one in refused)
-        raise ToolFailure(
-            ToolError.of(
-                ErrorCode.TOOL_NOT_FOUND,
-                f"Nothing was loaded: {text}",
-                details=refused,
-                suggestion="registry:search finds what there is",
-            )
+        raise ToolFailure.of(
+            ErrorCode.TOOL_NOT_FOUND,
+            f"Nothing was loaded: {text}",
+            details=refused,
+            suggestion="registry:search finds what there is",
         )
     return {"data": {"loaded": loaded, "refused": refused, "text": f"Loaded: {', '.join(loaded)}"}}

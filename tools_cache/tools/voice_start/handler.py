@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -10,12 +10,10 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     are random.
     """
     if ctx.voice_active:
-        raise ToolFailure(
-            ToolError.of(
-                ErrorCode.SESSION_ACTIVE,
-                "Voice session is already active",
-                suggestion="Continue in it, or end it: voice:end",
-            )
+        raise ToolFailure.of(
+            ErrorCode.SESSION_ACTIVE,
+            "Voice session is already active",
+            suggestion="Continue in it, or end it: voice:end",
         )
     session = f"voice-{round(ctx.now() * 1000)}-{ctx.call.call_id[-6:].rjust(6, '0')}"
     pending = args.get("pending_request", "") or None
