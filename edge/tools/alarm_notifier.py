@@ -1,8 +1,4 @@
-"""The bell: alarms that have fallen due are told to the wearer, in order, each until it was really
-shown or said.
-
-Refuses to know when an alarm falls due (`alarms.py`) and how it is shown (`render/`).
-"""
+"""Announces due alarms to the wearer, in order, each until it was really shown or spoken."""
 
 import logging
 from typing import Final
@@ -19,15 +15,13 @@ log = logging.getLogger(__name__)
 TOLD: Final = frozenset(
     {Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED, Delivery.SUPERSEDED}
 )
-"""States in which the wearer had it. Everything else is not a told alarm."""
+"""Delivery states in which the wearer got the alarm."""
 LATE_S: Final = 2.0
-"""From here on it is said how late an alarm is."""
+"""Seconds from which the text says how late the alarm is."""
 
 
 class AlarmNotifier:
-    """`run()` is the service. While the glasses are away nothing can be told, so later alarms
-    wait behind the first.
-    """
+    """`run()` is the service. While the glasses are away, later alarms wait behind the first."""
 
     def __init__(
         self,
@@ -45,9 +39,7 @@ class AlarmNotifier:
         self._clock = clock
 
     async def run(self) -> None:
-        """Ring until cancelled; an alarm whose telling is cut short stays on disk and is told
-        by the next daemon.
-        """
+        """Announce until cancelled; an interrupted alarm stays on disk for the next daemon."""
         with self._bus.listen(calls=False) as heard:
             async for alarm in self._alarms.fired():
                 await self._ring(alarm, heard)

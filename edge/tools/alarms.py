@@ -1,9 +1,7 @@
-"""Moments in the future at which the wearer is told something: kept on disk, right over restarts
-and clock jumps.
+"""Alarms: stored on disk, and correct after restarts and clock jumps.
 
-Within one boot an alarm runs on CLOCK_BOOTTIME. After a reboot it is re-anchored by the wall clock,
-bounded by its own length: a clock that was wrong may make it late, never early and never lost.
-Refuses to know how an alarm is shown.
+Within one boot an alarm runs on CLOCK_BOOTTIME. After a reboot it is placed by the wall clock,
+bounded by its own length: a wrong clock may delay an alarm, but never makes it early or loses it.
 """
 
 import asyncio
@@ -22,11 +20,9 @@ MAX_ALARMS: Final = 100
 MAX_TEXT: Final = 200
 MAX_AFTER_S: Final = 7 * 86_400.0
 EARLIEST_TRUE_WALL: Final = 1_767_225_600.0
-"""2026-01-01: a wall clock before this was never set (no RTC), and says nothing about time off."""
+"""2026-01-01: an earlier wall clock was never set (no RTC) and does not measure time off."""
 LOOK_S: Final = 30.0
-"""asyncio's clock stands still while the machine sleeps; so the boot clock is looked at this
-often.
-"""
+"""Seconds between looks at the boot clock: asyncio's clock stops while the machine sleeps."""
 
 _CREATE: Final = (
     "CREATE TABLE IF NOT EXISTS alarms (id INTEGER PRIMARY KEY "
@@ -46,9 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One alarm. `due_boot` is a moment on this boot's clock; `late_s` how late it is told,
-    when it is.
-    """
+    """One alarm. `due_boot`: a moment on this boot's clock; `late_s`: how late it is announced."""
 
     id: int
     text: str
@@ -58,9 +52,7 @@ class Alarm:
 
 
 class AlarmClock:
-    """Implements `tools_cache.api.tool.Alarms`; the roof consumes `fired()`. `storage` is its own,
-    no tool's.
-    """
+    """Implements `tools_cache.api.tool.Alarms`. `storage` belongs to it alone."""
 
     def __init__(self, storage: ToolStorage, clock: Clock, *, look_s: float = LOOK_S) -> None:
         self._storage = storage
@@ -73,7 +65,7 @@ class AlarmClock:
         self._changed = asyncio.Event()
 
     async def set(self, after_s: float, text: str) -> int:
-        """Set an alarm; it is on disk when its number is given. Raises `ToolFailure`."""
+        """Set an alarm; return its number once it is on disk. Raises `ToolFailure`."""
         await self._load()
         if not 0 < after_s <= MAX_AFTER_S:
             raise ToolFailure.of(
@@ -94,9 +86,7 @@ class AlarmClock:
         return number
 
     async def _insert(self, text: str, after_s: float, due: float) -> int:
-        """Write it down. Cut short it may still get to the disk: then what is there is read
-        again.
-        """
+        """Store it. If interrupted it may still reach the disk, so the alarms are read again."""
         try:
             await self._storage.execute(_CREATE)
             return await self._storage.execute(
@@ -127,9 +117,8 @@ class AlarmClock:
         return gone > 0
 
     async def fired(self) -> AsyncIterator[Alarm]:
-        """Give alarms as they fall due, for ever; one consumer. One that was given is removed from
-        disk when the next is asked for, so an alarm whose telling was cut short is told again after
-        a restart.
+        """Yield alarms as they fall due; one consumer. An alarm is removed from disk when the next
+        one is requested, so an interrupted announcement is repeated after a restart.
         """
         while True:
             alarm = await self._next_due()
@@ -149,7 +138,7 @@ class AlarmClock:
                     await self._changed.wait()
 
     async def _forget(self, number: int) -> None:
-        """Remove a told alarm. When the disk refuses it is still told once in this life."""
+        """Remove an announced alarm. If that fails, this process still announces it only once."""
         self._alarms.pop(number, None)
         self._told.add(number)
         try:
@@ -190,15 +179,15 @@ class AlarmClock:
         return Alarm(int(row["id"]), str(row["text"]), after_s, due)
 
     def _left_by_wall(self, after_s: float, due_wall: float) -> float:
-        """Say what is left after a reboot; all of it when either clock was never set."""
+        """Return the seconds left after a reboot; all of them if either clock was never set."""
         now = self._clock.wall()
         if now < EARLIEST_TRUE_WALL or due_wall - after_s < EARLIEST_TRUE_WALL:
             return after_s
         return min(after_s, due_wall - now)
 
     async def _anchor(self, alarm: Alarm) -> None:
-        """Write the place on this boot's clock down, so that clock jumps after this start
-        change nothing.
+        """Store the place on this boot's clock, so that later jumps of the wall clock do not
+        matter.
         """
         left = alarm.due_boot - self._clock.boot()
         try:

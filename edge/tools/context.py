@@ -1,4 +1,4 @@
-"""What a handler gets as its `ToolContext`: the services of one call. Imported at the first use."""
+"""The `ToolContext` of a handler: the services of one call. Imported at the first call."""
 
 import itertools
 import json
@@ -27,18 +27,18 @@ MAX_PROGRESS: Final = 500
 MAX_EVENT: Final = 200
 MAX_KEY: Final = 200
 MAX_DEPTH: Final = 3
-"""Tools that call tools that call tools: deeper is a loop."""
+"""Maximum depth of tools that call tools: deeper is a loop."""
 LOG: Final = "glassd.tool."
 _LENS: Final = ("width", "height", "lines", "bitmap")
 
 T = TypeVar("T")
 UNSET: Final[Mapping[str, Json]] = MappingProxyType({"enabled": True})
-"""The settings of a tool that has none."""
+"""Settings of a tool that has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """See `ToolContext`; one for each call. A service is created when the handler asks for it."""
+    """See `ToolContext`; one per call. A service is created when the handler asks for it."""
 
     call: ToolCall
     _services: Services
@@ -199,9 +199,7 @@ class Context:
         )
 
     async def _present(self, render: dict[str, Json]) -> str:
-        """Show it as a scene of its own, so that it neither is nor becomes the result of this
-        call.
-        """
+        """Show it as a scene of its own: it is not the result of this call."""
         present = _there(self._services.present, "a lens")
         report = await present(
             f"{self.call.call_id}/shown-{next(self._shows)}", ToolResponse(render=render)
@@ -210,7 +208,7 @@ class Context:
 
 
 def _there(part: T | None, what: str) -> T:
-    """Raises ToolFailure if this service is missing here."""
+    """Return a service. Raises ToolFailure if it is missing here."""
     if part is None:
         raise ToolFailure.of(ErrorCode.UNSUPPORTED, f"There is no {what} here")
     return part
@@ -219,7 +217,7 @@ def _there(part: T | None, what: str) -> T:
 # ------------------------------------------------------------------ small services
 
 _KV: Final = "CREATE TABLE IF NOT EXISTS _kv (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-"""No table a tool can name: those begin with a letter."""
+"""A table that no tool can name, because names of tables begin with a letter."""
 _KV_THERE: Final = "SELECT 1 FROM sqlite_master WHERE name = '_kv'"
 _KV_SET: Final = (
     "INSERT INTO _kv (key, value) VALUES (?, "
@@ -273,7 +271,7 @@ class Noted:
         self._note = note
 
     def log(self, event: str) -> None:
-        """Without an audit log there is nowhere to write it, and the tool need not mind."""
+        """Write a line; without an audit log nothing happens."""
         if self._note is not None:
             self._note(
                 {
@@ -288,9 +286,7 @@ class Noted:
 
 
 class KeptValues:
-    """`KV` in a table of the user's own file. Looking makes no table: reads go on when the disk
-    is full.
-    """
+    """`KV` in a table of the user's file. Reading creates no table, so it works on a full disk."""
 
     def __init__(self, db: handed.Database) -> None:
         self._db = db

@@ -1,8 +1,6 @@
-"""What finished glasses do besides showing and sounding, for the tools that ask: brightness,
-silence, notifications of their own, their dashboard.
+"""Sets the brightness, the silent mode, notifications and the dashboard of finished glasses.
 
-Implements `tools_cache.api.handed.Deeds`. Refuses to know tools and families: what these glasses
-cannot do is read from their capabilities, and a refusal of theirs is passed on in words.
+Their capabilities say what they can do; what they refuse is passed on as an error.
 """
 
 import asyncio
@@ -26,27 +24,24 @@ from firmware_bridge.messages import (
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
 TIMEOUT_S: Final = 8.0
-"""A list of allowed apps is several packets, each answered; an arm that is slow takes a second
-for one.
+"""A list of allowed apps is several packets with an answer each; a slow side takes a second each.
 """
 MAX_ALLOWED: Final = 32
-"""Names that may notify; beyond it the one that did longest ago has to be told to the glasses
-again.
-"""
+"""Apps that may notify; above that, the app that notified longest ago is allowed anew."""
 NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "brightness": ("display.brightness", "do not let their brightness be set"),
     "silent": ("display.silent", "know no silent mode"),
     "notify": ("display.notifications", "know no notifications of their own"),
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
 }
-"""What is done → the capability it takes, and what to say of glasses without it."""
+"""Action → the capability it needs, and the message for glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
-"""Refusals that asking again does not help."""
+"""Codes of refusals for which a retry does not help."""
 
 
 class GlassesSettings:
-    """One per daemon. `display` sends what changes the lens; it refuses while a question is
-    there.
+    """Implements `tools_cache.api.handed.Deeds`. `display` sends commands that change the lens; it
+    refuses them while a question is shown.
     """
 
     def __init__(self, glasses: GlassesPort, clock: Clock, display: SendPort) -> None:
@@ -58,7 +53,7 @@ class GlassesSettings:
         self._notifying = asyncio.Lock()
 
     async def __call__(self, deed: str, details: Mapping[str, Json]) -> None:
-        """Do it. Raises `ToolFailure`: UNSUPPORTED, SESSION_INACTIVE, TIMEOUT, NOT_ACCEPTED,
+        """Execute it. Raises `ToolFailure`: UNSUPPORTED, SESSION_INACTIVE, TIMEOUT, NOT_ACCEPTED,
         INVALID_ARGUMENTS.
         """
         self._check_able(deed)
@@ -79,9 +74,7 @@ class GlassesSettings:
             raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {NEEDS[deed][1]}")
 
     async def _notify(self, title: str, text: str, name: str) -> None:
-        """Glasses show notifications of apps they were told to allow, and of no others: so they
-        are told first.
-        """
+        """Send a notification; glasses only show those of apps on their list of allowed apps."""
         async with self._notifying:
             app = await self._allow(name)
             await self._tell(
@@ -125,7 +118,7 @@ class GlassesSettings:
 
 
 def able(record: Capabilities, deed: str) -> bool:
-    """Can these glasses do it? Unknown is no."""
+    """Return whether these glasses can do it; unknown is no."""
     return record.get("display") is True and record.get(NEEDS[deed][0]) is True
 
 
@@ -136,7 +129,7 @@ def _command(deed: str, details: Mapping[str, Json]) -> Command:
 
 
 def _made(make: Callable[[], Command]) -> Command:
-    """A command that exists is valid; what cannot be one is its asker's mistake."""
+    """Create a command. Raises `ToolFailure` (INVALID_ARGUMENTS) for invalid values."""
     try:
         return make()
     except ValueError as e:

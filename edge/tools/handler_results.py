@@ -1,7 +1,6 @@
-"""What a handler gave, made into the one envelope, or into the one answer for what is none.
+"""Converts what a handler returned to the envelope, or to the error for an invalid result.
 
-Refuses to run anything. Other shapes end here: the `success` of seeds 000 and 004 (C-01) is never
-seen inside.
+Other forms end here: `success` of older tools does not occur inside the daemon.
 """
 
 import json
@@ -21,9 +20,7 @@ logger = logging.getLogger("edge.tools.local")
 
 
 def judged(tool: str, result: Json) -> ToolResponse:
-    """Turn `{data, render?, intents?}`, a whole envelope, or any plain JSON into a response
-    (S2-46, S2-47).
-    """
+    """Convert `{data, render?, intents?}`, a whole envelope, or any other JSON to a response."""
     try:
         return _envelope(result)
     except (ValueError, TypeError, RecursionError) as e:
@@ -32,7 +29,7 @@ def judged(tool: str, result: Json) -> ToolResponse:
 
 
 def internal(tool: str, *, side_effects: bool) -> ToolResponse:
-    """The tool broke; why stands in the log alone (S2-45)."""
+    """Return the error for a tool that failed; the reason is in the log only."""
     return ToolResponse.failure(
         ErrorCode.HANDLER_ERROR,
         f"Internal error executing {tool}",
@@ -50,12 +47,12 @@ def too_slow(definition: ToolDefinition, limit_s: float) -> ToolResponse:
 
 
 def disk_unavailable(why: object, *, side_effects: bool) -> ToolResponse:
-    """A handler found no disk to write to: the same call may succeed when there is room again."""
+    """Return the error for a full disk: the same call may succeed when there is room again."""
     return ToolResponse(error=replace(storage_unavailable(why), partial_side_effects=side_effects))
 
 
 def nothing_fits(why: object) -> ToolResponse:
-    """A bound of this tool's own storage, which only deleting changes."""
+    """Return the error for a full storage of this tool; only deleting helps."""
     return ToolResponse.failure(
         ErrorCode.TOOL_UNAVAILABLE,
         f"Nothing more can be kept: {why}",
@@ -82,9 +79,7 @@ def _envelope(result: Json) -> ToolResponse:
 
 
 def _renamed(result: dict[str, Json]) -> dict[str, Json]:
-    """Read `{success: true, data}` or `{success: false, error | message}` as `ok` and its error
-    (C-01).
-    """
+    """Convert `{success, data | error | message}` to `ok` with its data or its error."""
     rest = {key: value for key, value in result.items() if key in _PARTS}
     if result["success"]:
         said = {"data": result["message"]} if "message" in result and "data" not in result else {}
@@ -99,9 +94,7 @@ def _renamed(result: dict[str, Json]) -> dict[str, Json]:
 
 
 def _error(error: dict[str, Json]) -> dict[str, Json]:
-    """Give the type of a failure that names only a code, or nothing: a tool that says no would
-    say it again.
-    """
+    """Return type and code of a failure that names only a code, or nothing: it is final."""
     said = str(error.get("code"))
     code = ErrorCode(said) if said in ErrorCode.__members__ else ErrorCode.TOOL_UNAVAILABLE
     made = ToolError.of(code, "")
@@ -109,7 +102,7 @@ def _error(error: dict[str, Json]) -> dict[str, Json]:
 
 
 def _whole(result: dict[str, Json]) -> ToolResponse:
-    """Take an envelope the handler made itself; a retryable that is there must be true or false."""
+    """Read a complete envelope; `retryable` must be true or false."""
     error = result.get("error")
     if isinstance(error, dict) and not isinstance(error.get("retryable", False), bool):
         raise ValueError("error.retryable: must be true or false")

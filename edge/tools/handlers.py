@@ -1,8 +1,6 @@
-"""Finds a tool's handler by its folder and makes it something to run: a function, or a class with a
-fresh instance a call.
+"""Loads a tool's handler from its folder: a function, or a class with one instance per call.
 
-Refuses to run it and to judge its results. Nothing is imported before its tool is called; what is
-unloaded comes anew.
+A handler is imported at its first call, and again after it was unloaded.
 """
 
 import importlib.util
@@ -34,14 +32,14 @@ class BadHandler(Exception):
 
 
 class Handlers:
-    """The handlers of the folders below `tools`, each imported at its first use."""
+    """The handlers of the folders below `tools`."""
 
     def __init__(self, tools: Path) -> None:
         self._tools = tools
         self._loaded: dict[Path, Runner] = {}
 
     def find(self, definition: ToolDefinition) -> Runner:
-        """Give the tool's runner. Raises `BadHandler`."""
+        """Return the tool's runner, imported at its first use. Raises `BadHandler`."""
         folder = self._folder_of(definition)
         if folder not in self._loaded:
             self._loaded[folder] = _runner(
@@ -50,22 +48,20 @@ class Handlers:
         return self._loaded[folder]
 
     def unload(self, definition: ToolDefinition) -> None:
-        """Let go of its code; the next call imports it again."""
+        """Drop its code; the next call imports it again."""
         folder = self._folder_of(definition)
         if self._loaded.pop(folder, None) is not None:
             sys.modules.pop(self._module_name(folder), None)
 
     def _folder_of(self, definition: ToolDefinition) -> Path:
-        """Give the folder the registry names for a tool. Raises `BadHandler`."""
+        """Return the folder the registry names for a tool. Raises `BadHandler`."""
         folder = tool_docs.folder_of(definition, self._tools)
         if folder is None:
             raise BadHandler(f"tool {definition.name}: the registry names no folder for it")
         return folder
 
     def _module_name(self, folder: Path) -> str:
-        """Give a name nothing else has: an owner's folder may be called like one of this
-        installation.
-        """
+        """Return a unique module name: an owner's folder may have the name of a built-in one."""
         whose = "" if folder.parent == self._tools else "own_"
         return f"glassd_tool_{whose}{folder.name.replace('-', '_')}"
 
@@ -98,7 +94,7 @@ def _runner(module: ModuleType, folder: str) -> Runner:
 
 
 def _classes(module: ModuleType) -> "list[type[Tool]]":
-    """List the tool classes written in this module; imported ones are somebody else's (S4-14)."""
+    """Return the tool classes defined in this module, without imported ones."""
     base = sys.modules.get("tools_cache.api.base")
     if base is None:
         return []  # whoever has a class has imported it
@@ -139,8 +135,8 @@ def _of_class(tool: "type[Tool]", folder: str) -> Runner:
 
 
 def _parts(tool: "type[Tool]", folder: str) -> dict[str, str]:
-    """Say which part of the context each parameter of the constructor gets, by its annotation.
-    Raises `BadHandler`.
+    """Map each constructor parameter to its part of the context, by its annotation. Raises
+    `BadHandler`.
     """
     from tools_cache.api.base import INJECTED  # noqa: PLC0415 - who gets here has it in memory
 

@@ -1,9 +1,7 @@
-"""One HTTP request of a user-made tool, bounded: the gateway's only importer of httpx, loaded with
-the first call.
+"""Sends one HTTP request of a user's tool. Imports httpx, so it is loaded at the first call.
 
-Refuses to follow, inflate, exceed and guess: no redirects, no cookies, no environment, no
-compression (the size limit counts real bytes), TLS verified. How it failed is told by what
-happened, not by words (S0-59).
+No redirects, no cookies, no proxy settings from the environment, no compression (the size limit
+counts real bytes); TLS is verified. Failures are told apart by exception, not by message.
 """
 
 from collections.abc import Mapping
@@ -18,22 +16,20 @@ from tools_cache.api.tool import ErrorCode
 from tools_cache.app_results import clean
 
 MAX_ANSWER: Final = 128 * 1024
-"""Bytes; with its envelope around, and as escaped as JSON may be, a result must fit one MQTT
-message (256 KiB).
-"""
+"""Bytes of an answer; with its envelope, and escaped, it must fit one MQTT message (256 KiB)."""
 MAX_ERROR: Final = 4096
-"""Bytes read of an answer that is a failure: its words are cut to 500 characters anyway."""
+"""Bytes read of an error answer; its text is cut to 500 characters."""
 CONNECT_S: Final = 10.0
 CONNECTIONS: Final = 16
-"""At once, of all tools; more wait for their turn within their time."""
+"""Connections of all tools at once; more calls wait within their time."""
 KEPT: Final = 4
 KEPT_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class HttpToolAnswer:
-    """What came back: a status with its text, or how it `failed`. `sent`: the other side may
-    have done what was asked.
+    """The answer: a status with its text, or why it `failed`. `sent`: the server may have executed
+    the request.
     """
 
     status: int = 0
@@ -45,7 +41,7 @@ class HttpToolAnswer:
 
 
 class OutgoingRequest:
-    """One per daemon; its deadline is the caller's."""
+    """One per daemon; the caller sets the deadline."""
 
     def __init__(self) -> None:
         limits = httpx.Limits(
@@ -67,7 +63,7 @@ class OutgoingRequest:
     async def ask(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> HttpToolAnswer:
-        """Ask once. Raises only what is our own fault."""
+        """Send one request. Raises only for mistakes in glassd itself."""
         host = urlsplit(url).hostname or ""
         try:
             async with self._client.stream(
@@ -104,9 +100,7 @@ class OutgoingRequest:
 
 
 def _why(error: Exception) -> str:
-    """What the operating system, TLS or the other side said; what is wrong with our own request
-    never comes here.
-    """
+    """Return the message of the operating system, of TLS or of the server."""
     return clean(str(error)) or type(error).__name__
 
 

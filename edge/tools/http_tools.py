@@ -1,8 +1,6 @@
-"""Runs the tools an owner made: asks their addresses over HTTP, or hands a call to whoever answers
-it later.
+"""Runs the owner's HTTP tools: sends the request, or passes a call on that is answered later.
 
-Refuses to know files and secrets' names: it is given plans that are ready. Whatever the other side
-does, the caller gets exactly one well-formed answer, and no secret is in it.
+The caller always gets exactly one valid answer, and no secret is in it.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from edge.tools.http_request import HttpToolAnswer, OutgoingRequest
 
 MAX_ADDRESS: Final = 8000
-"""Characters of an address with its values in; servers give up between 8,000 and 16,000."""
+"""Characters of a filled address; servers give up between 8,000 and 16,000."""
 _RESULT: Final = frozenset({"success", "content", "error", "mentraExtensions", "render"})
 _ENVELOPE: Final = frozenset({"ok", "data", "error", "intents", "render", "meta"})
 
@@ -31,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class ToolRequest(NamedTuple):
-    """What leaves: nothing in it is a template any more."""
+    """A filled request, without placeholders."""
 
     method: str
     url: str
@@ -40,9 +38,7 @@ class ToolRequest(NamedTuple):
 
 
 class HttpTools:
-    """One per daemon. `use` gives it the plans in force; the HTTP library comes with the first
-    call that needs it.
-    """
+    """One per daemon; `use` sets its plans. The HTTP library is loaded at the first call."""
 
     def __init__(self) -> None:
         self._plans: Mapping[str, RequestPlan] = MappingProxyType({})
@@ -51,8 +47,8 @@ class HttpTools:
         self._opening = asyncio.Lock()
 
     def use(self, plans: Mapping[str, RequestPlan], secrets: Iterable[str] = ()) -> None:
-        """From now on these; calls under way end as they began. `secrets` are taken out of what
-        comes back, but for the hosts.
+        """Use these plans for new calls. `secrets` are removed from answers, unless a host contains
+        them.
         """
         self._plans = plans
         hosts = [templates.origin(plan.url) for plan in plans.values()]
@@ -65,8 +61,8 @@ class HttpTools:
             await self._asking.close()
 
     async def run(self, call: ToolCall, tool: ToolDefinition, _progress: Progress) -> ToolResponse:
-        """See `RunTool`. Of a call that is answered later, it tells the tool's address that the
-        call is there; one without an address gets its result from whoever lists pending calls.
+        """See `RunTool`. An asynchronous tool's address is only notified; without an address, the
+        result comes from whoever lists pending calls.
         """
         plan = self._plans.get(call.tool)
         if plan is None and tool.asynchronous:
@@ -118,9 +114,7 @@ def _repeatable(tool: ToolDefinition) -> bool:
 
 
 def request_of(call: ToolCall, plan: RequestPlan) -> ToolRequest:
-    """Fill a plan for one call. Raises `Unfilled`: the call has nothing for a place that cannot
-    be empty.
-    """
+    """Fill a plan for one call. Raises `Unfilled` if a required place has no value."""
     scope: dict[str, Json] = {
         "input": dict(call.args),
         "call": {"id": call.call_id, "tool": call.tool},
@@ -164,9 +158,8 @@ def response_of(
     taken: bool = False,
     secrets: Iterable[str] = (),
 ) -> ToolResponse:
-    """Read an answer: a tool's result where it has the shape of one (S0-40), else its JSON or text
-    is the data. `taken`: that it was heard is all there is to say, the result comes later. A server
-    that says a secret back is not quoted.
+    """Convert an answer: the result if it has that form, else its JSON or text as data. `taken`:
+    the result comes later, so the answer is empty. Secrets are removed.
     """
     text = str(templates.without_secrets(answer.text, secrets))
     if answer.failed:
@@ -194,8 +187,8 @@ def response_of(
 
 
 def _is_result(value: Json) -> bool:
-    """Only what can be nothing else: half the world's services answer with an `ok` or a
-    `success` of their own.
+    """Return whether it has one of the two result forms; other services also answer with `ok` or
+    `success`.
     """
     if not isinstance(value, dict):
         return False

@@ -1,9 +1,4 @@
-"""The registry of this installation: read once at the start and locked; read again only where
-development left it unlocked.
-
-Refuses to read files, and to know the cloud's tools, which come and go (C-36). Whoever pins a
-version pins it by `snapshot()`.
-"""
+"""The registry of this installation: read at the start and locked, unless in development."""
 
 import logging
 from typing import Final
@@ -17,11 +12,11 @@ _log: Final = logging.getLogger(__name__)
 
 
 class RegistryLocked(Exception):
-    """A locked registry is asked to change; in production a restart does that."""
+    """A locked registry cannot change; restart the daemon instead."""
 
 
 class NotLocked(Exception):
-    """A snapshot of what may still change is asked for."""
+    """An unlocked registry has no snapshot: it may still change."""
 
 
 class InstalledRegistry:
@@ -32,7 +27,7 @@ class InstalledRegistry:
         self.locked = False
 
     def load(self, registry: Registry) -> None:
-        """Take what was read. Raises `RegistryLocked`."""
+        """Replace the registry. Raises `RegistryLocked`."""
         if self.locked:
             raise RegistryLocked(
                 "Cannot reload a locked registry (production mode); "
@@ -41,7 +36,7 @@ class InstalledRegistry:
         self.registry = registry
 
     def lock(self) -> None:
-        """From now on it stays as it is; a second time is only remarked on."""
+        """Lock it; a second time only logs a warning."""
         if self.locked:
             _log.warning("Already locked: registry %s", self.registry.version)
             return
@@ -53,8 +48,8 @@ class InstalledRegistry:
         )
 
     def snapshot(self) -> FrozenDict:
-        """Give `{version, gitCommit, tools: [{toolId, version, category}]}`, which nobody can
-        change. Raises `NotLocked`.
+        """Return `{version, gitCommit, tools: [{toolId, version, category}]}`, read-only. Raises
+        `NotLocked`.
         """
         if not self.locked:
             raise NotLocked("Must call lock() before snapshot()")
@@ -68,6 +63,6 @@ class InstalledRegistry:
         )
 
     def describe(self) -> dict[str, object]:
-        """For `status`."""
+        """Return its part of the status."""
         commit = {"git_commit": self.registry.commit} if self.registry.commit else {}
         return {"version": self.registry.version, "locked": self.locked, **commit}

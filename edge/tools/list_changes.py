@@ -1,8 +1,6 @@
-"""Tells once, at a turn boundary, that the list of offered tools changed: what `tools/list_changed`
-is made of.
+"""Announces at a turn boundary that the list of offered tools changed (`tools/list_changed`).
 
-Refuses to change the list and to know why it changed. A burst of changes, and all that happen
-within a turn, are one event.
+A burst of changes, and all changes within a turn, are one event.
 """
 
 import asyncio
@@ -19,20 +17,18 @@ from tools_cache.api.tool import ToolDefinition
 SETTLE_S: Final = 0.05
 """Connecting changes what glasses can do several times within milliseconds."""
 PATIENCE_S: Final = 10.0
-"""A turn that takes longer than this hides a change from nobody else; it goes on with its own
-snapshot.
-"""
+"""Seconds; a longer turn does not hide a change from others, and keeps its own snapshot."""
 NAMED: Final = 50
-"""Names told of each kind of change; a client lists again anyway."""
+"""Names listed for each kind of change; a client lists again anyway."""
 
 Offered = Mapping[str, ToolDefinition]
 Boundary = Callable[[], Awaitable[None]]
-"""Returns at a moment without any turn."""
+"""Returns when no turn is under way."""
 
 
 class ListChanges:
-    """`run()` is the service. `changed` is set by whoever changes what may be offered: another
-    snapshot, or another choice; `offered` lists the tools that are offered now.
+    """`run()` is the service. `changed` is set when the offered tools may have changed; `offered`
+    lists them.
     """
 
     def __init__(
@@ -55,7 +51,7 @@ class ListChanges:
         return {entry.definition.name: entry.definition for entry in self._listing()}
 
     async def run(self) -> None:
-        """Tell until cancelled. What was offered when it began is known to whoever listed since."""
+        """Announce until cancelled, starting from what is offered now."""
         if self._told is None:
             self._told = self._offered()
         while True:

@@ -1,9 +1,7 @@
-"""Runs the tools that live here: finds a handler by its folder, hands it what it may touch, judges
-what it gives.
+"""Runs local tools: loads the handler, gives it its services, checks what it returns.
 
-Refuses to know who called and how an answer is rendered: a handler
-crashes, hangs or babbles, and the caller still gets exactly one well-formed answer, with nothing of
-the handler's secrets in it.
+If a handler crashes, hangs or returns nonsense, the caller still gets exactly one valid answer,
+without the handler's secrets.
 """
 
 import copy
@@ -37,8 +35,8 @@ logger = logging.getLogger(__name__)
 
 
 class LocalTools:
-    """One per daemon. `full` are the errors by which a storage says that nothing more fits, which
-    the caller may know (all other errors of a handler stay in the log).
+    """One per daemon. `full` are the errors of a storage that is full: the caller is told; all
+    other errors of a handler are only logged.
     """
 
     def __init__(
@@ -53,17 +51,15 @@ class LocalTools:
         self._services = services
 
     def configure(self, configs: Mapping[str, Mapping[str, Json]]) -> None:
-        """These are the tools' settings from the next call on."""
+        """Use these settings of tools from the next call on."""
         self._services = replace(self._services, configs=configs)
 
     def unload(self, definition: ToolDefinition) -> None:
-        """Let go of a tool's code until it is called again; running calls are not touched.
-        Raises `BadHandler`.
-        """
+        """Drop a tool's code until its next call; running calls continue. Raises `BadHandler`."""
         self._handlers.unload(definition)
 
     def forget(self, definition: ToolDefinition) -> None:
-        """Let go of the code of whatever tool it is, if there is any here."""
+        """Drop the code of any tool, if it is a local one."""
         if definition.source in HERE:
             with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
                 self.unload(definition)

@@ -1,8 +1,4 @@
-"""The registry as our own `registry` tools see it: found by words, loaded, described, for one
-caller.
-
-Refuses to call a tool, and to decide which may be seen: the choice of tools does.
-"""
+"""The registry for our own `registry` tools: search, load and describe tools for one caller."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -17,16 +13,14 @@ from tools_cache.api.tool import Json, ToolCall, ToolFailure
 from tools_cache.registry.tool_docs import summary
 
 IN_A_THREAD: Final = 500
-"""Tools from which on a search takes milliseconds that the others should not wait for."""
+"""From this number of tools on, a search takes milliseconds and runs in a thread."""
 SPARE: Final = 100
-"""Of the best so many may be switched off or unavailable without that one further down is
-missed.
-"""
+"""Extra results searched, in case the best ones are switched off or unavailable."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetaTools:
-    """`tools_cache.api.handed.Toolbox`, made anew for each call."""
+    """Implements `tools_cache.api.handed.Toolbox`; one per call."""
 
     call: ToolCall
     registry: RegistryPort

@@ -1,9 +1,7 @@
-"""The tools as they are on disk, for `glassd tools` while no daemon runs: the built-in ones, and
-the last good copy of the cloud's.
+"""Lists the tools on disk, for `glassd tools` while no daemon runs: built in, own, and cloud.
 
-Refuses to judge: documents that were checked when they were written are read as plain JSON, without
-pydantic, in milliseconds. What these glasses can do, and what takes force, only a running daemon
-knows.
+Reads documents that were validated when they were written as plain JSON: milliseconds, without
+pydantic. What these glasses can do is known to a running daemon only.
 """
 
 import contextlib
@@ -20,7 +18,7 @@ SYSTEM_STATE: Final = Path("/var/lib/glassd")
 """StateDirectory= of the system's unit."""
 MAX_CONFIG: Final = 256 * 1024
 HARDWARE_KEY: Final = "io.glassd/hardware"
-"""As in `tools_cache.registry.models`, which would bring dataclasses with it."""
+"""As in `tools_cache.registry.models`, which would import dataclasses."""
 OFF: Final = "disabled in the configuration"
 SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
 SET_OFF: Final = "switched off ([tool.{key}] enabled = false)"
@@ -35,39 +33,39 @@ _PLAIN: Final = {
     "queueable": False,
     "version": "0",
 }
-"""What a listing gives of a tool as it was written, and what it means where nothing was."""
+"""Fields listed as written, and their defaults."""
 
 Row = dict[str, Any]
 
 
 class OfflineConfig(NamedTuple):
-    """The few settings a listing needs."""
+    """The settings that a listing needs."""
 
     state: Path
     cloud: str
-    """Address of the cloud in force; "" when there is none."""
+    """Address of the cloud in use; "" without one."""
     disabled: tuple[str, ...] = ()
     off: Mapping[str, str] = MappingProxyType({})
-    """Tools that their own settings keep off, each with its reason."""
+    """Tools that their own settings switch off, each with the reason."""
     folders: tuple[Path, ...] = ()
-    """Where tools of the owner's may be."""
+    """Folders of the owner's tools."""
     user: str = "local"
     packages: tuple[Path, ...] = ()
-    """Where Python tools of the owner's are."""
+    """Folders of the owner's Python tools."""
 
 
 class OfflineListing(NamedTuple):
-    """What was found; `warnings` are for a person."""
+    """The result; `warnings` are for people."""
 
     tools: list[Row]
     registry: Row
-    """`{origin, version, age_s, file}`: as the daemon would tell of it."""
+    """`{origin, version, age_s, file}`, as reported by the daemon."""
     warnings: list[str]
 
 
 def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> OfflineListing:
-    """Read what is there; `now` is the wall clock. Never raises for a file that is missing,
-    damaged or not ours to read.
+    """Read everything; `now` is the wall clock. Never raises for a missing, damaged or forbidden
+    file.
     """
     warnings: list[str] = []
     config = _config(env, warnings)
@@ -103,7 +101,7 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Offl
 
 
 def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
-    """Read as much of the configuration as is needed; what is wrong with it, `glassd run` tells."""
+    """Read the settings that are needed; `glassd run` reports what is wrong with them."""
     document = _toml(env, warnings)
 
     def section(name: str) -> dict[str, Any]:
@@ -143,15 +141,13 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
 
 
 def _listed(given: str | None, written: Any) -> tuple[str, ...]:
-    """A list of the environment, which wins, or of the file: by commas, or as TOML writes one."""
+    """Return a list from the environment (comma-separated or TOML), else the one in the file."""
     words = written if given is None else [word.strip(" []\"'") for word in given.split(",")]
     return tuple(word for word in map(str, words) if word) if isinstance(words, list) else ()
 
 
 def _set_off(packages: Mapping[str, Any]) -> dict[str, str]:
-    """Name the tools that `[tool.PACKAGE.NAME] enabled = false` keeps off; whether the rest of
-    it is right, the daemon judges.
-    """
+    """Return the tools that `[tool.PACKAGE.NAME] enabled = false` switches off."""
     told = (
         (f"{package}:{name}", table)
         for package, tools in packages.items()
@@ -166,7 +162,7 @@ def _set_off(packages: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:
-    """The folder beside the configuration there is, else beside each one there could be."""
+    """Return the folder beside the configuration, else those beside each possible one."""
     places = (Path(env["GLASSD_CONFIG"]),) if env.get("GLASSD_CONFIG") else config_candidates(env)
     found = next((path for path in places if path.exists()), None)
     return tuple(path.parent / "tools.d" for path in ((found,) if found else places))
@@ -194,7 +190,7 @@ def _toml(env: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
 
 
 def _state(env: Mapping[str, str]) -> Path:
-    """The directory of whoever's daemon was here: this user's own, else the system's."""
+    """Return the state directory: this user's own if it exists, else the system's."""
     own = state_dir(env)
     return (
         SYSTEM_STATE
@@ -204,7 +200,7 @@ def _state(env: Mapping[str, str]) -> Path:
 
 
 def _enrolled(state: Path) -> str:
-    """The cloud this edge enrolled with; "" when it did not, or when that is not for us to read."""
+    """Return the address of the cloud this edge enrolled with; "" without one, or if unreadable."""
     with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
         document = json.loads((state / "enrolled" / "enrolment.json").read_bytes())
         return str(document.get("cloud_url") or "")
@@ -226,9 +222,7 @@ def _local(path: Path, warnings: list[str]) -> Row:
 
 
 def _kept(config: OfflineConfig, warnings: list[str]) -> tuple[Row, Row, Path] | None:
-    """Give header, document and file of the newest good copy from the cloud in force; moves and
-    mends nothing.
-    """
+    """Return header, document and file of the newest good copy from the cloud in use."""
     folder = config.state / "registry"
     for name in ("current.json", "previous.json") if config.cloud else ():
         path = folder / name
@@ -253,7 +247,7 @@ def _kept(config: OfflineConfig, warnings: list[str]) -> tuple[Row, Row, Path] |
 
 
 def _switched_off(config: OfflineConfig) -> frozenset[str]:
-    """Name what this user switched off, by the copy the daemon keeps beside its database."""
+    """Return what this user switched off, from the daemon's copy beside its database."""
     with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
         return frozenset(
             map(
@@ -264,8 +258,8 @@ def _switched_off(config: OfflineConfig) -> frozenset[str]:
 
 
 def _copy(content: bytes) -> tuple[Row, Row]:
-    """Check a stored copy as `tools_cache/registry/registry_store.py` wrote it. Raises ValueError,
-    KeyError, TypeError.
+    """Check a stored copy as written by `registry_store.py`. Raises ValueError, KeyError,
+    TypeError.
     """
     from hashlib import sha256  # noqa: PLC0415 - OpenSSL comes with it, and most edges have no copy to check
 
@@ -286,7 +280,7 @@ def _copy(content: bytes) -> tuple[Row, Row]:
 
 
 def _own(config: OfflineConfig, taken: set[str]) -> list[Row]:
-    """The owner's own tools; a package of this installation is not theirs."""
+    """List the owner's tools; a package of this installation cannot be theirs."""
     folders = [folder for folder in config.folders if folder.is_dir()]
     if not folders and not config.packages:
         return []
@@ -322,8 +316,8 @@ def _rows(
 
 
 def _row_or_none(app: Row, tool: Any, source: str) -> Row | None:
-    """One tool as `GET /v1/tools` lists it; None for what the daemon would not take either: it
-    costs itself. Documents are kept as they came, and what an owner wrote was checked by nobody.
+    """List one tool as `GET /v1/tools` does; None for one the daemon would skip. Documents are kept
+    as they came, and the owner's were not validated.
     """
     try:
         return _row(app, tool, source) if isinstance(tool, dict) else None
@@ -363,7 +357,7 @@ def _row(app: Row, tool: Row, source: str) -> Row | None:
 
 
 def _needs(app: Row, tool: Row, source: str) -> list[str]:
-    """Name the hardware it cannot do without; a tool's own needs count for tools that live here."""
+    """Return the hardware it requires; a tool's own needs count for local tools."""
     own = (tool.get("_meta") or {}).get(HARDWARE_KEY) if source == "local" else None
     declared = (*(app.get("hardwareRequirements") or ()), *(own or ()))
     return [

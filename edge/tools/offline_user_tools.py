@@ -1,7 +1,6 @@
-"""The tools an owner made, as their files stand, for `glassd tools` while no daemon runs.
+"""Reads the owner's tool files for `glassd tools` while no daemon runs.
 
-Refuses to judge: what is wrong with a file, `glassd doctor` tells. Loaded only where such a folder
-is.
+`glassd doctor` reports what is wrong with them. Loaded only if there is such a folder.
 """
 
 import json
@@ -16,7 +15,7 @@ Row = dict[str, Any]
 
 
 def documents(folders: Iterable[Path]) -> Iterator[tuple[str, Row]]:
-    """Give (package, tool as a registry lists it) for everything that looks like one."""
+    """Yield (package, tool as listed in a registry) for everything that looks like a tool."""
     for folder in folders:
         try:
             files = sorted(
@@ -33,9 +32,7 @@ def documents(folders: Iterable[Path]) -> Iterator[tuple[str, Row]]:
 
 
 def written(packages: Iterable[Path]) -> Iterator[tuple[str, Row]]:
-    """The same for the tools an owner wrote in Python. Only their schemas are looked at;
-    nothing of them is run.
-    """
+    """Yield the same for the owner's Python tools; only their schemas are read, nothing is run."""
     for package in packages:
         try:
             files = sorted(package.glob("*/schema.json"))[:MAX_FILES]

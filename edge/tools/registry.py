@@ -1,9 +1,8 @@
-"""The tools in force: the built-in ones, and the cloud's as last verified. Implements
-`RegistryPort`.
+"""The active tools: the built-in ones, the owner's, other servers', and the cloud's as last
+verified.
 
-Refuses to know who calls a tool, and what the glasses are called. The last good registry stays
-until a newer one is verified: a cloud that is away, slow, lying or broken changes nothing but the
-age shown in `status`.
+The last good registry stays until a newer one is verified: a cloud that is away, slow or broken
+changes only the age in `status`. Implements `RegistryPort`.
 """
 
 import asyncio
@@ -40,12 +39,10 @@ from tools_cache.schema import compile_schema
 SHOWN_DROPPED: Final = 20
 SHOWN_FILTERED: Final = 50
 SYNC_S: Final = 300.0
-"""Fetching, checking and storing one registry has deadlines far below this."""
+"""Fetching, checking and storing one registry have deadlines far below this."""
 IDLE_S: Final = 3600.0
 CATCH_UP_S: Final = 5.0
-"""Longest wait for an announced registry: 0.3 s is usual, a busy Raspberry Pi needs a few
-seconds.
-"""
+"""Maximum wait for an announced registry: usually 0.3 s, a few seconds on a busy Raspberry Pi."""
 ALARM: Final = "registry"
 BUILTIN_ALARM: Final = "registry.builtin"
 
@@ -53,12 +50,12 @@ logger = logging.getLogger(__name__)
 
 
 class _Left(SyncFailed):
-    """The cloud that was asked is not the one to ask any more."""
+    """The cloud was replaced while it was asked."""
 
 
 class ToolRegistry:
     """One per daemon. `load()` before anybody is served, then `run()` as a service. `swapped` is
-    called when another snapshot is in force.
+    called after each change of the snapshot.
     """
 
     def __init__(
@@ -121,9 +118,7 @@ class ToolRegistry:
     def check_args(
         self, definition: ToolDefinition, args: Mapping[str, Json]
     ) -> tuple[dict[str, Json], list[dict[str, str]]]:
-        """Fill defaults, then validate. A schema that does not compile is a problem of the
-        whole.
-        """
+        """Fill defaults, then validate. A schema that does not compile is a problem at the root."""
         try:
             validator = compile_schema(definition.input_schema)
             filled = validator.filled(dict(args))
@@ -139,16 +134,14 @@ class ToolRegistry:
         return filled, validator.errors(filled)
 
     def set_capabilities(self, record: Capabilities | None, *, stale: bool) -> None:
-        """These are the glasses now (`stale`: they are away and this is what they last said).
-        Judges all tools anew.
+        """Use these capabilities (`stale`: as last known, the glasses are away) and check all tools
+        again.
         """
         self._record, self._stale = record, stale
         self.rebuild()
 
     def use_own(self, own: Own, withheld: Mapping[str, str]) -> None:
-        """These are the owner's own tools from now on; the `withheld` ones are hidden, each for
-        its reason.
-        """
+        """Use these owner's tools; `withheld` ones are hidden, each with its reason."""
         self._own, self._withheld = own, withheld
         self._adopt()
         for name, reason in self._own_problems():
@@ -157,9 +150,8 @@ class ToolRegistry:
     def use_upstream(
         self, apps: Sequence[App], away: Mapping[str, str], digest: str
     ) -> tuple[Dropped, ...]:
-        """These are other servers' tools from now on, `away` those that cannot be called, each with
-        why. Gives what of them is refused, for it would take the place of a tool that is there
-        (C-17).
+        """Use these tools of other servers; `away` ones cannot be called, each with the reason.
+        Return those refused because another tool has their name.
         """
         self._upstream, self._away, self._upstream_digest = tuple(apps), away, digest
         self._adopt()
@@ -167,7 +159,7 @@ class ToolRegistry:
         return tuple(refused for refused in self._union.refused if refused.name in names)
 
     async def notice(self, notice: RegistryNotice) -> None:
-        """The cloud says which registry is in force; fetch it unless it is the one we have."""
+        """Fetch the registry that the cloud announces, unless it is the current one."""
         if self._cloud is None:
             logger.debug("a registry is announced, but no cloud.url is configured to fetch it from")
             return
@@ -179,17 +171,13 @@ class ToolRegistry:
             self._wake.set()
 
     async def catch_up(self) -> None:
-        """Wait until the registry that the cloud has announced was fetched, or could not be; at
-        most `CATCH_UP_S`.
-        """
+        """Wait until an announced registry was fetched or failed; at most `CATCH_UP_S`."""
         with contextlib.suppress(TimeoutError):
             async with timeout(CATCH_UP_S):
                 await self._caught_up.wait()
 
     def follow(self, cloud: RegistrySource | None) -> None:
-        """Take another cloud's registry from now on; what the one before brought is not its to
-        offer.
-        """
+        """Use another cloud's registry; tools of the one before are dropped."""
         if (cloud and cloud.url) != (self._cloud and self._cloud.url):
             self._remote, self._generation, self._origin, self._confirmed_boot = (
                 None,
@@ -208,15 +196,13 @@ class ToolRegistry:
         refresh_s: float,
         off: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """The owner changed what is wanted, and how often to look. `off`: tools whose own
-        settings keep them off, and why.
-        """
+        """Apply changed settings. `off`: tools that their own settings switch off, and why."""
         self._disabled, self._off = frozenset(disabled), off
         self._pace.every(refresh_s)
         self.rebuild()
 
     def describe(self) -> dict[str, Json]:
-        """One layer of `status`."""
+        """Return its part of the status."""
         entries = self._snapshot.entries()
         return {
             "version": self._snapshot.version,
@@ -239,8 +225,8 @@ class ToolRegistry:
     # -------------------------------------------------------------- start
 
     def load(self, found: StoredRegistries | None = None) -> None:
-        """Take what is on disk: the built-in registry and the last good copy of the cloud's. Once,
-        before anybody is served; blocking when nobody has read it yet.
+        """Load the built-in registry and the last good copy of the cloud's; blocking unless `found`
+        has them. Once, before anybody is served.
         """
         base = self._cloud.url if self._cloud else None
         found = found or stored_registry.read(
@@ -269,8 +255,8 @@ class ToolRegistry:
         self._adopt()
 
     async def read_installed(self) -> str:
-        """Read the tools of this installation anew, where they are not locked. Says what of it
-        needs a restart, or "".
+        """Read this installation's tools again unless they are locked; return what needs a restart,
+        or "".
         """
         if self.installed.locked:
             there = await asyncio.to_thread(reader.version_in, self._builtin)
@@ -299,9 +285,7 @@ class ToolRegistry:
     # -------------------------------------------------------------- service
 
     async def run(self) -> None:
-        """Keep the cloud's registry fresh, for ever; without a cloud there is nothing to do but
-        wait.
-        """
+        """Keep the cloud's registry up to date; without a cloud, wait for one."""
         for name, text in self._alarms.items():  # raised by `load()`, when nobody listened yet
             self._bus.publish(Alarmed(name, text))
         while True:
@@ -312,7 +296,7 @@ class ToolRegistry:
             await self._pause(wait_s)
 
     async def sync(self) -> dict[str, Json]:
-        """Fetch now, for `glassd registry sync`; gives `describe()`. Raises `SyncFailed`."""
+        """Fetch now, for `glassd registry sync`; return `describe()`. Raises `SyncFailed`."""
         async with self._syncing:
             if (cloud := self._cloud) is None:  # looked at here: it may have gone while we waited
                 raise SyncFailed(
@@ -329,7 +313,7 @@ class ToolRegistry:
         return self.describe()
 
     async def _attempt(self) -> float:
-        """Sync once; give the seconds to wait before the next time."""
+        """Sync once; return the seconds until the next time."""
         try:
             await self.sync()
         except _Left:
@@ -355,7 +339,7 @@ class ToolRegistry:
         self._wake.clear()
 
     async def _sync(self, cloud: RegistrySource) -> None:
-        """Fetch, verify, store, put in force. Raises `SyncFailed`; then nothing changed."""
+        """Fetch, verify, store, activate. Raises `SyncFailed`; then nothing changed."""
         fetched = await cloud.fetch(self._generation, past_caches=bool(self._pace.wanted))
         self._check_followed(cloud)
         new = ALARM in self._alarms  # what is on disk is not what it should be
@@ -374,7 +358,7 @@ class ToolRegistry:
         self._adopt()
 
     def _check_followed(self, cloud: RegistrySource) -> None:
-        """What comes late from a cloud that was left meanwhile is not taken. Raises `_Left`."""
+        """Raise `_Left` if the cloud was replaced meanwhile: its answer is ignored."""
         if cloud is not self._cloud:
             raise _Left(
                 "another cloud is followed now", hint="again in a moment: glassd registry sync"
@@ -383,7 +367,7 @@ class ToolRegistry:
     async def _verified(
         self, fetched: Fetched, body: bytes, base: str
     ) -> tuple[Generation, Registry]:
-        """Check it in a child process, whose memory is not ours to keep."""
+        """Validate it in a child process, to save memory."""
         have = self._remote.sha256 if self._remote and self._generation else ""
         try:
             found = await reader.read(
@@ -404,7 +388,7 @@ class ToolRegistry:
         ), found.registry
 
     async def _store(self, generation: Generation) -> None:
-        """Keep it for the next start. A full disk costs that, not the registry."""
+        """Store it for the next start. If the disk is full, the registry is used all the same."""
         try:
             await asyncio.to_thread(self._generations.save, generation)
         except OSError as e:
@@ -419,7 +403,7 @@ class ToolRegistry:
     # -------------------------------------------------------------- what is in force
 
     def _adopt(self) -> None:
-        """Join what lives here and what the cloud offers, and judge it by the glasses."""
+        """Join the tools of all sources, and check them against the glasses."""
         self._union = Union.of(
             self.installed.registry.apps,
             self._remote.apps if self._remote else (),
@@ -429,7 +413,7 @@ class ToolRegistry:
         self.rebuild()
 
     def rebuild(self) -> None:
-        """Judge every tool anew: whoever changed what decides about that asks for it."""
+        """Check every tool again."""
         unusable = self._generation.refused if self._generation else MappingProxyType({})
         fresh = self._union.snapshot(
             self._version(),
@@ -455,7 +439,7 @@ class ToolRegistry:
         )
 
     def _tell_filtered(self, filtered: Mapping[str, tuple[str, ...]]) -> None:
-        """Say which apps these glasses leave out, when that is news."""
+        """Announce which apps these glasses leave out, if that changed."""
         if filtered == self._filtered:
             return
         self._filtered = dict(filtered)
@@ -468,7 +452,7 @@ class ToolRegistry:
         )
 
     def _version(self) -> str:
-        """Name the union by its parts' hashes, in the form of C-09."""
+        """Return a version for all sources together, from the hashes of their documents."""
         more = tuple(filter(None, (self._own.digest, self._upstream_digest)))
         if self._remote is None and not more:
             return self.installed.registry.version
@@ -477,7 +461,7 @@ class ToolRegistry:
         return f"1.0.{both[:8]}"
 
     def _dropped(self) -> tuple[str, ...]:
-        """Say what was left out, of either side, and why."""
+        """Return what was left out of all sources, each with its reason."""
         remote = self._remote.dropped if self._remote else ()
         refused = self._generation.refused.items() if self._generation else ()
         dropped = (
@@ -495,7 +479,7 @@ class ToolRegistry:
         )
 
     def _own_problems(self) -> tuple[Dropped, ...]:
-        """Say what of the owner's own files costs a tool; a name that is taken too."""
+        """Return which of the owner's tools are left out, and why; a taken name counts too."""
         named = {tool.name for tool in self._own.tools}
         return (
             *self._own.problems,
@@ -503,7 +487,7 @@ class ToolRegistry:
         )
 
     def _age(self) -> float | None:
-        """Seconds since the cloud last confirmed what we have; None when it never did."""
+        """Return the seconds since the cloud last confirmed the registry; None if it never did."""
         if self._confirmed_boot is not None:
             return round(self._clock.boot() - self._confirmed_boot, 1)
         if self._generation is not None:
@@ -511,8 +495,8 @@ class ToolRegistry:
         return None
 
     def _problem(self) -> str:
-        """Say that the cloud's registry did not come, why, and what is used meanwhile; "" when
-        it came.
+        """Return why the cloud's registry could not be fetched, and what is used instead; "" if it
+        was.
         """
         if self._trouble is None or self._cloud is None:
             return ""

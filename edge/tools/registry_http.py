@@ -1,9 +1,7 @@
-"""The cloud's registry over HTTP: one conditional GET. The daemon's only importer of httpx, at
-first use.
+"""Fetches the cloud's registry over HTTP: one conditional GET. Imports httpx at the first use.
 
-Refuses to judge what it brings, and to follow, inflate or exceed: no redirects, no environment, no
-compression (the size limit counts real bytes), one deadline for all of it. The token goes to the
-configured origin only.
+No redirects, no proxy settings from the environment, no compression (the size limit counts real
+bytes), one deadline for everything. The token is sent to the configured origin only.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 FETCH_S: Final = 60.0
 """One fetch, whatever the cloud does: 8 MiB over a slow mobile link."""
 STALL_S: Final = 10.0
-"""Connecting, or silence within a fetch."""
+"""For connecting, and for silence within a fetch."""
 NO_SUCH_PATH: Final = frozenset({404, 405, 410, 501})
 MAX_ETAG: Final = 200
 MOST_RETRY_AFTER_S: Final = 3600.0
@@ -35,7 +33,7 @@ class _NoSuchPath(Exception):
 
 class CloudRegistry:
     """Implements `RegistrySource`. `url` is the cloud's base; `token` is a secret and never logged;
-    `tls` makes the context of a cloud with an authority of its own.
+    `tls` creates the context of a cloud with its own certificate authority.
     """
 
     def __init__(
@@ -57,9 +55,7 @@ class CloudRegistry:
         return f"CloudRegistry({self.url!r})"
 
     async def fetch(self, have: Generation | None, *, past_caches: bool) -> Fetched:
-        """Ask for the registry; a cloud that has none is asked for its tool list. Raises
-        `SyncFailed`.
-        """
+        """Fetch the registry, or the tool list of a cloud without one. Raises `SyncFailed`."""
         try:
             client = await asyncio.to_thread(self._client)  # the import alone takes 150 ms
         except (OSError, ValueError) as e:  # the enrolment's certificates are gone or damaged
@@ -136,7 +132,7 @@ class CloudRegistry:
 
 
 def _check(response: "httpx.Response", kind: str) -> None:
-    """Let a plain 200 pass. Raises `SyncFailed`, or `_NoSuchPath`."""
+    """Accept a plain 200. Raises `SyncFailed`, or `_NoSuchPath`."""
     status = response.status_code
     if status in NO_SUCH_PATH:
         raise _NoSuchPath

@@ -1,9 +1,7 @@
-"""Which tools are on for whom, and which are offered to models now: keeps the switches, moves the
-loader at turn boundaries.
+"""Which tools are on for each user, and which are offered to models; changes at turn boundaries.
 
-Refuses to run a tool and to judge hardware; the rules stand in `core/tools/selection.py` and
-`core/tools/selection_rules.py`. An unloaded tool is not listed for models, and can still be called
-by name.
+A tool that is not loaded is not listed for models, and can still be called by name. The rules are
+in `core/tools/selection.py` and `core/tools/selection_rules.py`.
 """
 
 import asyncio
@@ -58,13 +56,11 @@ from tools_cache.api.tool import (
 from tools_cache.registry import tool_docs
 
 TURNS: Final = 64
-"""Turns known by name; a call that comes later than that many others begins its turn anew."""
+"""Remembered turns; a call that comes later than that many other turns begins its turn again."""
 FLUSH_S: Final = 60.0
-"""How long counted calls wait for the disk: a kill costs a minute of counting, not a write a
-call.
-"""
+"""Seconds between writes of counted calls: a crash loses a minute of counting."""
 PATIENCE_S: Final = 10.0
-"""A turn that takes longer than this hides a change from nobody else."""
+"""Seconds; a longer turn does not hide a change from others."""
 MAX_COUNTED: Final = 1024
 """Tools (of all users) counted between two writes; more are not counted one by one."""
 NOWHERE: Final = Path("/nonexistent")
@@ -72,23 +68,22 @@ RAN: Final = frozenset({"answered", "completed"})
 _OURS: Final = (RegistrySynced, GlassesReady, GlassesLost, UplinkChanged)
 
 Gate = Callable[[ToolDefinition], str]
-"""Why a tool is not available now, empty when it is; asked at every call."""
+"""Returns why a tool is not available now, "" if it is; called at every call."""
 Audit = Callable[[Mapping[str, Json]], None]
 _log: Final = logging.getLogger(__name__)
 
 
 async def _at_once() -> None:
-    """There are no turns to wait for."""
+    """For a daemon without turns: return at once."""
 
 
 class ToolSelection:
-    """Which tools are on, and which of them a model is shown. `load()` before anybody is served,
-    `run()` as a service, `close()` before the store closes.
+    """`load()` before anybody is served, `run()` as a service, `close()` before the store closes.
 
-    `facts` are the world as it is now; `gates` more reasons why a tool may be unavailable; `listed`
-    is called after the offered list changed, `boundary` returns when no turn is under way; `tools`
-    is the folder of the tools' folders, for their documentation; `forget` lets go of the code of a
-    tool that lives here and was unloaded.
+    `facts` returns the current conditions; `gates` are more reasons why a tool may be unavailable;
+    `listed` is called after the offered list changed; `boundary` returns when no turn is under way;
+    `tools` is the folder of the built-in tools, for their documentation; `forget` drops the code of
+    a local tool that was unloaded.
     """
 
     def __init__(
@@ -146,7 +141,7 @@ class ToolSelection:
         cloud_may: Sequence[str],
         users: Mapping[str, UserRules],
     ) -> None:
-        """Go on by these; what is loaded stays as far as it fits."""
+        """Apply changed settings; what is loaded stays as far as it fits."""
         self._users, self._cloud_may, self._judged = users, cloud_may, None
         self._loader = replace(self._loader, limits=limits, essential=frozenset(essential))
         self._refresh()
@@ -199,25 +194,25 @@ class ToolSelection:
         return Choice(AVAILABLE, selection_rules.UNLOADED, loaded=False)
 
     def open_to_cloud(self, entry: Entry) -> bool:
-        """Is the cloud told of this tool? It is told of what it may call now; the tools for
-        finding tools are for models on this device.
+        """Return whether the cloud is shown this tool: only what it may call now, and no tools for
+        finding tools.
         """
         tool = entry.definition
         may = permissions.opened(tool, self._cloud_may) and not selection_rules.built_in(tool)
         return may and self.choice(entry, self._user_id).state != HIDDEN
 
     def permitted(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
-        """Why the caller of `call` may not call this other tool: by where it comes from, and by
-        its scope.
+        """Return why the caller of `call` may not call this other tool (its origin, its scope), or
+        None.
         """
         return permissions.refusal(call, tool, self._cloud_may)
 
     def listed_for(self, call: ToolCall, tool: ToolDefinition) -> bool:
-        """Is the caller of `call` shown this other tool? Only what it may call."""
+        """Return whether the caller of `call` is shown this other tool: only what it may call."""
         return permissions.callable_by(call, tool, self._cloud_may)
 
     def offered(self, user_id: str, mode: Mode | None = None) -> Sequence[Entry]:
-        """The tools a model is shown now, by name; it changes at turn boundaries only."""
+        """Return the tools a model is shown now, by name; it changes only at turn boundaries."""
         snapshot = self._registry.snapshot()
         found = (entry for name in self._offered if (entry := snapshot.find(name)) is not None)
         return [entry for entry in found if self.choice(entry, user_id, mode).state == OFFERED]
@@ -271,8 +266,8 @@ class ToolSelection:
     # -------------------------------------------------------------- turns and use
 
     def turn(self, turn_id: str) -> None:
-        """The first call or utterance of a turn crosses the boundary; what it unloads is
-        unlisted before it is served.
+        """Cross a turn boundary at the first call or utterance of a turn; tools unloaded by that
+        are unlisted before it is served.
         """
         if not turn_id or turn_id in self._turns:
             return
@@ -284,8 +279,8 @@ class ToolSelection:
         self._swap()
 
     def observe(self, record: Mapping[str, Json]) -> None:
-        """Take one audit record: a call that ran used its tool. Never raises: the call it tells
-        of has its answer.
+        """Count the use of a tool from one audit record. Never raises: the call already has its
+        answer.
         """
         try:
             self._observe(record)
@@ -293,7 +288,7 @@ class ToolSelection:
             _log.exception("the use of a tool could not be counted")
 
     def _observe(self, record: Mapping[str, Json]) -> None:
-        """Ours for finding other tools are no use of their own (S4-27)."""
+        """Count it, except for our own tools for finding tools."""
         name, user = str(record.get("toolId", "")), str(record.get("userId", ""))
         ran = (
             record.get("outcome") in RAN
@@ -357,7 +352,7 @@ class ToolSelection:
         return Catalogue(find, lambda: (e.definition for e in snapshot.entries()), off, self._shut)
 
     async def _switch(self, user_id: str, wanted: Switched, origin: str) -> Switched:
-        """On disk first; then in force at once for calls, and for the list of models."""
+        """Store the switch, then apply it to calls and to the list for models."""
         if wanted.changed:
             await self._store.switch(user_id, dict.fromkeys(wanted.changed, wanted.on))
             self._switches.setdefault(user_id, {}).update(dict.fromkeys(wanted.changed, wanted.on))
@@ -384,8 +379,8 @@ class ToolSelection:
     # -------------------------------------------------------------- the service
 
     async def load(self) -> None:
-        """Read what users switched and called, and begin. A store that cannot be read costs
-        that, not the daemon.
+        """Read what users switched and called. If the store cannot be read, the configuration alone
+        counts.
         """
         try:
             self._switches = {
@@ -400,9 +395,7 @@ class ToolSelection:
         self._swap()
 
     async def run(self) -> None:
-        """Follow what decides over tools until cancelled, and bring what was counted to the
-        disk now and then.
-        """
+        """Follow events that change which tools are on, and store counts now and then."""
         with self._bus.listen(calls=False) as heard:
             self._refresh()
             self._swap()
@@ -415,11 +408,11 @@ class ToolSelection:
                         self._swap()
 
     async def close(self) -> None:
-        """Bring what was counted to the disk."""
+        """Store what was counted."""
         await self._flush()
 
     async def _list_at_boundaries(self) -> None:
-        """What was loaded within a turn is listed when no turn is under way (C-36)."""
+        """List what was loaded within a turn when no turn is under way."""
         while True:
             await self._unlisted.wait()
             with suppress(TimeoutError):
@@ -446,8 +439,8 @@ class ToolSelection:
     # -------------------------------------------------------------- inside
 
     def _refresh(self) -> None:
-        """Let the loader know which tools are in force for this device's user: best first,
-        those of this device before others.
+        """Tell the loader which tools this device's user can use: most used first, local ones
+        before others.
         """
         snapshot, facts = self._registry.snapshot(), self._facts()
         if (
@@ -503,7 +496,7 @@ class ToolSelection:
                 self._note(event)
 
     def _note(self, event: SelectionEvent) -> None:
-        """A line in the audit log for what came and went; a use has its call's own line."""
+        """Write an audit line for a loaded or unloaded tool; a call has its own line."""
         if self._audit is not None:
             self._audit(
                 {
@@ -516,7 +509,7 @@ class ToolSelection:
             )
 
     def _swap(self) -> None:
-        """Offer what is loaded; whoever lists tools hears of it once."""
+        """Offer what is loaded, and call `listed` if the list changed."""
         now, snapshot = self._loader, self._registry.snapshot()
         there = [
             name

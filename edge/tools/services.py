@@ -34,8 +34,8 @@ def _nothing() -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What all calls share. A service that is None or has its default says so to the tool that asks
-    for it; a factory creates its service at the first use.
+    """Services shared by all calls. One that is None or has its default raises when a tool asks for
+    it; a factory creates its service at the first use.
     """
 
     storage_for: Callable[[str], handed.ToolStorage]
@@ -46,16 +46,16 @@ class Services:
     private: Callable[[str, str], Private] | None = None
     """(user, package) → that user's own tables and files."""
     call: Call | None = None
-    """Calls another tool, with all the checks of a call."""
+    """Calls another tool, with all checks."""
     present: Present | None = None
-    """Shows and says something before the result is there."""
+    """Shows and speaks something before the result is there."""
     state: Callable[[], Mapping[str, Json]] | None = None
     """The state of the voice session."""
     voice_active: Callable[[], bool] = lambda: False
     note: Callable[[Mapping[str, Json]], None] | None = None
     """Writes a line of the audit log."""
     configs: Mapping[str, Mapping[str, Json]] = field(default_factory=lambda: MappingProxyType({}))
-    """Canonical name → settings, for tools that have any."""
+    """Canonical name → settings of the tools that have any."""
     network: Callable[[], Mapping[str, Json]] = dict
     glasses_do: handed.Deeds | None = None
     knowledge: "Callable[[], Knowledge]" = _nothing

@@ -1,8 +1,6 @@
-"""Reads the tools an owner made, `tools.d/*.toml` and `*.json`, and says what is wrong with them.
-Runs in a child of the daemon.
+"""Reads the owner's tools, `tools.d/*.toml` and `*.json`, and reports what is wrong with them.
 
-Refuses to look at secrets and to ask anybody. A file that cannot be used costs itself, never its
-neighbours.
+Runs in a child of the daemon. An invalid file does not affect the others.
 """
 
 import hashlib
@@ -33,9 +31,9 @@ MAX_FILES: Final = 200
 MAX_ALL: Final = 1000
 """Tools of all files."""
 CARD: Final = "card"
-"""How a result is shown whose author does not say: its tool's title above it."""
+"""Default layout of a result: the tool's title above it."""
 _HIDDEN: Final = ("execution", "activationPhrases")
-"""What of a file is not the tool's definition: how it is asked is nobody's business but ours."""
+"""Fields that are not part of the tool's definition."""
 _BODILESS: Final = frozenset({"GET", "DELETE"})
 _OURS: Final = frozenset(
     "host content-length transfer-encoding connection accept-encoding te upgrade expect".split()
@@ -55,18 +53,16 @@ _UNQUOTED: Final = {
     "/url": "must be an address, without a space in it",
     "/webhookUrl": "must be an address, without a space in it",
 }
-"""Where an author may have written a secret down: what is wrong there is said without what
-stands there.
-"""
+"""Places that may hold a secret: their errors do not quote the value."""
 
 
 class BadFile(Exception):
-    """This file (or one tool of it) cannot be used: field, problem, fix."""
+    """This file, or one tool of it, cannot be used; the message has field, problem and fix."""
 
 
 @dataclass(slots=True)
 class _FoundTools:
-    """What the files brought so far."""
+    """What was read so far."""
 
     tools: list[tuple[ToolDefinition, str]] = field(default_factory=list)
     needs: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
@@ -76,9 +72,9 @@ class _FoundTools:
 
 
 def read(folders: Sequence[Path], packages: Sequence[str] = (), users: Collection[int] = ()) -> Own:
-    """Read every file of every folder, in the order of their names, and the owner's Python tools.
-    Never raises for what stands in them. `users`: who may own Python tools beside root; without
-    one, the user of this process.
+    """Read every file of every folder, sorted by name, and the owner's Python tools. Never raises
+    for their content. `users`: who may own Python tools beside root; by default the user of this
+    process.
     """
     found, digest = _FoundTools(), hashlib.sha256()
     for path in _files(folders, found.problems):
@@ -140,7 +136,7 @@ def _files(folders: Sequence[Path], problems: list[Dropped]) -> Iterator[Path]:
 
 
 def _named(path: Path) -> str:
-    """A file's name as text that can be sent and logged: on disk it may be any bytes."""
+    """Return a file's name as printable text: on disk it may be any bytes."""
     return os.fsencode(path.name).decode("utf-8", "replace")
 
 
@@ -181,7 +177,7 @@ def _parsed(path: Path, raw: bytes) -> dict[str, Json]:
 
 
 def _take(file: str, document: dict[str, Json], found: _FoundTools) -> None:
-    """Take all tools and servers of one file. Raises `BadFile` when it has none."""
+    """Read all tools and servers of one file. Raises `BadFile` if it has none."""
     if not document.keys() & {"tools", "servers"}:
         _take_tool(file, "", document, found)
         return
@@ -275,7 +271,7 @@ def _label(file: str, document: Json) -> str:
 
 
 def _checked(document: Json, schema: Mapping[str, Any]) -> None:
-    """Hold it to the schema, and tell the first thing that is wrong. Raises `BadFile`."""
+    """Validate against the schema. Raises `BadFile` with the first problem."""
     if not isinstance(document, dict):
         raise BadFile("must be a table")
     _known(document, schema, "")
@@ -292,7 +288,7 @@ def _checked(document: Json, schema: Mapping[str, Any]) -> None:
 
 
 def _known(document: Mapping[str, Json], schema: Mapping[str, Any], where: str) -> None:
-    """Name an unknown key and the nearest known one, before the schema says it in its own way."""
+    """Report an unknown key with the nearest known one, in clearer words than the schema's."""
     if schema.get("additionalProperties") is not False:
         return
     known = schema["properties"]
@@ -345,7 +341,7 @@ def _tool(document: Mapping[str, Json]) -> tuple[ToolDefinition, RequestPlan | N
 def _plan(
     kind: ExecutionType, execution: Mapping[str, Json], schema: Mapping[str, Json]
 ) -> RequestPlan | None:
-    """How it is asked; None when nobody is: the wearer answers, or whoever hands the result in."""
+    """Return how it is requested; None if the wearer answers, or the result is handed in later."""
     if kind is ExecutionType.SPACE:
         if execution:
             raise BadFile(
@@ -410,7 +406,7 @@ def _body(execution: Mapping[str, Json], method: str) -> Json:
 
 
 def _judged(plan: RequestPlan, schema: Mapping[str, Json]) -> None:
-    """Whatever can be said of a plan without its secrets. Raises `BadFile`, `BadTemplate`."""
+    """Check a plan as far as possible without its secrets. Raises `BadFile`, `BadTemplate`."""
     if not templates.secrets(templates.origin(plan.url)) and (
         problem := user_tools.address_problem(plan.url)
     ):
@@ -439,7 +435,7 @@ def _judged(plan: RequestPlan, schema: Mapping[str, Json]) -> None:
 
 
 def _inputs_known(place: str, template: Json, schema: Mapping[str, Json]) -> None:
-    """A placeholder for what no call can have is a slip, told while its author looks."""
+    """Check that placeholders name arguments of the tool."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or schema.get("additionalProperties", True) not in (
         True,

@@ -1,9 +1,4 @@
-"""The JSON Schema of a file in `tools.d`: what an owner may write of a tool (S3-11). Data, and the
-words of its fields.
-
-Refuses to read files: user_tools.py does, and tells what is wrong in words of its own where it
-can.
-"""
+"""The JSON Schema of a file in `tools.d`."""
 
 from typing import Any, Final
 
@@ -252,8 +247,9 @@ FILE: Final[dict[str, Any]] = {
         },
     ],
 }
-"""One tool, or a list of them and of MCP servers. `python -m edge.tools.user_tools_schema` prints
-it, for an editor that completes by it.
+"""One tool, or a list of tools and MCP servers.
+
+`python -m edge.tools.user_tools_schema` prints it, for editors that complete by it.
 """
 
 if __name__ == "__main__":

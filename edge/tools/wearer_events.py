@@ -1,8 +1,6 @@
-"""What the wearer did last, numbered, for whoever waits for the next of it: gestures, worn or not,
-battery.
+"""Numbered events of the wearer, for tools that wait for the next: gestures, worn, battery.
 
-Implements `tools_cache.api.handed.Wearer`. Refuses to know who waits, and keeps no words: a
-transcript is nobody's to look up.
+Transcripts are not kept.
 """
 
 import asyncio
@@ -18,12 +16,12 @@ from firmware_bridge.messages import BatteryChanged, Event, Gestured, WornChange
 from tools_cache.api.handed import Json
 
 KEPT: Final = 64
-"""So many can be asked for afterwards: minutes of a busy wearer."""
+"""Events kept: minutes of a busy wearer."""
 
 
 @dataclass(frozen=True, slots=True)
 class WearerEvent:
-    """One thing the wearer did, or that became of the glasses; `at` on the boot clock."""
+    """One gesture, or change of the glasses; `at` on the boot clock."""
 
     number: int
     event: str
@@ -32,7 +30,7 @@ class WearerEvent:
 
 
 class WearerEvents:
-    """One per daemon; numbers begin again with it."""
+    """Implements `tools_cache.api.handed.Wearer`; numbers start again with each daemon."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -41,7 +39,7 @@ class WearerEvents:
         self._news = asyncio.Event()
 
     def note(self, event: Event) -> None:
-        """The glasses said something; what concerns nobody here is passed over."""
+        """Record an event of the glasses, if it is one that tools can wait for."""
         told = _told(event)
         if told is None:
             return

@@ -1,7 +1,7 @@
-"""Calendars on a CalDAV server (RFC 4791): one REPORT to read, one PUT to write. Runs in the child.
+"""Calendars on a CalDAV server (RFC 4791): one REPORT to read, one PUT to write.
 
-Refuses to follow: no redirects, no environment, nothing larger than a bound. The password goes to
-the configured origin only.
+Runs in the child. No redirects, no proxy settings from the environment; the size of an answer is
+limited. The password is sent to the configured origin only.
 """
 
 import base64
@@ -18,7 +18,7 @@ from tools_cache.api.calendars import PRIMARY, CalendarTrouble, Trouble
 
 MAX_ANSWER: Final = 8 * 1024 * 1024
 STALL_S: Final = 8.0
-"""Connecting, or silence within an answer; the parent ends it all at its own deadline."""
+"""For connecting, and for silence within an answer; the parent has a deadline for everything."""
 _ANSWER: Final = "{DAV:}multistatus"
 _DATA: Final = "{urn:ietf:params:xml:ns:caldav}calendar-data"
 _QUERY: Final = (
@@ -32,9 +32,7 @@ _QUERY: Final = (
 
 
 class CalDavServer:
-    """One server. `url` is the primary calendar's collection; other calendars are its
-    neighbours.
-    """
+    """One server. `url` is the primary calendar's collection; other calendars are next to it."""
 
     def __init__(self, url: str, *, username: str = "", password: str = "") -> None:
         parts = urlsplit(url)
@@ -49,7 +47,7 @@ class CalDavServer:
         )
 
     def texts(self, name: str, start: datetime, end: datetime) -> list[bytes]:
-        """Give a calendar's events that touch the window. Raises `CalendarTrouble`."""
+        """Return a calendar's events that touch the window. Raises `CalendarTrouble`."""
         moments = {
             "start": f"{start.astimezone(UTC):%Y%m%dT%H%M%SZ}",
             "end": f"{end.astimezone(UTC):%Y%m%dT%H%M%SZ}",
@@ -66,7 +64,7 @@ class CalDavServer:
         return _answers(body)
 
     def put(self, file: str, text: bytes) -> bool:
-        """Write one event, if it is not there; False when it is. Raises `CalendarTrouble`."""
+        """Write one event; False if it already exists. Raises `CalendarTrouble`."""
         headers = {"If-None-Match": "*", "Content-Type": "text/calendar; charset=utf-8"}
         status, told, _ = self._ask("PUT", self._path + quote(file), text, headers, writes=True)
         if status == 412:
@@ -133,7 +131,7 @@ def _body(response: HTTPResponse) -> bytes:
 def _check(
     status: int, headers: Mapping[str, str], *, wanted: tuple[int, ...], writes: bool = False
 ) -> None:
-    """Let the status through that was hoped for. Raises `CalendarTrouble` (S2-124)."""
+    """Accept the wanted statuses. Raises `CalendarTrouble` for all others."""
     if status in wanted:
         return
     if status == 429:

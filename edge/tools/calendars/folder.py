@@ -1,7 +1,6 @@
-"""Calendars in a folder of this machine: `NAME.ics`, or every `.ics` file in the folder `NAME`.
-Runs in the child.
+"""Calendars in a local folder: `NAME.ics`, or every `.ics` file in the folder `NAME`.
 
-Refuses to know what an event is.
+Runs in the child.
 """
 
 import os
@@ -19,8 +18,8 @@ MAX_TOTAL: Final = 16 * 1024 * 1024
 
 
 def texts(folder: Path, name: str) -> Iterator[bytes]:
-    """Give a calendar's files. Raises `CalendarTrouble` for a calendar that is not there (the
-    primary one may be empty).
+    """Return a calendar's files. Raises `CalendarTrouble` if it does not exist (the primary one may
+    be empty).
     """
     _check(name)
     paths = [path for path in (folder / f"{name}.ics",) if path.is_file()]
@@ -43,9 +42,7 @@ def texts(folder: Path, name: str) -> Iterator[bytes]:
 
 
 def put(folder: Path, file: str, text: bytes) -> bool:
-    """Write one event into the primary calendar, whole or not at all; False when it is there
-    already. Raises OSError.
-    """
+    """Write one event into the primary calendar in one step; False if it exists. Raises OSError."""
     place = folder / PRIMARY
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     half = place / f".{file}.{os.getpid()}"
@@ -65,7 +62,7 @@ def put(folder: Path, file: str, text: bytes) -> bool:
 
 
 def _check(name: str) -> None:
-    """A calendar's name never leads out of the folder."""
+    """Check that the name does not lead out of the folder."""
     if not name or name != name.strip(". ") or "/" in name or not name.isprintable():
         raise CalendarTrouble(Trouble.UNKNOWN_CALENDAR, f"{name!r} is no calendar's name")
 

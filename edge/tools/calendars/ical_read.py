@@ -1,7 +1,6 @@
-"""iCalendar text → the times that are taken. Runs in the child: a rule can be written that keeps a
-computer busy for ever.
+"""Converts iCalendar text to busy times. Only importer of icalendar and dateutil.
 
-Only importer of icalendar and dateutil. Refuses to know where the text came from.
+Runs in the child: a recurrence rule can keep a computer busy without end.
 """
 
 import re
@@ -12,14 +11,12 @@ from itertools import islice
 from typing import Any, Final
 
 MAX_STEPS: Final = 50_000
-"""Repetitions followed of one event: a daily one since 1900 has 46,000."""
+"""Repetitions computed per event: a daily one since 1900 has 46,000."""
 MAX_EVENTS: Final = 5000
 MAX_TITLE: Final = 200
 _EARLIEST: Final = 1900
 _MARGIN: Final = timedelta(days=2)
-"""Zones are at most 14 hours away from UTC; what ends two days before the window is outside of
-it in each.
-"""
+"""Zones are at most 14 hours from UTC: what ends two days before the window is outside in all."""
 _RARE: Final = frozenset({"DAILY", "WEEKLY", "MONTHLY", "YEARLY"})
 _FOLD: Final = re.compile(rb"\r?\n[ \t]")
 _EVENT: Final = re.compile(
@@ -37,7 +34,7 @@ _DAY: Final = re.compile(rb"^(DTSTART|DTEND)[^:\r\n]*:(\d{8})", re.MULTILINE | r
 
 @dataclass(frozen=True, slots=True)
 class BusyTime:
-    """A stretch that is taken, in UTC."""
+    """A busy period, in UTC."""
 
     start: datetime
     end: datetime
@@ -47,7 +44,7 @@ class BusyTime:
 
 @dataclass(frozen=True, slots=True)
 class CalendarEvent:
-    """One VEVENT, understood. `start` is a wall clock; its `zone` None is this machine's own."""
+    """One parsed VEVENT. `start` is a wall clock; `zone` None means this machine's own."""
 
     uid: str
     title: str
@@ -64,17 +61,17 @@ class CalendarEvent:
     instead_of: datetime | None = None
 
     def at(self, wall: datetime) -> datetime:
-        """Give the moment of one of its wall clock times, in UTC."""
+        """Return the moment of one of its wall clock times, in UTC."""
         return _moment(wall, self.zone)
 
     def ends(self, wall: datetime) -> datetime:
-        """All day is until midnight, whatever the clocks do; else the length is exact."""
+        """Return the end: an all-day event ends at midnight, others after their exact length."""
         return self.at(wall + self.length) if self.all_day else self.at(wall) + self.length
 
 
 def taken(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[BusyTime], int]:
-    """Give what is taken between two moments, and how many events (or whole texts) could not be
-    understood.
+    """Return the busy times between two moments, and how many events (or whole texts) could not be
+    read.
     """
     events: list[CalendarEvent] = []
     unread = 0
@@ -103,9 +100,7 @@ def taken(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[
 def _within(
     event: CalendarEvent, walls: Iterable[datetime], start: datetime, end: datetime
 ) -> list[BusyTime]:
-    """What of an event lies in the window. Raises OverflowError for one that ends in no year of
-    ours.
-    """
+    """Return an event's times in the window. Raises OverflowError for an end after year 9999."""
     spans = [(event.at(wall), event.ends(wall)) for wall in walls]
     return [
         BusyTime(b, e, event.title, event.all_day)
@@ -115,7 +110,7 @@ def _within(
 
 
 def understood(text: bytes, start: datetime, end: datetime) -> tuple[list[CalendarEvent], int]:
-    """Read one text's events; those plainly outside the window are not even parsed."""
+    """Parse one text's events, except those that are plainly outside the window."""
     from icalendar import Component  # noqa: PLC0415 - an extra; 5 MiB that only this child carries
 
     text = _FOLD.sub(b"", text)
@@ -183,7 +178,7 @@ def _event(raw: Any) -> CalendarEvent:
 
 
 def _wall(value: Any) -> tuple[datetime, tzinfo | None, bool]:
-    """(wall clock, zone, whether it is a whole day). Raises ValueError."""
+    """Return (wall clock, zone, whether it is a whole day). Raises ValueError."""
     if isinstance(value, datetime):
         found = value.replace(tzinfo=None), value.tzinfo, False
     elif isinstance(value, date):
@@ -206,8 +201,8 @@ def _length(raw: Any, start: datetime, zone: tzinfo | None, *, all_day: bool) ->
 
 
 def _rule(raw: Any, zone: tzinfo | None) -> tuple[str, int | None, datetime | None]:
-    """(the rule without its end, how often, until which wall clock). Raises ValueError for one
-    that is none, or too frequent.
+    """Return (the rule without its end, its count, its last wall clock). Raises ValueError for an
+    invalid rule, or one that repeats too often.
     """
     if raw is None:
         return "", None, None
@@ -236,14 +231,14 @@ def _listed(raw: Any) -> Iterator[Any]:
 
 
 def _excluded(value: Any, zone: tzinfo | None, *, all_day: bool) -> datetime | date:
-    """A day excludes all that begins on it; a moment, what begins then."""
+    """Return what an exception excludes: a day all that begins on it, a moment what begins then."""
     if not isinstance(value, datetime):
         return value  # type: ignore[no-any-return]
     return value.date() if all_day else _moment(value.replace(tzinfo=None), value.tzinfo or zone)
 
 
 def _wall_in(value: Any, zone: tzinfo | None) -> datetime:
-    """Give a time as the wall clock of a zone shows it."""
+    """Return a time as the wall clock of a zone."""
     wall, its_zone, _ = _wall(value)
     if its_zone is None:
         return wall
@@ -258,8 +253,8 @@ def _moment(wall: datetime, zone: tzinfo | None) -> datetime:
 
 
 def _times(event: CalendarEvent, end: datetime) -> list[datetime]:
-    """Give the wall clocks at which it begins, up to the window's end. Raises ValueError when
-    there are too many.
+    """Return the wall clocks at which it begins, up to the window's end. Raises ValueError if there
+    are too many.
     """
     walls = [event.start] if not event.rule else _repeated(event, end)
     walls = sorted({*walls, *event.also})

@@ -1,7 +1,6 @@
-"""One event as an iCalendar text (RFC 5545): escaped, folded at 75 octets, in UTC.
+"""Writes one event as iCalendar text (RFC 5545): escaped, folded at 75 octets, in UTC.
 
-Refuses to know where it is kept. Written by hand: four rules need no library, and a test reads it
-back with one.
+Without a library: it takes four rules, and a test reads the text back with one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,8 +14,8 @@ _OCTETS: Final = 75
 def event(
     plan: Mapping[str, Any], *, uid: str, stamp: datetime, link: str = "", organizer: str = ""
 ) -> bytes:
-    """Give the text of `{title, start, end, attendees, description}`; the organizer stands
-    there when others are named.
+    """Return the text of `{title, start, end, attendees, description}`; it names the organizer if
+    there are attendees.
     """
     description = "\n\n".join(
         part for part in (str(plan.get("description", "")), f"Join: {link}" if link else "") if part
@@ -59,14 +58,12 @@ def _text(value: str) -> str:
 
 
 def _bare(value: str) -> str:
-    """A value that is no text has no escapes: what could end its line is left out."""
+    """Remove what could end the line: a value that is not text cannot be escaped."""
     return "".join(ch for ch in value if ch.isprintable() and not ch.isspace())
 
 
 def _folded(line: str) -> Iterator[bytes]:
-    """Cut between characters: a reader that unfolds later than it decodes must not see half of
-    one.
-    """
+    """Fold between characters: a reader that decodes before it unfolds must not see half of one."""
     piece, room = b"", _OCTETS
     for ch in line:
         coded = ch.encode()

@@ -1,8 +1,7 @@
-"""Lends calendars to the tools: each question goes to a child process, which is ended when it takes
-too long.
+"""Reads and writes calendars in a child process, which is ended when it takes too long.
 
-Implements `tools_cache.api.calendars.Calendars`. Refuses to load iCalendar, HTTP or XML into the
-daemon: 12 MiB that it would keep, and rules that never end (edge/tools/calendars/ical_read.py).
+iCalendar, HTTP and XML would stay in the daemon's memory (12 MiB), and recurrence rules can run
+without end (see ical_read.py).
 """
 
 import asyncio
@@ -24,15 +23,15 @@ from tools_cache.api.calendars import Agenda, Busy, CalendarTrouble, Made, Plan,
 DEADLINE_S: Final = 12.0
 MAX_ANSWER: Final = 4 * 1024 * 1024
 CHILD: Final = (sys.executable, "-P", "-m", "edge.tools.calendars.worker")
-"""-P: the working directory cannot put another module in a library's place."""
+"""-P: a module in the working directory cannot replace a library."""
 _KEY: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarPlace:
-    """Where the calendars are: a folder, or a server when there is a `url`. `password` is a secret.
-    `named`: the owner named this folder, so it must be there; the daemon's own one is made with the
+    """Where the calendars are: a folder, or a server if there is a `url`. `password` is a secret. A
+    `named` folder comes from the configuration and must exist; the daemon's own is created with the
     first event.
     """
 
@@ -49,7 +48,7 @@ class CalendarPlace:
 
 
 class CalendarLookup:
-    """One per daemon; holds nothing between two questions. `now` is the wall clock."""
+    """Implements `tools_cache.api.calendars.Calendars`. `now` is the wall clock."""
 
     def __init__(
         self,
@@ -136,5 +135,5 @@ class CalendarLookup:
 
 
 def _key(key: str) -> str:
-    """A key is a file's name there: one that could not be is named by its digest."""
+    """Return the key as a file name: one that cannot be a name is replaced by its hash."""
     return key if _KEY.fullmatch(key) else hashlib.sha256(key.encode()).hexdigest()[:32]

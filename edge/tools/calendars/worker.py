@@ -1,8 +1,7 @@
-"""The child: one request on stdin, one answer on stdout, both JSON; then it ends. `python -P -m
-edge.tools.calendars.worker`
+"""The child that reads calendars: one JSON request on stdin, one JSON answer on stdout.
 
-Knows no tools and no glasses. Whatever happens becomes an answer; what never ends is ended by the
-parent.
+Run: `python -P -m edge.tools.calendars.worker`. Every outcome is an answer; the parent ends a child
+that does not finish.
 """
 
 import json
@@ -21,7 +20,7 @@ MAX_REQUEST: Final = 256 * 1024
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Carry one request out. Never raises for what is not our own mistake."""
+    """Execute one request. Expected errors become an answer."""
     try:
         _check_folder(request["place"])
         return between(request) if request["do"] == "between" else make(request)
@@ -46,8 +45,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_folder(place: dict[str, Any]) -> None:
-    """Let no folder that the owner named pass for an empty one, nor be made in the place of one
-    that is not mounted. Raises `CalendarTrouble`.
+    """Raise `CalendarTrouble` if the configured folder cannot be used: it may not be mounted, so it
+    is neither treated as empty nor created.
     """
     if (
         place.get("named")
@@ -60,7 +59,7 @@ def _check_folder(place: dict[str, Any]) -> None:
 
 
 def between(request: dict[str, Any]) -> dict[str, Any]:
-    """Give what is taken in the window, by calendar."""
+    """Return the busy times in the window, by calendar."""
     start, end, place = _moment(request["start"]), _moment(request["end"]), request["place"]
     busy, unread = [], 0
     for name in dict.fromkeys(request["calendars"]):
