@@ -1,1 +1,1 @@
-"""Rules: pure functions and tables. No await, no sockets, no clock that was not handed in."""
+"""Pure rules: functions and tables without await, sockets or a clock of their own."""

@@ -1,7 +1,7 @@
-"""Delays between tries: reconnecting with full jitter, re-sending with a little. Pure: time and
-random numbers are arguments.
+"""Delays between attempts: full jitter for reconnects, a little jitter for resends.
 
-Full jitter keeps a thousand edges from reconnecting in the same second.
+Full jitter keeps a thousand edges from reconnecting in the same second. Time and random numbers are
+arguments.
 """
 
 from collections.abc import Callable
@@ -13,11 +13,11 @@ RESEND_CAP_S: Final = 60.0
 
 
 class Backoff:
-    """Delays between connection attempts: a random part of a ceiling that doubles from `first_s` to
+    """Delays between connection attempts: a random part of a ceiling, doubled from `first_s` to
     `most_s`.
 
-    The ceiling falls back only after a link that was stable for `stable_s`: one that is thrown out
-    right after its CONNACK (client-id clash, ACL) must not storm.
+    The ceiling falls back only after a link that was up for `stable_s`: one that is closed right
+    after its CONNACK (client id in use, ACL) must not reconnect in a storm.
     """
 
     def __init__(
@@ -30,9 +30,7 @@ class Backoff:
         self._failures = 0
 
     def after(self, up_s: float, *, at_least_s: float = 0.0) -> float:
-        """Say how long to wait after a try that was connected for `up_s` seconds (0: it never
-        was).
-        """
+        """Return the delay after an attempt that was connected for `up_s` seconds (0: never)."""
         if up_s >= self._stable_s:
             self._failures = 0
         # 2**40 is beyond any ceiling; the bound only keeps the power from growing for years.
@@ -41,16 +39,12 @@ class Backoff:
         return max(at_least_s, ceiling * self._chance())
 
     def nth(self, failure: int, *, at_least_s: float = 0.0) -> float:
-        """Say how long to wait after failure number `failure` (from 1) of its kind, for who
-        counts kinds apart.
-        """
+        """Return the delay after failure number `failure` (from 1), counted by the caller."""
         ceiling = min(self._most_s, self._first_s * 2.0 ** min(max(failure, 1) - 1, 40))
         return max(at_least_s, ceiling * self._chance())
 
 
 def resend_after(attempt: int, chance: Chance, *, first_s: float = 1.0) -> float:
-    """Say how long to wait for an answer to send number `attempt` (from 1): 1, 2, 4, 8 … s, ±
-    20 %.
-    """
+    """Return how long to wait for an answer to send number `attempt`: 1, 2, 4 … s, ± 20 %."""
     base = min(RESEND_CAP_S, first_s * 2.0 ** min(max(attempt, 1) - 1, 30))
     return base * (0.8 + 0.4 * chance())

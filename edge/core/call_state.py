@@ -1,7 +1,4 @@
-"""The life of one tool call, as a table.
-
-The table lists every allowed step.
-"""
+"""The life cycle of one tool call, as a table of every allowed step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +8,7 @@ from typing import Final
 
 
 class CallState(StrEnum):
-    """Where a call is. A refused call never gets past RECEIVED: it is audited, not stored."""
+    """The state of a call. A refused call stays RECEIVED: it is audited, not stored."""
 
     RECEIVED = "RECEIVED"
     ADMITTED = "ADMITTED"
@@ -44,28 +41,28 @@ STEPS: Final[Mapping[CallState, frozenset[CallState]]] = MappingProxyType(
         _S.CANCELLED: frozenset(),
     }
 )
-"""From → where a call may go. ADMITTED → ANSWERED is an answer that was kept; RUNNING → RUNNING is
-a new daemon's second attempt; PENDING → RUNNING is a worker taking up a queued call; FAILED →
-DELIVERED is a wearer reading why.
+"""State → allowed next states. ADMITTED → ANSWERED is a stored answer; RUNNING → RUNNING is a new
+daemon's second attempt; PENDING → RUNNING is a worker that takes a queued call; FAILED → DELIVERED
+is a wearer who reads why.
 """
 
 ANSWERED_STATES: Final = frozenset({_S.ANSWERED, _S.DELIVERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED})
-"""States in which the one answer of a call exists."""
+"""States in which a call has its one answer."""
 
 
 class Recovery(StrEnum):
-    """What a new daemon does with a call the last one left open."""
+    """What a new daemon does with a call that the last one left open."""
 
     ASK = "ask"
-    """put the question again, with what is left of its time"""
+    """ask again, within the time that is left"""
     RUN = "run"
     """it never began: run it"""
     AGAIN = "again"
-    """it had begun, and running it twice does no more than once"""
+    """it began, and running it twice does no more than once"""
     WAIT = "wait"
-    """it runs elsewhere (a worker, or a caller that submits the result): listen"""
+    """it runs elsewhere (in a worker, or the caller submits the result): wait for it"""
     END = "end"
-    """it had begun and may not run twice: TRANSIENT with `partialSideEffects`"""
+    """it began and must not run twice: TRANSIENT with `partialSideEffects`"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +93,7 @@ RECOVERY: Final[Mapping[Left, Recovery]] = MappingProxyType(
         )
     }
 )
-"""How a call was left → what becomes of it. States with an answer are not in it: they are over."""
+"""How a call was left → what to do with it. States with an answer are not listed."""
 
 
 class UnlistedStep(Exception):
@@ -104,9 +101,7 @@ class UnlistedStep(Exception):
 
 
 def check(before: str, after: str) -> None:
-    """Raise `UnlistedStep` unless the table has this step; a name that is no state is unlisted
-    too.
-    """
+    """Raise `UnlistedStep` unless the table has this step between two existing states."""
     try:
         allowed = STEPS[CallState(before)]
         target = CallState(after)
@@ -118,7 +113,7 @@ def check(before: str, after: str) -> None:
 
 
 def diagram() -> str:
-    """Print the table as a Mermaid state diagram."""
+    """Return the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {CallState.RECEIVED}"]
     for state, targets in STEPS.items():
         lines += [f"    {state} --> {target}" for target in CallState if target in targets]
@@ -128,10 +123,10 @@ def diagram() -> str:
 
 
 class Submission(StrEnum):
-    """What became of a result that was submitted for a pending call."""
+    """Outcome of submitting a result for a pending call."""
 
     TAKEN = "taken"
     UNKNOWN = "unknown"
     """no such call, or not one of this caller's"""
     OVER = "over"
-    """it was resolved, cancelled or expired before"""
+    """already resolved, cancelled or expired"""

@@ -1,8 +1,7 @@
-"""What a person sees before a yes counts: which tool, whose it is, and every argument, one line
-each.
+"""What a person sees before confirming: the tool, its origin, and every argument on its own line.
 
-Pure. `lines` is the only function that makes them; the lens, the ear, the terminal, MCP and the
-control API all use it.
+`lines` is the only function that makes them, for the lens, speech, the terminal, MCP and the
+control API.
 """
 
 import json
@@ -14,7 +13,7 @@ from typing import Final
 from tools_cache.api.tool import Json, Source, ToolDefinition
 
 MAX_CHARACTERS: Final = 32_000
-"""Characters of all lines together. Nobody reads more before saying yes; such a call is refused."""
+"""Characters of all lines together. Nobody reads more; a longer call is refused."""
 MAX_DEPTH: Final = 32
 MAX_DESCRIPTION: Final = 160
 CUT: Final = " […]"
@@ -27,9 +26,7 @@ _ANSWERS: Final = {
 _NO_ARGUMENTS: Final = "Without arguments."
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _HINTS: Final = frozenset({"tap", "press"})
-"""The words that begin the row which says what to do: `tap: yes · double tap: no`. No argument
-may look like it.
-"""
+"""First words of the row `tap: yes · double tap: no`; no argument may look like it."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _NEEDS_QUOTES: Final = re.compile(r"""["\\,]|:(?:\s|$)|^[\s|\[{(]|\s$""")
 _SPACES: Final = re.compile(r" {2,}")
@@ -38,11 +35,9 @@ _JOINED: Final = re.compile(r"\S+")
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001d159")
-"""Characters that are drawn as nothing, although Unicode counts them as letters or symbols."""
+"""Characters that are drawn as nothing, although Unicode calls them letters or symbols."""
 _STYLED: Final = ("<wide>", "<font>", "<small>", "<narrow>")
-"""Decompositions of characters that look like plain ones: full-width forms, mathematical
-letters.
-"""
+"""Decompositions of look-alikes of plain characters: full-width forms, mathematical letters."""
 _LOOKALIKES: Final = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
 """Scripts with letters that look like Latin ones."""
 _LATIN_LIKE: Final = frozenset(
@@ -53,11 +48,11 @@ _LATIN_LIKE: Final = frozenset(
     "ⲀⲂⲈⲌⲎⲒⲔⲘⲚⲞⲢⲤⲦⲨⲬⲟⲣⲥⲭ"
     "ꓐꓑꓓꓔꓖꓗꓙꓚꓜꓝꓟꓠꓡꓢꓣꓦꓧꓪꓫꓬꓮꓰꓲꓳꓴ"
 )
-"""Letters of those scripts that look like a Latin letter or a digit. A text that has no others
+"""Letters of those scripts that look like a Latin letter or a digit. A text with no other letters
 of a script may be read as Latin.
 """
 _MOST_MARKS: Final = 3
-"""Combining marks on one letter; more of them would run into the lines above and below."""
+"""Combining marks on one letter; more would run into the lines above and below."""
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
 _LEFT_TO_RIGHT: Final = frozenset({"L", "EN"})
 
@@ -69,8 +64,8 @@ class TooLong(Exception):
 def lines(
     tool: ToolDefinition, args: Mapping[str, Json], answers: Mapping[str, Json] | None = None
 ) -> tuple[str, ...]:
-    """Describe a call completely: the tool, its origin, each argument in the order of the schema,
-    and the `answers` that go to the tool with them (`ToolCall.input`). Raises `TooLong`.
+    """Describe a call completely: the tool, its origin, each argument in the schema's order, and
+    the `answers` sent with them (`ToolCall.input`). Raises `TooLong`.
     """
     head = dict.fromkeys(
         (summary(tool, args), _execute(tool), f"From {origin(tool)}.{_description(tool)}")
@@ -88,7 +83,7 @@ def lines(
 
 
 def summary(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
-    """One line: what would happen. Only a tool that glassd ships has a sentence of its own."""
+    """Return one line: what would happen. Only built-in tools have their own sentence."""
     if tool.name == _CALENDAR and tool.source is Source.LOCAL and not tool.own:
         attendees = args.get("attendees")
         return (
@@ -103,9 +98,7 @@ def _execute(tool: ToolDefinition) -> str:
 
 
 def origin(tool: ToolDefinition) -> str:
-    """Say whose tool it is. It rests on where the definition came from, never on what the
-    definition says.
-    """
+    """Return whose tool it is, from where its definition came, not from what it says."""
     match tool.source:
         case Source.CLOUD:
             return "the cloud"
@@ -115,9 +108,7 @@ def origin(tool: ToolDefinition) -> str:
 
 
 def _description(tool: ToolDefinition) -> str:
-    """The author's title, or the beginning of the description: always quoted, so that it is not
-    taken for ours.
-    """
+    """Return the author's title, or the start of the description; quoted, as it is not our text."""
     title = tool.raw.get("title")
     said = " ".join(
         (title if isinstance(title, str) and title.strip() else tool.description).split()
@@ -134,7 +125,7 @@ def _description(tool: ToolDefinition) -> str:
 def _of_object(
     path: str, value: Mapping[str, Json], schema: Json, *, declared: bool, depth: int
 ) -> Iterator[str]:
-    """Declared properties in the schema's order, then the others, marked."""
+    """Yield the declared properties in the schema's order, then the others, marked."""
     properties = _properties(schema)
     for key in [*(k for k in properties if k in value), *(k for k in value if k not in properties)]:
         known = declared and (key in properties or (depth > 0 and not properties))
@@ -148,9 +139,7 @@ def _of_object(
 
 
 def _of_answers(answers: Mapping[str, Json]) -> Iterator[str]:
-    """What the caller says the tool asked for. The words before each have a space, so that no
-    argument's key looks like them.
-    """
+    """Yield the answers; their labels have a space, so that no argument's key looks like one."""
     for key, value in answers.items():
         yield from _of_value(_ANSWERS.get(key, _key(key)), value, None, declared=True, depth=1)
 
@@ -177,7 +166,7 @@ def _of_value(path: str, value: Json, schema: Json, declared: bool, depth: int) 
 
 
 def _properties(schema: Json, depth: int = 0) -> dict[str, Json]:
-    """The properties a schema names, those of its combined schemas included."""
+    """Return the properties that a schema names, including those of its combined schemas."""
     if not isinstance(schema, Mapping) or depth > 3:
         return {}
     found = schema.get("properties")
@@ -205,7 +194,7 @@ def _key(key: str) -> str:
 
 
 def text(value: str) -> str:
-    """Show a text on one line, in quotes where it could be mistaken for something else."""
+    """Return a text on one line, quoted where it could be mistaken for something else."""
     plain = (
         value
         and not _NEEDS_QUOTES.search(value)
@@ -216,7 +205,7 @@ def text(value: str) -> str:
 
 
 def _literal(value: str) -> bool:
-    """Could this text be taken for a number, true, false or null?"""
+    """Return whether this text looks like a number, true, false or null."""
     try:
         json.loads(value)
     except (ValueError, RecursionError):
@@ -229,8 +218,8 @@ def _quoted(value: str) -> str:
 
 
 def visible(value: str) -> str:
-    """Escape all that is not seen as what it is: line ends, control and format characters,
-    blanks, look-alike letters.
+    """Escape what does not look like what it is: line ends, control and format characters, blanks,
+    look-alike letters.
     """
     if value.isascii() and value.isprintable():
         return _SPACES.sub(_count_spaces, value)
@@ -266,9 +255,7 @@ def _count_spaces(run: re.Match[str]) -> str:
 
 
 def escaped(ch: str) -> str:
-    """Write one character as program text does: by its number, or as one of the usual short
-    forms.
-    """
+    """Escape one character: its short form, or its number."""
     code = ord(ch)
     return _SHORT.get(ch) or (f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
 
@@ -286,8 +273,8 @@ def _is_selector(ch: str) -> bool:
 
 
 def _figures(value: str) -> set[int]:
-    """Where digits stand that a reader of another script takes for others: Bengali ৪ is 4. Beside
-    letters of their own script, and no Latin ones, they are the reader's.
+    """Return the positions of digits that look like others to readers of another script: Bengali ৪
+    is 4. Next to letters of their own script, without Latin ones, they are left as they are.
     """
     scripts = {_script(ch) for ch in value if ch.isalpha()}
     latin = any(ch.isascii() and ch.isalnum() for ch in value)
@@ -299,14 +286,14 @@ def _figures(value: str) -> set[int]:
 
 
 def _digits(ch: str) -> str:
-    """`BENGALI` for a Bengali digit; "" for ours, and for all that is no digit."""
+    """Return `BENGALI` for a Bengali digit; "" for an ASCII digit and for everything else."""
     if ch.isascii() or not ch.isdecimal() or unicodedata.decomposition(ch).startswith(_STYLED):
         return ""
     return unicodedata.name(ch, "").partition(" DIGIT")[0]
 
 
 def _figure(value: str, at: int) -> str:
-    """One digit of a number in other digits, as ours; `{` and their name are around the number."""
+    """Return one digit as ASCII; the number it belongs to gets `{` and the name of its digits."""
     kind = _digits(value[at])
     begins = at == 0 or _digits(value[at - 1]) != kind
     ends = _digits(value[at + 1 : at + 2]) != kind
@@ -318,8 +305,8 @@ def _figure(value: str, at: int) -> str:
 
 
 def _misleading(value: str, figures: set[int]) -> set[int]:
-    """Where characters look like others, or change the order in which their neighbours are
-    drawn. `figures` are shown as our digits.
+    """Return the positions of characters that look like others, or change the drawing order of
+    their neighbours. `figures` are shown as ASCII digits.
     """
     found = {at for at, ch in enumerate(value) if unicodedata.decomposition(ch).startswith(_STYLED)}
     for word in _WORD.finditer(value):
@@ -336,8 +323,8 @@ def _misleading(value: str, figures: set[int]) -> set[int]:
 
 
 def _all_latin_like(value: str) -> set[int]:
-    """Where letters of another script stand, all of which look like Latin ones: in the whole value,
-    or in what is written together with Latin letters or digits, as in the name of a site.
+    """Return the positions of letters of another script that all look like Latin ones: in the whole
+    value, or in one word together with Latin letters or digits, as in a host name.
     """
     found = _latin_like(value)
     for joined in _JOINED.finditer(value):

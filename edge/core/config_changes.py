@@ -1,8 +1,6 @@
-"""What a changed configuration means for a running daemon: what changes live, and what needs a
-restart.
+"""Which changed settings a running daemon applies at once, and which need a restart.
 
-Pure: settings in, a plan out. Whatever is not named here needs a restart, so that a new key is
-never forgotten silently.
+A key that is not listed here needs a restart, so that a new key is never ignored silently.
 """
 
 from collections.abc import Mapping
@@ -24,16 +22,12 @@ LIVE: Final = frozenset(
     calendar.meeting_url
     """.split()
 )
-"""Keys whose new value takes force at once: from the next call, connection, or look at the
-cloud on.
-"""
+"""Keys that apply at once: from the next call, connection, or request to the cloud."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReloadPlan:
-    """`effective` are the settings that are active afterwards; `live` and `restart` name the
-    keys that changed.
-    """
+    """`effective`: the settings active afterwards; `live` and `restart`: the keys that changed."""
 
     effective: Any
     live: tuple[str, ...] = ()

@@ -1,8 +1,7 @@
-"""What a confirmation is: which calls need one, what its token is worth, and the words it ends
-with.
+"""Confirmations: which calls need one, what a token is valid for, and the errors.
 
-A token is 128 random bits, bound to tool, canonical
-arguments, session and user; only its SHA-256 is ever kept, and no handler sees either.
+A token is 128 random bits, bound to tool, canonical arguments, session and user; only its SHA-256
+is stored, and no handler sees either.
 """
 
 import hashlib
@@ -25,15 +24,15 @@ def token_hash(token: str) -> str:
 
 
 def subject(tool: ToolDefinition, call: ToolCall) -> str:
-    """Hash of all that a yes is about: the tool's definition, the arguments, and the answers that
-    go with them. A yes holds only while it stays the same.
+    """Return the hash of what is confirmed: the tool's definition, the arguments, and the answers
+    sent with them. A yes is valid only while it stays the same.
     """
     about: dict[str, Json] = {"tool": definition_digest(tool), "args": dict(call.args)}
     return idempotency.digest(about if call.input is None else about | {"input": dict(call.input)})
 
 
 def too_long(tool: ToolDefinition, call: ToolCall) -> ToolError | None:
-    """Return a refusal of arguments that are too long to be shown completely; None if they fit."""
+    """Return an error if the arguments are too long to be shown completely, else None."""
     try:
         call_summary.lines(tool, call.args, call.input)
     except call_summary.TooLong:
@@ -66,7 +65,7 @@ def needed_now(name: str) -> ToolError:
 def required(
     call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float, wall: float
 ) -> ToolError:
-    """CONFIRMATION_REQUIRED with its request: `expires` in epoch milliseconds."""
+    """Return CONFIRMATION_REQUIRED with its request: `expires` in epoch milliseconds."""
     preview = policy.preview(tool, call.args)
     request: dict[str, Json] = {
         "token": token,
@@ -86,9 +85,7 @@ def required(
 
 
 def without_token(response: ToolResponse) -> ToolResponse:
-    """Return the response for the caller, without the token: the caller may not confirm its own
-    call.
-    """
+    """Remove the token for the caller: a caller may not confirm its own call."""
     error = response.error
     if error is None or error.confirmation_request is None:
         return response
@@ -105,7 +102,7 @@ def denied(tool: ToolDefinition, by: str) -> ToolError:
 
 
 def never_allowed(tool: ToolDefinition) -> ToolError:
-    """The wearer chose “never”; the suggestion says how to revoke that."""
+    """Return the error for a tool the wearer chose “never” for; the suggestion revokes that."""
     return ToolError.of(
         ErrorCode.DENIED,
         f"{_name(tool)} is never allowed: the wearer decided so earlier",
@@ -140,16 +137,16 @@ _WORDS: Final[Mapping[Consumption, tuple[ErrorCode, str, str]]] = {
 
 
 def rejected(outcome: Consumption) -> ToolError:
-    """Why a token was not taken, each with its own code."""
+    """Return why a token was refused."""
     code, text, advice = _WORDS[outcome]
     return ToolError.of(code, text, suggestion=advice)
 
 
 def standing(tool: ToolDefinition, granted: Granted) -> Grant | None:
-    """What is decided without asking: ALWAYS, NEVER, or None (ask).
+    """Return what is decided without asking: ALWAYS, NEVER, or None (ask).
 
-    NEVER holds for the name, so that no change of a tool unlocks it; ALWAYS only for the very
-    definition it was given for.
+    NEVER holds for the name, so that no change of a tool removes it; ALWAYS only for the definition
+    it was given for.
     """
     if granted.grant is Grant.NEVER:
         return Grant.NEVER
@@ -159,16 +156,14 @@ def standing(tool: ToolDefinition, granted: Granted) -> Grant | None:
 
 
 def ended(tool: ToolDefinition, granted: Granted) -> str:
-    """Why an “always” does not count any more; "" while it does."""
+    """Return why an “always” is no longer valid; "" while it is."""
     if not granted.definition:
         return "given before grants were bound to what the tool is"
     return "" if granted.definition == definition_digest(tool) else "the tool has changed since"
 
 
 def definition_digest(tool: ToolDefinition) -> str:
-    """SHA-256 of what the wearer agrees to: the whole definition, how it is run, and where it
-    is from.
-    """
+    """Return the SHA-256 of what the wearer agrees to: definition, how it is run, origin."""
     return idempotency.digest(
         _plain(
             {

@@ -1,6 +1,4 @@
-"""Which errors of the operating system say that a disk takes nothing: full, over a quota,
-read-only or failing.
-"""
+"""Errors of a disk that cannot be written: full, over a quota, read-only or failing."""
 
 import errno
 from typing import Final, TypeGuard
@@ -9,5 +7,5 @@ DISK_FAULTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.E
 
 
 def is_disk_fault(error: BaseException | None) -> TypeGuard[OSError]:
-    """Whether this is such an error; trying again later may succeed."""
+    """Return whether this is such an error; trying again later may succeed."""
     return isinstance(error, OSError) and error.errno in DISK_FAULTS

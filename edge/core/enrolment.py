@@ -1,8 +1,4 @@
-"""The enrolment protocol's words: what an edge asks and what a cloud answers (docs/enrolment.md).
-Pure: documents in, values out.
-
-Refuses to know how they travel.
-"""
+"""The messages of the enrolment protocol (docs/enrolment.md): documents in, values out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,20 +14,18 @@ MAX_PEM: Final = 32 * 1024
 MAX_WORD: Final = 512
 
 RENEW_AT: Final = 2 / 3
-"""Part of a certificate's life after which it is renewed: a third of it is left to try in."""
+"""Part of a certificate's life after which it is renewed; a third is left for attempts."""
 WORRY_AT: Final = 5 / 6
-"""Part after which a renewal that keeps failing is a person's business."""
+"""Part after which a person should look at a renewal that keeps failing."""
 
 
 class BadAnswer(ValueError):
-    """The cloud's answer cannot be used; the words name the field."""
+    """The cloud's answer cannot be used; the message names the field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnrolmentGranted:
-    """What a cloud gave: where its broker is, and either a certificate or a password to be let
-    in with.
-    """
+    """What the cloud granted: its broker's address, and a certificate or a password."""
 
     edge_id: str
     tenant: str
@@ -81,8 +75,8 @@ def granted(body: Mapping[str, object], *, edge_id: str, certificate: bool) -> E
 
 
 def misplaced(*, tenant: str, host: str, port: int, pool: str, cloud_url: str) -> str:
-    """Say what of a place in a cloud no uplink and no registry could be made of; "" when all of it
-    can. Kept, it would end every daemon that begins with it.
+    """Return why this address of a cloud cannot be used; "" if it can. If it were stored, no daemon
+    could start with it.
     """
     for name, word in (("tenant", tenant), ("pool", pool or "tools")):
         if not TENANT.fullmatch(word):
@@ -99,20 +93,20 @@ def misplaced(*, tenant: str, host: str, port: int, pool: str, cloud_url: str) -
 
 
 def renewed(body: Mapping[str, object]) -> str:
-    """Read the answer to a renewal: the certificate's chain (PEM). Raises `BadAnswer`."""
+    """Return the certificate chain (PEM) in the answer to a renewal. Raises `BadAnswer`."""
     _of_version(body)
     return _text(body, "certificate", most=MAX_PEM)
 
 
 def refusal(body: Mapping[str, object]) -> tuple[str, str]:
-    """Read the code and the words of a refusal, as far as there are any."""
+    """Return code and message of a refusal, "" where they are missing."""
     error = body.get("error")
     table: Mapping[str, object] = error if isinstance(error, dict) else {}
     return str(table.get("code") or "")[:64], str(table.get("message") or "")[:200]
 
 
 def renew_at(begins: float, ends: float) -> float:
-    """Say when, in Unix seconds, a certificate is renewed."""
+    """Return when to renew a certificate, in Unix seconds."""
     return begins + (ends - begins) * RENEW_AT
 
 

@@ -19,10 +19,10 @@ from typing import Final
 
 PREFIX: Final = "GLASSD1-"
 MAX_TEXT: Final = 1500
-"""Characters looked at; a code with two names of the longest kind has 1,030."""
+"""Characters read; a code with two names of maximum length has 1,030."""
 MAX_HOST: Final = 253
 SECRET_BYTES: Final = (16, 32)
-"""Of chance, at least and at most."""
+"""Random bytes, at least and at most."""
 FINGERPRINT_BYTES: Final = 32
 
 _ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -37,8 +37,8 @@ TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class BadCode(ValueError):
-    """This text is not a valid enrolment code. The message says where it is wrong, but never
-    repeats it: it contains a secret.
+    """This text is not a valid enrolment code. The message says where, and never repeats the text:
+    it contains a secret.
     """
 
     def __init__(self, problem: str, fix: str = "paste the whole code again, or scan it") -> None:
@@ -48,9 +48,7 @@ class BadCode(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a code says. `secret` works once; `ca_sha256` is the SHA-256 of the CA certificate's
-    DER.
-    """
+    """The content of a code. `secret` works once; `ca_sha256` is over the CA certificate's DER."""
 
     broker_host: str
     broker_port: int
@@ -78,7 +76,7 @@ class Offer:
 
 
 def encode(offer: Offer) -> str:
-    """Write the code."""
+    """Return the code."""
     enrol_host = "" if offer.enrol_host == offer.broker_host else offer.enrol_host
     words = (offer.broker_host.encode(), enrol_host.encode(), offer.tenant.encode(), offer.secret)
     body = offer.broker_port.to_bytes(2) + offer.enrol_port.to_bytes(2)
@@ -115,7 +113,7 @@ def decode(text: str) -> Offer:
 
 
 def _message(characters: str) -> list[int]:
-    """Check group by group; give the message's symbols."""
+    """Check each group; return the message's symbols."""
     message: list[int] = []
     for number, at in enumerate(range(0, len(characters), _DATA + 1), 1):
         symbols = [_VALUE.get(c, -1) for c in characters[at : at + _DATA + 1]]
@@ -133,8 +131,8 @@ def _message(characters: str) -> list[int]:
 
 
 def _check(symbols: list[int], number: int) -> int:
-    """One symbol over GF(32): a single wrong character, two swapped neighbours and swapped
-    groups change it.
+    """Return a check symbol over GF(32): a single wrong character, two swapped neighbours and
+    swapped groups change it.
     """
     total = number % 32
     for symbol in symbols:
@@ -169,9 +167,7 @@ def _sum(body: bytes) -> bytes:
 
 
 def _parsed(body: bytes) -> Offer:
-    """Read the fields of a message whose sum is right. Raises `BadCode`: whoever made it made
-    it wrong.
-    """
+    """Read the fields of a message whose checksum is right. Raises `BadCode`."""
     at, words = 4, []
     for _ in range(4):
         size = body[at] if at < len(body) else 0

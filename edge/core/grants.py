@@ -1,11 +1,11 @@
-"""What a wearer's yes or no is worth, and what became of it."""
+"""What a wearer's yes or no is valid for, and what became of it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Grant(StrEnum):
-    """What a yes or no is worth beyond this one call."""
+    """What a yes or no is valid for beyond this one call."""
 
     ONCE = "once"
     ALWAYS = "always"
@@ -14,8 +14,8 @@ class Grant(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What was decided for good about one tool. `definition` is the digest of what the tool was
-    then, `origin` where it was from.
+    """A lasting decision about one tool. `definition`: digest of the tool at that time; `origin`:
+    where it came from.
     """
 
     grant: Grant = Grant.ONCE
@@ -25,8 +25,8 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call that waits for a yes. Only the token's SHA-256 is kept; `left_s` is what is left of
-    its five minutes. `args_hash` covers the arguments and the tool's definition.
+    """A call that waits for a confirmation. Only the token's SHA-256 is stored; `left_s`: seconds
+    left of its five minutes. `args_hash` covers the arguments and the tool's definition.
     """
 
     call_id: str
@@ -44,9 +44,9 @@ class Consumption(StrEnum):
     TAKEN = "taken"
     USED = "used"
     EXPIRED = "expired"
-    """unknown, or its time is over"""
+    """unknown or expired"""
     MISMATCH = "mismatch"
-    """for another call than this one; the token stays open"""
+    """for another call than this one; the token stays valid"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""When are two calls one? Keys, and which stored answers may be given again.
+"""When two calls are the same: keys, and which stored answers may be returned again.
 
 MCP request ids are not keys, and distinct stable ids are distinct calls.
 """
@@ -27,14 +27,12 @@ _MIN_PROVIDER_ID: Final = 9
 """A provider's id of 8 characters or fewer is a counter, not an identity."""
 _WIRE_CHARS: Final = 255
 REPEATS: Final = 100
-"""Intended repetitions of one question in one turn that are told apart; a session keeps no more
-keys than this.
-"""
+"""Intended repetitions of one question in one turn; a session stores no more keys than this."""
 
 
 def canonical(value: Json) -> bytes:
-    """RFC 8785 form. Numbers it has no form for (beyond ±2^53) and broken text are spelled as
-    Python's JSON does: two equal values still give the same bytes, which is all a key needs.
+    """Return the RFC 8785 form. Numbers beyond ±2^53 and invalid text have none and are written as
+    Python's JSON does: equal values still give equal bytes.
     """
     try:
         return rfc8785.dumps(value)
@@ -43,12 +41,12 @@ def canonical(value: Json) -> bytes:
 
 
 def digest(value: Json) -> str:
-    """SHA-256 of the canonical form, in hex."""
+    """Return the SHA-256 of the canonical form, in hex."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
 def args_digest(args: Mapping[str, Json]) -> str:
-    """Sixteen hex characters that name arguments in an audit line without showing them."""
+    """Return 16 hex characters that identify arguments in an audit line without showing them."""
     return digest(dict(args))[:16]
 
 
@@ -56,9 +54,7 @@ def args_digest(args: Mapping[str, Json]) -> str:
 
 
 def provider_key(provider_id: str) -> str | None:
-    """Key from an id that a model provider promises to keep over its retries; None when it
-    looks temporary.
-    """
+    """Return a key from a provider's id that is stable over retries; None if it looks temporary."""
     if len(provider_id) < _MIN_PROVIDER_ID or "temp" in provider_id:
         return None
     return f"provider:{provider_id}"
@@ -67,8 +63,8 @@ def provider_key(provider_id: str) -> str | None:
 def hash_key(
     epoch: str, turn_id: str, tool: str, args: Mapping[str, Json], ordinal: int | None = None
 ) -> str:
-    """Key for callers without stable ids: the same question in the same turn; `turn_id`
-    survives reconnects. `ordinal` tells two intended, equal calls of one message apart.
+    """Return a key for callers without stable ids: the same question in the same turn; `turn_id`
+    survives reconnects. `ordinal` separates two intended, equal calls of one message.
     """
     asked: dict[str, Json] = {"tool": tool, "args": dict(args), "turn": turn_id}
     if ordinal is not None:
@@ -77,9 +73,8 @@ def hash_key(
 
 
 def keys_of(call: ToolCall, epoch: str) -> tuple[str, ...]:
-    """All keys of a call, the deciding one first: the caller's own, the provider's stable id, the
-    hash within its turn. All are remembered, so that a later replay under another form is
-    known too.
+    """Return all keys of a call, the deciding one first: the caller's own, the provider's stable
+    id, the hash within its turn. All are stored, to recognise a later replay in another form.
     """
     found = [f"key:{call.idempotency_key}"] if call.idempotency_key else []
     if call.provider_call_id and (stable := provider_key(call.provider_call_id)):
@@ -92,19 +87,19 @@ def keys_of(call: ToolCall, epoch: str) -> tuple[str, ...]:
 
 
 def may_repeat(call: ToolCall, key: str) -> bool:
-    """True when an equal, finished call under this key was another, intended one: only a
-    hash without an ordinal, on a stream that is not a replay, leaves that open.
+    """Return whether an equal, finished call under this key may have been another, intended one:
+    only for a hash without an ordinal, in a stream that is not a replay.
     """
     return key.startswith("hash:") and call.ordinal is None and not call.replayed
 
 
 def repetition(key: str, number: int) -> str:
-    """Key of the `number`-th intended repetition of a question (the first is the key itself)."""
+    """Return the key of the `number`-th intended repetition of a question (0: the key itself)."""
     return key if number == 0 else f"{key}#{number}"
 
 
 def on_the_wire(key: str) -> str:
-    """Short and printable, as the wire wants its words: any other key goes as its digest."""
+    """Return the key in a short, printable form for MQTT: itself or its digest."""
     if len(key) <= _WIRE_CHARS and key.isprintable():
         return key
     return f"sha256:{hashlib.sha256(key.encode(errors='replace')).hexdigest()}"
@@ -114,9 +109,8 @@ def on_the_wire(key: str) -> str:
 
 
 def replayable(response: ToolResponse) -> bool:
-    """True when this answer may be given to a later call with the same key: good ones, final
-    failures, and those of a write that may have been done and must not be done twice
-    (`idempotencyRequired`).
+    """Return whether this answer may be returned to a later call with the same key: successes,
+    final failures, and writes that must not be repeated (`idempotencyRequired`).
     """
     error = response.error
     return (
@@ -127,5 +121,5 @@ def replayable(response: ToolResponse) -> bool:
 
 
 def as_replay(stored: ToolResponse, original_turn: str = "") -> ToolResponse:
-    """Mark a stored answer as given again: the wearer got nothing new by it."""
+    """Mark a stored answer as returned again."""
     return stored.with_meta(_idempotent_cache_hit=True, _original_turn=original_turn or None)

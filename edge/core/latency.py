@@ -1,7 +1,6 @@
-"""How long calls take: soft budgets per tool and per spoken turn, targets per category and mode,
-histograms of measured durations.
+"""Durations of calls: budgets per tool and spoken turn, targets, histograms.
 
-Nothing is stopped here: `policy` limits the calls of a turn; slowness is only reported afterwards.
+Nothing is stopped here: `policy` limits the calls of a turn; slowness is only reported.
 """
 
 from bisect import bisect_left
@@ -15,10 +14,10 @@ from tools_cache.api.tool import Json, ToolDefinition, Turn
 MAX_TURNS: Final = 256
 """Turns whose time is remembered; an edge has a handful of sessions, so this is hours of talk."""
 TURN_MS: Final = 1500
-"""What all calls of one spoken turn may take together before it is told."""
+"""Milliseconds all calls of one spoken turn may take together without a warning."""
 BOUNDS_MS: Final = (5, 10, 25, 50, 100, 200, 400, 800, 1500, 2000, 4000, 5000, 10000, 20000, 30000)
-"""Upper ends of the buckets: a local note to a slow cloud. Every limit here (800, 1500, 2000,
-4000, 5000) is one of them, so "how many kept it" is counted, not estimated.
+"""Upper ends of the buckets: a local note to a slow cloud. Every limit (800, 1500, 2000, 4000,
+5000) is one of them, so the share within it is counted, not estimated.
 """
 TARGETS_MS: Final[Mapping[tuple[str, str], int]] = MappingProxyType(
     {
@@ -32,16 +31,14 @@ TARGETS_MS: Final[Mapping[tuple[str, str], int]] = MappingProxyType(
 
 
 class LatencyLedger:
-    """Adds up what the calls of one turn took. A call without a turn is a turn of its own."""
+    """Adds up the durations of one turn's calls. A call without a turn is a turn of its own."""
 
     def __init__(self, *, most: int = MAX_TURNS) -> None:
         self._most = most
         self._turns: OrderedDict[Turn, int] = OrderedDict()
 
     def spent(self, turn: Turn | None, ms: int) -> int:
-        """Add one call's time; give what its turn has taken by now. The turn longest unheard of
-        is forgotten first.
-        """
+        """Add one call's time; return its turn's total. The oldest turn is forgotten first."""
         if turn is None:
             return ms
         total = self._turns.pop(turn, 0) + ms
@@ -52,23 +49,19 @@ class LatencyLedger:
 
 
 def over_budget(tool: ToolDefinition | None, duration_ms: int) -> bool:
-    """Say whether one call took longer than its tool should."""
+    """Return whether one call took longer than its tool should."""
     return tool is not None and duration_ms > tool.latency_budget_ms
 
 
 def turn_over_budget(duration_ms: int, turn_total_ms: int, limit_ms: int = TURN_MS) -> bool:
-    """Say whether this call took its turn over the limit: true for one call of a turn,
-    so turns can be counted.
-    """
+    """Return whether this call took its turn over the limit; true for one call per turn."""
     return turn_total_ms - duration_ms <= limit_ms < turn_total_ms
 
 
 def warnings(
     tool: ToolDefinition | None, duration_ms: int, turn_total_ms: int = 0, limit_ms: int = TURN_MS
 ) -> tuple[str, ...]:
-    """Say in words what was slower than it should be; empty when all was well. `turn_total_ms`
-    0: not in a spoken turn.
-    """
+    """Return warnings about slow calls. `turn_total_ms` 0: not in a spoken turn."""
     told = []
     if tool is not None and over_budget(tool, duration_ms):
         told.append(
@@ -83,9 +76,7 @@ def warnings(
 
 
 class Histogram:
-    """Durations in fixed buckets; what was observed can be asked for as percentiles and as
-    counts per bucket.
-    """
+    """Durations in fixed buckets, with percentiles and counts per bucket."""
 
     __slots__ = ("_counts", "_max", "total_ms")
 
@@ -105,13 +96,13 @@ class Histogram:
 
     @property
     def average_ms(self) -> int | None:
-        """None when nothing was observed."""
+        """The average; None without observations."""
         count = self.count
         return round(self.total_ms / count) if count else None
 
     def percentile_ms(self, share: float) -> int | None:
-        """Estimate the duration that `share` (0…1) of the calls kept, straight between the ends of
-        its bucket; never more than the longest that was seen. None when nothing was observed.
+        """Estimate the duration within which `share` (0…1) of the calls ended: linear within its
+        bucket, at most the longest observed. None without observations.
         """
         wanted, below = share * self.count, 0
         if not self.count:
@@ -125,11 +116,11 @@ class Histogram:
         return self._max
 
     def within(self, bound_ms: int) -> int:
-        """Count the calls that took at most this long; exact when it is one of `BOUNDS_MS`."""
+        """Count the calls that took at most this long; exact if it is one of `BOUNDS_MS`."""
         return sum(self._counts[: bisect_left(BOUNDS_MS, bound_ms) + 1])
 
     def cumulative(self) -> list[int]:
-        """Counts of all calls up to each bound, the last one all of them."""
+        """Return the number of calls up to each bound; the last is all of them."""
         sums, so_far = [], 0
         for count in self._counts:
             so_far += count
@@ -137,7 +128,7 @@ class Histogram:
         return sums
 
     def to_json(self, target_ms: int | None = None) -> dict[str, Json]:
-        """Percentiles for people; with a target, the share of calls that kept it."""
+        """Return percentiles for people; with a target, the share of calls within it."""
         said: dict[str, Json] = {
             "count": self.count,
             "p50_ms": self.percentile_ms(0.5),
@@ -152,7 +143,7 @@ class Histogram:
         return said
 
     def copy(self) -> "Histogram":
-        """Give a second one that no later observation changes."""
+        """Return an independent copy."""
         other = Histogram()
         other._counts, other._max, other.total_ms = self._counts[:], self._max, self.total_ms
         return other

@@ -1,6 +1,4 @@
-"""The states of the link to the glasses, as a table. An unlisted step raises; the diagram in docs
-is printed from the table (`python -m edge.core.link_state`).
-"""
+"""The states of the link to the glasses, as a table; `python -m edge.core.link_state` prints it."""
 
 from enum import StrEnum
 from types import MappingProxyType
@@ -8,22 +6,22 @@ from typing import Final
 
 
 class LinkState(StrEnum):
-    """One word for where we are."""
+    """The state of the link."""
 
     OFF = "OFF"
-    """nobody has started the link"""
+    """the link is not started"""
     SEEKING = "SEEKING"
     """opening the radio and scanning for our glasses"""
     CONNECTING = "CONNECTING"
-    """glasses seen; the connection is being made"""
+    """glasses found; connecting"""
     PREPARING = "PREPARING"
-    """connected; greeting and learning what they can do"""
+    """connected; reading what they can do"""
     READY = "READY"
-    """capabilities known; commands are taken"""
+    """capabilities known; commands are accepted"""
     RESTING = "RESTING"
     """the last attempt or connection ended; waiting before the next"""
     CLOSING = "CLOSING"
-    """the daemon is stopping; the connection is being closed"""
+    """the daemon is stopping; closing the connection"""
 
 
 _S = LinkState
@@ -38,7 +36,7 @@ STEPS: Final = MappingProxyType(
         _S.CLOSING: frozenset({_S.OFF}),
     }
 )
-"""Every step there is."""
+"""State → allowed next states."""
 
 
 class IllegalLinkStep(Exception):
@@ -46,14 +44,14 @@ class IllegalLinkStep(Exception):
 
 
 def check(old: LinkState, new: LinkState) -> LinkState:
-    """Return `new` when the table allows it. Raises `IllegalLinkStep`."""
+    """Return `new` if the table allows it. Raises `IllegalLinkStep`."""
     if new not in STEPS[old]:
         raise IllegalLinkStep(f"the link cannot go from {old} to {new}")
     return new
 
 
 def diagram() -> str:
-    """Draw the table as Mermaid text."""
+    """Return the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {LinkState.OFF}"]
     lines += [f"    {old} --> {new}" for old in LinkState for new in sorted(STEPS[old])]
     return "\n".join(lines)

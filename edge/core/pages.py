@@ -1,8 +1,4 @@
-"""Text → pages that fit a lens: by pixels, by lines, by bytes. Nothing is lost, nothing is cut
-silently.
-
-The widths of the font are passed in.
-"""
+"""Lays text out in pages that fit a lens by pixels, lines and bytes. Nothing is lost silently."""
 
 import math
 import re
@@ -16,17 +12,15 @@ from typing import Final
 from firmware_bridge.messages import TextLine
 
 Width = Callable[[str], float]
-"""Pixels a text is wide. Joining two texts must not make them wider than they are side by side."""
+"""Width of a text in pixels. Two texts joined must not be wider than side by side."""
 HasGlyph = Callable[[str], bool]
 Paragraphs = list[list[str]]
 Lines = list[TextLine]
 Cursor = tuple[int, int, str | None]
-"""Where the next row begins: paragraph, piece, and what is left of a piece that was cut."""
+"""Start of the next row: paragraph, piece, and the rest of a piece that was cut."""
 
 MAX_TEXT: Final = 8000
-"""Characters laid out at most: half an hour of reading aloud. What is beyond is announced by
-`CUT`.
-"""
+"""Characters laid out at most: half an hour of reading aloud; `CUT` marks that there were more."""
 CUT: Final = " […]"
 LINE_START_FORBIDDEN: Final = frozenset(".,!?:;)]}…。，、！？：；）】」』")
 LINE_END_FORBIDDEN: Final = frozenset("([{（【「『")
@@ -48,7 +42,7 @@ _SECOND_COLUMN: Final = 0.55
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """What a lens holds. `width` in pixels; `page_bytes` of UTF-8, line breaks counted."""
+    """The size of a lens. `width` in pixels; `page_bytes` of UTF-8, line breaks included."""
 
     width: float
     lines: int
@@ -57,7 +51,7 @@ class Canvas:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One lens-full. `words` is its reading weight, footer not counted."""
+    """One page. `words` is its reading weight, without the footer."""
 
     lines: tuple[TextLine, ...]
     words: float = 0.0
@@ -65,9 +59,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A text laid out. `replaced` counts characters the font lacks; `cut` tells that the text
-    was over `MAX_TEXT`.
-    """
+    """A laid out text. `replaced`: characters the font lacks; `cut`: longer than `MAX_TEXT`."""
 
     pages: tuple[Page, ...]
     replaced: int = 0
@@ -76,7 +68,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Typeface:
-    """What layout needs of a font."""
+    """The properties of a font that layout needs."""
 
     width: Width
     has_glyph: HasGlyph
@@ -93,8 +85,8 @@ def reading_words(text: str) -> float:
 
 
 def dwell_s(words: float) -> float:
-    """Seconds a page stays: clamp(2.5 + 0.3 a word, 3, 20) (about 200 words a minute, and time
-    to look up).
+    """Return the seconds a page stays: 2.5 + 0.3 a word (200 words a minute, and time to look up),
+    from 3 to 20.
     """
     return min(20.0, max(3.0, 2.5 + 0.3 * words))
 
@@ -103,8 +95,8 @@ def dwell_s(words: float) -> float:
 
 
 def clean(text: str, has_glyph: HasGlyph = lambda _: True) -> tuple[str, int]:
-    """Make a text drawable: (text, characters replaced). Control characters go; a missing glyph
-    becomes its plain relative, else a visible box.
+    """Make a text drawable: (text, characters replaced). Control characters are removed; a missing
+    glyph is replaced by a plain relative, else by a box.
     """
     out: list[str] = []
     replaced = 0
@@ -141,9 +133,7 @@ def _relative(ch: str, has_glyph: HasGlyph) -> str:
 
 
 def lay_out(text: str, canvas: Canvas, face: Typeface) -> Layout:
-    """Break a text into pages. Several pages carry a footer `1/3` at the right of their last
-    row.
-    """
+    """Break a text into pages. Several pages have a footer `1/3` at the right of their last row."""
     text, replaced, cut = _prepared(text, face)
     paragraphs, face = _paragraphs(text), _remembering(face)
     pages = _fill(paragraphs, canvas, face, footer="", most=2 if canvas.lines > 1 else len(text))
@@ -191,7 +181,7 @@ def _page(lines: Lines) -> Page:
 def _with_footers(
     fill: Callable[[str], list[Lines]], canvas: Canvas, face: Typeface
 ) -> list[Lines]:
-    """Fill again with room for `n/m`, until the room is as wide as the numbers turn out to be."""
+    """Fill with room for `n/m`, again until the room is as wide as the numbers."""
     digits = 0
     pages: list[Lines] = []
     while digits == 0 or len(str(len(pages))) > digits:
@@ -207,9 +197,7 @@ def _with_footers(
 def _fill(
     paragraphs: Paragraphs, canvas: Canvas, face: Typeface, *, footer: str, most: int = MAX_TEXT
 ) -> list[Lines]:
-    """Set rows until the text is over, or `most` pages are full; a page ends when its rows or
-    its bytes do.
-    """
+    """Set rows until the text ends or `most` pages are full; rows and bytes are limited."""
     budget = canvas.page_bytes - len(footer.encode())
     room = canvas.width - (face.width(_FOOTER_GAP + footer) if footer else 0)
     rows = canvas.lines if room >= canvas.width / 2 else canvas.lines - 1
@@ -245,7 +233,7 @@ def _column(paragraphs: Paragraphs, canvas: Canvas, face: Typeface) -> list[str]
 def _pair(
     columns: Sequence[Sequence[str]], canvas: Canvas, rows: int, *, reserve: int
 ) -> list[Lines]:
-    """Deal two columns out to pages row by row, within the page's bytes."""
+    """Distribute two columns to pages row by row, within the page's bytes."""
     second = math.floor(canvas.width * _SECOND_COLUMN)
     pages: list[Lines] = []
     lines: Lines = []
@@ -266,7 +254,7 @@ def _pair(
 
 
 def _paragraphs(text: str) -> Paragraphs:
-    """Paragraphs as lists of unbreakable pieces; a piece that follows a space begins with it."""
+    """Return paragraphs as lists of unbreakable pieces; a piece after a space begins with it."""
     out: Paragraphs = []
     for paragraph in text.split("\n"):
         pieces = _pieces(paragraph)
@@ -289,7 +277,7 @@ def _pieces(paragraph: str) -> list[str]:
 
 
 def _atoms(word: str) -> Iterator[str]:
-    """Cut a word where a script without spaces may be cut: around each of its characters."""
+    """Split a word where a script without spaces may break: around each of its characters."""
     run = ""
     for ch in word:
         if _is_wide(ch):
@@ -307,8 +295,8 @@ def _atoms(word: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """The room of one row. Joined text is never wider than its parts side by side, so most of
-    it need not be measured.
+    """The room of one row. Joined text is never wider than its parts side by side, so most of it
+    need not be measured.
     """
 
     width: Width
@@ -319,7 +307,7 @@ class _Fit:
         return len(text.encode()) <= self.size and self.width(text) <= self.limit
 
     def grown(self, row: str, row_width: float, piece: str) -> float | None:
-        """A width that `row + piece` keeps within, or None when it does not fit."""
+        """Return an upper bound of the width of `row + piece`; None if it does not fit."""
         if len(row.encode()) + len(piece.encode()) > self.size:
             return None
         bound = row_width + self.width(piece)
@@ -329,14 +317,12 @@ class _Fit:
 
 
 def _remembering(face: Typeface) -> Typeface:
-    """The same face, each word measured once."""
+    """Return the same face, which measures each word once."""
     return Typeface(lru_cache(maxsize=4096)(face.width), face.has_glyph)
 
 
 def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[str, Cursor]:
-    """Take the longest row that fits, at least one character of it, so that nothing is ever
-    lost.
-    """
+    """Take the longest row that fits, at least one character, so that nothing is lost."""
     paragraph, index, rest = cursor
     pieces = paragraphs[paragraph]
     row, wide = "", 0.0
@@ -356,9 +342,7 @@ def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[str, Curso
 
 
 def _split(piece: str, fits: Callable[[str], bool]) -> tuple[str, str]:
-    """Cut a piece that is longer than a row, between a letter and its accent only if nothing
-    else is left.
-    """
+    """Cut a piece longer than a row; between a letter and its accent only if unavoidable."""
     low, high = 1, len(piece)
     while low < high:
         middle = (low + high + 1) // 2
@@ -371,9 +355,7 @@ def _split(piece: str, fits: Callable[[str], bool]) -> tuple[str, str]:
 
 
 def _is_wide(ch: str) -> bool:
-    """Scripts that are written without spaces: CJK, kana, Hangul, their punctuation and
-    full-width forms.
-    """
+    """Return whether it belongs to a script without spaces: CJK, kana, Hangul, full-width forms."""
     code = ord(ch)
     return (
         0x2E80 <= code <= 0x9FFF

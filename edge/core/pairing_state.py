@@ -1,6 +1,4 @@
-"""The life of one pairing window, as a table, and the values that describe it; an unlisted step
-raises.
-"""
+"""The life cycle of a pairing window, as a table, and the values that describe it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,22 +8,22 @@ from typing import Final
 
 
 class PairingState(StrEnum):
-    """One word for where the pairing desk is."""
+    """The state of a pairing window."""
 
     IDLE = "IDLE"
     """no window is open; nobody can pair"""
     SCANNING = "SCANNING"
-    """the window is open; the glasses are listened for"""
+    """the window is open; scanning for the glasses"""
     CHOSEN = "CHOSEN"
-    """they were heard; an old bond is forgotten first"""
+    """glasses found; an old bond is deleted first"""
     CONNECTING = "CONNECTING"
-    """the bond is being made"""
+    """creating the bond"""
     ASKING = "ASKING"
-    """a person is asked for a code, or whether two numbers are the same"""
+    """asking a person for a code, or whether two numbers are equal"""
     PAIRED = "PAIRED"
     """the bond is on disk"""
     FAILED = "FAILED"
-    """no bond was made; the reason was told"""
+    """no bond was created; the reason was reported"""
 
 
 _S = PairingState
@@ -40,8 +38,8 @@ STEPS: Final = MappingProxyType(
         _S.FAILED: frozenset({_S.IDLE}),
     }
 )
-"""Every step there is. CONNECTING follows itself with glasses of two sides; FAILED follows IDLE
-when the radio is not to be had, and IDLE everything: the window was closed.
+"""State → allowed next states. CONNECTING follows itself for glasses with two sides; FAILED follows
+IDLE if the radio cannot be used, and IDLE any state when the window is closed.
 """
 
 
@@ -50,7 +48,7 @@ class IllegalPairingStep(Exception):
 
 
 def check(old: PairingState, new: PairingState) -> PairingState:
-    """Return `new` when the table allows it. Raises `IllegalPairingStep`."""
+    """Return `new` if the table allows it. Raises `IllegalPairingStep`."""
     if new not in STEPS[old]:
         raise IllegalPairingStep(f"pairing cannot go from {old} to {new}")
     return new
@@ -58,9 +56,9 @@ def check(old: PairingState, new: PairingState) -> PairingState:
 
 @dataclass(frozen=True, slots=True)
 class Bond:
-    """One pair of paired glasses. `id` is the name of a pair of two sides, else the address;
-    `addresses` by side ("" for glasses of one radio); `how` as `firmware_bridge.bonding.How` says
-    it; `paired_at` is wall time.
+    """Paired glasses. `id`: the name of a pair with two sides, else the address; `addresses` by
+    side ("" for glasses with one radio); `how`: a `firmware_bridge.bonding.How`; `paired_at`: wall
+    time.
     """
 
     id: str
@@ -73,9 +71,7 @@ class Bond:
 
 @dataclass(frozen=True, slots=True)
 class HeardGlasses:
-    """Glasses heard by a scan. `ours`: there is a bond; `missing` names a side of the pair that
-    was not heard (yet).
-    """
+    """Glasses found by a scan. `ours`: there is a bond; `missing`: a side not found (yet)."""
 
     id: str
     model: str
@@ -90,8 +86,8 @@ class HeardGlasses:
 
 @dataclass(frozen=True, slots=True)
 class PairingStep:
-    """One step of a pairing window. `ask` is passkey, compare or show; `number` the six digits of
-    it. A FAILED step has `code`, `text` and `fix`.
+    """One step of a pairing window. `ask` is passkey, compare or show; `number` its six digits. A
+    FAILED step has `code`, `text` and `fix`.
     """
 
     state: PairingState
@@ -105,8 +101,8 @@ class PairingStep:
 
 
 class PairingRefused(Exception):
-    """The desk does not do this now. `code` BUSY, AMBIGUOUS, NOT_FOUND, NOTHING_ASKED or
-    NOT_SAVED; `fix` is the next thing to do.
+    """Pairing is not possible now. `code`: BUSY, AMBIGUOUS, NOT_FOUND, NOTHING_ASKED or NOT_SAVED;
+    `fix`: what to do next.
     """
 
     def __init__(self, code: str, message: str, fix: str = "") -> None:
@@ -117,12 +113,10 @@ class PairingRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PairingTimes:
-    """Times of the desk, in seconds; tests shorten them."""
+    """Times of a pairing window, in seconds; tests shorten them."""
 
     window_s: float = 120.0
     scan_s: float = 15.0
-    """How long the wanted glasses are listened for; fast advertising shows itself in a second,
-    a sleeping one in ten.
-    """
+    """Scan for the wanted glasses: fast advertising shows within a second, slow within ten."""
     settle_s: float = 2.0
-    """With nobody named: how long after the first glasses a second pair is waited for."""
+    """If no glasses were named: wait for a second pair after the first was found."""

@@ -1,8 +1,7 @@
-"""Which tools a caller may call: by where the call comes from (`[policy] cloud_may`), and by the
-caller's scope. Pure.
+"""Which tools a caller may call, by its origin (`[policy] cloud_may`) and by its scope.
 
-Everything the wearer owns is closed to the cloud until the owner opens it: a tool that says nothing
-about itself is private.
+Everything the wearer owns is closed to the cloud until the owner opens it: a tool that declares
+nothing is private.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,16 +21,16 @@ from tools_cache.api.tool import (
 GLASSES: Final = "glasses"
 """In `cloud_may`: the tools that only use the glasses."""
 DECLARED: Final = "declared"
-"""In `cloud_may`: the tools whose definition says `openToCloud: true`."""
+"""In `cloud_may`: the tools whose definition has `openToCloud: true`."""
 EVERYTHING: Final = "*"
-"""In `cloud_may`: all tools; behind a package's name, all of the package."""
+"""In `cloud_may`: all tools; after a package's name, all of the package."""
 STOCK: Final = (GLASSES, DECLARED)
 _HERE: Final = (Source.LOCAL, Source.GLASSES)
 
 
 def refusal(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> ToolError | None:
-    """Return why this caller may not call this tool, or None. The cloud's own tools and those of
-    other servers are the router's to refuse.
+    """Return why this caller may not call this tool, or None. The router refuses the cloud's own
+    tools and those of other servers.
     """
     if call.scope is not None and not _in_scope(call.scope, tool):
         return policy.out_of_scope(tool.name)
@@ -49,9 +48,7 @@ def refusal(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> T
 
 
 def callable_by(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> bool:
-    """Is this one of the tools that this caller is shown? The cloud is shown only what runs
-    here.
-    """
+    """Return whether this caller is shown this tool; the cloud is shown only what runs here."""
     return refusal(call, tool, cloud_may) is None and (
         call.origin is not CallOrigin.CLOUD or tool.source in _HERE
     )
@@ -64,7 +61,7 @@ def _in_scope(scope: Mapping[str, Json], tool: ToolDefinition) -> bool:
 
 
 def opened(tool: ToolDefinition, cloud_may: Sequence[str]) -> bool:
-    """Is this tool open to the cloud?"""
+    """Return whether this tool is open to the cloud."""
     return any(_means(word, tool) for word in cloud_may)
 
 

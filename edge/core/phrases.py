@@ -1,8 +1,4 @@
-"""A spoken sentence → a tool and its arguments, by activation phrases. No model, no guessing: it
-matches or it does not.
-
-It only returns the match: nothing is run.
-"""
+"""Finds the tool and the arguments of a spoken sentence, by activation phrases, without a model."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,7 +9,7 @@ from edge.core.tools.snapshot import Entry
 from tools_cache.api.tool import Json, ToolDefinition
 
 MAX_WORDS: Final = 120
-"""Words of one sentence that are looked at."""
+"""Words of one sentence that are read."""
 _WORD: Final = re.compile(r"[^\s]+")
 _EDGES: Final = re.compile(r"^\W+|\W+$")
 _LEADS: Final = frozenset({"to", "that", "for", "about", "saying", "of", "called", "named"})
@@ -45,9 +41,7 @@ _DIGITS: Final = re.compile(r"(\d{1,7})([a-z]*)")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The tool a sentence means, the phrase that said so, and the arguments found in what is
-    left.
-    """
+    """The tool a sentence means, the matching phrase, and the arguments in the rest."""
 
     tool: ToolDefinition
     phrase: str
@@ -56,9 +50,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _FoundPhrase:
-    """A number in a sentence: words `start` to `end`, its value, and its unit in seconds (0:
-    none).
-    """
+    """A number in a sentence: words `start` to `end`, value, unit in seconds (0: none)."""
 
     start: int
     end: int
@@ -67,11 +59,9 @@ class _FoundPhrase:
 
 
 def match(sentence: str, tools: Iterable[ToolDefinition], language: str = "") -> Match | None:
-    """Find the tool with the longest phrase in the sentence (the earliest of equals; then registry
-    order).
+    """Find the tool with the longest phrase in the sentence; of equals the earliest, then by name.
 
-    Beside a tool's phrases those for `language` (`de-AT`) count: its own, and those of the language
-    alone (`de`).
+    Beside a tool's phrases, those for `language` (`de-AT`) and for the language alone (`de`) count.
     """
     spoken = _WORD.findall(sentence)[:MAX_WORDS]
     plain = [_plain(word) for word in spoken]
@@ -92,9 +82,7 @@ def match(sentence: str, tools: Iterable[ToolDefinition], language: str = "") ->
 def meant(
     sentence: str, entries: Iterable[Entry], language: str, why_not: Callable[[ToolDefinition], str]
 ) -> Match | None:
-    """Find the tool a sentence means: one that can be called now before one that can only say
-    why not.
-    """
+    """Find the tool a sentence means; tools that can be called now come first."""
     entries = tuple(entries)
     there = [e.definition for e in entries if not (e.hidden or e.missing or why_not(e.definition))]
     return match(sentence, there, language) or match(
@@ -130,9 +118,7 @@ def _position(words: list[str], sentence: list[str]) -> int | None:
 
 
 def arguments(schema: Mapping[str, Json], rest: list[str]) -> dict[str, Json]:
-    """Fill a tool's arguments: numbers and durations into number fields, the words that remain
-    into its one text.
-    """
+    """Fill a tool's arguments: numbers into number fields, the rest into its one text."""
     properties = {
         name: s for name, s in (schema.get("properties") or {}).items() if isinstance(s, Mapping)
     }
@@ -184,9 +170,7 @@ def _spread(
     properties: Mapping[str, Mapping[str, Json]],
     seconds: float,
 ) -> None:
-    """Give a duration to fields in hours, minutes, seconds, largest first; the last takes what
-    is left.
-    """
+    """Divide a duration into hours, minutes and seconds, largest first; the last gets the rest."""
     for position, name in enumerate(fields):
         unit = _unit_of(name)
         last = position == len(fields) - 1

@@ -1,7 +1,6 @@
-"""May this call run? Each check is a pure function that returns a refusal, or None.
+"""Checks of a call: pure functions that return an error, or None.
 
-The orchestrator makes them in this order: exists, stored answer, mode, total budget, retrieval
-budget, arguments, confirmation.
+The order: exists, stored answer, mode, total budget, retrieval budget, arguments, confirmation.
 """
 
 import math
@@ -17,14 +16,14 @@ from tools_cache.names import parse
 from tools_cache.nearest import did_you_mean
 
 RETRIEVAL: Final = "retrieval"
-"""The category whose calls have a budget of their own."""
+"""The category whose calls have their own budget."""
 SHOWN_PROBLEMS: Final = 8
-"""Problems spelled out in a message; all of them are in its details."""
+"""Problems listed in a message; its details have all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceBudget:
-    """What one spoken turn may use. Text mode has no hard caps."""
+    """Limits of one spoken turn. Text mode has none."""
 
     calls: int = 3
     retrievals: int = 2
@@ -32,7 +31,7 @@ class VoiceBudget:
 
 
 def name_problem(name: object) -> ToolError | None:
-    """A call must name a tool, as `package:tool`."""
+    """Check that a call names a tool, as `package:tool`."""
     if not isinstance(name, str) or not name.strip():
         return ToolError.of(ErrorCode.INVALID_REQUEST, "Missing or invalid tool name")
     try:
@@ -43,7 +42,7 @@ def name_problem(name: object) -> ToolError | None:
 
 
 def switched_off() -> ToolError:
-    """The owner's switch for all tools is off."""
+    """Return the error for tools that the owner switched off altogether."""
     return ToolError.of(
         ErrorCode.DENIED,
         "Tools are switched off on this device",
@@ -52,7 +51,7 @@ def switched_off() -> ToolError:
 
 
 def quiet(left_s: float) -> ToolError:
-    """The wearer is not disturbed for a while; nothing is shown on the lens, on purpose."""
+    """Return the error for a quiet time; nothing is shown on the lens, on purpose."""
     return ToolError.of(
         ErrorCode.SESSION_INACTIVE,
         f"Quiet for another {max(1, math.ceil(left_s))} s",
@@ -61,7 +60,7 @@ def quiet(left_s: float) -> ToolError:
 
 
 def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
-    """This tool was called too often just now."""
+    """Return the error for a tool that was called too often just now."""
     if wait_s <= 0:
         return None
     wait_ms = max(1, math.ceil(wait_s * 1000))
@@ -74,7 +73,7 @@ def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
 
 
 def out_of_scope(name: str) -> ToolError:
-    """The caller's scope leaves this tool out."""
+    """Return the error for a tool that the caller's scope leaves out."""
     return ToolError.of(
         ErrorCode.DENIED,
         f"Tool {name} is not in this caller's scope",
@@ -83,16 +82,14 @@ def out_of_scope(name: str) -> ToolError:
 
 
 def unknown(name: str, known: Iterable[str] = ()) -> ToolError:
-    """There is no such tool in this snapshot. `known`: the tools that this caller may
-    be told of.
-    """
+    """Return the error for an unknown tool. `known`: the tools that this caller may be shown."""
     near = did_you_mean(name, known)
     suggestion = f"{near} (all of them: glassd tools --all)" if near else "glassd tools --all"
     return ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion=suggestion)
 
 
 def hidden(name: str, reason: str, missing: Sequence[str], *, stale: bool) -> ToolError | None:
-    """A hidden tool is refused with the reason it is hidden for; hardware is named."""
+    """Return the error for a hidden tool, with the reason; missing hardware is named."""
     if missing:
         rest = " (as last known; the glasses are away)" if stale else ""
         return ToolError.of(
@@ -108,7 +105,7 @@ def hidden(name: str, reason: str, missing: Sequence[str], *, stale: bool) -> To
 
 
 def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
-    """Some tools are not for every way of talking."""
+    """Return the error for a tool that is not for this mode."""
     if mode in tool.allowed_modes:
         return None
     advice = "Switch to text mode to use this tool" if mode is Mode.VOICE else None
@@ -120,19 +117,17 @@ def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
 
 
 def not_offered(tool: ToolDefinition, mode: Mode | None) -> str:
-    """Why a caller of this mode is not offered a tool it would be refused; "" when it
-    is, or has no mode yet.
-    """
+    """Return why a caller of this mode is not offered a tool; "" if it is, or has no mode yet."""
     return "" if mode is None or mode in tool.allowed_modes else f"not for {mode} mode"
 
 
 def registry_changed() -> ToolError:
-    """Development only: in production a turn goes on with the registry it began with."""
+    """Return the error for a changed registry; development only, production pins it for a turn."""
     return ToolError.of(ErrorCode.INTERNAL, "Registry version mismatch detected - restart server")
 
 
 def key_problem(other: str) -> ToolError:
-    """Refuse a key that was used for a call of another tool."""
+    """Return the error for a key that was used for a call of another tool."""
     return ToolError.of(
         ErrorCode.INVALID_REQUEST,
         f"This idempotency key belongs to a call of {other}",
@@ -141,7 +136,7 @@ def key_problem(other: str) -> ToolError:
 
 
 def session_mode_problem(session: str, mode: str) -> ToolError:
-    """A session keeps the mode it was made with."""
+    """Return the error for a call in another mode than its session's."""
     return ToolError.of(
         ErrorCode.INVALID_REQUEST,
         f"Session {session[:64]} is a {mode} session; its mode never changes",
@@ -152,7 +147,7 @@ def session_mode_problem(session: str, mode: str) -> ToolError:
 def budget_problem(
     tool: ToolDefinition, mode: Mode, spent: Spent, budget: VoiceBudget
 ) -> ToolError | None:
-    """Hold the caps of one spoken turn: the total first, then retrieval."""
+    """Check the limits of one spoken turn: the total first, then retrievals."""
     if mode is not Mode.VOICE:
         return None
     advice = "A new turn has a new budget"
@@ -168,9 +163,7 @@ def budget_problem(
 def clamp(
     args: Mapping[str, Json], mode: Mode, budget: VoiceBudget
 ) -> tuple[dict[str, Json], dict[str, list[int]]]:
-    """Cut `top_k` down for the ear, defaults included: (arguments, {name: [asked,
-    given]}).
-    """
+    """Limit `top_k` in voice mode, defaults included: (arguments, {name: [asked, given]})."""
     asked = args.get("top_k")
     if (
         mode is not Mode.VOICE
@@ -183,7 +176,7 @@ def clamp(
 
 
 def arguments_problem(problems: Sequence[Mapping[str, str]]) -> ToolError | None:
-    """All that is wrong with the arguments, in one message, each with its path."""
+    """Return one error with everything that is wrong with the arguments, each with its path."""
     if not problems:
         return None
     said = [
@@ -198,12 +191,12 @@ def arguments_problem(problems: Sequence[Mapping[str, str]]) -> ToolError | None
 
 
 def needs_confirmation(tool: ToolDefinition) -> bool:
-    """`always` asks; `policy` asks for what writes; `never` does not."""
+    """Return whether it needs one: `always`, or `policy` for a tool that writes."""
     if tool.requires_confirmation == "policy":
         return not tool.read_only
     return tool.requires_confirmation == "always"
 
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
-    """One line that says what would happen. All of it is in `particulars.lines`."""
+    """Return one line that says what would happen; `call_summary.lines` has everything."""
     return call_summary.summary(tool, args)

@@ -1,8 +1,4 @@
-"""How often a tool may be called: a sliding window for each tool and user, at the time that is
-passed in.
-
-Windows live in memory: a restart empties them.
-"""
+"""Rate limits: a sliding window for each tool and user, in memory until the next restart."""
 
 import math
 from collections import OrderedDict, deque
@@ -13,9 +9,8 @@ from tools_cache.api.tool import RateLimit
 
 MAX_WINDOWS: Final = 512
 MAX_SLICES: Final = 128
-"""A limit of more calls than this is not kept call by call: calls that leave the window within the
-same 1/128 of it are counted together, until the last of them has left. So a large limit never lets
-more through, and takes little memory.
+"""Above this limit, calls that leave the window within the same 1/128 of it are counted together,
+until the last of them has left: a large limit takes little memory, and never lets more through.
 """
 
 _Taken = deque[tuple[float, int]]
@@ -23,15 +18,15 @@ _Taken = deque[tuple[float, int]]
 
 
 class RateLimits:
-    """Holds `RateLimit`s: at most `calls` within any `window_s` seconds. The window used
-    longest ago is forgotten first.
+    """Enforces `RateLimit`s: at most `calls` within any `window_s` seconds. The window used longest
+    ago is forgotten first.
     """
 
     def __init__(self) -> None:
         self._windows: OrderedDict[tuple[str, str], _Taken] = OrderedDict()
 
     def take(self, user_id: str, tool: str, limit: RateLimit, now: float) -> float:
-        """Count one call at `now` (CLOCK_BOOTTIME seconds): 0.0 when it may run, else the
+        """Count one call at `now` (CLOCK_BOOTTIME seconds); return 0.0 if it may run, else the
         seconds until one may.
         """
         taken = self._windows.setdefault((user_id, tool), deque())
@@ -48,7 +43,7 @@ class RateLimits:
         return next(islice(each, over, None)) - now
 
     def kept(self) -> int:
-        """How many moments are in memory."""
+        """Return how many moments are in memory."""
         return sum(len(taken) for taken in self._windows.values())
 
 

@@ -29,21 +29,19 @@ from typing import Final
 from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError, RadioReason
 
 STABLE_S: Final = 10.0
-"""A link that was ready this long was a good one: what failed before it is forgotten."""
+"""A link that was ready this long was stable: earlier failures are forgotten."""
 STORM_S: Final = 0.5
-"""Glasses that are heard and lost again at once, more than twice, are connected to no more
-often than this.
-"""
+"""Minimum pause before glasses that were lost at once more than twice are connected again."""
 DOUBT_S: Final = 600.0
-"""Between two tries while we ask about a bond that is only doubted: a person may never look,
-and then it was the distance.
+"""Pause between attempts while a person is asked about a doubtful bond: the glasses may just have
+been too far away.
 """
 MAX_HISTORY: Final = 256
-"""Failures remembered; beyond it the reset rung comes at most every 128 failures anyway."""
+"""Failures remembered; beyond it the adapter is reset every 128 failures at most."""
 
 
 class RecoveryStep(StrEnum):
-    """One rung; the word stands in `status` and in the log."""
+    """One step; the word is used in `status` and in the log."""
 
     RECONNECT = "reconnect"
     FRESH = "fresh connection"
@@ -53,14 +51,14 @@ class RecoveryStep(StrEnum):
 
 
 class Wake(StrEnum):
-    """What ends a rest early, besides somebody who says so."""
+    """What ends a pause early, beside a person's request."""
 
     ADVERT = "advertisement"
     """our glasses are heard"""
     RADIO = "radio"
-    """the adapter is usable again"""
+    """the adapter can be used again"""
     NOTHING = "nothing"
-    """the glasses are heard all the time: only patience helps"""
+    """the glasses are heard all the time: only waiting helps"""
 
 
 Kind = RadioReason | LostReason
@@ -68,9 +66,7 @@ Kind = RadioReason | LostReason
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """After how many failures of a kind each step comes; 0: never. `at_least_s`: no rest is
-    shorter.
-    """
+    """After how many failures of a kind each step comes (0: never); `at_least_s`: minimum pause."""
 
     fresh: int = 0
     reset: int = 0
@@ -109,7 +105,7 @@ LADDER: Final = MappingProxyType(
         _R.OTHER: Rung(2, 6, 18, 0),
     }
 )
-"""Every way a link fails, and when each rung comes."""
+"""Every way a link fails, and when each step comes."""
 
 ADAPTER_ISSUES: Final = frozenset(
     {
@@ -122,14 +118,14 @@ ADAPTER_ISSUES: Final = frozenset(
         _R.BUSY,
     }
 )
-"""What is wrong with our own radio; everything else is between us and the glasses."""
+"""Faults of our own radio; all others are between us and the glasses."""
 BOND_LOST: Final = "the glasses do not know our key any more: pair them again with `glassd pair`"
-"""What to do about doubt that has become knowledge."""
+"""What to do once a doubt about the bond is confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One attempt or connection that ended. `up_s`: how long it was ready; 0 when it never was."""
+    """An attempt or connection that ended. `up_s`: how long it was ready; 0 if never."""
 
     kind: Kind
     up_s: float = 0.0
@@ -137,9 +133,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do next, why, and what may end the rest before it early. `times`: failures of this
-    kind in a row, by which the rest grows. `hint` is for a person; empty: the radio's own.
-    `again_s`: how long an answer is waited for; 0: for ever.
+    """What to do next, why, and what may end the pause before it. `times`: failures of this kind in
+    a row, by which the pause grows. `hint`: for a person; "" for the radio's own. `again_s`: how
+    long to wait for an answer; 0 for no limit.
     """
 
     step: RecoveryStep
@@ -152,30 +148,24 @@ class Advice:
 
 
 class LeftToSystemd(Exception):
-    """No rung of the ladder helped and systemd watches: this process ends, and a fresh one
-    begins.
-    """
+    """No step helped and systemd watches: this process ends and is started again."""
 
 
 def kind_of(cause: BridgeError) -> Kind:
-    """Say in the ladder's words why an attempt ended; our own misuse and refused greetings are
-    the protocol's.
-    """
+    """Return the kind of failure; our own misuse and refused greetings count as protocol errors."""
     if isinstance(cause, RadioError | LinkLost):
         return cause.reason
     return LostReason.PROTOCOL
 
 
 def remember(history: Sequence[Failure], failure: Failure) -> tuple[Failure, ...]:
-    """Give the history with one more failure; a link that was stable begins a new one."""
+    """Return the history with one more failure; after a stable link it starts again."""
     before = () if failure.up_s >= STABLE_S else tuple(history)
     return (*before, failure)[-MAX_HISTORY:]
 
 
 def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
-    """Choose the rung for the newest failure. `watched`: systemd starts this process again when
-    it ends.
-    """
+    """Choose the step for the newest failure. `watched`: systemd restarts this process."""
     kind = history[-1].kind
     times = sum(failure.kind is kind for failure in history)
     rung = LADDER[kind]
@@ -202,7 +192,7 @@ def _step(rung: Rung, times: int, *, watched: bool) -> RecoveryStep:
 
 
 def table() -> str:
-    """Draw the ladder as a Markdown table."""
+    """Return the table as Markdown."""
     lines = [
         (
             "| failure | reconnect | fresh connection | reset adapter | "

@@ -1,6 +1,4 @@
-"""What a result looks and sounds like: response → Rendering; and the responses that glassd itself
-creates.
-"""
+"""How a result looks and sounds, and the responses that glassd itself creates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,11 +20,11 @@ from tools_cache.api.tool import (
 
 _TEXT_KEYS: Final = ("text", "message", "summary", "content")
 INVOKE: Final = "registry:invoke"
-"""Our tool that calls another for a model; it is never seen itself, so what it called is."""
+"""Our tool that calls another for a model; it is not shown itself, the tool it calls is."""
 _LISTED: Final = 12
 """Entries of a `key: value` listing; a lens has five rows."""
 STORAGE_RETRY_MS: Final = 5000
-"""After so long a disk that took nothing is asked again: as often as the daemon itself looks."""
+"""Retry after a failed write: as often as the daemon itself checks the disk."""
 _MAX_DURATION_MS: Final = 60 * 60 * 1000
 
 
@@ -51,11 +49,11 @@ _TWO: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What a result wants. `text` is the lens's words (also the image's stand-in), `speech` the
-    ear's; None: not wanted.
+    """What to show and speak. `text` is for the lens (also in place of an image), `speech` is
+    spoken; None: not wanted.
 
-    `first`, `second` are the two parts of a two-part layout, `image` and `pcm` base64. `silent`
-    forbids speech on every rung of the ladder.
+    `first` and `second` are the parts of a two-part layout, `image` and `pcm` base64. `silent`
+    forbids speech in every fallback.
     """
 
     layout: LayoutKind | None = None
@@ -71,13 +69,13 @@ class Rendering:
 
     @property
     def words(self) -> str:
-        """The words that stand for it where only words go: the lens's, else the ear's."""
+        """Its text where only text is possible: the lens's, else the spoken one."""
         return self.text or self.speech or ""
 
 
 def rendering_of(response: ToolResponse) -> Rendering:
-    """Return what a result wants shown; without a `render` object its text is shown, then
-    spoken. A result from the cache says how old it is.
+    """Return what a result wants shown; without a `render` object its text is shown, then spoken. A
+    result from the cache says how old it is.
     """
     return dated(_rendering_of(response), response.meta)
 
@@ -118,9 +116,7 @@ def _rendering_of(response: ToolResponse) -> Rendering:
 
 
 _LONG: Final = 200
-"""Characters over which a text may take more than one page: then its age comes first, not on a
-page nobody turns to.
-"""
+"""Characters from which a text may need several pages: then its age is shown first."""
 _AGES: Final = (
     (86_400, "d", "day"),
     (3600, "h", "hour"),
@@ -130,7 +126,7 @@ _AGES: Final = (
 
 
 def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
-    """Say on the lens and in the ear that a result is an old one, and of when (`stale`, `ageS`)."""
+    """Add the age of an old result to its text and speech (`stale`, `ageS`)."""
     if meta.get("stale") is not True:
         return rendering
     shown, said = _as_of(meta.get("ageS"))
@@ -152,7 +148,7 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
 
 
 def _as_of(age_s: Any) -> tuple[str, str]:
-    """For the lens, for the ear. An age nobody knows is not made up."""
+    """Return the age for the lens and for speech."""
     if (
         isinstance(age_s, bool)
         or not isinstance(age_s, int | float)
@@ -165,7 +161,7 @@ def _as_of(age_s: Any) -> tuple[str, str]:
 
 
 def text_of(response: ToolResponse) -> str:
-    """The words of a result: its error, its text, or a short `key: value` listing of its data."""
+    """Return the text of a result: its error, its text, or a short `key: value` listing."""
     if response.error is not None:
         said = response.error.message
         return f"{said}\n{response.error.suggestion}" if response.error.suggestion else said
@@ -273,12 +269,12 @@ def _rank(display: Mapping[str, Json]) -> int:
 
 
 def pending(call: ToolCall) -> ToolResponse:
-    """The answer to a call that is finished later."""
+    """Return the answer to a call that is finished later."""
     return ToolResponse(data={"status": "pending", "pendingToolCallId": call.call_id})
 
 
 def fallback(code: ErrorCode, tool: ToolDefinition, reason: str) -> ToolResponse:
-    """An honest short answer when no route can serve; its message is what the wearer reads."""
+    """Return a short error for the wearer when no route is available."""
     name = tool.name.partition(":")[2].replace("_", " ")
     said, advice = {
         ErrorCode.OFFLINE: (
@@ -300,9 +296,7 @@ def fallback(code: ErrorCode, tool: ToolDefinition, reason: str) -> ToolResponse
 
 
 def timed_out(limit_s: float, *, tool: ToolDefinition, started: bool) -> ToolResponse:
-    """It ran too long; what it did meanwhile is unknown unless it can be repeated or
-    only reads.
-    """
+    """Return the error for a timeout; effects are unknown unless repeatable or read-only."""
     return ToolResponse.failure(
         ErrorCode.TIMEOUT,
         f"Tool execution timeout after {round(limit_s * 1000)}ms",
@@ -311,15 +305,13 @@ def timed_out(limit_s: float, *, tool: ToolDefinition, started: bool) -> ToolRes
 
 
 def cancelled(text: str, *, tool: ToolDefinition | None, started: bool) -> ToolResponse:
-    """It was called off; what it had done by then is unknown unless it can be repeated or only
-    reads.
-    """
+    """Return the error for a cancelled call; effects are unknown as in `timed_out`."""
     unsafe = started and not (tool is not None and repeatable(tool))
     return ToolResponse.failure(ErrorCode.CANCELLED, text, partial_side_effects=unsafe)
 
 
 def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
-    """The daemon went down under a running call."""
+    """Return the error for a call that was running when the daemon stopped."""
     unsafe = started and not (tool is not None and repeatable(tool))
     return ToolResponse.failure(
         ErrorCode.INTERRUPTED,
@@ -330,14 +322,14 @@ def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
 
 
 def internal(tool: str) -> ToolResponse:
-    """An internal error: its cause is in the log, never in the response."""
+    """Return an internal error: its cause is in the log, never in the response."""
     return ToolResponse.failure(
         ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True
     )
 
 
 def too_large(size: int, limit: int) -> ToolError:
-    """Refuse a call that can never be sent."""
+    """Return the error for a call that is too large to be sent."""
     text = f"This call has {size} bytes; {limit} can be sent"
     return ToolError.of(
         ErrorCode.INVALID_ARGUMENTS,
@@ -348,9 +340,7 @@ def too_large(size: int, limit: int) -> ToolError:
 
 
 def storage_unavailable(why: object) -> ToolError:
-    """The disk takes nothing new; nothing was done, and the same call may succeed when there is
-    room again.
-    """
+    """Return the error for a disk that cannot be written; nothing was done, a retry may succeed."""
     return ToolError.of(
         ErrorCode.STORAGE_UNAVAILABLE,
         f"Nothing new can be stored now: {why}",
@@ -360,9 +350,7 @@ def storage_unavailable(why: object) -> ToolError:
 
 
 def undecided() -> ToolResponse:
-    """A call that was accepted, that the disk let nobody begin, and that the next daemon may
-    still take up.
-    """
+    """Return the error for an accepted call that could not be stored; it may run later."""
     return ToolResponse.failure(
         ErrorCode.INTERRUPTED,
         "The disk cannot be written now: "
@@ -374,7 +362,7 @@ def undecided() -> ToolResponse:
 
 
 def repeatable(tool: ToolDefinition) -> bool:
-    """True when running it twice does no more than running it once."""
+    """Return whether running it twice does no more than once."""
     return tool.idempotent or tool.read_only
 
 
@@ -392,8 +380,8 @@ _OWN_BUSINESS: Final = frozenset(
 
 
 def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
-    """A refusal for form's sake is between us and a program; a wearer who asked is told
-    everything.
+    """Return whether the wearer is shown it: not a program's formal errors, but always what the
+    wearer asked for.
     """
     if call.depth and call.through != INVOKE:
         return False  # the tool that called it says what there is to say
@@ -422,8 +410,8 @@ def stamped(
     route: RouteKind | None,
     clamped: Mapping[str, Json],
 ) -> ToolResponse:
-    """Put the meta of every answer on this one (docs/control-api.md lists it); of a remote
-    tool's own meta only the known keys stay.
+    """Add the meta of every answer (docs/control-api.md lists it); of a remote tool's own meta only
+    the known keys are kept.
     """
     kept = {key: response.meta[key] for key in _FROM_AFAR if key in response.meta}
     bare = ToolResponse(

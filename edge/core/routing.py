@@ -1,7 +1,4 @@
-"""Where a call is answered: tool × glasses × uplink × time left → a route and its reason.
-
-Nothing is carried out here: the backend of the route does that.
-"""
+"""Where a call is answered: tool × glasses × uplink × time left → a route and its reason."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,36 +15,34 @@ from tools_cache.api.tool import (
 
 
 class RouteKind(StrEnum):
-    """The ways a call can go; `meta.route` carries the word."""
+    """The routes of a call, as in `meta.route`."""
 
     LOCAL = "local"
     GATEWAY = "gateway"
-    """asked over HTTP by this edge: a tool its owner made"""
+    """sent over HTTP by this edge: a tool of its owner"""
     GLASSES = "glasses"
     CLOUD = "cloud"
     QUEUE = "queue"
     WEARER = "wearer"
-    """asked on the glasses: a `space` tool"""
+    """a question on the glasses: a `space` tool"""
     UPSTREAM = "upstream"
-    """asked of another MCP server"""
+    """sent to another MCP server"""
     LATER = "later"
     """the caller submits the result"""
     CACHE = "cache"
-    """the last good result, for its route is away"""
+    """the last good result, because its route is not available"""
     FALLBACK = "fallback"
 
 
 HERE: Final = frozenset({RouteKind.LOCAL, RouteKind.GATEWAY, RouteKind.GLASSES, RouteKind.UPSTREAM})
 """Routes that this process runs itself."""
 ELSEWHERE: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE, RouteKind.WEARER, RouteKind.LATER})
-"""Routes whose answer does not depend on this process: after a restart it is waited for."""
+"""Routes that do not depend on this process: after a restart their answer is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A decision. A fallback names the error the caller gets; `reason` is for the audit line
-    and for people.
-    """
+    """A decision. A fallback has the caller's error; `reason` is for the audit log and people."""
 
     kind: RouteKind
     reason: str
@@ -56,7 +51,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """The world as it is when a call is routed."""
+    """The conditions under which a call is routed."""
 
     origin: CallOrigin
     glasses_ready: bool
@@ -69,7 +64,7 @@ class Circumstances:
 
 
 def choose(tool: ToolDefinition, now: Circumstances) -> Route:
-    """Pick the one way this call goes now."""
+    """Choose the route of a call."""
     if now.time_left_s <= 0:
         return Route(
             RouteKind.FALLBACK, "its time was over before it began", ErrorCode.DEADLINE_EXPIRED
@@ -94,7 +89,7 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
 
 
 def kind_of(tool: ToolDefinition) -> RouteKind:
-    """Return the kind of route that calls of this tool take while nothing is in their way."""
+    """Return the route that calls of this tool take while nothing prevents it."""
     if tool.execution_type is ExecutionType.SPACE:
         return RouteKind.WEARER
     if tool.source is Source.CLOUD:
@@ -125,9 +120,7 @@ _UNMET: Final = {
 
 
 def unmet(tool: ToolDefinition, *, glasses: bool, uplink: bool, worn: bool | None) -> str:
-    """Judge the conditions a tool declares: facts by name, never an expression. Empty
-    when all hold.
-    """
+    """Return which declared condition does not hold; "" if all do."""
     facts = {"glasses": glasses, "uplink": uplink, "worn": worn is True}
     return next(
         (
@@ -169,9 +162,7 @@ def _in_the_cloud(tool: ToolDefinition, now: Circumstances) -> Route:
 
 
 def life_s(call: ToolCall, tool: ToolDefinition, route: Route) -> float:
-    """How long the call may live: what may wait, waits longer than its caller does (the cloud
-    waits itself).
-    """
+    """Return how long a call may live: one that can wait lives longer than its caller waits."""
     if call.origin is CallOrigin.CLOUD:
         return call.ttl_s
     if tool.asynchronous and route.code is None:

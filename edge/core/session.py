@@ -1,7 +1,4 @@
-"""What outlives one call: a turn's budget, and the voice session that intents steer.
-
-Whether a call may run is decided by `policy`.
-"""
+"""What outlives one call: a turn's budget, and the voice session, which intents change."""
 
 from collections import OrderedDict, deque
 from collections.abc import Mapping
@@ -14,14 +11,12 @@ MAX_TURNS: Final = 256
 """Turns whose budget is remembered; an edge has a handful of sessions, so this is hours of talk."""
 MAX_TRANSITIONS: Final = 100
 IDLE_S: Final = 300.0
-"""Nobody says goodbye to glasses they take off: after this silence another session may be
-started.
-"""
+"""After this silence a session is over: nobody ends it when taking the glasses off."""
 MAX_QUIET_S: Final = 86_400.0
 MAX_MESSAGE: Final = 2000
-"""Characters of a pending message: a few pages; what is longer is cut."""
+"""Characters of a pending message: a few pages; a longer one is cut."""
 FAREWELL: Final = "farewell_spoken"
-"""`after` of an intent that waits until the wearer got the answer it came with."""
+"""`after` of an intent: wait until the wearer got the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +49,9 @@ class TurnLedger:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """The voice session as it is. The mode of a call is never in here: it travels with the call and
-    never changes.
+    """The voice session. The mode of a call is not part of it and never changes.
 
-    `quiet_until` is a moment on the boot clock at which silence ends by itself; None: with the next
+    `quiet_until`: moment on the boot clock at which the quiet time ends; None: with the next
     session.
     """
 
@@ -71,11 +65,11 @@ class SessionState:
 
 
 class NoEffect(Exception):
-    """An intent that is unknown, or has nothing to act on; the text says which."""
+    """An intent that is unknown or cannot be applied; the message says which."""
 
 
 class SessionController:
-    """The only one who changes `SessionState`; every change names the tool that caused it."""
+    """Changes `SessionState`; every change is recorded with the tool that caused it."""
 
     def __init__(self) -> None:
         self._state = SessionState()
@@ -85,13 +79,11 @@ class SessionController:
         )
 
     def snapshot(self) -> SessionState:
-        """Give the state; frozen, so it is a copy."""
+        """Return the state; it is frozen."""
         return self._state
 
     def described(self, now: float) -> dict[str, Json]:
-        """The state as others read it: what is left of a quiet time instead of its end, which
-        is a moment on our clock.
-        """
+        """Return the state for others: the seconds left of a quiet time instead of its end."""
         state = asdict(self._state)
         del state["quiet_until"]
         return {
@@ -101,9 +93,9 @@ class SessionController:
         }
 
     def begin_voice(self, now: float = 0.0) -> bool:
-        """Note that the wearer speaks with us. False in a quiet time. Silence of an earlier session
-        ends; suppression of transcripts does not: the wearer asked for privacy, and speaking does
-        not take that back. An intent does, as does a new session of a tool.
+        """Start or continue a voice session; False in a quiet time. Silence of an earlier session
+        ends. Suppression of transcripts does not, because the wearer asked for privacy: only an
+        intent or a tool's new session ends it.
         """
         if self.quiet_s(now) > 0:
             return False
@@ -118,24 +110,22 @@ class SessionController:
         return True
 
     def voice_active(self, now: float) -> bool:
-        """Is somebody speaking with us? A session in which nothing was said for `IDLE_S` is
-        none any more.
-        """
+        """Return whether there is a voice session in which something was said within `IDLE_S`."""
         return self._state.voice_active and now - self._heard_at <= IDLE_S
 
     def quiet_s(self, now: float) -> float:
-        """Seconds for which the wearer is still to be left alone; 0 when they are not."""
+        """Return the seconds left of a quiet time."""
         until = self._state.quiet_until
         return max(0.0, until - now) if until is not None else 0.0
 
     def silent(self, now: float) -> bool:
-        """Is nothing to be spoken now?"""
+        """Return whether speech is suppressed now."""
         return self._state.suppress_audio and (
             self._state.quiet_until is None or self.quiet_s(now) > 0
         )
 
     def apply(self, intent: Mapping[str, Json], *, tool: str, now: float = 0.0) -> None:
-        """Carry one intent out. Raises `NoEffect` when it is unknown or has nothing to act on."""
+        """Apply one intent. Raises `NoEffect` if it is unknown or cannot be applied."""
         kind = intent.get("type")
         if kind == "START_VOICE_SESSION":
             self._start(intent, tool, now)
@@ -152,8 +142,8 @@ class SessionController:
             raise NoEffect(f"Unknown intent type: {str(kind)[:40]}")
 
     def _start(self, intent: Mapping[str, Json], tool: str, now: float) -> None:
-        """Begin afresh: silence, a quiet time and suppression of before are over. A pending
-        message is for this moment, and stays.
+        """Start a session: silence, quiet time and suppression end. A pending message is kept,
+        because it is for this moment.
         """
         if self.voice_active(now):
             raise NoEffect("Cannot start a session in an active one")
@@ -188,13 +178,13 @@ class SessionController:
     # -------------------------------------------------------------- what outlives the daemon
 
     def lasting(self) -> dict[str, Json]:
-        """What the next daemon must know; empty when it is nothing."""
+        """Return what the next daemon must know; {} if nothing."""
         state = self._state
         kept: dict[str, Json] = {"suppress_transcript": True} if state.suppress_transcript else {}
         return {**kept, "pending_message": state.pending_message} if state.pending_message else kept
 
     def restore(self, lasting: Json) -> None:
-        """Take what `lasting()` gave the last daemon; what cannot be read is nothing."""
+        """Restore what `lasting()` returned; unreadable parts are ignored."""
         found = lasting if isinstance(lasting, Mapping) else {}
         state = replace(
             self._state,
@@ -205,9 +195,7 @@ class SessionController:
             self._move("restart", state)
 
     def shown(self, message: str) -> None:
-        """Forget a pending message that the wearer has got, unless another one was set
-        meanwhile.
-        """
+        """Delete a pending message that was shown, unless it was replaced meanwhile."""
         if self._state.pending_message == message:
             self._move("shown", replace(self._state, pending_message=None))
 

@@ -1,8 +1,6 @@
-"""Which turn an utterance belongs to: a new one, or, when glasses say it again after a reconnect,
-the one it was.
+"""Which turn an utterance belongs to: a new one, or an earlier one that glasses repeat.
 
-Pure. Nothing is stored here: the last turn goes in and out as JSON, and outlives a restart that
-way.
+The last turn goes in and out as JSON, so it survives a restart.
 """
 
 from collections.abc import Mapping
@@ -12,14 +10,12 @@ from typing import Final
 from tools_cache.api.tool import Json
 
 REPLAY_S: Final = 30.0
-"""A transcript that comes again later than this was said again."""
+"""Seconds; a transcript repeated later than this was said again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One utterance: its id, its words (or what stands for them), when it was heard (boot clock
-    of `boot_id`), over which connection of the link.
-    """
+    """One utterance: id, text, time (boot clock of `boot_id`), and the link's connection."""
 
     turn_id: str
     text: str
@@ -38,7 +34,7 @@ class Turn:
 
 
 def last_turn(kept: Json) -> Turn | None:
-    """Read a kept turn; what cannot be read is no turn."""
+    """Read a stored turn; None if it cannot be read."""
     if not isinstance(kept, Mapping):
         return None
     try:
@@ -54,8 +50,8 @@ def last_turn(kept: Json) -> Turn | None:
 
 
 def is_replay(last: Turn | None, heard: Turn) -> bool:
-    """True when the same words come over a newer connection soon after: glasses repeat what
-    they saw no answer to.
+    """Return whether the same text came again over a newer connection soon after: glasses repeat
+    what was not acknowledged.
     """
     if (
         last is None

@@ -1,8 +1,6 @@
-"""Who sees a call: which tools are shown on the glasses, whether there is anything to show them on,
-and as what.
+"""Who sees a call: which tools are shown on the glasses, whether they can show it, and how.
 
-Pure. Where a result goes follows from what the tool says of itself,
-never from its name.
+It follows from what a tool declares, never from its name.
 """
 
 from collections.abc import Mapping
@@ -22,9 +20,7 @@ from tools_cache.api.tool import (
 )
 
 SURFACE_S: Final = 60.0
-"""Glasses that are away longer than this are no place to show anything: by then a result that
-waits is no answer any more.
-"""
+"""Seconds after which glasses that are away no longer get results: an answer would be too late."""
 TEMPLATES: Final[Mapping[str, LayoutKind]] = {
     **{
         kind.value: kind
@@ -39,9 +35,7 @@ TEMPLATES: Final[Mapping[str, LayoutKind]] = {
     "card": LayoutKind.REFERENCE_CARD,
     "dashboard": LayoutKind.DASHBOARD_CARD,
 }
-"""`display.customUI` → how a result is laid out. A component that only another client has is
-text here.
-"""
+"""`display.customUI` → layout. A component that only another client has is shown as text."""
 _PARTS: Final = {
     LayoutKind.REFERENCE_CARD: ("title", "text"),
     LayoutKind.DASHBOARD_CARD: ("leftText", "rightText"),
@@ -50,9 +44,8 @@ _PARTS: Final = {
 
 
 def visible(tool: ToolDefinition) -> bool:
-    """Are calls of it shown beside what they do? Never those of internal and built-in tools,
-    whatever is configured; by default those of all others but for another
-    server's.
+    """Return whether its calls are shown: never for internal and built-in tools; otherwise as
+    configured, by default all but other servers'.
     """
     if tool.execution_type is ExecutionType.INTERNAL or tool.source is Source.GLASSES:
         return False
@@ -60,17 +53,15 @@ def visible(tool: ToolDefinition) -> bool:
 
 
 def shown(call: ToolCall, tool: ToolDefinition | None) -> bool:
-    """Does the wearer see that this call is under way? What the wearer asked for is, but for
-    what is internal.
-    """
+    """Return whether the wearer sees that this call is under way."""
     if tool is None or visible(tool):
         return True
     return tool.execution_type is not ExecutionType.INTERNAL and asked(call)
 
 
 def told(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) -> bool:
-    """Does the wearer get this answer? A built-in tool whose very effect is a picture or a voice
-    has it all the same, and that it came to nothing is told.
+    """Return whether the wearer gets this answer. Built-in tools are shown if their effect is a
+    picture or speech, or if they failed.
     """
     if not concerns_wearer(call, response):
         return False
@@ -82,15 +73,15 @@ def told(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) ->
 
 
 def asked(call: ToolCall) -> bool:
-    """Did the wearer ask for it?"""
+    """Return whether the wearer asked for it."""
     return call.mode is Mode.VOICE or call.origin in (CallOrigin.VOICE, CallOrigin.GLASSES)
 
 
 def surface(*, ready: bool, known: bool, gone_at: float | None, began: float, now: float) -> bool:
-    """Return whether there is anything to show a result on, now or in a moment.
+    """Return whether a result can be shown now or in a moment.
 
-    `known`: we know what the glasses can do. `gone_at`: when they were lost, None while they never
-    were there; then `began` counts, when we began to look for them.
+    `known`: we know what the glasses can do. `gone_at`: when they were lost; None if they never
+    were connected, then `began` counts, when the search for them began.
     """
     away_since = began if gone_at is None else gone_at
     return ready or (known and now - away_since <= SURFACE_S)
@@ -100,7 +91,7 @@ def surface(*, ready: bool, known: bool, gone_at: float | None, began: float, no
 
 
 def title(tool: ToolDefinition) -> str:
-    """What the wearer reads of a call: its author's title, else the words of its name."""
+    """Return the title the wearer reads: its author's, else the words of its name."""
     given = tool.raw.get("title")
     if isinstance(given, str) and given.strip():
         return given.strip()[:60]
@@ -109,14 +100,12 @@ def title(tool: ToolDefinition) -> str:
 
 
 def working(tool: ToolDefinition | None) -> str:
-    """The word beside a call that takes a while; of a tool whose results have a title, that one."""
+    """Return the text shown while a call runs."""
     return f"{title(tool)}…" if tool is not None and tool.custom_ui else "Working…"
 
 
 def dressed(response: ToolResponse, tool: ToolDefinition | None) -> ToolResponse:
-    """Lay a result out as its tool wants it, call and result in one picture, unless the
-    result brings its own.
-    """
+    """Apply the tool's layout to a result, unless the result has its own."""
     render: dict[str, Json] = dict(response.render or {})
     text = text_of(response)
     if (

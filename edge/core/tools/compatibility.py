@@ -1,9 +1,7 @@
-"""What an app needs × what the glasses can do → whether it can be used, and what is missing, in
-words for a person.
+"""Compares what an app needs with what the glasses can do; the reasons are for people.
 
-MentraOS's algorithm, corrected: unknown glasses have nothing (fail closed), an unknown hardware
-type is missing, the details below a flag are compared too, and glasses that are away count as last
-known and are marked stale.
+As in MentraOS, but: unknown glasses have nothing, an unknown hardware type is missing, details
+below a flag are compared too, and glasses that are away count as last known and stale.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,11 +17,10 @@ STALE: Final = ("judged by what the glasses last seen could do",)
 
 @dataclass(frozen=True, slots=True)
 class Compatibility:
-    """The answer for one app (or tool). `reason` is empty when compatible; `stale` when it rests on
-    absent glasses.
+    """The answer for one app or tool. `reason` is "" if compatible; `stale`: the glasses are away.
 
-    What is missing is named by its type, `CAMERA`, or as `DISPLAY.maxTextLines` where the type is
-    there. `warnings` say what a person may want to know about an active tool.
+    Missing hardware is named by its type, `CAMERA`, or as `DISPLAY.maxTextLines` if the type
+    exists. `warnings` are about an active tool.
     """
 
     missing_required: tuple[str, ...] = ()
@@ -43,9 +40,7 @@ NOTHING_NEEDED: Final = Compatibility()
 def judge(
     needs: Sequence[Requirement], record: Capabilities | None, *, stale: bool, title: str = ""
 ) -> Compatibility:
-    """Compare needs with a record; None means no glasses were ever connected. `title` is what
-    people call these glasses.
-    """
+    """Compare needs with a record; None: never any glasses. `title`: their display name."""
     if not needs:
         return NOTHING_NEEDED
     required = _lacks((n for n in needs if n.required), record)
@@ -66,7 +61,7 @@ def _names(lacks: Iterable[words.Lack]) -> tuple[str, ...]:
 
 
 def _lacks(needs: Iterable[Requirement], record: Capabilities | None) -> tuple[words.Lack, ...]:
-    """Keep the order of the needs, each once."""
+    """Return what is lacking, in the order of the needs, each once."""
     found = (_lack(need, record) for need in needs)
     return tuple(dict.fromkeys(lack for lack in found if lack is not None))
 
@@ -84,7 +79,9 @@ def _lack(need: Requirement, record: Capabilities | None) -> words.Lack | None:
 
 
 def _fits(wanted: Detail, value: Scalar | None) -> bool:
-    """Unknown never fits. A text that is a list (`opus,pcm16`) fits when it holds the word."""
+    """Return whether a value meets a need; unknown never does. A list as text (`opus,pcm16`) meets
+    it if it has the word.
+    """
     if wanted.equal is None:
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False

@@ -1,7 +1,7 @@
-"""The older id of another server's tool, `server_tool`, for agents that still use it. Pure.
+"""The older id of another server's tool, `server_tool`, for agents that still use it.
 
-It cannot be parsed: two tools can share an id, and a long name can lose its server. So calls use
-the canonical name, looked up in a table.
+It cannot be parsed (two tools can share an id, a long name can lose its server), so calls use the
+canonical name, looked up in a table.
 """
 
 import re
@@ -13,9 +13,7 @@ _KEPT: Final = re.compile(r"[A-Za-z0-9_.-]")
 
 
 def sanitised(name: str) -> str:
-    """Replace what may not stand in an id, by UTF-16 unit as the seed's language counts (an
-    emoji gives two), then cut.
-    """
+    """Replace characters that ids do not allow, one `_` per UTF-16 unit (emoji: two), and cut."""
     kept = "".join(ch if _KEPT.match(ch) else "_" * (2 if ord(ch) > 0xFFFF else 1) for ch in name)
     if not kept or not _START.match(kept):
         kept = f"_{kept}"
@@ -23,9 +21,7 @@ def sanitised(name: str) -> str:
 
 
 def tool_id(server: str, tool: str) -> str:
-    """Join both; what is too long is shared out in proportion, 123 characters in all and the
-    `_` between.
-    """
+    """Join both; if too long, each is cut in proportion, to 123 characters and the `_` between."""
     left, right = sanitised(server), sanitised(tool)
     if len(left) + len(right) + 1 > MAX_ID:
         share = len(left) * (MAX_ID - 1) // (len(left) + len(right))

@@ -1,9 +1,7 @@
-"""Converts the tool list of another MCP server: which come in, under which name, and what
-may be believed of them.
+"""Converts the tool list of another MCP server: which tools, their names, and what is believed.
 
-Pure. A server is not trusted about itself: what it says of its tools' effects is a hint until
-the owner trusts it, its words never take the place of ours, and nothing comes in that the owner did
-not name.
+A server is not trusted about itself: what it says of its tools' effects is a hint until the owner
+trusts it, its texts never replace ours, and tools that the owner did not allow are left out.
 """
 
 import hashlib
@@ -21,9 +19,9 @@ from tools_cache.packed import Packed
 from tools_cache.registry.models import App, Dropped
 
 EVERY: Final = "*"
-"""In an allow-list: whatever the server offers, now and later. Said by the owner, never assumed."""
+"""In an allow-list: everything the server offers, now and later. Never assumed."""
 MAX_TOOLS: Final = 500
-"""Tools of one server that are taken; models get lost in far fewer."""
+"""Tools accepted of one server; models get lost in far fewer."""
 MAX_DESCRIPTION: Final = 8000
 SHOWN: Final = "card"
 _TAIL: Final = 8
@@ -32,8 +30,8 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What of one server's list came in. `origins` is the only way back from our name to
-    theirs; nothing is ever parsed.
+    """What was accepted of one server's list. `origins` maps our names to the server's; names are
+    never parsed.
     """
 
     app: App
@@ -48,9 +46,7 @@ def admitted(
     *,
     problems: Mapping[str, str] | None = None,
 ) -> Admitted:
-    """Take in what the owner allowed. `problems`: tools (by their name there) that cannot be
-    used, and why.
-    """
+    """Accept what the owner allowed. `problems`: why tools (by the server's name) are unusable."""
     tools: list[ToolDefinition] = []
     origins: dict[str, str] = {}
     out: list[str] = []
@@ -89,8 +85,8 @@ def _unusable(raw: Mapping[str, Json], ours: str, taken: Mapping[str, str], coun
 
 
 def canonical(server: str, tool: str) -> str:
-    """Give the name by which we know a tool: `server:tool`. What cannot stand in a name, or is too
-    long, is replaced, and the hash of the whole name keeps two such apart.
+    """Return our name of a tool, `server:tool`. If it has characters that names do not allow, or is
+    too long, they are replaced and a hash of the name is added.
     """
     plain = f"{server}:{tool}"
     if (
@@ -105,9 +101,7 @@ def canonical(server: str, tool: str) -> str:
 
 
 def definition(server: ServerDefinition, name: str, raw: Mapping[str, Json]) -> ToolDefinition:
-    """Convert one tool. Its author's words stay as they are, but for a description the
-    owner wrote instead.
-    """
+    """Convert one tool, with its author's texts, or a description that the owner wrote."""
     origin = str(raw["name"])
     told = _told(server, origin, raw)
     said = raw.get("_meta")
@@ -140,17 +134,15 @@ def definition(server: ServerDefinition, name: str, raw: Mapping[str, Json]) -> 
 
 
 def _told(server: ServerDefinition, origin: str, raw: Mapping[str, Json]) -> str:
-    """The owner's words for this tool, else its author's; before both what the owner says of
-    the whole server.
-    """
+    """Return the owner's description, else the author's, after the owner's text for the server."""
     own = server.tool_prompts.get(origin, "")
     text = own or str(raw.get("description") or raw.get("title") or origin)
     return "\n".join(filter(None, (server.prompt, text)))[:MAX_DESCRIPTION]
 
 
 def believed(annotations: Json, *, trusted: bool) -> tuple[SideEffects, bool]:
-    """What a tool does, and whether doing it twice is doing it once. A stranger's word for that is
-    none: then it writes, is asked about as the policy says, and is never run twice.
+    """Return side effects and idempotency. An untrusted server's hints are ignored: the tool then
+    writes, needs confirmation by policy, and is never run twice.
     """
     hints: Mapping[str, Any] = annotations if trusted and isinstance(annotations, Mapping) else {}
     if hints.get("readOnlyHint") is True:
@@ -159,15 +151,12 @@ def believed(annotations: Json, *, trusted: bool) -> tuple[SideEffects, bool]:
 
 
 def _version(raw: Mapping[str, Json]) -> str:
-    """Name what a tool is now, so that an answer says which it was: servers give their tools no
-    version.
-    """
+    """Return a version for the meta of answers: other servers' tools have none."""
     text = repr((raw.get("description"), raw.get("inputSchema"), raw.get("outputSchema")))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def compat_id(server: str, tool: str) -> str:
-    """The seed's id of it, which is shown and never looked up."""
     return legacy_ids.tool_id(server, tool)
 
 
@@ -176,15 +165,15 @@ def compat_id(server: str, tool: str) -> str:
 
 
 def fingerprint(server: ServerDefinition) -> str:
-    """Tell whether a kept list is of the server that is configured now: who is asked, not what is
-    allowed of it. No secret is in it: templates hold their names only.
+    """Return a hash of who is asked, without secrets, to tell whether a stored list is of the
+    server that is configured now.
     """
     asked = (server.url, server.transport, server.command, server.args)
     return hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
 
 
 def unavailable(server: ServerDefinition, why: str) -> str:
-    """Say why a tool that is kept cannot be called now."""
+    """Return why a stored tool cannot be called now."""
     return (
         f"its server {server.title or server.name} is away: {why}"
         if why

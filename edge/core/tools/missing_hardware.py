@@ -10,7 +10,7 @@ from tools_cache.registry.models import Detail
 
 KNOWN: Final = frozenset(h.value for h in Hardware)
 MAX_WORD: Final = 80
-"""Characters of a word that came from outside."""
+"""Characters of a word from outside."""
 
 WORDS: Final = {
     Hardware.CAMERA: "a camera",
@@ -44,7 +44,7 @@ _THAT: Final[Mapping[str, str]] = MappingProxyType(
         "wifi.connected": "is connected",
     }
 )
-"""`a display that …` for what is or is not."""
+"""Ends of `a display that …`."""
 _UNIT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "display.lines": "lines of text",
@@ -58,14 +58,12 @@ _UNIT: Final[Mapping[str, str]] = MappingProxyType(
         "display.page_bytes": "bytes a page",
     }
 )
-"""`a display with at least 5 …` for what is counted."""
+"""Units of `a display with at least 5 …`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """One need that is not met: the type, and what of it (with what is known instead); nothing
-    of it: it is not there.
-    """
+    """An unmet need: the type, and the failing details with known values (none: all of it)."""
 
     type: str
     failing: tuple[tuple[Detail, Scalar | None], ...] = ()
@@ -77,9 +75,7 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The glasses that were looked at: their record (None: there never were any), what people
-    call them, whether they are away.
-    """
+    """The glasses compared: record (None: never any), display name, whether they are away."""
 
     record: Capabilities | None
     title: str
@@ -91,17 +87,17 @@ class Here:
 
 
 def phrase(lack: Lack) -> str:
-    """Say one need: `a display with at least 5 lines of text that shows pictures`."""
+    """Return one need: `a display with at least 5 lines of text that shows pictures`."""
     return " ".join((word(lack.type), *_qualities(lack)))
 
 
 def word(hardware: str) -> str:
-    """Say a hardware type with its article; one we do not know is given as it came."""
+    """Return a hardware type with its article; an unknown one as it is."""
     return WORDS[Hardware(hardware)] if hardware in KNOWN else _clean(hardware)
 
 
 def tail(lacks: Sequence[Lack], here: Here) -> str:
-    """Say why that is not there."""
+    """Return why it is missing."""
     strange = list(dict.fromkeys(word(lack.type) for lack in lacks if lack.type not in KNOWN))
     if strange:
         return f"this version cannot tell whether glasses have {joined(strange)}"
@@ -123,7 +119,7 @@ def tail(lacks: Sequence[Lack], here: Here) -> str:
 
 
 def needed(lacks: Sequence[Lack]) -> str:
-    """Say several needs as one; a comma keeps apart what has qualities of its own."""
+    """Join several needs; parts with details of their own are separated by a comma."""
     found = list(dict.fromkeys(map(phrase, lacks)))
     return ", and ".join(found) if any(lack.failing for lack in lacks) else joined(found)
 
@@ -135,9 +131,7 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def _qualities(lack: Lack) -> tuple[str, ...]:
-    """Say what the hardware must be: `with at least 5 lines of text`, then `that shows
-    pictures`.
-    """
+    """Return the details: `with at least 5 lines of text`, then `that shows pictures`."""
     counted = [_counted(key, d) for key, d in _keys(lack) if d.equal is None]
     rest = [_that(key, d) for key, d in _keys(lack) if d.equal is not None]
     return (
@@ -169,6 +163,6 @@ def _that(key: str, wanted: Detail) -> str:
 
 
 def _clean(text: str) -> str:
-    """A word of a registry, or of glasses, for one line of a terminal."""
+    """Return a word from outside for one line of a terminal."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(printable.split())[:MAX_WORD]

@@ -1,8 +1,7 @@
-"""Whose tools may stand side by side: the built-in ones, the owner's, the cloud's, those of other
-servers, in this order.
+"""Joins the tools of all sources: built-in, the owner's, the cloud's, other servers', in this
+order.
 
-Pure. No tool ever replaces another one, no matter which source offers it. What is
-left out is named.
+No tool ever replaces one of an earlier source; what is left out is reported.
 """
 
 from collections.abc import Sequence
@@ -16,9 +15,7 @@ BUILT_IN: Final = "a tool of this device has that name; "
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:
-    """The apps of one source. `namespaced`: a package that an earlier source has is not its to
-    add to.
-    """
+    """The apps of one source. `namespaced`: it must not add to packages of earlier sources."""
 
     whose: str
     apps: tuple[App, ...]
@@ -26,9 +23,7 @@ class ToolOffer:
 
 
 def merged(offers: Sequence[ToolOffer]) -> tuple[tuple[App, ...], tuple[Dropped, ...]]:
-    """Join what stands side by side; give also what may not, each with its reason. Earlier
-    offers come first.
-    """
+    """Join all offers, earlier ones first; return also what is refused, each with its reason."""
     apps: list[App] = []
     refused: list[Dropped] = []
     taken: set[str] = set()

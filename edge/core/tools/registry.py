@@ -1,7 +1,4 @@
-"""Local and cloud tools in one list, each active, or hidden with its reason.
-
-Pure: apps and capabilities in, a snapshot out.
-"""
+"""Tools of all sources in one list, each active, or hidden with its reason."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -18,7 +15,7 @@ from tools_cache.registry.models import App, Dropped
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """Local and cloud apps that may stand side by side, and the cloud tools that may not."""
+    """The apps of all sources, and the tools that were refused."""
 
     apps: tuple[App, ...]
     refused: tuple[Dropped, ...]
@@ -32,9 +29,7 @@ class Union:
         own: Iterable[App] = (),
         upstream: Iterable[App] = (),
     ) -> "Union":
-        """Join them. No tool ever stands in for one of an earlier source: built-in, the
-        owner's, the cloud's, others'.
-        """
+        """Join them. No tool replaces one of an earlier source."""
         return cls(
             *merged(
                 (
@@ -56,10 +51,9 @@ class Union:
         disabled: Collection[str] = (),
         withheld: Mapping[str, str] = MappingProxyType({}),
     ) -> Snapshot:
-        """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why;
-        `withheld`: the owner's tools, and those of other servers, that cannot be asked as things
-        are, with why; `disabled`: names (`package:tool`, `package:*` for all of a package, `*` for
-        all) that the owner does not want.
+        """Check every tool against these glasses. `unusable`: cloud tools with an invalid schema,
+        and why; `withheld`: the owner's and other servers' tools that cannot be called now, and
+        why; `disabled`: names (`package:tool`, `package:*`, `*`) that the owner disabled.
         """
         entries: dict[str, Entry] = {}
         title = catalog.title(record.model) if record else ""
@@ -83,9 +77,7 @@ class Union:
 def _entry(
     app: App, tool: ToolDefinition, verdict: Compatibility, broken: str, *, off: bool
 ) -> Entry:
-    """The owner's word comes first, then what is broken, then hardware: a person is told what
-    to change.
-    """
+    """Create the entry. The owner's setting comes first, then faults, then hardware."""
     if off or broken:
         return Entry(tool, app.name, hidden=DISABLED if off else broken)
     return Entry(

@@ -1,8 +1,4 @@
-"""The words and the pace of keeping a registry in sync: what a fetch brings, how it fails, when to
-try again.
-
-Pure: random numbers are arguments, nothing waits here.
-"""
+"""Syncing a registry: what a fetch returns, how it fails, and when to try again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,15 +7,11 @@ from typing import Protocol
 from tools_cache.registry.registry_store import Generation
 
 TRIES_FOR_NOTICE = 3
-"""Fetches made for one announced registry before the cloud is believed to have moved on (a
-cache may lag behind).
-"""
+"""Fetches for one announced registry: a cache may lag, but the cloud may have moved on."""
 
 
 class SyncFailed(Exception):
-    """This sync changed nothing. `hint` is what a person can do; `retry_after_s` what the cloud
-    asked for.
-    """
+    """This sync changed nothing. `hint` is for people, `retry_after_s` the cloud's wish."""
 
     def __init__(self, detail: str, *, hint: str = "", retry_after_s: float = 0.0) -> None:
         super().__init__(detail)
@@ -29,9 +21,7 @@ class SyncFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fetch brought. `body` None: what we have is what there is. `kind`: `registry` or
-    `tools`.
-    """
+    """Result of a fetch. `body` None: unchanged. `kind`: `registry` or `tools`."""
 
     body: bytes | None
     kind: str = "registry"
@@ -45,15 +35,13 @@ class RegistrySource(Protocol):
     def url(self) -> str: ...
 
     async def fetch(self, have: Generation | None, *, past_caches: bool) -> Fetched:
-        """Ask once. `past_caches`: it is known to have changed, so nobody in between may
-        answer. Raises `SyncFailed`.
-        """
+        """Fetch once. `past_caches`: no cache may answer, it has changed. Raises `SyncFailed`."""
 
 
 class SyncPace:
     """When to sync next: every `refresh_s`; after failures doubled from `retry_s[0]` to
-    `retry_s[1]`, half of it chance; for an announced registry that is not served yet, a few times
-    in the pace of failures.
+    `retry_s[1]`, half of it random; for an announced registry that is not served yet, a few times
+    as after failures.
     """
 
     def __init__(
@@ -65,26 +53,26 @@ class SyncPace:
         self._tries = 0
         self.failures = 0
         self.wanted = ""
-        """Hash of the announced registry that has not come yet."""
+        """Hash of the announced registry that was not fetched yet."""
 
     def every(self, refresh_s: float) -> None:
-        """Look this often from the next look on."""
+        """Use this interval from the next sync on."""
         self._refresh_s = refresh_s
 
     def announced(self, sha256: str) -> bool:
-        """A registry is announced; True when that is news."""
+        """Note an announced registry; return whether it is new."""
         news = sha256 != self.wanted
         if news:
             self.wanted, self._tries = sha256, 0
         return news
 
     def failed(self, retry_after_s: float) -> float:
-        """Say how long to wait after a failure."""
+        """Return the wait after a failure."""
         self.failures += 1
         return max(retry_after_s, self._doubled(self.failures))
 
     def succeeded(self, sha256: str) -> float:
-        """Say how long to wait after a sync that ended with this registry."""
+        """Return the wait after a sync that ended with this registry."""
         self.failures = 0
         if not self.wanted:
             return self._refresh_s * (0.9 + 0.2 * self._chance())

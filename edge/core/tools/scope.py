@@ -1,8 +1,8 @@
-"""Which tools of other servers one caller may see: those it mentions, else those it is allowed.
+"""Which tools of other servers a caller may use: those it mentions, else those it is allowed.
 
-Pure. The two filters treat an empty list differently on purpose: mentions add (none at all:
-everything), an allow-list restricts (none at all: nothing); a scope with neither lets nothing in.
-Tools of this device and of the cloud are not filtered.
+An empty list means different things on purpose: mentions add (none: everything), an allow-list
+restricts (none: nothing); a scope with neither allows nothing. Tools of this device and of the
+cloud are not filtered.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from tools_cache.api.tool import Json, Source, ToolDefinition
 from tools_cache.frozen import FrozenDict
 
 SERVER_KEY: Final = "io.glassd/server"
-"""Of a tool's `_meta`: the server it is from, `{id, name, tool}`; `tool` is its name over there."""
+"""Key in a tool's `_meta`: its server, `{id, name, tool}`; `tool` is its name there."""
 MAX_MENTIONS: Final = 256
 _KEYS: Final = ("mentions", "allowedMcpServers")
 _SERVER: Final = "mcpServer"
@@ -22,9 +22,7 @@ _TOOL: Final = "mcpTool"
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """One thing a caller mentioned; of other kinds than servers and tools only that they were
-    mentioned counts.
-    """
+    """One mention; of kinds other than servers and tools only the number counts."""
 
     kind: str
     server: str = ""
@@ -33,7 +31,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What one caller said. None: it did not say."""
+    """What one caller requested; None: not given."""
 
     mentions: tuple[Mention, ...] | None = None
     allowed: Mapping[str, frozenset[str]] | None = None
@@ -100,14 +98,14 @@ def _allowed(allowed: Json) -> Mapping[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class ToolOrigin:
-    """Whose a tool is, and its name there; the server's display name decides nothing."""
+    """The server of a tool, and its name there; the server's display name does not matter."""
 
     server: str
     tool: str
 
 
 def origin(tool: ToolDefinition) -> ToolOrigin | None:
-    """Give where a tool of another server is from; None for ours and the cloud's."""
+    """Return where a tool of another server is from; None for ours and the cloud's."""
     if tool.source is not Source.UPSTREAM:
         return None
     told = (tool.raw.get("_meta") or {}).get(SERVER_KEY) or {}
@@ -117,8 +115,8 @@ def origin(tool: ToolDefinition) -> ToolOrigin | None:
 def by_mentions(
     origins: Iterable[ToolOrigin], mentions: Iterable[Mention]
 ) -> tuple[ToolOrigin, ...]:
-    """Keep what is mentioned: a server with all its tools, or single ones, which add up. No mention
-    at all keeps everything; mentions of other kinds alone keep nothing.
+    """Keep what is mentioned: servers with all their tools, and single tools. Without mentions
+    everything is kept; mentions of other kinds alone keep nothing.
     """
     given = tuple(mentions)
     if not given:
@@ -131,13 +129,13 @@ def by_mentions(
 def by_allowed(
     origins: Iterable[ToolOrigin], allowed: Mapping[str, frozenset[str]] | None
 ) -> tuple[ToolOrigin, ...]:
-    """Keep what is named, server and tool; nobody named keeps nothing."""
+    """Keep what is named, server and tool; an empty list keeps nothing."""
     named = allowed or {}
     return tuple(one for one in origins if one.tool in named.get(one.server, frozenset()))
 
 
 def within(scope: Scope, origins: Iterable[ToolOrigin]) -> tuple[ToolOrigin, ...]:
-    """Mentions decide where there are any; else the allow-list."""
+    """Filter by the mentions if there are any, else by the allow-list."""
     return (
         by_allowed(origins, scope.allowed)
         if scope.mentions is None
@@ -146,8 +144,6 @@ def within(scope: Scope, origins: Iterable[ToolOrigin]) -> tuple[ToolOrigin, ...
 
 
 def admits(scope: Scope | None, tool: ToolDefinition) -> bool:
-    """May a caller of this scope see and call this tool? None: a caller that has no scope sees
-    what is in force.
-    """
+    """Return whether a caller of this scope may use this tool; None: a caller without a scope."""
     found = origin(tool)
     return scope is None or found is None or bool(within(scope, (found,)))

@@ -1,8 +1,4 @@
-"""Which tools a few words mean: a plain ranking by where the words stand. No model, no index, no
-state.
-
-The tools to search are passed in.
-"""
+"""Searches tools by words: a plain ranking by where they occur, without a model or an index."""
 
 import re
 from collections.abc import Iterable
@@ -13,17 +9,17 @@ from tools_cache.api.tool import ToolDefinition
 MAX_WORDS: Final = 16
 _WORD: Final = re.compile(r"[^\W_]+")
 _NAME, _PHRASE, _TEXT = 8, 4, 2
-"""What a whole word is worth in a tool's name, in what is said to call it, in its description; a
-part of one half. What its document says beside is packed, and not opened for a search.
+"""Score of a whole word in a tool's name, in its phrases, in its description; half for a part. The
+rest of its document is packed and not searched.
 """
 
 
 _BEGINNING: Final = 4
-"""Letters that two words share at least where one is the beginning of the other."""
+"""Letters that two words must share if one is the beginning of the other."""
 
 
 def search(query: str, tools: Iterable[ToolDefinition], limit: int) -> list[ToolDefinition]:
-    """Give the best first, equals by name; without a word in the query simply the first by name."""
+    """Return the best first, then by name; for a query without words the first by name."""
     asked = list(dict.fromkeys(_words(query)))[:MAX_WORDS]
     if not asked:
         return sorted(tools, key=lambda tool: tool.name)[:limit]

@@ -1,7 +1,6 @@
-"""Which tools are offered to a model now: all that fit, else the essential, the used and the asked
-for. Immutable state.
+"""Which tools are offered to a model: all that fit, else the essential, used and requested ones.
 
-Pure: a state and what happened in, the next state and its events out. An unloaded tool can still
+A state and what happened in, the next state and its events out. A tool that is not loaded can still
 be called by name.
 """
 
@@ -12,11 +11,11 @@ from types import MappingProxyType
 from typing import Final
 
 PASSING_TURNS: Final = 1
-"""Whole turns without use after which a tool goes that was brought in for one call."""
+"""Whole turns without use after which a tool loaded for one call is unloaded."""
 META_TOOLS: Final = 3
-"""Places kept for search, load and invoke while not everything is offered."""
+"""Places kept for search, load and invoke while not all tools are offered."""
 DESCRIBE_FROM: Final = 20
-"""Tools from which on one more place is kept: for documentation by the piece."""
+"""From this number of tools on, a place is kept for the tool that returns documentation."""
 NOTHING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
 
@@ -31,7 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SelectionEvent:
-    """One thing that happened; `why` in words for a person."""
+    """One event; `why` is for people."""
 
     kind: Kind
     tool: str = ""
@@ -40,9 +39,7 @@ class SelectionEvent:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A loaded tool: the turn it was last used (or loaded) in, and whether it came for one call
-    only.
-    """
+    """A loaded tool: the turn of its last use (or loading); `passing`: loaded for one call."""
 
     used: int
     passing: bool = False
@@ -50,9 +47,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class SelectionLimits:
-    """`offered`: how many tools a model is shown, ours for loading more included. `idle_turns`:
-    see `turn`.
-    """
+    """`offered`: most tools shown to a model, ours included. `idle_turns`: see `turn`."""
 
     offered: int = 40
     idle_turns: int = 8
@@ -60,9 +55,7 @@ class SelectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """The state. `available` are the active tools, best first; `needs` what each of
-    them depends on.
-    """
+    """The state. `available`: the active tools, best first; `needs`: their dependencies."""
 
     available: tuple[str, ...] = ()
     essential: frozenset[str] = frozenset()
@@ -73,21 +66,21 @@ class Loader:
 
     @property
     def many(self) -> bool:
-        """Are there so many tools that their documentation is told by the piece?"""
+        """True if there are so many tools that documentation is returned on request."""
         return len(self.available) >= DESCRIBE_FROM
 
     @property
     def crowded(self) -> bool:
-        """Are there more tools than may be offered? Only then anything is ever unloaded."""
+        """True if there are more tools than may be offered; only then tools are unloaded."""
         return len(self.available) + self.many > self.limits.offered
 
     @property
     def room(self) -> int:
-        """How many tools may be loaded."""
+        """Number of tools that may be loaded."""
         return max(0, self.limits.offered - self.many - (META_TOOLS if self.crowded else 0))
 
     def with_needs(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Give these and all they depend on, each once, a dependency after what needs it."""
+        """Return these and all their dependencies, each once, a dependency after its dependant."""
         return closure(names, lambda name: self.needs.get(name, ()))
 
 
@@ -95,7 +88,7 @@ Step = tuple[Loader, tuple[SelectionEvent, ...]]
 
 
 def closure(names: Iterable[str], below: Callable[[str], Iterable[str]]) -> tuple[str, ...]:
-    """Walk from `names` along `below`, each name once: a circle ends where it began."""
+    """Follow `below` from `names`, each name once, so that circles end."""
     found: dict[str, None] = dict.fromkeys(names)
     waiting = list(found)
     while waiting:
@@ -110,7 +103,7 @@ def closure(names: Iterable[str], below: Callable[[str], Iterable[str]]) -> tupl
 
 
 def initialize(loader: Loader) -> Step:
-    """Begin: the essential tools, then the best of the others, as far as there is room."""
+    """Load the essential tools, then the best others, as far as there is room."""
     begun = replace(loader, loaded={}, turn=0)
     filled, events = _filled(begun, "there is room for it")
     return filled, (
@@ -124,9 +117,7 @@ def initialize(loader: Loader) -> Step:
 def adopt(
     loader: Loader, available: tuple[str, ...], needs: Mapping[str, tuple[str, ...]] = NOTHING
 ) -> Step:
-    """Take these as the active tools. What is gone is unloaded; with room for all, all are
-    loaded.
-    """
+    """Use these active tools: others are unloaded; if there is room for all, all are loaded."""
     crowded_before, here = loader.crowded, frozenset(available)
     kept = {name: held for name, held in loader.loaded.items() if name in here}
     gone = tuple(
@@ -146,8 +137,8 @@ def adopt(
 
 
 def turn(loader: Loader) -> Step:
-    """Cross a turn boundary: tools idle for too many whole turns go, unless they are essential or
-    there is room for all.
+    """Cross a turn boundary: unload tools idle for too many whole turns, unless they are essential
+    or there is room for all.
     """
     now = replace(loader, turn=loader.turn + 1)
     if not now.crowded:
@@ -164,7 +155,7 @@ def turn(loader: Loader) -> Step:
 
 
 def use(loader: Loader, name: str) -> Step:
-    """It was called: it, and what it depends on, is not idle."""
+    """Note a call: the tool and its dependencies are not idle."""
     used = {
         n: replace(loader.loaded[n], used=loader.turn)
         for n in loader.with_needs((name,))
@@ -174,8 +165,8 @@ def use(loader: Loader, name: str) -> Step:
 
 
 def load(loader: Loader, names: Iterable[str], *, passing: bool = False) -> Step:
-    """Offer these (and what they depend on) from now on; what was used longest ago makes room.
-    Names that are not available, or for which there is no room, are not loaded.
+    """Load these and their dependencies; the tools used longest ago make room. Unavailable ones,
+    and those without room, are not loaded.
     """
     here, essential = frozenset(loader.available), loader.essential
     wanted = [n for n in loader.with_needs(names) if n in here][
@@ -198,7 +189,7 @@ def load(loader: Loader, names: Iterable[str], *, passing: bool = False) -> Step
 
 
 def _filled(loader: Loader, why: str) -> Step:
-    """Load the essential, then in the order of `available`, up to the room there is."""
+    """Load the essential tools, then in the order of `available`, as far as there is room."""
     loader, events = _with_essential(loader)
     loaded = dict(loader.loaded)
     more = [n for n in loader.available if n not in loaded][: max(0, loader.room - len(loaded))]
@@ -219,9 +210,7 @@ def _with_essential(loader: Loader) -> Step:
 
 
 def _within_room(loader: Loader, spared: frozenset[str]) -> Step:
-    """Unload what was used longest ago until the rest fits; never the essential, and never
-    `spared`.
-    """
+    """Unload what was used longest ago until the rest fits; never the essential or `spared`."""
     over = len(loader.loaded) - loader.room
     if over <= 0:
         return loader, ()

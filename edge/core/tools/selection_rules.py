@@ -1,7 +1,6 @@
-"""Is a tool on for this user, what hangs on it, may it be switched: the owner's and the user's word
-about single tools.
+"""Whether a tool is on for a user, its dependencies, and whether it may be switched.
 
-Pure: definitions and switches in, verdicts out. Hardware is judged elsewhere (`compatibility`).
+Hardware is checked elsewhere (`compatibility`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -27,16 +26,14 @@ BY_OWNER: Final = DISABLED
 BY_USER: Final = "disabled: glassd tools enable {name}"
 UNLOADED: Final = "not loaded: registry:search and registry:load bring it"
 META: Final = ("registry:search", "registry:load", "registry:invoke")
-"""Offered while not everything is."""
+"""Offered while not all tools are."""
 DESCRIBE: Final = "registry:describe"
 HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
 
 
 @dataclass(frozen=True, slots=True)
 class UserRules:
-    """What the configuration says of one user: names (`package:tool`, `package:*`, `*`)
-    denied, and rates by name.
-    """
+    """One user's configuration: denied names (`package:tool`, `package:*`, `*`), and rates."""
 
     denied: tuple[str, ...] = ()
     rates: Mapping[str, RateLimit] = field(default_factory=dict)
@@ -44,7 +41,7 @@ class UserRules:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What conditional tools are judged by."""
+    """The conditions that tools can depend on."""
 
     glasses: bool = False
     uplink: bool = False
@@ -53,9 +50,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One tool as it stands for one user: `state` is offered, available (callable, but not shown to
-    models) or hidden; `reason` says in words for a person why it is not offered. `on`: not switched
-    off.
+    """A tool's state for one user: offered, available (callable, but not shown to models) or
+    hidden; `reason`: why it is not offered, for people. `on`: not switched off.
     """
 
     state: str
@@ -66,9 +62,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What a change of switches came to: `changed` with their new setting, and what a person
-    should know.
-    """
+    """Result of a switch: the tools `changed`, and warnings for people."""
 
     tool: str
     on: bool
@@ -77,7 +71,7 @@ class Switched:
 
 
 class CannotSwitch(Exception):
-    """This tool cannot be switched: `code` is NOT_FOUND or CONFLICT, `fix` what to do instead."""
+    """This tool cannot be switched. `code`: NOT_FOUND or CONFLICT; `fix`: what to do instead."""
 
     def __init__(self, code: str, message: str, fix: str) -> None:
         super().__init__(message)
@@ -86,21 +80,19 @@ class CannotSwitch(Exception):
 
 
 def named(name: str, patterns: Collection[str]) -> bool:
-    """Is `package:tool` among names, `package:*` and `*`?"""
+    """Return whether `package:tool` matches a name, `package:*` or `*`."""
     return bool(patterns) and (
         "*" in patterns or name in patterns or f"{name.partition(':')[0]}:*" in patterns
     )
 
 
 def built_in(tool: ToolDefinition) -> bool:
-    """Ours, and part of how tools are offered: injected, not configurable."""
+    """Return whether it is one of our tools for finding tools: always on, not configurable."""
     return tool.source is Source.LOCAL and tool.execution_type is ExecutionType.INTERNAL
 
 
 def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, bool]) -> str:
-    """Why this tool is off for a user; empty when it is on. All are on until switched off: of other
-    servers only what the owner named is there at all.
-    """
+    """Return why this tool is off for a user; "" if it is on, as all are by default."""
     if built_in(tool):
         return ""
     if named(tool.name, rules.denied):
@@ -109,14 +101,14 @@ def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, b
 
 
 def refused(name: str, why: str) -> ToolError:
-    """A call of a tool that is off for its user."""
+    """Return the error for a tool that is off for its user."""
     return ToolError.of(
         ErrorCode.USER_DISABLED, f"Tool {name} is not active: {why}", details={"reason": why}
     )
 
 
 def shut(name: str, why: str) -> ToolError:
-    """A call of a tool whose gate is shut."""
+    """Return the error for a tool that a gate makes unavailable."""
     return ToolError.of(
         ErrorCode.TOOL_UNAVAILABLE,
         f"Tool {name} is not available now: {why}",
@@ -129,9 +121,7 @@ def shut(name: str, why: str) -> ToolError:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What switching is judged by: the tools there are, why each is off (for this user), and
-    why its gate is shut.
-    """
+    """The tools there are, why each is off (for this user), and why a gate makes it unavailable."""
 
     find: Callable[[str], ToolDefinition | None]
     tools: Callable[[], Iterable[ToolDefinition]]
@@ -144,8 +134,8 @@ class Catalogue:
 
 
 def enable(name: str, known: Catalogue) -> Switched:
-    """Switch a tool on, and all it depends on. Raises `CannotSwitch` if it is unknown, gated or
-    disabled by the owner.
+    """Switch a tool on, and all its dependencies. Raises `CannotSwitch` if it is unknown,
+    unavailable or disabled by the owner.
     """
     tool = _there(name, known)
     if why := known.gate(tool):
@@ -175,8 +165,8 @@ def enable(name: str, known: Catalogue) -> Switched:
 
 
 def disable(name: str, known: Catalogue) -> Switched:
-    """Switch a tool off; those that depend on it are named. Raises `CannotSwitch`:
-    unknown, built in.
+    """Switch a tool off, with a warning for each dependant. Raises `CannotSwitch` if it is unknown
+    or built in.
     """
     tool = _there(name, known)
     if built_in(tool):
@@ -191,7 +181,7 @@ def disable(name: str, known: Catalogue) -> Switched:
 
 
 def dependants(name: str, known: Catalogue) -> tuple[str, ...]:
-    """Name the tools that are on and depend on this one, directly or not."""
+    """Return the tools that are on and depend on this one, directly or not."""
     above: dict[str, list[str]] = {}
     on = {tool.name: tool for tool in known.tools() if tool.depends_on}
     for tool in on.values():
@@ -216,7 +206,7 @@ def _there(name: str, known: Catalogue) -> ToolDefinition:
 
 
 def helpers(now: Loader, there: Collection[str]) -> tuple[str, ...]:
-    """Which of our own tools for finding others are worth a place in the list now."""
+    """Return which of our tools for finding tools are offered now."""
     wanted = (*(META if now.crowded else ()), *((DESCRIBE,) if now.many else ()))
     return tuple(name for name in wanted if name in there)
 

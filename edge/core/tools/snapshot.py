@@ -8,14 +8,14 @@ from typing import Final
 from tools_cache.api.tool import ToolDefinition
 
 DISABLED: Final = "disabled in the configuration"
-"""Why a tool is hidden that the owner does not want."""
+"""Why a tool is hidden that the owner disabled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tool in a snapshot. `hidden` says, in words for a person, why it is not active; empty
-    when it is. `missing` names the hardware it lacks, `without` what it could use and lacks,
-    `warnings` say that in words; `stale` marks that the answer rests on glasses that are away.
+    """One tool. `hidden`: why it is not active, for people; "" if it is. `missing`: the hardware it
+    lacks; `without`: optional hardware it lacks; `warnings`: the same for people; `stale`: the
+    glasses are away.
     """
 
     definition: ToolDefinition
@@ -29,9 +29,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The registry at one moment; immutable. A turn that holds one is not touched by what happens
-    to the registry meanwhile.
-    """
+    """The registry at one moment; immutable, so a turn can keep it."""
 
     version: str
     _entries: tuple[Entry, ...]
@@ -39,23 +37,21 @@ class Snapshot:
 
     @classmethod
     def of(cls, version: str, entries: Iterable[Entry]) -> "Snapshot":
-        """Make one; its order is that of the canonical names."""
+        """Create one, ordered by name."""
         ordered = tuple(sorted(entries, key=lambda e: e.definition.name))
         return cls(version, ordered, MappingProxyType({e.definition.name: e for e in ordered}))
 
     def find(self, name: str) -> Entry | None:
-        """Look a canonical name up, hidden tools included."""
+        """Return a tool by its canonical name, hidden ones included."""
         return self._by_name.get(name)
 
     def entries(self) -> tuple[Entry, ...]:
-        """All tools in deterministic order, hidden ones included."""
+        """Return all tools by name, hidden ones included."""
         return self._entries
 
     @property
     def filtered(self) -> dict[str, tuple[str, ...]]:
-        """The packages of which these glasses leave something out, and the hardware they lack
-        for it.
-        """
+        """The packages with tools that these glasses cannot run, and the hardware they lack."""
         found: dict[str, tuple[str, ...]] = {}
         for entry in self._entries:
             if entry.missing:
@@ -65,5 +61,5 @@ class Snapshot:
 
     @property
     def in_force(self) -> tuple[Entry, ...]:
-        """Those that are not hidden."""
+        """The tools that are not hidden."""
         return tuple(e for e in self._entries if not e.hidden)

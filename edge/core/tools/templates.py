@@ -1,9 +1,8 @@
-"""The templates of user-made tools: `{{input.x}}` becomes a JSON value or one part of an address,
-`${env.X}` a secret.
+"""Templates of user-made tools: `{{input.x}}` is a JSON value or a part of an address, `${env.X}` a
+secret.
 
-Pure. What a caller sends stays a value: it can neither
-close a string, nor add a key, nor leave its place in a path, and what stands in it is never a
-template itself.
+What a caller sends stays a value: it cannot close a string, add a key or leave its place in a path,
+and is never a template itself.
 """
 
 import json
@@ -19,10 +18,10 @@ _PATH: Final = re.compile(r"input(?:\.[^.\s]+)*|call\.(?:id|tool)")
 _ENV: Final = re.compile(r"\$\{env\.([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 _DOTS: Final = frozenset({".", ".."})
 ABSENT: Final = object()
-"""What a placeholder is that the call has nothing for."""
+"""Value of a placeholder that the call has nothing for."""
 HIDDEN: Final = "***"
 SHORTEST: Final = 4
-"""Characters of a secret that is looked for in what comes back, as in the log."""
+"""Minimum characters of a secret that is searched in answers, as in the log."""
 Values = Mapping[str, str]
 
 
@@ -31,14 +30,14 @@ class BadTemplate(ValueError):
 
 
 class Unfilled(ValueError):
-    """This call has nothing (or nothing fit) for a place that cannot be empty."""
+    """This call has no valid value for a place that cannot be empty."""
 
 
 # ------------------------------------------------------------------ looking
 
 
 def check(template: Json) -> None:
-    """Raise `BadTemplate` unless every placeholder in it is known."""
+    """Raise `BadTemplate` unless every placeholder is known."""
     for text in _texts(template):
         for path in _SLOT.findall(text):
             if not _PATH.fullmatch(path):
@@ -56,12 +55,12 @@ def check(template: Json) -> None:
 
 
 def slots(template: Json) -> frozenset[str]:
-    """Give the paths of all placeholders for a call's values: `input.town`, `call.id`."""
+    """Return the paths of all placeholders for a call's values: `input.town`, `call.id`."""
     return frozenset(path for text in _texts(template) for path in _SLOT.findall(text))
 
 
 def secrets(template: Json) -> frozenset[str]:
-    """Give the names of all `${env.NAME}`."""
+    """Return the names of all `${env.NAME}`."""
     return frozenset(name for text in _texts(template) for name in _ENV.findall(text))
 
 
@@ -81,8 +80,8 @@ def _texts(template: Json) -> Iterator[str]:
 
 
 def with_secrets(template: Json, values: Values, *, encoded: bool = False) -> Json:
-    """Put secrets in their places, before any call's values are. `encoded`: as parts of an address,
-    but for those that are its host, or all of its beginning.
+    """Fill in secrets, before a call's values. `encoded`: percent-encode them, except in the host
+    or if one is the whole beginning.
     """
     if isinstance(template, Mapping):
         return {key: with_secrets(inner, values) for key, inner in template.items()}
@@ -101,8 +100,8 @@ def with_secrets(template: Json, values: Values, *, encoded: bool = False) -> Js
 
 
 def without_secrets(value: Json, secrets: Iterable[str]) -> Json:
-    """Take secrets out of what somebody said back, also as they stand in an address or in JSON.
-    Short ones would hide words.
+    """Remove secrets from an answer, also in the form they have in an address or in JSON. Short
+    ones stay, because they would hide words.
     """
     return _without(
         value,
@@ -137,9 +136,9 @@ def _without(value: Json, forms: Sequence[str]) -> Json:
 
 
 def filled(template: Json, scope: Mapping[str, Json]) -> Json:
-    """Fill a JSON template. A text that is one placeholder and nothing else becomes the value
-    itself, whatever its type; what the call has nothing for leaves its key out, and is null in a
-    list. Within a longer text a value becomes text.
+    """Fill a JSON template. A text that is one placeholder becomes the value itself, of any type; a
+    missing value leaves its key out, and is null in a list. Within a longer text a value becomes
+    text.
     """
     found = _filled(template, scope)
     return None if found is ABSENT else found
@@ -165,7 +164,7 @@ def _filled(template: Json, scope: Mapping[str, Json]) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """A value within a text: words as they are, nothing for nothing, all else as JSON spells it."""
+    """Return a value within a text: text as it is, nothing for a missing one, JSON for all else."""
     if value is ABSENT or value is None:
         return ""
     return (
@@ -196,15 +195,15 @@ def _value(path: str, scope: Mapping[str, Json]) -> Any:
 
 
 def origin(url: str) -> str:
-    """Give scheme, host and port as written: what no placeholder may change."""
+    """Return scheme, host and port as written: no placeholder may change them."""
     scheme, colon, rest = url.partition("://")
     return scheme + colon + re.split(r"[/?#\\]", rest, maxsplit=1)[0]
 
 
 def address(url: str, query: Mapping[str, Json], scope: Mapping[str, Json]) -> str:
-    """Fill an address: each value is one part of the path or of the query, percent-encoded. A path
-    has no empty parts, so what the call has nothing for is an error there; in the query it is
-    empty, or left out where it is a value of `query`. Raises `Unfilled`.
+    """Fill an address: each value is one percent-encoded part of the path or the query. A missing
+    value is an error in the path; in the query it is empty, or left out if it comes from `query`.
+    Raises `Unfilled`.
     """
     start = origin(url)
     path, mark, rest = url[len(start) :].partition("?")

@@ -1,8 +1,6 @@
-"""The tools an owner made: what was read of `tools.d`, and how each of them is asked. Words, and
-what of them is ready now.
+"""The owner's tools as read from `tools.d`, how each is requested, and which are ready.
 
-Pure. No secret is in what is shown: a plan names the secrets it
-needs, `Ready` holds them.
+A plan names the secrets it needs; only `Ready` has their values.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,18 +15,18 @@ from tools_cache.frozen import FrozenDict
 from tools_cache.registry.models import App, Dropped
 
 UNSUPPORTED: Final = "unsupported on an edge"
-"""Begins the reason of a tool that only a cloud can run; the call's error code follows it."""
+"""Start of the reason of a tool that only a cloud can run; the call gets this error code."""
 EXECUTION_KEY: Final = "io.glassd/execution"
-"""In a definition as it was read: a digest of how the tool is run, which a grant is bound to."""
+"""Key of a digest of how the tool is run; a grant is bound to it."""
 Secret = Callable[[str], str | None]
-"""Looks a name up that stands in a template; None when the owner gave no such secret."""
+"""Returns the secret of this name; None if the owner gave none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestPlan:
-    """How one tool is asked over HTTP. `body` None: the call's arguments. `later`: who is asked
-    only takes the call, its result is handed in afterwards. `only_cloud` says what it needs that no
-    edge has.
+    """How one tool is requested over HTTP. `body` None: the call's arguments. `later`: the address
+    only accepts the call, its result is handed in later. `only_cloud`: what it needs that no edge
+    has.
     """
 
     url: str = ""
@@ -46,13 +44,13 @@ class RequestPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerDefinition:
-    """One MCP server of the owner's: a program to run, or an address. `name` is its id and
-    the package its tools are in.
+    """One MCP server of the owner: a program to run, or an address. `name` is its id and the
+    package of its tools.
 
-    `allowed_tools` is an allow-list: nothing of a third party comes in unnamed, `*` names
-    all. Texts of `args`, `env`, `headers` and `url` may hold `${env.NAME}`; `secret_files` says in
-    which file such a secret stands. `trusted`: what it says of its tools' effects is believed.
-    `prompt` goes before each of its descriptions, `tool_prompts` stand in their place.
+    `allowed_tools` is an allow-list, `*` for all. `args`, `env`, `headers` and `url` may hold
+    `${env.NAME}`; `secret_files` maps names to the files with such secrets. `trusted`: its hints on
+    its tools' effects are believed. `prompt` is put before each description, `tool_prompts` replace
+    them.
     """
 
     name: str
@@ -88,9 +86,7 @@ class ServerDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """All that was read. `problems` names each file that cost something, in words for its
-    author; `digest` changes with any file.
-    """
+    """All that was read. `problems` are for the author; `digest` changes with any file."""
 
     apps: tuple[App, ...] = ()
     plans: Mapping[str, RequestPlan] = field(default_factory=FrozenDict)
@@ -106,20 +102,16 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The plans with their secrets in, never printed; and the tools that must wait, each with
-    its reason.
-    """
+    """The plans with their secrets, never printed; and why other tools cannot be used."""
 
     plans: Mapping[str, RequestPlan] = field(repr=False)
     withheld: Mapping[str, str]
     used: frozenset[str] = field(default=frozenset(), repr=False)
-    """Return the secrets' values, which are kept out of the log."""
+    """The values of the secrets, to keep them out of the log."""
 
 
 def ready(own: Own, secret: Secret) -> Ready:
-    """Put the owner's secrets into the plans. What has no value, or none that fits its place,
-    never leaves.
-    """
+    """Fill the owner's secrets into the plans; one with a missing or invalid secret is withheld."""
     plans: dict[str, RequestPlan] = {}
     withheld: dict[str, str] = {}
     used: set[str] = set()
@@ -144,8 +136,8 @@ def ready(own: Own, secret: Secret) -> Ready:
 def ready_server(
     server: ServerDefinition, secret: Secret
 ) -> tuple[ServerDefinition, frozenset[str]]:
-    """Put the owner's secrets into one server's settings; give also their values. Raises
-    ValueError with why it must wait.
+    """Fill the owner's secrets into one server's settings; return also their values. Raises
+    ValueError with the reason why it cannot be used.
     """
     values = {key: value for key in sorted(server.secrets) if (value := secret(key))}
     if (
@@ -197,7 +189,7 @@ def _lacking(names: list[str]) -> str:
 
 
 def _unfit(values: Mapping[str, str]) -> str:
-    """A value with a line break in it would end a header: it is a file with more than one line."""
+    """Return a problem for a value with a line break, which would end a header."""
     broken = next(
         (name for name, value in values.items() if not (value.isprintable() and value.isascii())),
         "",
@@ -210,8 +202,8 @@ def _unfit(values: Mapping[str, str]) -> str:
 
 
 def address_problem(url: str) -> str:
-    """Say why an address cannot be asked, its secrets in or not; empty when it can. Never
-    quotes it: a secret may stand in it.
+    """Return why an address cannot be used, with or without its secrets; "" if it can. The message
+    never quotes it.
     """
     start = templates.origin(url)
     scheme, colon, host = start.partition("://")
