@@ -1,15 +1,12 @@
-"""The enrolment code: one text, pasted or scanned, with all an edge needs to get its credentials
-from a cloud.
+"""The enrolment code: one text, pasted or scanned, with which an edge gets its credentials.
 
-Version 1, `GLASSD1-` and groups of eight characters, seven of
-the message and one check character each, so that a typing mistake is named by its group.
-Crockford's base32: no case, no I, L, O, U; every character is one of QR's alphanumeric mode. The
-message, before base32:
+Version 1: `GLASSD1-` and groups of eight characters, seven of the message and a check character, so
+that a typing mistake is found in its group. Crockford's base32: no case, no I, L, O, U; all
+characters are in QR's alphanumeric mode. The message, before base32:
 
     port of broker (2 bytes) · port of enrolment (2) · broker host · enrolment host · tenant ·
     secret (each one length byte and its ASCII; an empty enrolment host is the broker's) · SHA-256
-    of the CA's DER (32)
-    · first 4 bytes of the SHA-256 of all before
+    of the CA's DER (32) · first 4 bytes of the SHA-256 of all before
 """
 
 import hashlib

@@ -1,23 +1,18 @@
-"""The recovery ladder: what to do about a link that failed, from what failed before. Pure: failures
-in, advice out.
-
-Refuses to do any of it, to wait, and to know radios: `link/manager.py` waits, `link/discovery.py`
-carries the steps out.
+"""What to do about a failed link, from its earlier failures: a table of steps.
 
     reconnect            the same radio, a new connection: mostly somebody walked out of range
-        │  did not help `fresh` times
+        │  failed `fresh` times
     fresh connection     end a leftover link, drop what the radio remembers of the glasses, scan
-        │  did not help `reset` times; again after twice as many, four times as many …
+        │  failed `reset` times; again after twice as many, four times as many …
     reset adapter        power it off and on over D-Bus; our own host stack: open HCI again
-        │  did not help `leave` times, and systemd watches this process
-    leave it to systemd  end the process with an error; where nothing restarts it, go on
+        │  failed `leave` times, and systemd watches this process
+    leave it to systemd  end the process with an error; continue if nothing restarts it
 
-    ask                  `ask` times refused: keys do not get better by trying. Rest until somebody
-                         pairs or says go on; where it is only doubt, try again now and then: they
-                         may just have been too far away.
+    ask                  refused `ask` times: wait until somebody pairs or says go on. If the bond
+                         is only in doubt, try again now and then: they may be too far away.
 
-A failure is counted by its kind, from the last link that was stable; a stable link forgets them
-all.
+Failures are counted by kind since the last stable link. `link/manager.py` waits, and
+`link/discovery.py` executes the steps.
 """
 
 from collections.abc import Sequence

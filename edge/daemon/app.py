@@ -1,6 +1,6 @@
-"""The roof: builds every room, hands each what it needs, runs them, and tells systemd how they are.
+"""The daemon: creates all its parts, connects and runs them, and reports to systemd.
 
-The only place that knows everybody. No rule lives here; what looks like one belongs into `core/`.
+No rules here: they belong into `core/`.
 """
 
 import asyncio
@@ -92,12 +92,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 ALARM_PACKAGE: Final = "glassd.alarms"
-"""Whose database the alarms are in; our own packages have no dot, so no tool of ours is in it."""
+"""Package with the database of the alarms. Our own packages have no dot, so it is no tool's."""
 _NO_OWN: Final = Own()
 
 
 class Daemon:
-    """Every room of one running glassd. `open` builds it, `run` serves until cancelled."""
+    """All parts of one running glassd. `open` creates them, `run` serves until cancelled."""
 
     def __init__(
         self,
@@ -133,8 +133,8 @@ class Daemon:
     # -------------------------------------------------------------- building
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Build the rooms, ground first. Raises what cannot be served with: BadSettings,
-        StoreError, SocketTaken.
+        """Create all parts, each after those it needs. Raises BadSettings, StoreError,
+        SocketTaken.
         """
         self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self._open_store(stack)
@@ -201,7 +201,7 @@ class Daemon:
             stack.callback(self.audit.close)
 
     def _note_call(self, record: Mapping[str, Any]) -> None:
-        """One answered call: counted, and written down if that is wanted."""
+        """Count one answered call, and write it to the audit log if there is one."""
         self.metrics.observe(record)
         self.choice.observe(record)
         if self.audit is not None:
@@ -388,9 +388,7 @@ class Daemon:
         return Facts(glasses.ready, self.uplink.status().up, glasses.worn)
 
     async def enrol(self, code: str) -> Mapping[str, Any]:
-        """`POST /v1/enrol`: spend a code, and live by what it brought without a restart. Raises
-        `EnrolRefused`.
-        """
+        """`POST /v1/enrol`: redeem a code, and use the result at once. Raises `EnrolRefused`."""
         if self.cloud.why_not_enrol:
             fix = "take [uplink] host out of it and restart glassd; the code is not spent"
             raise EnrolRefused("CONFIGURED", self.cloud.why_not_enrol, fix)
@@ -444,7 +442,7 @@ class Daemon:
         self.link.hides_words = lambda: self.session.snapshot().suppress_transcript
 
     async def _call(self, call: "ToolCall") -> "ToolResponse":
-        """A tool calls another one; the calls are built after the tools."""
+        """Call a tool for another one; the calls are created after the tools."""
         return await self.calls.call(call)
 
     def _session_state(self) -> dict[str, Any]:
@@ -537,9 +535,7 @@ class Daemon:
     # -------------------------------------------------------------- running
 
     async def run(self) -> None:
-        """Serve until cancelled. Raises an ExceptionGroup holding `TooManyCrashes` when a
-        service does not stay up.
-        """
+        """Serve until cancelled. Raises an ExceptionGroup if a service does not stay up."""
         pulse = Watchdog(self.notifier, self.status, overdue=self.vigil.overdue)
         bell = AlarmNotifier(
             self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
@@ -570,7 +566,7 @@ class Daemon:
             self.notifier.stopping()
 
     async def _watch(self) -> None:
-        """Keep what needs a person, for `status`."""
+        """Collect alarms for `status`."""
         with self.bus.listen(calls=False) as heard:
             async for happening in heard:
                 if isinstance(happening, ToolsFiltered) and self.audit is not None:
@@ -581,7 +577,7 @@ class Daemon:
                         self._alarms[happening.alarm] = happening.text
 
     def gauges(self) -> Gauges:
-        """What is true now, for the metrics."""
+        """Return the current values for the metrics."""
         uplink = self.uplink.status()
         return Gauges(
             outbox=uplink.outbox,
@@ -641,9 +637,9 @@ async def serve(
     own: Own = _NO_OWN,
     config: Path | None = None,
 ) -> int:
-    """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret
-    out of the log, `shelf` is what was read of the registries on disk (None: read them here), `own`
-    the owner's own tools, `config` the file that was named, if one was.
+    """Run the daemon until it is stopped; return the exit code of `glassd run`. `hide` keeps a
+    secret out of the log; `shelf`: the registries on disk (None: read them here); `own`: the
+    owner's tools; `config`: the named file, if any.
     """
     async with AsyncExitStack() as stack:
         daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf, own=own, config=config)
@@ -654,7 +650,7 @@ async def serve(
 
 
 def _built() -> Path:
-    """Where the tools that come with glassd are."""
+    """Return the folder of the built-in tools."""
     return Path(tools_cache.__file__).parent
 
 

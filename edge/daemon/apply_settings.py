@@ -1,8 +1,6 @@
-"""Puts another configuration in force in the rooms of a running daemon: cloud, broker, policy, log
-level, tools in development.
+"""Applies new settings in a running daemon: cloud, broker, policy, log level, tools.
 
-Part of the roof, beside `app.py`. Refuses to read the configuration and to decide what may change
-live (`core/config_changes.py` does).
+`core/config_changes.py` decides which settings can change without a restart.
 """
 
 import logging
@@ -33,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class SettingsApplier:
-    """Puts new settings in force in every part of the daemon that has some."""
+    """Applies new settings to all parts of the daemon that have some."""
 
     def __init__(
         self,
@@ -57,9 +55,7 @@ class SettingsApplier:
         self._lending = lending
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
-        """Read secrets and certificates of these settings; gives what puts them in force.
-        Raises `BadSettings`.
-        """
+        """Read these settings' secrets; return what applies them. Raises `BadSettings`."""
         cloud = self._cloud.under(wanted)
         broker, source = cloud.uplink(), cloud.registry()
 
@@ -83,8 +79,8 @@ class SettingsApplier:
         return take
 
     async def read_tools(self, wanted: Settings) -> str:
-        """Read the owner's own tools anew; in development those of this installation too, with
-        their handlers: else say whether they changed.
+        """Read the owner's tools again, and this installation's if they are not locked; return what
+        needs a restart, or "".
         """
         try:
             await self._own.reload(wanted)
@@ -100,9 +96,7 @@ class SettingsApplier:
 
 
 def tell_off(settings: Settings) -> None:
-    """Say which tools their own settings keep off: one that is wrong should not be found out by
-    calling it.
-    """
+    """Log which tools their own settings switch off."""
     for name, why in settings.tool.off.items():
         log.log(
             logging.WARNING if name in settings.tool.wrong else logging.INFO,
@@ -113,7 +107,7 @@ def tell_off(settings: Settings) -> None:
 
 
 def disabled(settings: Settings) -> tuple[str, ...]:
-    """Name the tools that the owner does not want."""
+    """Return the names of the tools that the owner disabled."""
     return settings.policy.disabled_tools if settings.policy.tools_enabled else EVERY_TOOL
 
 
@@ -124,7 +118,7 @@ def limits(settings: Settings) -> CallLimits:
 
 
 def policy(settings: Settings, **more: Any) -> CallPolicy:
-    """Give the owner's policy; `more` are what does not stand in the settings."""
+    """Return the owner's policy; `more` are values from elsewhere."""
     p = settings.policy
     return CallPolicy(
         enabled=p.tools_enabled,
@@ -137,7 +131,7 @@ def policy(settings: Settings, **more: Any) -> CallPolicy:
 
 
 def choice(settings: Settings) -> dict[str, Any]:
-    """What of the settings decides which tools are offered, and to whom they are denied."""
+    """Return the settings that decide which tools are offered, and to whom they are denied."""
     t, users = settings.tools, settings.policy.users
     return {
         "limits": Offers(t.offered_max, t.idle_turns),

@@ -1,8 +1,6 @@
-"""Which cloud this edge belongs to: the configuration file's, else the one it enrolled with. Part
-of the roof.
+"""Which cloud this edge uses: the configured one, else the one it enrolled with.
 
-Refuses to mix the two: a file that names a broker says everything about it, and `status` says which
-it was.
+The two are not mixed: a configuration that names a broker decides everything about it.
 """
 
 import ssl
@@ -17,13 +15,13 @@ from edge.config.model import Settings
 from edge.tools.registry_http import CloudRegistry
 
 Secret = Callable[[str, str], str | None]
-"""(configured file, credential's name) → the secret's text."""
+"""Returns a secret: (configured file, name of the credential)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """Makes the configured context anew: files that were renewed serve the next connection. Two of
-    the same files are equal, so that a reload that changes nothing ends no link.
+    """Creates the configured TLS context for each connection, so that renewed files are used. Two
+    of the same files are equal, so that a reload without changes keeps the connection.
     """
 
     ca: str
@@ -42,7 +40,7 @@ class Certificates:
 
 
 class CloudSource:
-    """Looks each time it is asked: enrolment may come, or change, while the daemon runs."""
+    """Answers from the current state: an enrolment may come or change while the daemon runs."""
 
     def __init__(
         self,
@@ -59,26 +57,26 @@ class CloudSource:
         self._edge_id = edge_id
         self._secret = secret
         self.given: UplinkOptions | None = None
-        """The options of the uplink that were asked for last."""
+        """The options of the uplink returned last."""
 
     def under(self, settings: Settings) -> "CloudSource":
-        """Give the choice as it would be with other settings."""
+        """Return the same with other settings."""
         return CloudSource(
             settings, self._env, self._enrolment, edge_id=self._edge_id, secret=self._secret
         )
 
     def take(self, settings: Settings) -> None:
-        """Choose by these from now on."""
+        """Use these settings from now on."""
         self._s = settings
 
     @property
     def source(self) -> str:
-        """Where the broker's address comes from: "config", "enrolled", or "" when there is none."""
+        """Where the broker's address comes from: "config", "enrolled", or "" without one."""
         return "config" if self._s.uplink.host else "enrolled" if self._enrolment.current else ""
 
     @property
     def why_not_enrol(self) -> str:
-        """Say what in the configuration would win over an enrolment; "" when nothing does."""
+        """What in the configuration would override an enrolment; "" if nothing does."""
         where = self._s.source or "the environment"
         return (
             f"uplink.host is set in {where}, and wins over an enrolment"
@@ -87,7 +85,7 @@ class CloudSource:
         )
 
     def uplink(self) -> UplinkOptions:
-        """Give the options of the uplink as things are now."""
+        """Return the current options of the uplink."""
         self.given = self._uplink()
         return self.given
 
@@ -129,7 +127,7 @@ class CloudSource:
         )
 
     def registry(self) -> CloudRegistry | None:
-        """Give the way to the cloud's registry as things are now; None when there is no cloud."""
+        """Return access to the cloud's registry; None without a cloud."""
         c, kept, user = self._s.cloud, self._enrolment.current, self._s.edge.user_id
         if c.url:
             return CloudRegistry(

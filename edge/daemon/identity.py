@@ -1,8 +1,8 @@
-"""The name of this edge, made once and kept in `edge_id` of the state directory. Topics, rights and
-certificates hang on it.
+"""The edge id: created once, stored in `edge_id` of the state directory; topics, rights and
+certificates depend on it.
 
-A file that is damaged or missing never means a new name where the old one is known: to the
-enrolment, or to the marks beside the database.
+If the file is damaged or missing, the old id is restored from the enrolment or from the marker
+beside the database where they know it.
 """
 
 import logging
@@ -27,9 +27,7 @@ MAX_BYTES: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class EdgeIdentity:
-    """`kept` is the name that is kept in the state directory; empty when the configuration
-    names one.
-    """
+    """`kept` is the id stored in the state directory; "" if the configuration has one."""
 
     edge_id: str
     kept: str = ""
@@ -37,8 +35,8 @@ class EdgeIdentity:
 
 
 def find(configured: str, folder: Path) -> EdgeIdentity:
-    """The configured name, else the kept one; a first start makes one. Blocking. Raises OSError,
-    and BadSettings when the file cannot be read and nothing else knows the name.
+    """Return the configured id, else the stored one; create it at the first start. Blocking. Raises
+    OSError, and BadSettings if the file cannot be read and the id is not known elsewhere.
     """
     if configured:
         return EdgeIdentity(configured)
@@ -108,7 +106,7 @@ def _alarmed(name: str, text: str) -> EdgeIdentity:
 
 
 def _known_elsewhere(folder: Path) -> tuple[str, str]:
-    """(name, who knows it); both empty when nobody does."""
+    """Return (id, who knows it); both "" if nobody does."""
     with suppress(DamagedEnrolment):
         enrolled = EnrolmentFiles(folder).load()
         if enrolled is not None and rules.WORD.fullmatch(enrolled.edge_id):
@@ -127,8 +125,6 @@ def _set_aside(path: Path) -> Path:
 
 
 def _write(path: Path, name: str) -> None:
-    """Whole and on the disk when this returns: a half-written name would be a damaged one.
-    Raises OSError.
-    """
+    """Write it in one step, so that it is never half written. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomic(path, f"{name}\n".encode("ascii"), 0o666)

@@ -1,7 +1,6 @@
-"""The other MCP servers of a daemon: which are configured, their secrets, and the room that speaks
-with them once there are any.
+"""Other MCP servers: which are configured, their secrets, and their manager.
 
-Part of the roof. Implements `ServersPort`. Refuses to load anything for a daemon that has none.
+Nothing of it is loaded for a daemon without servers. Implements `ServersPort`.
 """
 
 import asyncio
@@ -38,7 +37,7 @@ Draw = Callable[[str], Awaitable[str]]
 
 
 class McpServers:
-    """`use` whenever the configuration was read; `run` is the service; `call` runs their tools."""
+    """`use` after each read of the configuration; `run` is the service; `call` runs their tools."""
 
     def __init__(
         self,
@@ -67,8 +66,8 @@ class McpServers:
         self._opened = asyncio.Event()
 
     def use(self, own: Own, settings: Settings, secret: Secret) -> tuple[Dropped, ...]:
-        """From now on these; gives those whose name is taken. `secret` looks names up,
-        `secret_files` come before it.
+        """Use these servers; return those whose name is taken. `secret` returns secrets by name; a
+        server's `secret_files` come first.
         """
         wanted, taken = joined(settings, own)
         on = [server for server in wanted if server.enabled and settings.policy.tools_enabled]
@@ -115,7 +114,7 @@ class McpServers:
         return Wanted(server, ready, secrets=secrets)
 
     async def _sign_in(self, server: str, title: str, url: str) -> None:
-        """Put a sign-in on the lens, as a code to type and as a QR code."""
+        """Show a sign-in on the lens, as a code to type and as a QR code."""
         from edge.display.sign_in import code_of, sign_in  # noqa: PLC0415 - few servers want one
 
         code = code_of(url)
@@ -124,7 +123,7 @@ class McpServers:
         await self._present(f"sign-in/{server}/{code}", shown)
 
     async def run(self) -> None:
-        """Speak with the servers, from the first one on."""
+        """Run the manager once there is a server."""
         await self._opened.wait()
         assert self._desk is not None
         await self._desk.run()
@@ -164,8 +163,8 @@ class McpServers:
 def joined(
     settings: Settings, own: Own
 ) -> tuple[tuple[ServerDefinition, ...], tuple[Dropped, ...]]:
-    """The servers of the configuration, and those of `tools.d` that have a name of their own,
-    as many as there may be.
+    """Return the servers of the configuration and of `tools.d`, and those that are refused: their
+    name is taken, or there are too many.
     """
     configured = tuple(map(_of_settings, settings.mcp.servers))
     names = {server.name for server in configured}
@@ -210,8 +209,8 @@ def _of_settings(server: McpServerConfig) -> ServerDefinition:
 
 
 def _from_files(server: ServerDefinition, secret: Secret) -> Secret:
-    """Look in the files that the server names first. Raises `BadSettings` for one that cannot
-    be read.
+    """Return secrets from the files that the server names, else from `secret`. It raises
+    `BadSettings` for a file that cannot be read.
     """
 
     def found(name: str) -> str | None:
@@ -225,7 +224,7 @@ def _from_files(server: ServerDefinition, secret: Secret) -> Secret:
 
 
 def _coded(one: dict[str, Json]) -> dict[str, Json]:
-    """Beside the address of a sign-in, the code that stands for it on the lens."""
+    """Add the code that the lens shows to a server that waits for a sign-in."""
     if "authorize_url" not in one:
         return one
     from edge.display.sign_in import code_of  # noqa: PLC0415 - few servers want one
@@ -234,7 +233,7 @@ def _coded(one: dict[str, Json]) -> dict[str, Json]:
 
 
 def _off(server: ServerDefinition) -> dict[str, Json]:
-    """A server that is not asked, as a person may see it."""
+    """Return a server that is switched off, for people."""
     why = SWITCHED_OFF if server.enabled else "switched off (enabled = false)"
     return {
         "id": server.name,

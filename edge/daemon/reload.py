@@ -1,8 +1,6 @@
-"""SIGHUP (`systemctl reload glassd`): reads the configuration again and changes, without a restart,
-what can change.
+"""Reads the configuration again on SIGHUP (`systemctl reload glassd`), and applies it.
 
-Part of the roof. Refuses to take half of a configuration: one that cannot be read, or whose secrets
-cannot, changes nothing.
+A configuration that cannot be read, or whose secrets cannot, changes nothing.
 """
 
 import asyncio
@@ -27,18 +25,16 @@ if TYPE_CHECKING:
 
 ALARM: Final = "configuration"
 LONGEST_S: Final = 200.0
-"""One reload: a child that reads the settings, one that reads the owner's tools, and, where they
-are not locked, one that reads those of this installation, each with a deadline of its own. Sooner
-the watchdog would end a daemon that is only slow.
+"""One reload: a child for the settings, one for the owner's tools, and one for this installation's
+if they are not locked, each with its own deadline. With less time the watchdog would end a daemon
+that is only slow.
 """
 
 log = logging.getLogger(__name__)
 
 
 class Reload:
-    """`ask()` from anywhere in the loop; `run()` is the service. `settings` are the ones in
-    force.
-    """
+    """`ask()` from anywhere in the loop; `run()` is the service. `settings` are the active ones."""
 
     def __init__(
         self,
@@ -67,7 +63,7 @@ class Reload:
         self._asked.set()
 
     async def run(self) -> None:
-        """Reload whenever it was asked for."""
+        """Reload whenever it was requested."""
         while True:
             await self._asked.wait()
             self._asked.clear()
@@ -79,7 +75,7 @@ class Reload:
                 self._notifier.ready(self._error or "the configuration was read again")
 
     async def once(self) -> None:
-        """Read, and take what can be taken; what is wrong is told and changes nothing."""
+        """Read, and apply what can be applied; a fault is reported and changes nothing."""
         whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._turns.begin(whole)  # all that changes is one change to whoever lists tools
         try:
@@ -102,7 +98,7 @@ class Reload:
         self._tell(found, held)
 
     def describe(self) -> Mapping[str, Any]:
-        """One layer of `status`."""
+        """Return its part of the status."""
         source = str(self.settings.source or "")
         return {
             "file": source,
@@ -136,11 +132,10 @@ class Reload:
 
 @contextmanager
 def on_hangup(ask: Callable[[], None]) -> Iterator[None]:
-    """Within this a SIGHUP asks for a reload, unless it says that our terminal went away: that ends
-    us, as SIGTERM does.
+    """Reload on SIGHUP; but if our terminal was closed, stop as on SIGTERM.
 
-    Where SIGHUP is ignored (nohup) it stays so. The loop's handler that was there before is not put
-    back: this is for the whole life of a daemon.
+    Ignored SIGHUP (nohup) stays ignored. An earlier handler is not restored: this is for the whole
+    life of a daemon.
     """
     loop, at_start = asyncio.get_running_loop(), has_terminal()
 
@@ -158,7 +153,7 @@ def on_hangup(ask: Callable[[], None]) -> Iterator[None]:
 
 
 def has_terminal() -> bool:
-    """Tell whether this process has a controlling terminal that is still there."""
+    """Return whether this process has a controlling terminal that is still there."""
     try:
         os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
     except OSError:

@@ -1,7 +1,6 @@
-"""What a daemon reads before it begins: its settings, the registries on disk, the owner's own
-tools.
+"""What a daemon reads before it starts: settings, the registries on disk, the owner's tools.
 
-Refuses to keep anything. Both readings need pydantic (13 MiB), so they are done in a child process.
+Reading them needs pydantic (13 MiB), so it is done in a child process.
 """
 
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ BUILTIN: Final = "tool_registry.json"
 
 @dataclass(frozen=True, slots=True)
 class Startup:
-    """All that was read."""
+    """Everything that was read."""
 
     settings: Settings
     shelf: StoredRegistries
@@ -35,7 +34,7 @@ def begin(config: Path | None, env: Env) -> WorkerProcess[Startup]:
 
 
 def read(config: Path | None, env: Env) -> Startup:
-    """Read here. Raises `BadSettings`."""
+    """Read in this process. Raises `BadSettings`."""
     from edge.config import load  # noqa: PLC0415 - pydantic
     from edge.daemon import user_tools as own_tools  # noqa: PLC0415 - pydantic
     from edge.tools import user_tools  # noqa: PLC0415 - pydantic
@@ -55,8 +54,8 @@ def read(config: Path | None, env: Env) -> Startup:
 
 
 def _cloud(settings: Settings, env: Env) -> str:
-    """The cloud whose copy may be offered: the configured one, else the enrolled one, which a
-    configured broker overrules.
+    """Return the cloud whose stored registry may be used: the configured one, else the enrolled
+    one, unless a broker is configured.
     """
     if settings.cloud.url or settings.uplink.host:
         return settings.cloud.url

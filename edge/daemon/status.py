@@ -1,8 +1,4 @@
-"""The status document: one state per layer, and the single next thing to do. Pure: states in,
-document out.
-
-Never derived from "the process is alive": every line is what its layer itself says.
-"""
+"""The status document: one state per layer, as reported by that layer, and what to do next."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,16 +14,14 @@ ALARMS: Final = tuple(
     "storage database edge_id bonds configuration"
     " uplink.taken_over uplink.refused enrolment".split()
 )
-"""The most important first: what may lose calls, then what keeps the daemon from its glasses
-and from the cloud. All others follow.
+"""Most important first: what may lose calls, then what separates the daemon from its glasses and
+from the cloud. All others follow.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class StatusFault:
-    """Something that does not work, and what a person does about it. `kind` is one word for
-    programs.
-    """
+    """A fault, and what a person can do about it. `kind` is a word for programs."""
 
     kind: str
     said: str
@@ -36,8 +30,8 @@ class StatusFault:
 
 @dataclass(frozen=True, slots=True)
 class MachineLook:
-    """What was found by looking at the machine, with the doctor's own checks. `radio_works` is None
-    before the first look; `folders` are those that the configuration names and that cannot be read.
+    """What the doctor's checks found on this machine. `radio_works` is None before the first check;
+    `folders`: configured folders that cannot be read.
     """
 
     radio: StatusFault | None = None
@@ -47,7 +41,7 @@ class MachineLook:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """What every layer says of itself at one moment."""
+    """What every layer reports at one moment."""
 
     version: str
     edge_id: str
@@ -56,19 +50,19 @@ class Layers:
     uplink: UplinkStatus
     registry: Mapping[str, Any]
     calls: Mapping[str, Any]
-    """Those in flight now, and what `Metrics.summary` counted since the start."""
+    """Calls under way, and what `Metrics.summary` counted since the start."""
     audio: Mapping[str, Any]
     services: Sequence[Mapping[str, str]]
     alarms: Mapping[str, str] = field(default_factory=dict)
     bond: str = ""
-    """How our glasses were paired, `lost`, or empty when none are."""
+    """How our glasses were paired, `lost`, or "" without a bond."""
     config_path: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
-    """Where the broker's address comes from: config, enrolled, or nowhere."""
+    """Where the broker's address comes from: config, enrolled, or ""."""
     certificate_left_s: float | None = None
     servers: Sequence[Mapping[str, Any]] = ()
-    """The other MCP servers, as `GET /v1/servers` tells them."""
+    """The other MCP servers, as in `GET /v1/servers`."""
     seen: MachineLook = MachineLook()
 
 
@@ -134,8 +128,8 @@ def _adapter(layers: Layers) -> dict[str, str]:
 
 
 def _radio_fault(layers: Layers) -> StatusFault | None:
-    """Return what is wrong with the radio, as the doctor sees it, else as the link found it
-    when it last failed.
+    """Return what is wrong with the radio: as the doctor sees it, else from the link's last
+    failure.
     """
     glasses = layers.glasses
     if glasses.ready:
@@ -146,7 +140,7 @@ def _radio_fault(layers: Layers) -> StatusFault | None:
 
 
 def _link(glasses: GlassesStatus) -> dict[str, Any]:
-    """What ails the link, unless the radio under it does; and what is being done about it."""
+    """Return the link's state; faults of the radio are left out here."""
     ours = glasses.issue not in ADAPTER_ISSUES
     return {
         "state": glasses.state,
@@ -177,7 +171,7 @@ def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
 
 
 def _servers(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How many there are, and which of them are away, and why."""
+    """Return how many servers there are, which are away, and why."""
     on = [one for one in servers if one["enabled"]]
     away = {str(one["id"]): str(one["error"]) for one in on if one["error"]}
     return {
@@ -196,9 +190,7 @@ def uplink_state(uplink: UplinkStatus) -> str:
 
 
 def _alarms(layers: Layers) -> dict[str, str]:
-    """Return the alarms, the most important first; those of one importance in the order in
-    which they were raised.
-    """
+    """Return the alarms, the most important first, else in the order in which they were raised."""
     return dict(
         sorted(
             layers.alarms.items(),
@@ -208,7 +200,7 @@ def _alarms(layers: Layers) -> dict[str, str]:
 
 
 def next_action(layers: Layers) -> str:
-    """Say the one thing a person should do next; empty when all is well."""
+    """Return the one thing a person should do next; "" if all is well."""
     glasses, uplink = layers.glasses, layers.uplink
     for alarm in _alarms(layers).values():
         return alarm
@@ -270,7 +262,7 @@ def next_action(layers: Layers) -> str:
 
 
 def _own_tools(own: Mapping[str, Any]) -> str:
-    """Say what keeps one of the owner's own tools out, and of how many."""
+    """Return why one of the owner's tools is left out, and how many are."""
     wrong = [
         *own.get("problems", ()),
         *(f"{name}: {reason}" for name, reason in own.get("withheld", {}).items()),

@@ -1,6 +1,7 @@
-"""What the status can only say after looking at the machine: whether the radio works while no link
-shows it, and whether the configured folders are there. Looked at when the status is asked for, with
-the doctor's own checks.
+"""Checks of this machine for the status: the radio while no link shows that it works, and the
+configured folders.
+
+Run when the status is requested, with the doctor's own checks.
 """
 
 import asyncio
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from edge.doctor.machine import Machine
 
 LOOK_S: Final = 3.0
-"""A look that takes longer is given up; what was seen before stands."""
+"""A check that takes longer is given up; the earlier result stays."""
 AGAIN_S: Final = 2.0
-"""A status that is asked for more often gets what was seen just now."""
+"""A status requested again within this time gets the earlier result."""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ def _this_machine(env: Mapping[str, str]) -> "Machine":
 
 
 class StatusLook:
-    """One per daemon; `seen` is what the last look found."""
+    """One per daemon; `seen` is what the last check found."""
 
     def __init__(
         self,
@@ -59,9 +60,7 @@ class StatusLook:
         self.seen = MachineLook()
 
     async def look(self) -> None:
-        """Look again where the last look is old. Never raises for what is wrong with the
-        machine.
-        """
+        """Check again unless that was done just now. Never raises for faults of the machine."""
         async with self._looking:
             if self._clock.boot() - self._looked < AGAIN_S:
                 return
@@ -76,9 +75,9 @@ class StatusLook:
             self._looked = self._clock.boot()
 
     async def _look_at_radio(self) -> None:
-        """A link that is up shows that the radio works, and so does one that failed for a reason of
-        the glasses'. A virtual radio has room for one client: while the link may be connecting to
-        it, only the link finds out whether it is there.
+        """A link that is up, or that failed for a reason of the glasses, shows that the radio
+        works. A virtual radio has room for one client: while the link may be connecting to it, only
+        the link can tell whether it is there.
         """
         glasses, moniker = self._glasses(), self._settings().glasses.radio
         shown = glasses.ready or (

@@ -1,7 +1,6 @@
-"""Watches whether the daemon's state can be stored, and reports it to `status`, the log and the
-event stream.
+"""Watches whether the daemon's state can be stored, and raises an alarm if not.
 
-While the disk takes nothing it tries again every few seconds, so that the alarm ends by itself.
+It tries again every few seconds, so that the alarm ends by itself.
 """
 
 import asyncio
@@ -22,13 +21,11 @@ log = logging.getLogger(__name__)
 ALARM: Final = "storage"
 LOOK_S: Final = 5.0
 MARK_EVERY: Final = 120
-"""Looks between two notes of how far the database has come: ten minutes."""
+"""Checks between two updates of the database's marker: ten minutes."""
 
 
 class StorageWatch:
-    """`run()` is the service. `other_trouble` gives why some other file of the state cannot be
-    written, or nothing.
-    """
+    """`run()` is the service. `other_trouble` returns why other files cannot be written, or ""."""
 
     def __init__(
         self,
@@ -47,15 +44,13 @@ class StorageWatch:
         self._alarm = ""
 
     def alarms(self) -> dict[str, str]:
-        """For `status`: what is known to be wrong at this moment, also before `run()` looked
-        again.
-        """
+        """Return the current alarms, also before `run()` checked again."""
         failed = self._db.trouble or self._other_trouble()
         text = self._alarm or (disk_space.explain(self._folder, failed) if failed else "")
         return {ALARM: text} if text else {}
 
     async def run(self) -> None:
-        """Look every few seconds until cancelled."""
+        """Check every few seconds until cancelled."""
         for number in itertools.count(1):
             await self.look()
             if number % MARK_EVERY == 0:
@@ -64,7 +59,7 @@ class StorageWatch:
             await asyncio.sleep(self._look_s)
 
     async def look(self) -> None:
-        """Look once; what changed is logged and published."""
+        """Check once; a change is logged and published."""
         if self._db.trouble:
             with suppress(StoreError):
                 await self._db.probe()

@@ -1,4 +1,4 @@
-"""Keeps named services alive in one TaskGroup. Refuses to know what they do.
+"""Keeps named services running in one TaskGroup.
 
 A crashed service restarts with full jitter; five crashes in a minute end the process, and systemd
 starts it again.
@@ -22,18 +22,16 @@ CRASHES: Final = 5
 WINDOW_S: Final = 60.0
 FIRST_S: Final = 0.5
 CAP_S: Final = 10.0
-"""Five doublings from half a second stay inside the window, so a service that always crashes
-does end the process.
-"""
+"""Five doublings of half a second fit the window, so constant crashes do end the process."""
 
 
 class TooManyCrashes(Exception):
-    """A service does not stay up; the process should end and be started afresh."""
+    """A service does not stay up; the process should end and be started again."""
 
 
 @dataclass(slots=True)
 class Service:
-    """One named service and how it fares."""
+    """One named service and its state."""
 
     name: str
     run: Callable[[], Awaitable[None]]
@@ -52,9 +50,7 @@ class Supervisor:
         self._stopping = False
 
     async def run(self) -> None:
-        """Run every service; raises an ExceptionGroup holding `TooManyCrashes` when one gives
-        up.
-        """
+        """Run every service. Raises an ExceptionGroup with `TooManyCrashes` if one gives up."""
         async with asyncio.TaskGroup() as group:
             kept = [
                 group.create_task(self._keep(service), name=service.name)

@@ -1,6 +1,4 @@
-"""The daemon's optional services for tools: knowledge base, calendars, pictures, the wearer's
-events, the network. Each is imported and created at the first call that uses it.
-"""
+"""Optional services for tools, imported and created at the first call that uses them."""
 
 import logging
 from collections.abc import Callable
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Secret = Callable[[str, str], str | None]
-"""Reads a secret: (configured file, name of the credential)."""
+"""Returns a secret: (configured file, name of the credential)."""
 
 
 class ToolServices:
@@ -48,23 +46,23 @@ class ToolServices:
         self._glasses = glasses
         self._uplink = uplink
         self.doings = WearerEvents(clock)
-        """Whoever hears the glasses notes there what they say."""
+        """Events of the glasses are recorded here."""
         self._knowledge: KnowledgeBase | None = None
         self._calendars: Calendars | None = None
 
     def pictures(self) -> "LensImages":
-        """Make pictures ready for the glasses that are there."""
+        """Return the converter of pictures for the connected glasses."""
         from edge.display.images import LensImages  # noqa: PLC0415 - see the top
 
         return LensImages(self._glasses)
 
     def network(self) -> dict[str, str]:
-        """Whether the cloud is reachable, as the status says it."""
+        """Return whether the cloud is reachable, as in the status."""
         uplink = self._uplink()
         return {"state": uplink_state(uplink), "reason": uplink.reason}
 
     def use(self, settings: Settings) -> None:
-        """From the next question on, other folders or another server."""
+        """Use the folders and servers of these settings from the next request on."""
         self._settings = settings
         self._calendars = None
         if self._knowledge is not None:
@@ -74,7 +72,7 @@ class ToolServices:
         return Path(self._settings.kb.folder) if self._settings.kb.folder else None
 
     def knowledge(self) -> "KnowledgeBase":
-        """Give the knowledge base; its file is opened at its first question."""
+        """Return the knowledge base; its file is opened at its first request."""
         if self._knowledge is None:
             from edge.storage.tools.knowledge import KnowledgeBase  # noqa: PLC0415 - see the top
 
@@ -87,9 +85,7 @@ class ToolServices:
         return self._knowledge
 
     def calendars(self) -> "Calendars":
-        """Give the calendars. Raises `ToolFailure` when the password cannot be read: then a
-        later call may have it.
-        """
+        """Return the calendars. Raises `ToolFailure` if the password cannot be read now."""
         if self._calendars is None:
             from edge.tools.calendars.lookup import CalendarLookup, CalendarPlace  # noqa: PLC0415 - see the top
 
@@ -122,7 +118,7 @@ class ToolServices:
             ) from e
 
     async def _all_notes(self) -> list[tuple[str, str, float]]:
-        """The wearer's notes, the newest thousand."""
+        """Return the wearer's newest thousand notes."""
         from tools_cache.api import notes  # noqa: PLC0415 - see the top
 
         if not await notes.there(self._notes):

@@ -1,8 +1,6 @@
-"""Where the owner's own tools are, what their secrets are, and reading them once more in a running
-daemon.
+"""Where the owner's tools are, their secrets, and reading them again in a running daemon.
 
-Refuses to understand a file: tools/user_tools.py does, in a child, since that needs libraries the
-daemon need not keep.
+`tools/user_tools.py` reads the files in a child, because that needs large libraries.
 """
 
 import logging
@@ -36,17 +34,15 @@ _CHILD: Final = "from edge.daemon import user_tools; user_tools.main()"
 log = logging.getLogger(__name__)
 
 UseServers = Callable[[Own, Settings, Secret], tuple[Dropped, ...]]
-"""`Servers.use`: the other MCP servers, of the same files."""
+"""`McpServers.use`: the other MCP servers, from the same files."""
 
 
 class NotRead(Exception):
-    """The child gave no answer; what was in force stays."""
+    """The child gave no answer; nothing changed."""
 
 
 class UserTools:
-    """Puts what was read into force: the registry lists it, the gateway asks. `reload` is what
-    SIGHUP calls.
-    """
+    """Activates the owner's tools in the registry and the HTTP gateway. SIGHUP calls `reload`."""
 
     def __init__(
         self,
@@ -69,7 +65,7 @@ class UserTools:
         self._used = Own()
 
     def use(self, own: Own) -> None:
-        """From now on these; a call under way ends as it began."""
+        """Use these tools for new calls."""
         secret = secrets(self._settings, self._env, self._hide)
         made = ready(own, secret)
         for value in made.used:
@@ -82,9 +78,7 @@ class UserTools:
         self._registry.use_own(own, made.withheld)
 
     async def reload(self, settings: Settings | None = None) -> Own:
-        """Read the files (and the secrets) again, by other settings where there are some.
-        Raises `NotRead`: nothing changed.
-        """
+        """Read files and secrets again. Raises `NotRead`; then nothing changed."""
         settings = settings or self._settings
         own = await read_again(folders(settings, self._env), settings.tools.packages)
         self._settings = settings
@@ -93,17 +87,15 @@ class UserTools:
 
 
 def folders(settings: Settings, env: Env) -> tuple[Path, ...]:
-    """The folder beside the configuration (without one: beside where it would be), and those
-    that the settings name.
-    """
+    """Return the folder beside the (possible) configuration, and the configured folders."""
     beside = (settings.source,) if settings.source is not None else config_candidates(env)
     named = map(Path, settings.tools.folders)
     return tuple(dict.fromkeys((*(path.absolute().parent / FOLDER for path in beside), *named)))
 
 
 def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret:
-    """Look secrets up: a systemd credential of that name, else the environment, where the settings
-    allow the name. `hide` keeps each one that is found out of the log.
+    """Return a function that looks up secrets: a systemd credential, else an environment variable
+    that the settings allow. `hide` keeps them out of the log.
     """
 
     def secret(name: str) -> str | None:
@@ -147,7 +139,7 @@ async def read_again(
 
 
 def main() -> None:
-    """Be the child: folders, "--" and packages in the arguments, what was found on stdout."""
+    """Run as the child: folders, "--" and packages as arguments, the result on stdout."""
     from edge.tools import user_tools  # noqa: PLC0415 - pydantic and the validator, only in here
 
     with os.fdopen(claim_stdio()[1], "wb") as out:
