@@ -29,9 +29,7 @@ MAX_RETRY_AFTER_MS: Final = 3_600_000
 
 
 def of_app(value: Json, tool: str) -> ToolResponse:
-    """Parse a mini-app's answer: MCPToolResult (`success`), our envelope (`ok`), or a bare `{data,
-    render}`.
-    """
+    """Parse an app's answer: MCPToolResult (`success`), our envelope (`ok`), or bare data."""
     if not isinstance(value, dict):
         return _broken(tool, "it is not an object")
     if "ok" in value:
@@ -94,9 +92,7 @@ def _lawful(response: ToolResponse, tool: str) -> ToolResponse:
 
 
 def _broken(tool: str, why: str) -> ToolResponse:
-    """Return the error for an invalid result; the caller gets a message, never the
-    invalid value.
-    """
+    """Return the error for an invalid result, without the invalid value."""
     return ToolResponse.failure(
         ErrorCode.EXECUTION_ERROR, f"Invalid result structure for tool {tool}: {clean(why)}"
     )
@@ -116,9 +112,7 @@ def _shown(response: ToolResponse, render: Json, tool: str) -> ToolResponse:
 
 
 def _render_of_extensions(extensions: Json, render: Json) -> Json:
-    """Convert the `mentraExtensions` of a result to `render`; an explicit `render` takes
-    precedence.
-    """
+    """Convert the `mentraExtensions` of a result to `render`; an explicit `render` comes first."""
     if not isinstance(extensions, dict):
         return render
     given: dict[str, Any] = dict(render) if isinstance(render, dict) else {}
@@ -167,8 +161,6 @@ def classify(message: str) -> ErrorCode:
 
 
 def timed_out(limit_s: float, *, maybe_done: bool) -> ToolResponse:
-    """Return the error for a tool that did not answer in time; `maybe_done`: repeating could
-    execute it twice.
-    """
+    """Return the error for a timeout; `maybe_done`: repeating could execute it twice."""
     message = f"Tool execution timeout after {round(limit_s * 1000)}ms"
     return ToolResponse.failure(ErrorCode.TIMEOUT, message, partial_side_effects=maybe_done)

@@ -16,9 +16,7 @@ Holds = Callable[[Mapping[str, Any], Any], bool]
 """Returns whether this subschema (of `if`) accepts this value."""
 
 UNFILLED: Final = ("anyOf", "oneOf", "not", "if")
-"""Places where a default is never used; our own tools must not have one there (checked by the
-build).
-"""
+"""Places where a default is never used; the build refuses one there."""
 
 
 def fill_defaults(schema: Mapping[str, Any], value: Any, holds: Holds) -> Any:
@@ -55,9 +53,7 @@ def _fill_object(properties: Any, value: dict[str, Any], holds: Holds) -> None:
 
 
 def newly_filled(before: Any, after: Any, path: str = "") -> list[str]:
-    """Return a JSON pointer to each value that filling added, in order, to report what
-    was assumed.
-    """
+    """Return a JSON pointer to each value that filling added, in order."""
     if isinstance(before, list) and isinstance(after, list):
         return [
             p

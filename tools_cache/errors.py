@@ -1,6 +1,4 @@
-"""Errors in names, definitions and registry documents (each names the field and the fix), and
-`ToolError`, the reason why a call failed.
-"""
+"""Errors in names, definitions and registry documents, and why a call failed (`ToolError`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,9 +21,7 @@ class BadDefinition(ToolsError):
 
 
 class BadManifest(ToolsError):
-    """A whole registry document that is rejected: not JSON, wrong hash, wrong version,
-    too large.
-    """
+    """A rejected registry document: not JSON, wrong hash, wrong version, too large."""
 
 
 class MissingForm(ToolsError):
@@ -131,9 +127,7 @@ def type_of(code: ErrorCode) -> ErrorType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolError:
-    """Why a call failed. `message` is for people, `code` for programs, `suggestion` is what to do
-    next.
-    """
+    """Why a call failed: `message` for people, `code` for programs, `suggestion` as next step."""
 
     code: ErrorCode
     message: str

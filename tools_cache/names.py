@@ -10,9 +10,7 @@ from typing import Final, NamedTuple
 from tools_cache.errors import BadToolName
 
 MAX_NAME: Final = 255
-"""Characters of a whole canonical name; package names are reverse domains, tool names
-short words.
-"""
+"""Characters of a canonical name; packages are reverse domains, tools short words."""
 
 
 class ToolName(NamedTuple):
@@ -54,9 +52,7 @@ def check_local_name(tool: str) -> None:
 # ------------------------------------------------------------------ aliases for models and MCP
 
 MAX_ALIAS: Final = 64
-"""Maximum characters of an alias: the smallest limit of all providers, which all accept
-`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`.
-"""
+"""Maximum characters of an alias; all providers accept `^[A-Za-z_][A-Za-z0-9_-]{0,63}$`."""
 _SEPARATOR: Final = "__"
 _HEAD: Final = 52
 _HASHED: Final = re.compile(r".{52}_h[a-z2-7]{10}")
@@ -82,9 +78,7 @@ def alias(name: str) -> str:
 
 
 def canonical(told: str) -> str | None:
-    """Reverse an alias; None if it is none, or was shortened. For people and tests; calls are
-    looked up in `aliases`.
-    """
+    """Reverse an alias, for people and tests; None if it is none, or was shortened."""
     package, _, tool = told.partition(_SEPARATOR)
     try:
         name = f"{_read(package.replace('-', '.'))}:{_read(tool)}"
@@ -94,9 +88,7 @@ def canonical(told: str) -> str | None:
 
 
 def aliases(names: Iterable[str]) -> dict[str, str]:
-    """Map alias to canonical name, for one snapshot. Raises `BadToolName` if two tools share an
-    alias.
-    """
+    """Map alias to canonical name, for one snapshot. Raises `BadToolName` for equal aliases."""
     table: dict[str, str] = {}
     for name in names:
         if table.setdefault(alias(name), name) != name:

@@ -4,18 +4,13 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST: Final = 200
-"""Maximum characters of the unknown word that are compared: it comes from outside, and comparing
-takes time.
-"""
+"""Characters of the unknown word that are compared: it comes from outside."""
 MOST: Final = 2000
 """Maximum number of known words compared; a registry has up to 1,000 tools."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return the known word that was probably meant; "" if none is similar.
-
-    A tool's name without its package finds the tool: `add` is near `notes:add`.
-    """
+    """Return the known word that was probably meant, or "". `add` is near `notes:add`."""
     import difflib  # noqa: PLC0415 - 7 ms, only for a word that is wrong
 
     words = [*known][:MOST]

@@ -11,15 +11,11 @@ from typing import Any, Final, Never
 from tools_cache.frozen import FrozenDict, frozen
 
 OPEN: Final = 256
-"""Objects that stay parsed: listings go through tools one by one, and calls return to the
-same few.
-"""
+"""Objects that stay parsed: calls return to the same few."""
 
 
 class Packed(Mapping[str, Any]):
-    """A JSON object, or with `key` the object under that key; both share the text. Equal to any
-    mapping with the same content.
-    """
+    """A JSON object, or the one under its `key`; both share the text. Equals any equal mapping."""
 
     __slots__ = ("_key", "_text")
 

@@ -29,9 +29,7 @@ MAX_ERRORS: Final = 100
 MAX_PROBLEM: Final = 300
 """Maximum characters of one problem: the library quotes the offending value in full."""
 KEPT: Final = 128
-"""Compiled validators kept, least recently used dropped: about 14 kB each, 2 MiB in all (1,000
-tools would take 14 MiB).
-"""
+"""Compiled validators kept, about 14 kB each; the least recently used is dropped."""
 
 BEFORE: Final = "x-glassd-before"
 """Keyword next to `properties`: one moment → the moment it must precede.
@@ -51,9 +49,7 @@ class Validator:
         self._compiled = compiled
 
     def errors(self, value: Any, *, most_bytes: int = MAX_ARGS_BYTES) -> list[Problem]:
-        """Return everything wrong with `value`, at most `MAX_ERRORS`; empty if valid.
-        Never raises.
-        """
+        """Return everything wrong with `value`, at most `MAX_ERRORS`. Never raises."""
         try:
             return list(self._problems(value, most_bytes))
         except (TypeError, ValueError, RecursionError) as e:
@@ -148,9 +144,7 @@ _kept: OrderedDict[str, Validator] = OrderedDict()
 
 
 def compile_schema(schema: Any) -> Validator:
-    """Compile a schema, or return a cached one. Raises `BadDefinition` with the schema's
-    problem.
-    """
+    """Compile a schema, or return the cached one. Raises `BadDefinition` with the problem."""
     text = _bounded(schema.opened() if isinstance(schema, Packed) else schema)
     found = _kept.pop(text, None) or _compile(text)
     _kept[text] = found

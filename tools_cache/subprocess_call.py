@@ -20,8 +20,8 @@ async def ask(
     limit_s: float,
     env: Mapping[str, str] | None = None,
 ) -> tuple[bytes, int | None]:
-    """Run Python `code` in a child with `words` as its arguments; see `run`. `-P` keeps modules in
-    the working directory from shadowing libraries.
+    """Run Python `code` in a child with arguments `words`; see `run`. `-P` keeps modules in the
+    working directory from replacing libraries.
     """
     command = (sys.executable, "-P", "-c", code, *words)
     return await run(command, question=question, limit_s=limit_s, env=env)

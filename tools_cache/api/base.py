@@ -41,9 +41,7 @@ INJECTED: Final[Mapping[type, str]] = MappingProxyType(
         ToolContext: "",
     }
 )
-"""Type of a constructor parameter → the part of the context passed for it; "" is the
-whole context.
-"""
+"""Type of a constructor parameter → its part of the context; "" is the whole context."""
 
 
 class Tool(ABC):
@@ -54,9 +52,7 @@ class Tool(ABC):
 
     @abstractmethod
     async def run(self, args: Mapping[str, Json]) -> Json:
-        """Execute the call. `args` are validated and completed with defaults; returns what a
-        function handler returns, or raises `ToolFailure`.
-        """
+        """Execute the call. `args` are validated and filled; return what a function returns."""
 
     async def is_available(self) -> str:
         """Return why it cannot run now, or "" if it can; called before each run.

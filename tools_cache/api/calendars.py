@@ -1,6 +1,4 @@
-"""Calendar interface for tools: busy times, new events, and errors. All moments have a
-time zone.
-"""
+"""Calendar interface for tools: busy times, new events, errors. All moments have a time zone."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -34,9 +32,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """An event to create; `key` identifies it, so that repeating the call does not create a second
-    one.
-    """
+    """An event to create; `key` identifies it, so that a repeated call creates no second one."""
 
     key: str
     title: str
@@ -49,9 +45,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """An event in the calendar. `fresh` is False if it already existed; `link` is "" without an
-    online meeting.
-    """
+    """An event in the calendar. `fresh`: it did not exist before; `link`: online meeting, or ""."""
 
     uid: str
     calendar: str = PRIMARY
@@ -62,9 +56,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agenda:
-    """Busy periods between two moments. `unread` counts entries that could not be parsed and may be
-    busy too.
-    """
+    """Busy periods in a window. `unread`: entries that could not be parsed and may be busy too."""
 
     busy: tuple[Busy, ...]
     unread: int = 0
@@ -83,9 +75,7 @@ class Trouble(StrEnum):
 
 
 class CalendarTrouble(Exception):
-    """A calendar could not be read or written. `uncertain`: something may have been written
-    nevertheless.
-    """
+    """A calendar request that failed. `uncertain`: it may have been written all the same."""
 
     def __init__(
         self,
@@ -138,9 +128,7 @@ def moment(args: Mapping[str, Json], name: str) -> datetime:
 
 
 def failure(trouble: CalendarTrouble) -> ToolFailure:
-    """Return the tool error for a calendar error. AUTH is not retryable: a person must sign in
-    again.
-    """
+    """Return the tool error for a calendar error. AUTH is final: a person must sign in again."""
     text, partial = str(trouble), trouble.uncertain
     match trouble.trouble:
         case Trouble.RATE_LIMIT:

@@ -59,9 +59,7 @@ class _Found:
 
 
 def extract(text: str) -> list[Contact]:
-    """Return the contacts in text order; what follows a name, up to the next name and within one
-    sentence or line, belongs to it.
-    """
+    """Return the contacts in order; what follows a name in its sentence or line belongs to it."""
     contacts: list[Contact] = []
     seen: set[str] = set()
     ended = 0
@@ -87,8 +85,8 @@ def extract(text: str) -> list[Contact]:
 
 
 def _together(between: str, last: Contact) -> bool:
-    """Return whether two parts belong to one contact: in one sentence, or on the line after a named
-    one; a list of bare addresses is a list of people.
+    """Return whether two parts belong to one contact: in one sentence, or on the line after a name.
+    A list of bare addresses is a list of people.
     """
     if "\n" in between:
         return bool(last.name) and between.count("\n") == 1
@@ -112,9 +110,7 @@ def _some(value: str) -> tuple[str, ...]:
 
 
 def _name(before: str) -> str:
-    """Return the last name in the preceding text of the same line and sentence: "Eva Meier at",
-    "Eva Meier <", "Name: Eva Meier,".
-    """
+    """Return the last name before it in its line and sentence: "Eva Meier at", "Eva Meier <"."""
     beside = re.split(
         r"\n|[;!?]|\.(?=\s+[^\W\d_])(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)", before[-MAX_BESIDE:]
     )[-1]

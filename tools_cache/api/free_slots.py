@@ -1,6 +1,4 @@
-"""Computes free time slots from busy times, with time zones; days of 23 or 25 hours need no special
-case.
-"""
+"""Computes free time slots from busy times, with time zones and days of 23 or 25 hours."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

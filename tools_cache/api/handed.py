@@ -12,14 +12,10 @@ Json = Any
 
 
 class ToolStorage(Protocol):
-    """One package's own tables in the daemon's database, for all users together; SQL parameters
-    are always bound.
-    """
+    """One package's tables, shared by all users; SQL parameters are always bound."""
 
     async def execute(self, sql: str, *params: Json) -> int:
-        """Run one writing statement, committed on return; gives the last row id (INSERT) or the
-        rows changed.
-        """
+        """Run one writing statement; return the last row id (INSERT) or the rows changed."""
 
     async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
         """Run one SELECT; at most 1,000 rows."""
@@ -35,9 +31,9 @@ class Database(Protocol):
     """
 
     async def create_table(self, table: str, columns: Mapping[str, str]) -> None:
-        """Make it if it is not there; add what is missing to one that is. A column's form is
-        `TEXT`, `INTEGER`, `REAL` or `BLOB`, then `NOT NULL` or `UNIQUE` or both; that of an
-        encrypted one is not looked at (give `TEXT`).
+        """Create it, or add missing columns. A column's form is `TEXT`, `INTEGER`, `REAL` or
+        `BLOB`, then `NOT NULL` or `UNIQUE` or both; that of an encrypted one is ignored (give
+        `TEXT`).
         """
 
     async def insert(self, table: str, row: Mapping[str, Json]) -> int:
@@ -52,8 +48,8 @@ class Database(Protocol):
         order: str = "",
         limit: int = 100,
     ) -> list[dict[str, Json]]:
-        """Return rows whose columns equal what `where` says (a list: any of it); `order` is a
-        column, `-column` falling.
+        """Return rows matching `where` (a list: any of it); `order`: a column, `-` for
+        descending.
         """
 
     async def update(
@@ -72,9 +68,7 @@ class Database(Protocol):
 
 
 class Files(Protocol):
-    """The caller's own files within this package. A name is a relative path (`a/b.txt`); one
-    that leads elsewhere fails.
-    """
+    """The caller's own files within this package. A name is a relative path that stays inside."""
 
     async def make_folder(self, name: str) -> None:
         """Make it and those above it; one that is there is fine."""
@@ -132,9 +126,7 @@ class Audio(Protocol):
 
 
 class Cloud(Protocol):
-    """Other tools, wherever they live, through the whole pipeline and for the budgets of
-    this turn.
-    """
+    """Other tools, wherever they run, with all checks and within this turn's budgets."""
 
     async def call(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json]:
         """Return the envelope of the answer: `{ok, data | error, …}`."""
@@ -158,53 +150,41 @@ class Audit(Protocol):
 
 
 class Config(Protocol):
-    """The owner's settings for this tool: the fields of its `config.py`, checked, with their
-    defaults.
-    """
+    """The owner's settings for this tool: the validated fields of its `config.py`."""
 
     def __getitem__(self, key: str, /) -> Json: ...
     def get(self, key: str, default: Json, /) -> Json: ...
 
 
 class Deeds(Protocol):
-    """What finished glasses do besides showing and sounding: `brightness {level?, auto}`, `silent
-    {on}`, `notify {title, text, app}`, `dashboard {}`.
+    """Actions of finished glasses besides showing and speaking: `brightness {level?, auto}`,
+    `silent {on}`, `notify {title, text, app}`, `dashboard {}`.
     """
 
     async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:
-        """Returns when the glasses did it. Raises `ToolFailure` with what to tell: UNSUPPORTED
-        where they cannot.
-        """
+        """Return when the glasses did it. Raises `ToolFailure`: UNSUPPORTED if they cannot."""
 
 
 class Pictures(Protocol):
     """Converts pictures for the lens in use."""
 
     async def fitted(self, image: str) -> str:
-        """Return a PNG or JPEG (base64) as a PNG (base64) of this lens's size and shades. Raises
-        `ToolFailure`, with what is wrong with it.
-        """
+        """Return a PNG or JPEG (base64) as a PNG (base64) for this lens. Raises `ToolFailure`."""
 
 
 class Toolbox(Protocol):
-    """The registry as the caller's user sees it. It calls no tool: `ToolContext.call_tool` does,
-    with all its checks.
-    """
+    """The registry as the caller's user sees it; `ToolContext.call_tool` calls tools."""
 
     async def search(self, query: str, limit: int) -> Sequence[Mapping[str, Json]]:
-        """Return `[{tool, summary, category, loaded}]`, best first; only what can be called
-        now.
-        """
+        """Return `[{tool, summary, category, loaded}]`, best first, of tools callable now."""
 
     async def load(self, tools: Sequence[str], *, passing: bool = False) -> Mapping[str, Json]:
-        """Offer these from the next turn on: `{loaded: [name…], refused: [{tool, reason}]}`.
-        `passing`: for one call.
+        """Offer these from the next turn on (`passing`: for one call); return `{loaded: [name…],
+        refused: [{tool, reason}]}`.
         """
 
     async def describe(self, tool: str) -> Mapping[str, Json] | None:
-        """Return everything known of one tool, its documentation included; None when there is
-        none of that name.
-        """
+        """Return everything about one tool with its documentation; None if it does not exist."""
 
 
 class Wearer(Protocol):
@@ -213,7 +193,7 @@ class Wearer(Protocol):
     async def next(
         self, events: Container[str] | None, *, after: int | None, timeout_s: float
     ) -> dict[str, Json]:
-        """Wait for the next of `events` (any when None) that came after number `after` (from now on
-        when None): `{event, after, age_s, …}`; `{event: None, after}` when none came in time.
-        `missed` counts what is not kept any more.
+        """Wait for the next of `events` (None: any) after number `after` (None: from now on).
+        Return `{event, after, age_s, …}`, or `{event: None, after}` on timeout; `missed` counts
+        events that are no longer stored.
         """

@@ -1,7 +1,4 @@
-"""Knowledge base interface for tools: queries, results and their order.
-
-Each piece of evidence has the fields of `Evidence`, in that order.
-"""
+"""Knowledge base interface for tools: queries, results and their order."""
 
 import json
 import re
@@ -19,9 +16,7 @@ FIELDS: Final = tuple("id type title snippet score source_type last_updated url 
 MAX_TERMS: Final = 16
 """Maximum words of a query that are searched."""
 MAX_TEXT_BYTES: Final = 128 * 1024
-"""Maximum bytes of one answer as JSON: the data of `kb:get` must fit a result (192 KiB) with
-everything around it.
-"""
+"""Maximum bytes of one answer as JSON: `kb:get` must fit a result (192 KiB) with its envelope."""
 _FIRST: Final = -62_135_596_800.0
 _LAST: Final = 253_402_300_799.0
 """The years 1 and 9999."""

@@ -19,26 +19,20 @@ INSERT: Final = "INSERT INTO notes (text, folded, created) VALUES (?, ?, ?)"
 
 
 def newest(words: int = 0) -> str:
-    """Return the query for notes that contain this many words, newest first. Parameters: each word,
-    then the limit.
-    """
+    """Return the query for the newest notes with this many words. Parameters: words, limit."""
     holds = " WHERE " + " AND ".join(["instr(folded, ?) > 0"] * words) if words else ""
     return f"SELECT id, text, created FROM notes{holds} ORDER BY created DESC, id DESC LIMIT ?"  # noqa: S608 - only placeholders are put in
 
 
 async def there(storage: ToolStorage) -> bool:
-    """Return whether the table exists. Reading must not create it: reads continue when the disk is
-    full.
-    """
+    """Return whether the table exists. Reading does not create it, so it works on a full disk."""
     return bool(
         await storage.fetch("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'notes'")
     )
 
 
 def folded(text: str) -> str:
-    """Return the form in which words are compared: "STRASSE", "Straße" and full-width letters are
-    equal.
-    """
+    """Return text for comparing: "STRASSE", "Straße" and full-width letters are equal."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 

@@ -236,10 +236,7 @@ _ERROR_KEYS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """The single answer to a call: data or error, intents, render hints, meta.
-
-    docs/control-api.md lists the keys of `meta`.
-    """
+    """The answer to a call: data or error, intents, render hints, meta (docs/control-api.md)."""
 
     data: Json = None
     error: ToolError | None = None
@@ -429,6 +426,4 @@ class ToolContext(Protocol):
         """Report to the caller how far the call is."""
 
     async def call_tool(self, tool: str, args: Mapping[str, Json]) -> "ToolResponse":
-        """Call another tool within this call's turn: it counts for the same budgets, at most
-        three deep.
-        """
+        """Call another tool within this turn and its budgets, at most three deep."""

@@ -24,9 +24,7 @@ class BuildInfo(NamedTuple):
 
 
 def stamp(folder: Path, env: Mapping[str, str]) -> BuildInfo:
-    """Return the stamp of the git repository that holds `folder`. Never raises; unknown without
-    git.
-    """
+    """Return the stamp of the git repository with `folder`; unknown without git. Never raises."""
     plain = {key: value for key, value in env.items() if not key.startswith("GIT_")}
     command = ["git", "-C", str(folder), "log", "-1", "--format=%h %ct"]
     try:

@@ -1,9 +1,8 @@
-"""Compiles the tool folders into `tool_registry.json`: lints all of them, prints every failure,
-writes only a complete result.
+"""Compiles the tool folders into `tool_registry.json`, after linting all of them.
 
-Deterministic: the same folders give the same bytes on every machine, except for the commit stamp.
-Handlers are never imported. The daemon reads `apps`; `tools` and `prompts` are for models. Run:
-`python -m tools_cache.build [--check]`.
+The same folders give the same bytes on every machine, except for the commit stamp. Handlers are
+never imported. The daemon reads `apps`; `tools` and `prompts` are for models. Run: `python -m
+tools_cache.build [--check]`.
 """
 
 import argparse
@@ -43,9 +42,7 @@ _COPIED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result of a build. `text` is the artifact, None if anything failed. `told` holds each tool's
-    provider forms.
-    """
+    """Result of a build. `text`: the artifact, None if anything failed; `told`: forms by tool."""
 
     text: str | None
     tools: int
@@ -134,9 +131,7 @@ def write(text: str, artifact: Path = ARTIFACT, *, made: BuildInfo | None = None
 
 
 def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:
-    """Return whether the artifact on disk is what the folders compile to, ignoring its commit
-    stamp.
-    """
+    """Return whether the artifact on disk is up to date, ignoring its commit stamp."""
     try:
         return unstamped(artifact.read_text(encoding="utf-8")) == text
     except (OSError, UnicodeDecodeError):
@@ -147,9 +142,7 @@ def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:
 
 
 def _build(folder: lint.Folder, *, at: str = "") -> _Built | LintFinding:
-    """Create a tool's document and read it as the daemon will: what passed the lint must load.
-    `at`: path of an owner's tool.
-    """
+    """Create a tool's document and load it as the daemon will. `at`: path of an owner's tool."""
     entry = _entry(folder)
     if at:
         entry["_meta"][BUILD_KEY]["at"] = at
@@ -166,9 +159,7 @@ def _build(folder: lint.Folder, *, at: str = "") -> _Built | LintFinding:
 
 
 def _entry(folder: lint.Folder) -> dict[str, Json]:
-    """Return one tool as listed in the registry. Hashes of its text files make every change a new
-    version.
-    """
+    """Return one tool as listed in the registry, with hashes of its files."""
     schema = folder.schema
     meta: dict[str, Json] = {
         SUMMARY_KEY: folder.summary,
@@ -281,9 +272,7 @@ def _together(built: list[_Built], broken: Collection[str]) -> list[Placed]:
 
 
 def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Placed]:
-    """Check that dependencies exist, because they are enabled together; a tool must not depend on
-    itself.
-    """
+    """Check that dependencies exist, as they are enabled together, and are not the tool itself."""
     known = {*others, *(one.name for one in built)}
     return [
         Placed(
@@ -303,9 +292,7 @@ def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Pla
 
 
 def _prompts(texts: Path, built: list[_Built]) -> list[Placed]:
-    """Check the texts of the agent loop: every placeholder is known, every tool they name
-    exists.
-    """
+    """Check the agent loop's texts: every placeholder is known, every named tool exists."""
     known = [one.name for one in built]
     failures: list[Placed] = []
     for mode in Mode:
@@ -326,9 +313,7 @@ def _unknown(file: str, text: str, known: Iterable[str]) -> list[LintFinding]:
 
 
 def _long_aliases(built: list[_Built]) -> list[Placed]:
-    """Warn about aliases that are too long for some hosts. Raises `BadToolName` if two tools share
-    an alias.
-    """
+    """Warn about aliases that are too long for some hosts. Raises `BadToolName` for equal ones."""
     long = {
         name: told
         for told, name in aliases(b.name for b in built).items()
@@ -354,9 +339,7 @@ def _sha256(text: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Build, or with `--check` compare. Returns 0 on success, 1 if something failed (or the
-    artifact is not up to date).
-    """
+    """Build, or with `--check` compare; return 1 if something failed or is not up to date."""
     parser = argparse.ArgumentParser(
         prog="python -m tools_cache.build", description="Compile the tool folders."
     )

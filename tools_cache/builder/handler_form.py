@@ -1,8 +1,7 @@
-"""Determines a handler's form from its syntax tree: a function `execute`, or one class derived from
+"""Reads a handler's form from its syntax tree: a function `execute`, or a class derived from
 `Tool`.
 
-Never imports the handler. The same rules apply when the daemon loads it; here they are reported at
-build time.
+Never imports the handler. The daemon applies the same rules when it loads it.
 """
 
 import ast
@@ -21,9 +20,7 @@ OFFERED: Final = ", ".join(sorted(name.rpartition(".")[2] for name in _PARTS))
 
 @dataclass(frozen=True, slots=True)
 class HandlerForm:
-    """`tool_class` is "" for a function; `asks` maps the constructor's parameters to
-    their types.
-    """
+    """`tool_class` is "" for a function; `asks`: constructor parameter → type."""
 
     tool_class: str = ""
     asks: Mapping[str, str] = field(default_factory=dict)
@@ -175,9 +172,7 @@ def _dotted(node: ast.expr | None, names: Mapping[str, str]) -> str:
 
 
 def _tool_classes(tree: ast.Module, names: Mapping[str, str]) -> dict[str, _Class]:
-    """Find the classes of this file derived from `Tool`, directly or through others in
-    this file.
-    """
+    """Find the classes of this file that are derived from `Tool`, directly or not."""
     found: dict[str, _Class] = {}
     for node in (n for n in tree.body if isinstance(n, ast.ClassDef)):
         bases = [_dotted(b, names) for b in node.bases]

@@ -1,7 +1,6 @@
-"""Checks a tool folder: its files and policy fields; `lint_parameters` and `lint_texts` check the
-rest.
+"""Checks a tool folder: its files and policy fields. Never imports a handler, never writes.
 
-Never imports a handler, never writes. Tools from elsewhere need not follow these rules.
+`lint_parameters` and `lint_texts` check the rest. Tools from elsewhere need not follow these rules.
 """
 
 import json
@@ -42,9 +41,7 @@ MAX_DESCRIPTION: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One tool as written: its folder's name and the text of its four files; a `space` tool needs
-    no handler.
-    """
+    """One tool as written: its folder's name and texts; a `space` tool has no handler."""
 
     name: str
     schema: Mapping[str, Any]
@@ -55,9 +52,7 @@ class Folder:
 
 
 def folders(tools: Path) -> list[Path]:
-    """Return the tool folders, sorted by name; names starting with a dot or underscore
-    are skipped.
-    """
+    """Return the tool folders by name, without those starting with a dot or underscore."""
     return sorted(p for p in tools.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
 
 
@@ -223,9 +218,7 @@ def _category(folder: Folder) -> Iterator[LintFinding]:
 
 
 def _unasked(folder: Folder) -> Iterator[LintFinding]:
-    """Check the author's reason for not asking; it is for reviewers and is not built into the
-    registry.
-    """
+    """Check the author's reason for not asking, which is for reviewers only."""
     s = folder.schema
     if "unasked" not in s:
         return
@@ -251,9 +244,7 @@ def _numbers(folder: Folder) -> Iterator[LintFinding]:
 
 
 def _running(folder: Folder) -> Iterator[LintFinding]:
-    """Check how it is run, its timeout and its rate limit, one field at a time, with the loader's
-    own validation.
-    """
+    """Check how it is run, one field at a time, with the loader's own validation."""
     said, effects = folder.schema, folder.schema["sideEffects"]
     probe = {
         "name": "probe",

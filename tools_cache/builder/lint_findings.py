@@ -64,9 +64,7 @@ RULES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class LintFinding:
-    """One broken rule. `field` is a dotted name or a JSON pointer, "" for the whole file; `text`
-    names it too.
-    """
+    """One broken rule. `field`: dotted name or JSON pointer, "" for the whole file."""
 
     rule: str
     file: str

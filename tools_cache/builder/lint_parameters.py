@@ -55,9 +55,7 @@ class Part(NamedTuple):
 
 
 def subschemas(schema: Any, path: str = "") -> Iterator[Part]:
-    """Yield all subschemas of a bounded schema, itself first, and nothing that only looks
-    like one.
-    """
+    """Yield all subschemas of a bounded schema, itself first."""
     if not isinstance(schema, Mapping):
         return
     yield Part(path, schema)
@@ -154,9 +152,7 @@ def _required(part: Part) -> Iterator[LintFinding]:
 
 
 def _default(part: Part, shared: Mapping[str, Any]) -> Iterator[LintFinding]:
-    """Check the default against its schema: defaults are filled before validation, so an invalid
-    one fails every call without the argument.
-    """
+    """Check that a default is valid: filled before validation, it would fail calls."""
     if "default" not in part.schema:
         return
     validator = compile_schema({**shared, **part.schema})

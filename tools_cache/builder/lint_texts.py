@@ -40,9 +40,7 @@ def doc(text: str) -> Iterator[LintFinding]:
 
 
 def references(text: str, known: Collection[str]) -> list[str]:
-    """Return the unknown tools that `text` names: any `package:tool` in backticks, and unquoted
-    ones of our packages.
-    """
+    """Return unknown tools in `text`: names in backticks, and unquoted ones of our packages."""
     packages = {name.partition(":")[0] for name in known}
     quoted = {found.group() for span in _QUOTED.findall(text) if (found := _NAME.fullmatch(span))}
     plain = {

@@ -15,9 +15,7 @@ from tools_cache.registry.tool_docs import DocumentedTool, summary
 
 TEXTS: Final = Path(__file__).parents[1] / "prompt_texts"
 DOCUMENTED: Final = range(3, 7)
-"""Maximum number of tools whose whole documentation is included, in text mode; never in
-voice mode.
-"""
+"""Number of tools whose whole documentation is included, in text mode only."""
 MANY: Final = 20
 """From this number of tools on, documentation is fetched on demand instead."""
 DESCRIBE: Final = "registry:describe"
@@ -26,9 +24,7 @@ _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def summaries(tools: Sequence[DocumentedTool], *, called: Callable[[str], str] = str) -> str:
-    """Return `**id** (category): summary` of each, separated by blank lines. `called` maps a name
-    to its id.
-    """
+    """Return `**id** (category): summary` of each. `called` maps a name to its id."""
     return "\n\n".join(
         f"**{called(tool.name)}** ({tool.category}): {summary(tool)}" for tool in tools
     )

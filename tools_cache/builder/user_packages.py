@@ -1,9 +1,7 @@
-"""Reads the Python tools an owner wrote: each directory of `[tools] packages` holds folders in the
-form of docs/tools.md.
+"""Reads the owner's Python tools: directories of `[tools] packages`, in the form of docs/tools.md.
 
-Their code runs in the daemon, with all that the daemon may do. So a directory counts only where
-nobody but root and the daemon's own user can change what is in it. Runs in a child of the daemon,
-which needs the linter only there.
+Their code runs in the daemon, with all its rights: a directory counts only if nobody but root and
+the daemon's user can change it. Runs in a child of the daemon, because the linter is large.
 """
 
 import os
@@ -29,8 +27,8 @@ class NotTrusted(Exception):
 def folders(
     packages: Sequence[str], problems: list[Dropped], users: Collection[int] = ()
 ) -> Iterator[Path]:
-    """Find the tool folders that may be trusted; `problems` gets the reason for each other one.
-    `users`: who may own them beside root; without one, the user of this process.
+    """Yield the trusted tool folders; `problems` gets the reason for each other one. `users`: who
+    may own them beside root; by default the user of this process.
     """
     users = {0, *(users or (os.geteuid(),))}
     for package in map(Path, packages):
@@ -59,9 +57,7 @@ def folders(
 def read(
     packages: Sequence[str], problems: list[Dropped], users: Collection[int] = ()
 ) -> list[tuple[ToolDefinition, str]]:
-    """Lint and compile every folder, and run nothing; give each good tool with the folder it is
-    from. One bad tool costs no other.
-    """
+    """Lint and compile every folder; return each valid tool with its folder."""
     if not packages:
         return []
     from tools_cache.builder import compiler, lint  # noqa: PLC0415 - the linter and the providers' forms, only for who has such tools
@@ -93,9 +89,7 @@ def read(
 
 
 def _check_folder(folder: Path, users: Collection[int]) -> None:
-    """Check all that is read of a tool, and what Python would run instead of its source. Raises
-    as `_check`.
-    """
+    """Check all that is read of a tool, and its bytecode. Raises as `_check`."""
     _check(folder, users, directory=True)
     for path in filter(os.path.lexists, (folder / file for file in FILES)):
         _check(path, users, directory=False)
@@ -107,9 +101,7 @@ def _check_folder(folder: Path, users: Collection[int]) -> None:
 
 
 def _check(path: Path, users: Collection[int], *, directory: bool) -> None:
-    """Raises `NotTrusted` for a place that somebody else can change, OSError for one that
-    cannot be looked at.
-    """
+    """Raise `NotTrusted` if somebody else can change this place, OSError if it cannot be read."""
     found = path.lstat()  # not what a link leads to: that may be anywhere
     kind = stat.S_ISDIR if directory else stat.S_ISREG
     if not kind(found.st_mode):
@@ -129,9 +121,7 @@ def _check(path: Path, users: Collection[int], *, directory: bool) -> None:
 
 
 def _resolved(package: Path, users: Collection[int]) -> Path:
-    """Return where this directory really is. Raises `NotTrusted` where others could put another
-    one in its place.
-    """
+    """Return the real path. Raises `NotTrusted` if others could replace it."""
     if not package.is_absolute():
         raise NotTrusted("must be an absolute path")
     place = package.resolve()

@@ -1,6 +1,4 @@
-"""Build hook that puts `tool_registry.json` into the wheel, so that an installed daemon never
-compiles tools.
-"""
+"""Build hook that puts `tool_registry.json` into the wheel: a daemon compiles nothing."""
 
 import importlib
 import os

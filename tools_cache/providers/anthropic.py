@@ -1,5 +1,4 @@
-"""The Anthropic form of a tool. `input_schema` is JSON Schema 2020-12, unchanged (source:
-Anthropic's tool use documentation).
+"""The Anthropic form of a tool: `input_schema` is the unchanged JSON Schema.
 
 Their strict mode is not offered: its limits per request are not public.
 """

@@ -1,7 +1,4 @@
-"""Creates all provider forms of one tool at build time, and reads them back from the artifact.
-
-The daemon never loads this module.
-"""
+"""Creates all provider forms of a tool at build time, and reads them from the artifact."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,9 +22,7 @@ PROVIDERS: Final = tuple(MAKERS)
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The forms of one tool: one for each provider or the reason there is none, and what each form
-    loses.
-    """
+    """One tool's form for each provider, or the reason there is none, and what each form loses."""
 
     made: Mapping[str, dict[str, Json]]
     withheld: Mapping[str, str]

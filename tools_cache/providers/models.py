@@ -1,6 +1,4 @@
-"""Input and output types of the provider forms: a tool as described to models, its form, and the
-losses.
-"""
+"""Types of the provider forms: a tool as described to models, its form, and the losses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,15 +12,11 @@ MAX_DEPTH: Final = 64
 
 
 class Withheld(Exception):
-    """This provider cannot get this tool; the message says why. Other providers are not
-    affected.
-    """
+    """This provider cannot get this tool; the message says why."""
 
 
 class ProviderForm(NamedTuple):
-    """The form for a provider, and in plain words everything of the schema that it leaves out or
-    changes.
-    """
+    """The form for a provider, and everything of the schema that it leaves out or changes."""
 
     document: dict[str, Json]
     losses: tuple[str, ...] = ()
@@ -83,9 +77,7 @@ DATA: Final = frozenset({"default", "const", "enum", "examples"})
 
 
 def root_is_plain(schema: Mapping[str, Json], provider: str) -> None:
-    """Check that the root is simply an object: several APIs refuse anything else. Raises
-    `Withheld`.
-    """
+    """Check that the root is simply an object, as several APIs require. Raises `Withheld`."""
     for keyword in ("anyOf", "oneOf", "allOf", "not", "enum"):
         if keyword in schema:
             raise Withheld(f"{provider} takes no {keyword} at the root of the parameters")

@@ -17,9 +17,7 @@ from tools_cache.providers.models import DATA, DescribedTool, ProviderForm, With
 MAX_PROPERTIES: Final = 5000
 MAX_LEVELS: Final = 10
 MAX_STRINGS: Final = 120_000
-"""Maximum characters of all names of properties and definitions, and of all enum and
-const values.
-"""
+"""Maximum characters of all property and definition names, enum and const values."""
 MAX_ENUM: Final = 1000
 LONG_ENUM: Final = 250
 MAX_LONG_ENUM: Final = 15_000
@@ -48,9 +46,7 @@ def form(tool: DescribedTool) -> ProviderForm:
 
 
 def strict(tool: DescribedTool) -> ProviderForm:
-    """Return the strict form. Raises `Withheld` where its meaning would differ or a limit is
-    exceeded.
-    """
+    """Return the strict form. Raises `Withheld` if it would mean something else or is too large."""
     root_is_plain(tool.parameters, "OpenAI")
     losses: list[str] = []
     parameters = _strict(copy.deepcopy(dict(tool.parameters)), "", losses, level=1)
@@ -60,9 +56,7 @@ def strict(tool: DescribedTool) -> ProviderForm:
 
 
 def without_nulls(schema: Mapping[str, Any], args: Any) -> Any:
-    """Remove the nulls by which a strict model omits a parameter; those the schema itself allows
-    stay.
-    """
+    """Remove nulls by which a strict model omits a parameter, unless the schema allows null."""
     return _stripped(schema, args, schema.get("$defs", {}))
 
 
@@ -92,9 +86,7 @@ def _function(tool: DescribedTool, parameters: dict[str, Json], *, strict: bool)
 
 
 def _strict(part: Any, path: str, losses: list[str], *, level: int, choice: bool = False) -> Any:
-    """Convert one subschema. `choice`: below an anyOf, where `without_nulls` cannot know which
-    branch was meant.
-    """
+    """Convert one subschema. `choice`: below an anyOf, whose branch `without_nulls` cannot know."""
     where = path or "root"
     if not isinstance(part, dict) or not part:
         raise Withheld(f"{where}: strict mode needs a schema that says a type")

@@ -1,8 +1,4 @@
-"""Converts older registry forms to the current one: MentraOS tool schemas, and the flat list of
-`GET /api/tools`.
-
-The result is validated by `manifest.py` like any other.
-"""
+"""Converts older registry forms: MentraOS tool schemas, and the flat list of `GET /api/tools`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +7,7 @@ from tools_cache.errors import BadDefinition
 
 
 def migrate(document: Mapping[str, Json]) -> dict[str, Json]:
-    """Convert a legacy ToolSchema (`id`, `parameters` by name) to an MCP definition; others are
-    returned unchanged.
-    """
+    """Convert a legacy ToolSchema (`id`, `parameters` by name); others are returned unchanged."""
     if "id" not in document or "name" in document or "inputSchema" in document:
         return dict(document)
     parameters = document.get("parameters") or {}
@@ -35,9 +29,7 @@ def migrate(document: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def apps_of_list(tools: Sequence[Json]) -> tuple[list[Json], list[Json]]:
-    """Group `{name: "package:tool", …}` by package; return (apps sorted by name, tools without such
-    a name).
-    """
+    """Group `{name: "package:tool", …}` by package; return (apps by name, other tools)."""
     packages: dict[str, list[Json]] = {}
     nameless = []
     for tool in tools:

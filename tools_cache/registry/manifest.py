@@ -48,19 +48,13 @@ _MODES: Final = {
     frozenset(modes): frozenset(map(Mode, modes))
     for modes in (("text", "voice"), ("text",), ("voice",))
 }
-"""Shared objects for tools with equal values; without sharing, ten thousand tools need a megabyte
-more.
-"""
+"""Shared by tools with equal values: saves a megabyte with ten thousand tools."""
 _ALWAYS: Final = FrozenDict()
 _READ: Final = frozenset({"version", "sha256", "envelopeVersion", "apps"})
-"""Maximum bytes of a whole document. Our own artifact is four times as large because of the model
-forms, which the daemon does not load.
-"""
+"""Keys that are read: our own artifact is four times as large because of the model forms."""
 HASHED: Final = "SHA-256 over `apps` alone, as canonical JSON by RFC 8785"
 _EXACT: Final = 2**53
-"""Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double that other
-readers see.
-"""
+"""Above this an integer is not exact in JSON; RFC 8785 hashes the double that others read."""
 _NONE: Final = FrozenDict()
 
 logger = logging.getLogger(__name__)
@@ -74,9 +68,7 @@ def canonical(value: Json) -> bytes:
 
 
 def digest(apps: Json) -> str:
-    """Return the hash of a document: SHA-256 over the canonical JSON of its `apps`, in hex. Raises
-    ValueError.
-    """
+    """Return the SHA-256 over the canonical JSON of `apps`, in hex. Raises ValueError."""
     if not isinstance(apps, list):
         return hashlib.sha256(canonical(apps)).hexdigest()
     whole = hashlib.sha256(b"[")
@@ -88,9 +80,7 @@ def digest(apps: Json) -> str:
 
 
 def parse_json(body: bytes, *, wanted: Collection[str] = ()) -> Json:
-    """Parse a document, within limits; only the top-level keys `wanted`, if given. Raises
-    `BadManifest`.
-    """
+    """Parse a document (only top-level keys in `wanted`, if given). Raises `BadManifest`."""
     if len(body) > MAX_BYTES:
         raise BadManifest(f"the registry is {len(body)} bytes; at most {MAX_BYTES} are taken")
     try:
@@ -150,9 +140,7 @@ def from_tool_list(body: bytes) -> tuple[bytes, tuple[Dropped, ...]]:
 
 
 def definition(package: str, document: Json, *, source: Source) -> ToolDefinition:
-    """Validate one tool's document. Raises `BadDefinition` or `BadToolName` with the field and the
-    problem.
-    """
+    """Validate one tool's document. Raises `BadDefinition` or `BadToolName`."""
     if not isinstance(document, dict):
         raise BadDefinition("a tool must be an object")
     raw = legacy.migrate(document)
@@ -197,9 +185,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
 
 
 def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
-    """Return the definition as written, and its schema; packed for tools from elsewhere, of which
-    there may be ten thousand.
-    """
+    """Return the definition as written, and its schema; packed for the cloud's many tools."""
     if source is Source.CLOUD:
         packed = Packed.of(raw)
         return packed, packed.part("inputSchema")
@@ -208,9 +194,7 @@ def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Map
 
 
 def _visible(raw: Mapping[str, Json]) -> bool | None:
-    """Return the tool's own visibility flag, if it is one; values with other meanings elsewhere are
-    ignored.
-    """
+    """Return the tool's own visibility flag, if it is a bool."""
     found = raw.get("visible")
     return found if isinstance(found, bool) else None
 

@@ -43,9 +43,7 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hardware an app needs. `type` is a MentraOS `HardwareType`, or one newer than this
-    version.
-    """
+    """Hardware an app needs. `type`: a MentraOS `HardwareType`, or a newer one."""
 
     type: str
     required: bool = True

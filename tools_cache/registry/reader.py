@@ -21,15 +21,11 @@ from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.registry.models import Dropped, Registry
 
 LIMIT_S: Final = 120.0
-"""Seconds: 10,000 tools take three seconds on a PC; a Raspberry Pi takes eight times as long, and
-may be busy.
-"""
+"""10,000 tools take three seconds on a PC, and eight times as long on a Raspberry Pi."""
 _CHILD: Final = "import sys; from tools_cache.registry import reader; reader.main(*sys.argv[1:])"
 """Not `-m`: objects would be pickled as members of `__main__`."""
 INSTALLED: Final = "installed"
-"""Kind of the document our own build made: its tools are local, and it was validated by
-the build.
-"""
+"""Kind of the document our own build made: local tools, validated by the build."""
 _LENGTH: Final = struct.Struct("<Q")
 
 logger = logging.getLogger(__name__)

@@ -57,7 +57,7 @@ class RegistryStore:
         return self._readable(complaints), complaints
 
     def peek(self) -> tuple[Generation | None, dict[Path, str]]:
-        """Return the newest readable document and, for each unreadable file, the reason; changes
+        """Return the newest readable document, and why each other file is unreadable. Changes
         nothing. Raises PermissionError.
         """
         newest: Generation | None = None
@@ -78,9 +78,7 @@ class RegistryStore:
         return newest, complaints
 
     def save(self, generation: Generation) -> None:
-        """Make this the newest; the one before becomes the previous. If OSError is raised, the old
-        ones remain.
-        """
+        """Make this the newest; the one before becomes the previous. Raises OSError."""
         self._directory.mkdir(parents=True, exist_ok=True)
         current, previous = (self._directory / name for name in NAMES)
         temporary = current.with_suffix(".new")

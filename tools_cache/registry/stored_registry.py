@@ -14,9 +14,7 @@ from tools_cache.registry.registry_store import Generation, RegistryStore
 
 @dataclass(frozen=True, slots=True)
 class StoredRegistries:
-    """The registries that could be read. `problem`: why the built-in one could not be;
-    `complaints`: about stored copies.
-    """
+    """The registries that could be read; `problem` is the built-in one's."""
 
     local: Registry | None
     problem: str = ""

@@ -15,9 +15,7 @@ SUMMARY_KEY: Final = "io.glassd/summary"
 DOCUMENTATION_KEY: Final = "io.glassd/documentation"
 """Key under which a tool from elsewhere may carry its documentation, as text."""
 MAX_DOCUMENTATION: Final = 64 * 1024
-"""Maximum characters of documentation given to a model; also bounds what a tool's author can make
-us read.
-"""
+"""Maximum characters of documentation given to a model."""
 _FOLDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
 
 
@@ -64,9 +62,7 @@ def documentation(tool: DocumentedTool, tools: Path) -> str | None:
 
 
 def folder_of(tool: DocumentedTool, tools: Path) -> Path | None:
-    """Return the folder of a local tool: below `tools`, or in the owner's own package; None if it
-    names none.
-    """
+    """Return a local tool's folder, in `tools` or in the owner's package; None if it names none."""
     build = _meta(tool).get(BUILD_KEY)
     if not isinstance(build, Mapping):
         return None

@@ -7,9 +7,7 @@ from tools_cache.api.tool import Json, ToolContext
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Create the event; its key comes from the call, so that running the same call twice creates
-    one event.
-    """
+    """Create the event; its key comes from the call, so a repeated call creates no second one."""
     start, end = moment(args, "start"), moment(args, "end")
     plan = Plan(
         key=ctx.call.idempotency_key or ctx.call.call_id,

@@ -6,9 +6,7 @@ from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Return the new session's id and the intent to start it. The last six characters of a call id
-    are random.
-    """
+    """Return the new session's id and the intent to start it; the end of a call id is random."""
     if ctx.voice_active:
         raise ToolFailure.of(
             ErrorCode.SESSION_ACTIVE,
