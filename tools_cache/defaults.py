@@ -15,6 +15,7 @@ from typing import Any, Final
 Holds = Callable[[Mapping[str, Any], Any], bool]
 """Returns whether this subschema (of `if`) accepts this value."""
 
+_BY_NAME: Final = ("properties", "patternProperties", "$defs", "definitions")
 UNFILLED: Final = ("anyOf", "oneOf", "not", "if")
 """Places where a default is never used; the build refuses one there."""
 
@@ -55,11 +56,8 @@ def _fill_object(properties: Any, value: dict[str, Any], holds: Holds) -> None:
 def newly_filled(before: Any, after: Any, path: str = "") -> list[str]:
     """Return a JSON pointer to each value that filling added, in order."""
     if isinstance(before, list) and isinstance(after, list):
-        return [
-            p
-            for i, (old, new) in enumerate(zip(before, after, strict=False))
-            for p in newly_filled(old, new, f"{path}/{i}")
-        ]
+        pairs = enumerate(zip(before, after, strict=False))
+        return [p for i, (old, new) in pairs for p in newly_filled(old, new, f"{path}/{i}")]
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return []
     found = []
@@ -76,25 +74,18 @@ def holds_bool(condition: Any, value: Any, holds: Holds) -> bool:
 
 def misplaced_defaults(schema: Any, path: str = "", *, unfilled: bool = False) -> list[str]:
     """Return a JSON pointer to each default that would never be used, for the build lint."""
+    found: list[str] = []
     if isinstance(schema, list):
-        return [
-            p
-            for i, part in enumerate(schema)
-            for p in misplaced_defaults(part, f"{path}/{i}", unfilled=unfilled)
-        ]
+        for i, part in enumerate(schema):
+            found += misplaced_defaults(part, f"{path}/{i}", unfilled=unfilled)
     if not isinstance(schema, Mapping):
-        return []
-    found = [f"{path}/default"] if unfilled and "default" in schema else []
+        return found
+    if unfilled and "default" in schema:
+        found.append(f"{path}/default")
     for key, part in schema.items():
-        if key in ("properties", "patternProperties", "$defs", "definitions") and isinstance(
-            part, Mapping
-        ):
-            children = part.items()
-            found += [
-                p
-                for name, sub in children
-                for p in misplaced_defaults(sub, f"{path}/{key}/{name}", unfilled=unfilled)
-            ]
+        if key in _BY_NAME and isinstance(part, Mapping):
+            for name, sub in part.items():
+                found += misplaced_defaults(sub, f"{path}/{key}/{name}", unfilled=unfilled)
         elif key not in ("default", "const", "enum", "examples"):
             found += misplaced_defaults(part, f"{path}/{key}", unfilled=unfilled or key in UNFILLED)
     return found

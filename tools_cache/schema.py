@@ -37,6 +37,7 @@ BEFORE: Final = "x-glassd-before"
 JSON Schema cannot express it, and a person should not be asked to confirm what is impossible.
 """
 
+_SCALARS: Final = (str, int, float, type(None))
 Problem = dict[str, str]
 """`{path, problem}`: a JSON pointer (`root` for the whole) and a message for people."""
 
@@ -81,23 +82,16 @@ class Validator:
         for step in error.schema_path[:-1]:
             part = part.get(step) if isinstance(part, dict) else None
         known = part.get("properties") if isinstance(part, dict) else None
-        missing = (
-            [name for name in known if name not in error.instance]
-            if isinstance(known, dict) and isinstance(error.instance, dict)
-            else []
-        )
-        found = [
-            near[:80]
-            for name in getattr(error.kind, "unexpected", None) or ()
-            if (near := nearest(name, missing))
-        ]
+        if not isinstance(known, dict) or not isinstance(error.instance, dict):
+            return ""
+        missing = [name for name in known if name not in error.instance]
+        unknown = getattr(error.kind, "unexpected", None) or ()
+        found = [near[:80] for name in unknown if (near := nearest(name, missing))]
         return f"; did you mean {', '.join(dict.fromkeys(found))}?" if found else ""
 
     def _holds(self, condition: Mapping[str, Any], value: Any) -> bool:
         """Evaluate an `if`; its `$ref`s point to the whole schema's definitions."""
-        shared = {
-            k: self._schema[k] for k in ("$schema", "$defs", "definitions") if k in self._schema
-        }
+        shared = {k: v for k, v in self._schema.items() if k in ("$schema", "$defs", "definitions")}
         try:
             return bool(compile_schema({**shared, **condition})._compiled.is_valid(value))  # noqa: SLF001 - own class
         except (BadDefinition, ValueError, RecursionError):
@@ -109,10 +103,8 @@ def _out_of_order(pairs: Any, value: Any) -> Iterator[Problem]:
     if not isinstance(pairs, dict) or not isinstance(value, dict):
         return
     for first, then in pairs.items():
-        begins, ends = (
-            _moment(value.get(first)),
-            _moment(value.get(then) if isinstance(then, str) else None),
-        )
+        begins = _moment(value.get(first))
+        ends = _moment(value.get(then)) if isinstance(then, str) else None
         if begins is not None and ends is not None and begins >= ends:
             yield {"path": pointer([first]), "problem": f"must be before {pointer([then])}"}
 
@@ -129,12 +121,8 @@ def _deeper_than(value: Any, levels: int) -> bool:
     """Measure level by level, so that no depth can exhaust the stack."""
     level = [value]
     for _ in range(levels):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, list | dict)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
+        parts = [part.values() if isinstance(part, dict) else part for part in level]
+        level = [child for part in parts if not isinstance(part, _SCALARS) for child in part]
         if not level:
             return False
     return True

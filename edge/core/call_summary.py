@@ -195,12 +195,8 @@ def _key(key: str) -> str:
 
 def text(value: str) -> str:
     """Return a text on one line, quoted where it could be mistaken for something else."""
-    plain = (
-        value
-        and not _NEEDS_QUOTES.search(value)
-        and not _literal(value)
-        and visible(value) == value
-    )
+    plain = value and not _NEEDS_QUOTES.search(value) and not _literal(value)
+    plain = plain and visible(value) == value
     return value if plain else _quoted(value)
 
 
@@ -222,7 +218,7 @@ def visible(value: str) -> str:
     look-alike letters.
     """
     if value.isascii() and value.isprintable():
-        return _SPACES.sub(_count_spaces, value)
+        return _SPACES.sub(_counted, value)
     figures = _figures(value)
     hidden = _misleading(value, figures)
     shown: list[str] = []
@@ -230,28 +226,21 @@ def visible(value: str) -> str:
     for at, ch in enumerate(value):
         combining = unicodedata.category(ch)[0] == "M"
         mark_of = _script(ch) if combining else ""
-        foreign = mark_of not in {
-            "",
-            "COMBINING",
-            script,
-        }  # some marks are not seen at all on a letter of another script
+        # Some marks cannot be seen at all on a letter of another script.
+        foreign = mark_of not in {"", "COMBINING", script}
         script = script if combining else _script(ch)
         marks = marks + 1 if combining else 0 if ch.isalpha() else _MOST_MARKS
-        unseen = ch != " " and (
-            unicodedata.category(ch) in _UNSEEN or ch in _BLANK or _is_selector(ch)
-        )
-        shown.append(
-            _figure(value, at)
-            if at in figures
-            else escaped(ch)
-            if unseen or foreign or at in hidden or (combining and marks > _MOST_MARKS)
-            else ch
-        )
-    return _SPACES.sub(_count_spaces, "".join(shown))
+        blank = unicodedata.category(ch) in _UNSEEN or ch in _BLANK or _is_selector(ch)
+        unseen = (blank and ch != " ") or (combining and marks > _MOST_MARKS)
+        if at in figures:
+            shown.append(_figure(value, at))
+        else:
+            shown.append(escaped(ch) if unseen or foreign or at in hidden else ch)
+    return _SPACES.sub(_counted, "".join(shown))
 
 
-def _count_spaces(run: re.Match[str]) -> str:
-    return f"\\x20{{{len(run[0])}}}"
+def _counted(spaces: re.Match[str]) -> str:
+    return f"\\x20{{{len(spaces[0])}}}"
 
 
 def escaped(ch: str) -> str:
@@ -265,11 +254,8 @@ def _script(ch: str) -> str:
 
 
 def _is_selector(ch: str) -> bool:
-    return (
-        "\ufe00" <= ch <= "\ufe0f"
-        or "\u180b" <= ch <= "\u180f"
-        or "\U000e0100" <= ch <= "\U000e01ef"
-    )
+    ranges = (("\ufe00", "\ufe0f"), ("\u180b", "\u180f"), ("\U000e0100", "\U000e01ef"))
+    return any(first <= ch <= last for first, last in ranges)
 
 
 def _figures(value: str) -> set[int]:
@@ -297,11 +283,8 @@ def _figure(value: str, at: int) -> str:
     kind = _digits(value[at])
     begins = at == 0 or _digits(value[at - 1]) != kind
     ends = _digits(value[at + 1 : at + 2]) != kind
-    return (
-        ("\\{" if begins else "")
-        + str(unicodedata.decimal(value[at]))
-        + (f" in {kind.lower()} digits}}" if ends else "")
-    )
+    end = f" in {kind.lower()} digits}}" if ends else ""
+    return "\\{" * begins + str(unicodedata.decimal(value[at])) + end
 
 
 def _misleading(value: str, figures: set[int]) -> set[int]:

@@ -85,11 +85,9 @@ def misplaced(*, tenant: str, host: str, port: int, pool: str, cloud_url: str) -
         return "broker.host: must be a host name or address"
     if not 0 < port < 65536:
         return "broker.port: must be 1 to 65535"
-    return (
-        ""
-        if not cloud_url or _is_address(cloud_url)
-        else "cloud.url: must begin with https:// (or http://) and a host"
-    )
+    if cloud_url and not _is_address(cloud_url):
+        return "cloud.url: must begin with https:// (or http://) and a host"
+    return ""
 
 
 def renewed(body: Mapping[str, object]) -> str:
@@ -144,12 +142,8 @@ def _text(
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return (
-            parts.scheme in {"http", "https"}
-            and bool(parts.hostname)
-            and parts.port != 0
-            and "@" not in parts.netloc
-        )
+        host = parts.hostname and parts.port != 0 and "@" not in parts.netloc
+        return bool(host) and parts.scheme in {"http", "https"}
     except ValueError:
         return False
 

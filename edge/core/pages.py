@@ -36,6 +36,10 @@ _START: Final[Cursor] = (0, 0, None)
 _FOOTER: Final = re.compile(r"\d+/\d+")
 _FOOTER_GAP: Final = "  "
 _FOOTER_BYTES: Final = 8
+_WIDE: Final = (
+    *((0x2E80, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF)),
+    *((0xFF00, 0xFFEF), (0x20000, 0x3FFFF)),
+)
 _COLUMN: Final = 0.45
 _SECOND_COLUMN: Final = 0.55
 
@@ -356,11 +360,4 @@ def _split(piece: str, fits: Callable[[str], bool]) -> tuple[str, str]:
 
 def _is_wide(ch: str) -> bool:
     """Return whether it belongs to a script without spaces: CJK, kana, Hangul, full-width forms."""
-    code = ord(ch)
-    return (
-        0x2E80 <= code <= 0x9FFF
-        or 0xAC00 <= code <= 0xD7AF
-        or 0xF900 <= code <= 0xFAFF
-        or 0xFF00 <= code <= 0xFFEF
-        or 0x20000 <= code <= 0x3FFFF
-    )
+    return any(first <= ord(ch) <= last for first, last in _WIDE)

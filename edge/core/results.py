@@ -132,11 +132,9 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
     shown, said = _as_of(meta.get("ageS"))
 
     def with_age(text: str) -> str:
-        return (
-            (f"{shown}\n{text}" if len(text) > _LONG else f"{text}\n{shown}")
-            if text.strip()
-            else text
-        )
+        if not text.strip():
+            return text
+        return f"{shown}\n{text}" if len(text) > _LONG else f"{text}\n{shown}"
 
     speech = rendering.speech
     return replace(

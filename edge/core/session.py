@@ -155,14 +155,9 @@ class SessionController:
         )
 
     def _silence(self, intent: Mapping[str, Json], tool: str, now: float) -> None:
-        on, seconds = intent.get("value") is True, intent.get("duration")
-        timed = (
-            on
-            and isinstance(seconds, int | float)
-            and not isinstance(seconds, bool)
-            and 0 < seconds <= MAX_QUIET_S
-        )
-        until = now + float(seconds) if timed and isinstance(seconds, int | float) else None
+        on, seconds, until = intent.get("value") is True, intent.get("duration"), None
+        if on and isinstance(seconds, int | float) and not isinstance(seconds, bool):
+            until = now + seconds if 0 < seconds <= MAX_QUIET_S else None
         self._move(tool, replace(self._state, suppress_audio=on, quiet_until=until))
 
     def _end(self, intent: Mapping[str, Json], tool: str) -> None:

@@ -77,12 +77,10 @@ class CloudSource:
     @property
     def why_not_enrol(self) -> str:
         """What in the configuration would override an enrolment; "" if nothing does."""
+        if not self._s.uplink.host:
+            return ""
         where = self._s.source or "the environment"
-        return (
-            f"uplink.host is set in {where}, and wins over an enrolment"
-            if self._s.uplink.host
-            else ""
-        )
+        return f"uplink.host is set in {where}, and wins over an enrolment"
 
     def uplink(self) -> UplinkOptions:
         """Return the current options of the uplink."""

@@ -170,14 +170,10 @@ def joined(
     names = {server.name for server in configured}
     others = [server for server in own.servers if server.name not in names]
     room = MAX_SERVERS - len(configured)
-    taken = [
-        Dropped(server.name, "a server of the configuration has that name; it stands")
-        for server in own.servers
-        if server.name in names
-    ]
-    crowd = [
-        Dropped(server.name, f"there are {MAX_SERVERS} servers already") for server in others[room:]
-    ]
+    why = "a server of the configuration has that name; it stands"
+    taken = [Dropped(server.name, why) for server in own.servers if server.name in names]
+    why = f"there are {MAX_SERVERS} servers already"
+    crowd = [Dropped(server.name, why) for server in others[room:]]
     return (*configured, *others[:room]), (*taken, *crowd)
 
 
@@ -214,11 +210,9 @@ def _from_files(server: ServerDefinition, secret: Secret) -> Secret:
     """
 
     def found(name: str) -> str | None:
-        return (
-            read_secret(server.secret_files[name], name, {})
-            if name in server.secret_files
-            else secret(name)
-        )
+        if name in server.secret_files:
+            return read_secret(server.secret_files[name], name, {})
+        return secret(name)
 
     return found
 

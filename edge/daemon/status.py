@@ -263,13 +263,9 @@ def next_action(layers: Layers) -> str:
 
 def _own_tools(own: Mapping[str, Any]) -> str:
     """Return why one of the owner's tools is left out, and how many are."""
-    wrong = [
-        *own.get("problems", ()),
-        *(f"{name}: {reason}" for name, reason in own.get("withheld", {}).items()),
-    ]
+    withheld = [f"{name}: {reason}" for name, reason in own.get("withheld", {}).items()]
+    wrong = [*own.get("problems", ()), *withheld]
+    if not wrong:
+        return ""
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return (
-        f"One of your own tools is left out{more}: {wrong[0]}; glassd doctor tells where"
-        if wrong
-        else ""
-    )
+    return f"One of your own tools is left out{more}: {wrong[0]}; glassd doctor tells where"

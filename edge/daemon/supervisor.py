@@ -52,10 +52,7 @@ class Supervisor:
     async def run(self) -> None:
         """Run every service. Raises an ExceptionGroup with `TooManyCrashes` if one gives up."""
         async with asyncio.TaskGroup() as group:
-            kept = [
-                group.create_task(self._keep(service), name=service.name)
-                for service in self.services
-            ]
+            kept = [group.create_task(self._keep(s), name=s.name) for s in self.services]
             try:
                 await asyncio.wait(kept)
             finally:

@@ -105,10 +105,8 @@ class ToolServices:
 
     def _password(self) -> str:
         try:
-            return (
-                self._secret(self._settings.calendar.password_file, "glassd-calendar-password")
-                or ""
-            )
+            file = self._settings.calendar.password_file
+            return self._secret(file, "glassd-calendar-password") or ""
         except BadSettings as e:
             log.warning("%s", e)
             raise ToolFailure.of(

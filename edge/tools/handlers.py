@@ -153,11 +153,7 @@ def _parts(tool: "type[Tool]", folder: str) -> dict[str, str]:
         asked = types.get(name)
         one = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if asked is None or asked not in INJECTED or not one:
-            word = (
-                getattr(asked, "__name__", None) or str(asked)
-                if asked is not None
-                else "no annotation"
-            )
+            word = "no annotation" if asked is None else getattr(asked, "__name__", str(asked))
             raise BadHandler(
                 f"Handler for {folder}: {tool.__name__}({name}: "
                 f"{word}) asks for what cannot be handed in"

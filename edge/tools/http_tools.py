@@ -167,12 +167,9 @@ def response_of(
         why = str(templates.without_secrets(answer.failed, secrets))
         return ToolResponse.failure(answer.code, why, partial_side_effects=maybe_done)
     if not 200 <= answer.status < 300:
-        moved = (
-            " (redirects are not followed: write the final address)"
-            if 300 <= answer.status < 400
-            else ""
-        )
-        return app_results.of_status(answer.status, text + moved)
+        if 300 <= answer.status < 400:
+            text += " (redirects are not followed: write the final address)"
+        return app_results.of_status(answer.status, text)
     if taken or not answer.text.strip():
         return ToolResponse(data=None)
     try:

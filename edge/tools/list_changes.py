@@ -78,8 +78,5 @@ class ListChanges:
 
 def _named(names: Iterable[str]) -> tuple[str, ...]:
     ordered = sorted(names)
-    return (
-        (*ordered[:NAMED], f"… and {len(ordered) - NAMED} more")
-        if len(ordered) > NAMED
-        else tuple(ordered)
-    )
+    more = (f"… and {len(ordered) - NAMED} more",) if len(ordered) > NAMED else ()
+    return (*ordered[:NAMED], *more)

@@ -77,23 +77,15 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Offl
     if kept is not None:
         header, document, path = kept
         mine = {row["name"] for row in rows}
-        rows += [
-            row
-            for row in _rows(document, "cloud", header["refused"], config.disabled)
-            if row["name"] not in mine
-        ]
-        age = round(max(0.0, now - float(header["fetched_wall"])), 1)
-        registry = {
-            "origin": "disk",
-            "version": str(document.get("version", "")),
-            "age_s": age,
-            "file": str(path),
-        }
+        offered = _rows(document, "cloud", header["refused"], config.disabled)
+        rows += [row for row in offered if row["name"] not in mine]
+        age = round(max(0.0, now - header["fetched_wall"]), 1)
+        version = str(document.get("version", ""))
+        registry = {"origin": "disk", "version": version, "age_s": age, "file": str(path)}
     switched_off = {name: SWITCHED_OFF.format(name=name) for name in _switched_off(config)}
     for row in rows:
-        row["hidden"] = (
-            row["hidden"] or config.off.get(row["name"], "") or switched_off.get(row["name"], "")
-        )
+        name = row["name"]
+        row["hidden"] = row["hidden"] or config.off.get(name, "") or switched_off.get(name, "")
     return OfflineListing(sorted(rows, key=lambda row: str(row["name"])), registry, warnings)
 
 
@@ -113,30 +105,20 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
     cloud = str(env.get("GLASSD_CLOUD__URL") or section("cloud").get("url") or "")
     if not cloud and not (env.get("GLASSD_UPLINK__HOST") or section("uplink").get("host")):
         cloud = _enrolled(state)
-    policy, wanted = section("policy"), env.get("GLASSD_POLICY__TOOLS_ENABLED")
-    enabled = (
-        policy.get("tools_enabled") is not False
-        if wanted is None
-        else wanted.strip().lower() in _YES
-    )
-    disabled = (
-        _listed(env.get("GLASSD_POLICY__DISABLED_TOOLS"), policy.get("disabled_tools"))
-        if enabled
-        else ("*",)
-    )
-    named = map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), section("tools").get("folders")))
-    packages = map(
-        Path, _listed(env.get("GLASSD_TOOLS__PACKAGES"), section("tools").get("packages"))
-    )
-    user = str(env.get("GLASSD_EDGE__USER_ID") or section("edge").get("user_id") or "local")
+    policy, tools = section("policy"), section("tools")
+    enabled = env.get("GLASSD_POLICY__TOOLS_ENABLED", policy.get("tools_enabled") is not False)
+    disabled = _listed(env.get("GLASSD_POLICY__DISABLED_TOOLS"), policy.get("disabled_tools"))
     return OfflineConfig(
         state,
         cloud,
-        disabled,
+        disabled if str(enabled).strip().lower() in _YES else ("*",),
         _set_off(section("tool")),
-        (*_beside(env), *named),
-        user,
-        tuple(packages),
+        (
+            *_beside(env),
+            *map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), tools.get("folders"))),
+        ),
+        str(env.get("GLASSD_EDGE__USER_ID") or section("edge").get("user_id") or "local"),
+        tuple(map(Path, _listed(env.get("GLASSD_TOOLS__PACKAGES"), tools.get("packages")))),
     )
 
 
@@ -148,15 +130,11 @@ def _listed(given: str | None, written: Any) -> tuple[str, ...]:
 
 def _set_off(packages: Mapping[str, Any]) -> dict[str, str]:
     """Return the tools that `[tool.PACKAGE.NAME] enabled = false` switches off."""
-    told = (
-        (f"{package}:{name}", table)
+    return {
+        f"{package}:{name}": SET_OFF.format(key=f"{package}.{name}")
         for package, tools in packages.items()
         if isinstance(tools, dict)
         for name, table in tools.items()
-    )
-    return {
-        name: SET_OFF.format(key=name.replace(":", "."))
-        for name, table in told
         if isinstance(table, dict) and table.get("enabled") is False
     }
 
@@ -192,11 +170,9 @@ def _toml(env: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
 def _state(env: Mapping[str, str]) -> Path:
     """Return the state directory: this user's own if it exists, else the system's."""
     own = state_dir(env)
-    return (
-        SYSTEM_STATE
-        if not env.get("STATE_DIRECTORY") and not own.exists() and SYSTEM_STATE.exists()
-        else own
-    )
+    if not env.get("STATE_DIRECTORY") and not own.exists() and SYSTEM_STATE.exists():
+        return SYSTEM_STATE
+    return own
 
 
 def _enrolled(state: Path) -> str:
@@ -249,11 +225,8 @@ def _kept(config: OfflineConfig, warnings: list[str]) -> tuple[Row, Row, Path] |
 def _switched_off(config: OfflineConfig) -> frozenset[str]:
     """Return what this user switched off, from the daemon's copy beside its database."""
     with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
-        return frozenset(
-            map(
-                str, json.loads((config.state / "tools_off.json").read_bytes()).get(config.user, ())
-            )
-        )
+        document = json.loads((config.state / "tools_off.json").read_bytes())
+        return frozenset(map(str, document.get(config.user, ())))
     return frozenset()
 
 
@@ -264,19 +237,12 @@ def _copy(content: bytes) -> tuple[Row, Row]:
     from hashlib import sha256  # noqa: PLC0415 - OpenSSL comes with it, and most edges have no copy to check
 
     line, _, body = content.partition(b"\n")
-    header = json.loads(line)
-    document = json.loads(body)
-    if (
-        header["format"] != 1
-        or sha256(body).hexdigest() != header["sha256"]
-        or not isinstance(document, dict)
-    ):
+    header, document = json.loads(line), json.loads(body)
+    intact = header["format"] == 1 and sha256(body).hexdigest() == header["sha256"]
+    if not intact or not isinstance(document, dict):
         raise ValueError("not what was written")
-    return {
-        **header,
-        "refused": dict(header["refused"]),
-        "fetched_wall": float(header["fetched_wall"]),
-    }, document
+    refused, fetched_wall = dict(header["refused"]), float(header["fetched_wall"])
+    return {**header, "refused": refused, "fetched_wall": fetched_wall}, document
 
 
 def _own(config: OfflineConfig, taken: set[str]) -> list[Row]:
@@ -287,10 +253,8 @@ def _own(config: OfflineConfig, taken: set[str]) -> list[Row]:
     from edge.tools import offline_user_tools  # noqa: PLC0415 - most edges have none
 
     found: dict[str, Row] = {}
-    for package, tool in (
-        *offline_user_tools.documents(folders),
-        *offline_user_tools.written(config.packages),
-    ):
+    written = offline_user_tools.written(config.packages)
+    for package, tool in (*offline_user_tools.documents(folders), *written):
         row = _row_or_none({"packageName": package}, tool, "local")
         if package not in taken and row is not None:
             row["hidden"] = _hidden(row["name"], package, {}, config.disabled)
@@ -327,19 +291,11 @@ def _row_or_none(app: Row, tool: Any, source: str) -> Row | None:
 
 def _row(app: Row, tool: Row, source: str) -> Row | None:
     name, schema, about = tool.get("name"), tool.get("inputSchema"), tool.get("description")
-    if (
-        not isinstance(name, str)
-        or ":" in name
-        or not isinstance(about, str)
-        or not isinstance(schema, dict)
-        or schema.get("type") != "object"
-    ):
+    if not isinstance(name, str) or ":" in name or not name.isprintable() or name.split() != [name]:
         return None
-    if (
-        not name.isprintable()
-        or name.split() != [name]
-        or not isinstance(tool.get("allowedModes", []), list)
-    ):
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return None
+    if not isinstance(about, str) or not isinstance(tool.get("allowedModes", []), list):
         return None
     extensions = tool.get("mentraExtensions") or {}
     category = tool.get("category") or extensions.get("category") or "utility"
@@ -360,11 +316,8 @@ def _needs(app: Row, tool: Row, source: str) -> list[str]:
     """Return the hardware it requires; a tool's own needs count for local tools."""
     own = (tool.get("_meta") or {}).get(HARDWARE_KEY) if source == "local" else None
     declared = (*(app.get("hardwareRequirements") or ()), *(own or ()))
-    return [
-        str(need["type"])
-        for need in declared
-        if str(need.get("level", "REQUIRED")).upper() != "OPTIONAL"
-    ]
+    required = (n for n in declared if str(n.get("level", "REQUIRED")).upper() != "OPTIONAL")
+    return [str(need["type"]) for need in required]
 
 
 def _hidden(name: str, package: str, refused: Mapping[str, Any], disabled: tuple[str, ...]) -> str:

@@ -40,17 +40,11 @@ def written(packages: Iterable[Path]) -> Iterator[tuple[str, Row]]:
             continue
         for file in files:
             schema = _document(file)
-            if (
-                found := _tool({key: value for key, value in schema.items() if key != "execution"})
-            ) is not None:
-                yield (
-                    found[0],
-                    {
-                        **found[1],
-                        "sideEffects": schema.get("sideEffects"),
-                        "inputSchema": schema.get("parameters") or {},
-                    },
-                )
+            found = _tool({key: value for key, value in schema.items() if key != "execution"})
+            if found is not None:
+                arguments = schema.get("parameters") or {}
+                effects = schema.get("sideEffects")
+                yield found[0], {**found[1], "sideEffects": effects, "inputSchema": arguments}
 
 
 def _document(file: Path) -> Row:

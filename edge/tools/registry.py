@@ -179,12 +179,8 @@ class ToolRegistry:
     def follow(self, cloud: RegistrySource | None) -> None:
         """Use another cloud's registry; tools of the one before are dropped."""
         if (cloud and cloud.url) != (self._cloud and self._cloud.url):
-            self._remote, self._generation, self._origin, self._confirmed_boot = (
-                None,
-                None,
-                "local",
-                None,
-            )
+            self._remote = self._generation = self._confirmed_boot = None
+            self._origin = "local"
             self._adopt()
         self._cloud = cloud
         self._wake.set()
@@ -242,14 +238,10 @@ class ToolRegistry:
         if found.remote is not None:
             self._remote, self._generation, self._origin = found.remote, found.generation, "disk"
         if found.complaints:
-            served = (
-                "the one before it serves"
-                if self._remote
-                else "only local tools until the cloud is reached"
-            )
-            self._alarm(
-                ALARM, f"a stored registry is damaged ({'; '.join(found.complaints)}): {served}"
-            )
+            served = "only local tools until the cloud is reached"
+            served = "the one before it serves" if self._remote else served
+            damage = "; ".join(found.complaints)
+            self._alarm(ALARM, f"a stored registry is damaged ({damage}): {served}")
         if self._locks:
             self.installed.lock()
         self._adopt()
@@ -261,11 +253,9 @@ class ToolRegistry:
         if self.installed.locked:
             there = await asyncio.to_thread(reader.version_in, self._builtin)
             mine = self.installed.registry.version
-            return (
-                ""
-                if there in ("", mine)
-                else f"tools of this installation ({there} is on disk, {mine} is locked)"
-            )
+            if there in ("", mine):
+                return ""
+            return f"tools of this installation ({there} is on disk, {mine} is locked)"
         try:
             found = await reader.read(
                 await asyncio.to_thread(self._builtin.read_bytes), kind=reader.INSTALLED
@@ -471,12 +461,10 @@ class ToolRegistry:
             *remote,
             *(Dropped(*item) for item in refused),
         )
-        shown = tuple(f"{d.name}: {d.reason}" for d in dropped[:SHOWN_DROPPED])
-        return (
-            (*shown, f"… and {len(dropped) - len(shown)} more")
-            if len(dropped) > len(shown)
-            else shown
-        )
+        shown = [f"{d.name}: {d.reason}" for d in dropped[:SHOWN_DROPPED]]
+        if len(dropped) > len(shown):
+            shown.append(f"… and {len(dropped) - len(shown)} more")
+        return tuple(shown)
 
     def _own_problems(self) -> tuple[Dropped, ...]:
         """Return which of the owner's tools are left out, and why; a taken name counts too."""
@@ -500,12 +488,12 @@ class ToolRegistry:
         """
         if self._trouble is None or self._cloud is None:
             return ""
-        meanwhile = (
-            "the last good copy is used meanwhile"
+        used = (
+            "the last good copy is used"
             if self._remote
-            else "only the tools of this device are there meanwhile"
+            else "only the tools of this device are there"
         )
-        return f"The cloud's registry cannot be used: {self._trouble}; {meanwhile}"
+        return f"The cloud's registry cannot be used: {self._trouble}; {used} meanwhile"
 
     def _describe_cloud(self) -> dict[str, Json]:
         remote, trouble = self._remote, self._trouble

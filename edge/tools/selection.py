@@ -342,12 +342,8 @@ class ToolSelection:
 
         def off(tool: ToolDefinition) -> str:
             entry = snapshot.find(tool.name)
-            owners = (
-                entry.hidden
-                if entry is not None and entry.hidden == selection_rules.BY_OWNER
-                else ""
-            )
-            return owners or self._off(user_id, tool)
+            by_owner = entry is not None and entry.hidden == selection_rules.BY_OWNER
+            return selection_rules.BY_OWNER if by_owner else self._off(user_id, tool)
 
         return Catalogue(find, lambda: (e.definition for e in snapshot.entries()), off, self._shut)
 
@@ -511,21 +507,12 @@ class ToolSelection:
     def _swap(self) -> None:
         """Offer what is loaded, and call `listed` if the list changed."""
         now, snapshot = self._loader, self._registry.snapshot()
-        there = [
-            name
-            for name in (*selection_rules.META, selection_rules.DESCRIBE)
-            if self._callable(snapshot, name)
-        ]
-        helpers = selection_rules.helpers(now, there)
-        fresh = tuple(sorted((*now.loaded, *helpers)))
+        found = map(snapshot.find, (*selection_rules.META, selection_rules.DESCRIBE))
+        there = [entry.definition.name for entry in found if entry and not entry.hidden]
+        fresh = tuple(sorted((*now.loaded, *selection_rules.helpers(now, there))))
         if fresh != self._offered:
             self._offered, self._listed_now = fresh, frozenset(fresh)
             self._listed()
-
-    @staticmethod
-    def _callable(snapshot: Snapshot, name: str) -> bool:
-        entry = snapshot.find(name)
-        return entry is not None and not entry.hidden
 
 
 def _concerns(happening: DaemonEvent) -> bool:

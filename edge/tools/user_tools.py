@@ -262,9 +262,9 @@ def _first(name: str, taken: list[str]) -> None:
 
 def _label(file: str, document: Json) -> str:
     name = document.get("name") if isinstance(document, dict) else None
-    return (
-        f"{file} ({name[:80]})" if isinstance(name, str) and name.isprintable() and name else file
-    )
+    if isinstance(name, str) and name.isprintable() and name:
+        return f"{file} ({name[:80]})"
+    return file
 
 
 # ------------------------------------------------------------------ the form

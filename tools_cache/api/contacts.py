@@ -52,35 +52,35 @@ class Contact:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
+    """One address or number: either of the two has one element."""
+
     start: int
     end: int
-    email: str
-    phone: str
+    emails: tuple[str, ...] = ()
+    phones: tuple[str, ...] = ()
 
 
 def extract(text: str) -> list[Contact]:
     """Return the contacts in order; what follows a name in its sentence or line belongs to it."""
     contacts: list[Contact] = []
-    seen: set[str] = set()
+    seen: set[tuple[str, ...]] = set()
     ended = 0
     for one in sorted(_found(text), key=lambda f: f.start):
         if one.start < ended:
             continue
         before, since, ended = text[ended : one.start], ended, one.end
-        if (one.email or one.phone) in seen:
+        if (*one.emails, *one.phones) in seen:
             continue
-        seen.add(one.email or one.phone)
+        seen.add((*one.emails, *one.phones))
         name = _name(before) or _name_after(text, one) or _card(before)
         together = contacts and since and not name and _together(before, contacts[-1])
         if together or (name and contacts and contacts[-1].name == name):
             last = contacts.pop()
             contacts.append(
-                Contact(
-                    last.name, (*last.emails, *_some(one.email)), (*last.phones, *_some(one.phone))
-                )
+                Contact(last.name, (*last.emails, *one.emails), (*last.phones, *one.phones))
             )
         elif len(contacts) < MAX_CONTACTS:
-            contacts.append(Contact(name, _some(one.email), _some(one.phone)))
+            contacts.append(Contact(name, one.emails, one.phones))
     return contacts
 
 
@@ -96,17 +96,11 @@ def _together(between: str, last: Contact) -> bool:
 def _found(text: str) -> Iterator[_Found]:
     for match in _EMAIL.finditer(text):
         local, _, host = match[0].rpartition("@")
-        yield _Found(match.start(), match.end(), f"{local}@{host.lower()}", "")
+        yield _Found(*match.span(), emails=(f"{local}@{host.lower()}",))
     for match in _PHONE.finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if 7 <= len(digits) <= 15 and not _DATE.search(match[0]):
-            yield _Found(
-                match.start(), match.end(), "", ("+" if match[0].startswith("+") else "") + digits
-            )
-
-
-def _some(value: str) -> tuple[str, ...]:
-    return (value,) if value else ()
+            yield _Found(*match.span(), phones=("+" * match[0].startswith("+") + digits,))
 
 
 def _name(before: str) -> str:
@@ -138,12 +132,9 @@ def _card(before: str) -> str:
     """Return the line above if it is just a name, as on a business card."""
     lines = before[-2 * MAX_BESIDE :].split("\n")
     words = _NAME.findall(lines[-2]) if len(lines) > 1 else []
-    plain = (
-        bool(words)
-        and len(words) <= MAX_WORDS
-        and not re.sub(r"[\s.,]", "", _NAME.sub("", lines[-2]))
-    )
-    return _trimmed(words) if plain and all(w in _JOINS or _is_name(w) for w in words) else ""
+    if not 0 < len(words) <= MAX_WORDS or re.sub(r"[\s.,]", "", _NAME.sub("", lines[-2])):
+        return ""
+    return _trimmed(words) if all(w in _JOINS or _is_name(w) for w in words) else ""
 
 
 def _trimmed(run: list[str]) -> str:
@@ -156,10 +147,5 @@ def _name_after(text: str, one: _Found) -> str:
     """Return a name in brackets right after: "eva@example.com (Eva Meier)"."""
     match = re.match(r"[ \t]{0,3}\(([^()\n]{2,60})\)", text[one.end : one.end + 70])
     words = _NAME.findall(match[1]) if match else []
-    return (
-        " ".join(words)
-        if words
-        and all(w[0].isupper() or w in _JOINS for w in words)
-        and not set(words) & _NO_NAMES
-        else ""
-    )
+    named = all(w[0].isupper() or w in _JOINS for w in words) and not set(words) & _NO_NAMES
+    return " ".join(words) if named else ""

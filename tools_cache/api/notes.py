@@ -38,15 +38,10 @@ def folded(text: str) -> str:
 
 def shown(rows: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
     """Return rows for a caller: `{id, text, created}` with an ISO time in UTC."""
+    times = ((row, datetime.fromtimestamp(float(row["created"]), UTC)) for row in rows)
     return [
-        {
-            "id": row["id"],
-            "text": row["text"],
-            "created": datetime.fromtimestamp(float(row["created"]), UTC).isoformat(
-                timespec="seconds"
-            ),
-        }
-        for row in rows
+        {"id": row["id"], "text": row["text"], "created": time.isoformat(timespec="seconds")}
+        for row, time in times
     ]
 
 

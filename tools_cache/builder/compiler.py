@@ -232,13 +232,8 @@ def _apps(built: list[_Built]) -> list[dict[str, Json]]:
     for one in sorted(built, key=lambda b: parse(b.name)):
         packages.setdefault(parse(one.name).package, []).append(one.entry)
     return [
-        {
-            "packageName": package,
-            "name": package.capitalize(),
-            "hardwareRequirements": [],
-            "tools": tools,
-        }
-        for package, tools in packages.items()
+        {"packageName": p, "name": p.capitalize(), "hardwareRequirements": [], "tools": tools}
+        for p, tools in packages.items()
     ]
 
 
@@ -274,21 +269,15 @@ def _together(built: list[_Built], broken: Collection[str]) -> list[Placed]:
 def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Placed]:
     """Check that dependencies exist, as they are enabled together, and are not the tool itself."""
     known = {*others, *(one.name for one in built)}
-    return [
-        Placed(
-            one.folder.name,
-            LintFinding(
-                "depends-on",
-                SCHEMA,
-                f"dependsOn: {name} "
-                f"{'is this tool itself' if name == one.name else 'is no tool here'}",
-                "dependsOn",
-            ),
-        )
-        for one in built
-        for name in one.definition.depends_on
-        if name == one.name or name not in known
-    ]
+    failures: list[Placed] = []
+    for one in built:
+        for name in one.definition.depends_on:
+            if name == one.name or name not in known:
+                what = "is this tool itself" if name == one.name else "is no tool here"
+                text = f"dependsOn: {name} {what}"
+                finding = LintFinding("depends-on", SCHEMA, text, "dependsOn")
+                failures.append(Placed(one.folder.name, finding))
+    return failures
 
 
 def _prompts(texts: Path, built: list[_Built]) -> list[Placed]:
@@ -314,16 +303,14 @@ def _unknown(file: str, text: str, known: Iterable[str]) -> list[LintFinding]:
 
 def _long_aliases(built: list[_Built]) -> list[Placed]:
     """Warn about aliases that are too long for some hosts. Raises `BadToolName` for equal ones."""
-    long = {
-        name: told
-        for told, name in aliases(b.name for b in built).items()
-        if len(told) > LONG_ALIAS
-    }
+    alias_of = {name: alias for alias, name in aliases(b.name for b in built).items()}
     text = f"name: models know it as {{}}, more than {LONG_ALIAS} characters"
     return [
-        Placed(b.folder.name, LintFinding("alias-long", SCHEMA, text.format(long[b.name]), "name"))
+        Placed(
+            b.folder.name, LintFinding("alias-long", SCHEMA, text.format(alias_of[b.name]), "name")
+        )
         for b in built
-        if b.name in long
+        if len(alias_of[b.name]) > LONG_ALIAS
     ]
 
 

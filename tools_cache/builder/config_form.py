@@ -41,11 +41,8 @@ def read(text: str) -> tuple[tuple[Setting, ...], list[LintFinding]]:
         if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
     )
     unset = "has no default: a tool works before anybody configures it"
-    wrong = [
-        LintFinding("config", FILE, f"{s.name} {unset}", s.name)
-        for s in settings
-        if s.default is None
-    ]
+    names = [s.name for s in settings if s.default is None]
+    wrong = [LintFinding("config", FILE, f"{name} {unset}", name) for name in names]
     if not any(s.name == "enabled" and s.type == "bool" for s in settings):
         wrong.append(LintFinding("config", FILE, f"{CLASS} has no enabled: bool", "enabled"))
     return settings, wrong

@@ -71,16 +71,9 @@ def text(tool: ToolDefinition, written: Written) -> str:
 
 def section(tool: ToolDefinition) -> str:
     """Return the name of its table in glassd.toml; a package with dots is quoted."""
-    package, name = parse(tool.name)
-    return ".".join(
-        [
-            "tool",
-            *(
-                word if word.replace("_", "").replace("-", "").isalnum() else f'"{word}"'
-                for word in (package, name)
-            ),
-        ]
-    )
+    words = ["tool", *parse(tool.name)]
+    bare = [word.replace("_", "").replace("-", "").isalnum() for word in words]
+    return ".".join(w if plain else f'"{w}"' for w, plain in zip(words, bare, strict=True))
 
 
 def _parameters(schema: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
@@ -88,18 +81,11 @@ def _parameters(schema: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     for name, one in schema.get("properties", {}).items():
         kind = one.get("type", "any")
         kind = "|".join(kind) if isinstance(kind, list) else str(kind)
-        rest = (
-            "required"
-            if name in required
-            else f"= {one['default']!r}"
-            if "default" in one
-            else "optional"
-        )
-        yield (
-            name,
-            f"{kind}, {rest}" if rest[0] != "=" else f"{kind} {rest}",
-            str(one.get("description", "")),
-        )
+        if name in required:
+            kind += ", required"
+        else:
+            kind += f" = {one['default']!r}" if "default" in one else ", optional"
+        yield name, kind, str(one.get("description", ""))
 
 
 def _block(title: str, rows: Iterable[tuple[str, str, str]]) -> list[str]:

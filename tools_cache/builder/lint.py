@@ -64,11 +64,8 @@ def read(folder: Path) -> tuple[Folder | None, list[LintFinding]]:
         try:
             texts[file] = (folder / file).read_text(encoding="utf-8")
         except FileNotFoundError:
-            found += (
-                [LintFinding("file-missing", file, f"Missing required file: {file}")]
-                if file in FILES
-                else []
-            )
+            if file in FILES:
+                found.append(LintFinding("file-missing", file, f"Missing required file: {file}"))
         except (OSError, UnicodeDecodeError) as e:
             found.append(LintFinding("file-unreadable", file, f"cannot be read: {e}"))
     try:
@@ -92,27 +89,13 @@ def failures(folder: Folder) -> list[LintFinding]:
     """Return everything that is wrong with a folder; empty if it may be built."""
     beside = [*lint_texts.summary(folder.summary), *lint_texts.doc(folder.doc), *_handler(folder)]
     beside += config_form.read(folder.config)[1] if folder.config else []
-    missing = [
-        _schema("field-missing", f, f"Missing required field: {f}")
-        for f in REQUIRED
-        if f not in folder.schema
-    ]
-    if missing:
-        return [*missing, *beside]
+    if missing := [f for f in REQUIRED if f not in folder.schema]:
+        found = [_schema("field-missing", f, f"Missing required field: {f}") for f in missing]
+        return [*found, *beside]
     unknown = sorted(set(folder.schema) - {*REQUIRED, *OPTIONAL})
     found = [_schema("field-unknown", f, f"Unknown field: {f}") for f in unknown]
-    for check in (
-        _names,
-        _words,
-        _modes,
-        _flags,
-        _texts,
-        _category,
-        _unasked,
-        _numbers,
-        _running,
-        _hardware,
-    ):
+    checks = (_names, _words, _modes, _flags, _texts, _category, _unasked, _numbers, _running)
+    for check in (*checks, _hardware):
         found += check(folder)
     return [*found, *lint_parameters.findings(folder.schema["parameters"]), *beside]
 
@@ -136,17 +119,12 @@ def _schema(rule: str, field: str, text: str) -> LintFinding:
 
 
 def _names(folder: Folder) -> Iterator[LintFinding]:
-    tool_id, name, expected = (
-        folder.schema["toolId"],
-        folder.schema["name"],
-        folder.name.replace("-", "_"),
-    )
-    if tool_id != expected:
-        yield _schema(
-            "tool-id",
-            "toolId",
-            f'toolId "{tool_id}" doesn\'t match directory "{folder.name}" (expected "{expected}")',
+    tool_id, name = folder.schema["toolId"], folder.schema["name"]
+    if tool_id != (expected := folder.name.replace("-", "_")):
+        text = (
+            f'toolId "{tool_id}" doesn\'t match directory "{folder.name}" (expected "{expected}")'
         )
+        yield _schema("tool-id", "toolId", text)
     if not isinstance(name, str):
         yield _schema("name", "name", "name: must be text")
         return
@@ -155,9 +133,8 @@ def _names(folder: Folder) -> Iterator[LintFinding]:
     except BadToolName as e:
         yield _schema("name", "name", f"name: {e}")
     if name.replace(":", "_") != tool_id:
-        yield _schema(
-            "name", "name", f'name "{name}" doesn\'t match toolId "{tool_id}" (":" reads "_")'
-        )
+        text = f'name "{name}" doesn\'t match toolId "{tool_id}" (":" reads "_")'
+        yield _schema("name", "name", text)
 
 
 def _words(folder: Folder) -> Iterator[LintFinding]:
@@ -169,9 +146,8 @@ def _words(folder: Folder) -> Iterator[LintFinding]:
         ("source", "source", HERE),
     ):
         if s[field] not in allowed:
-            yield _schema(
-                rule, field, f"Invalid {field}: {s[field]} (must be one of: {', '.join(allowed)})"
-            )
+            text = f"Invalid {field}: {s[field]} (must be one of: {', '.join(allowed)})"
+            yield _schema(rule, field, text)
 
 
 def _modes(folder: Folder) -> Iterator[LintFinding]:
@@ -193,9 +169,8 @@ def _texts(folder: Folder) -> Iterator[LintFinding]:
         if not isinstance(value, str) or not value.strip():
             yield _schema("text", field, f"{field}: must be text")
         elif len(value) > MAX_DESCRIPTION:
-            yield _schema(
-                "text-long", field, f"{field}: too long ({len(value)} chars, max {MAX_DESCRIPTION})"
-            )
+            text = f"{field}: too long ({len(value)} chars, max {MAX_DESCRIPTION})"
+            yield _schema("text-long", field, text)
 
 
 def _category(folder: Folder) -> Iterator[LintFinding]:
@@ -203,15 +178,11 @@ def _category(folder: Folder) -> Iterator[LintFinding]:
     s = folder.schema
     writes = s["sideEffects"] == SideEffects.WRITES
     if s["category"] == "retrieval" and writes:
-        yield _schema(
-            "retrieval-writes",
-            "sideEffects",
-            "sideEffects: A retrieval tool cannot have sideEffects: writes",
-        )
+        text = "sideEffects: A retrieval tool cannot have sideEffects: writes"
+        yield _schema("retrieval-writes", "sideEffects", text)
     if s["category"] == "retrieval" and s["idempotent"] is False:
-        yield _schema(
-            "retrieval-repeats", "idempotent", "idempotent: A retrieval tool must be idempotent"
-        )
+        text = "idempotent: A retrieval tool must be idempotent"
+        yield _schema("retrieval-repeats", "idempotent", text)
     if s["category"] == "utility" and writes:
         text = "sideEffects: A utility tool cannot have sideEffects: writes (make it an action)"
         yield _schema("utility-writes", "sideEffects", text)
@@ -225,9 +196,8 @@ def _unasked(folder: Folder) -> Iterator[LintFinding]:
     if not isinstance(s["unasked"], str) or not s["unasked"].strip():
         yield _schema("unasked", "unasked", "unasked: must be text, why nobody is asked")
     elif not _writes_unasked(s):
-        yield _schema(
-            "unasked", "unasked", "unasked: only a tool that writes and never asks says why"
-        )
+        text = "unasked: only a tool that writes and never asks says why"
+        yield _schema("unasked", "unasked", text)
 
 
 def _writes_unasked(schema: Mapping[str, Any]) -> bool:
@@ -258,11 +228,8 @@ def _running(folder: Folder) -> Iterator[LintFinding]:
         except BadDefinition as e:
             yield _schema("running", field, str(e))
     if "execution" in said and said.get("executionType") != ExecutionType.EXTERNAL:
-        yield _schema(
-            "running",
-            "execution",
-            "execution: only a tool of executionType external is asked elsewhere",
-        )
+        text = "execution: only a tool of executionType external is asked elsewhere"
+        yield _schema("running", "execution", text)
 
 
 def _asks_the_wearer(schema: Any) -> bool:
@@ -279,11 +246,8 @@ def _hardware(folder: Folder) -> Iterator[LintFinding]:
         for n in needs
     )
     if not good:
-        yield _schema(
-            "hardware",
-            "hardware",
-            "hardware: must be a list of {type, level: REQUIRED|OPTIONAL, description?, where?}",
-        )
+        text = "hardware: must be a list of {type, level: REQUIRED|OPTIONAL, description?, where?}"
+        yield _schema("hardware", "hardware", text)
         return
     try:
         documents.HardwareDocument.model_validate({"list": needs})

@@ -40,13 +40,12 @@ def findings(folder: str, source: str) -> Iterator[LintFinding]:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    names = {
-        alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
-    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
     return {name.partition(".")[0] for name in names}
 
 

@@ -97,46 +97,28 @@ def warnings(parameters: Mapping[str, Any]) -> list[LintFinding]:
     """Return warnings about valid parameters that not every model understands."""
     found = []
     for part in subschemas(parameters):
-        found += [
-            _finding("parameters-plain", f"{part.path}/{key}", "some models do not understand it")
-            for key in HARD
-            if key in part.schema
-        ]
+        hard = [key for key in HARD if key in part.schema]
+        problems = {f"{part.path}/{key}": "some models do not understand it" for key in hard}
         if any(not isinstance(value, str | None) for value in part.schema.get("enum", ())):
-            found.append(
-                _finding(
-                    "parameters-plain", f"{part.path}/enum", "some models take enums of text only"
-                )
-            )
+            problems[f"{part.path}/enum"] = "some models take enums of text only"
         if "properties" in part.schema and part.path.count("/properties/") > MAX_LEVELS:
-            found.append(
-                _finding(
-                    "parameters-plain",
-                    part.path,
-                    f"nested deeper than {MAX_LEVELS} levels of objects",
-                )
-            )
+            problems[part.path] = f"nested deeper than {MAX_LEVELS} levels of objects"
+        found += [_finding("parameters-plain", path, text) for path, text in problems.items()]
     return found
 
 
 def _keywords(part: Part) -> Iterator[LintFinding]:
     for key in part.schema:
         if key not in KEYWORDS and not key.startswith("x-"):
-            yield _finding(
-                "parameters-keyword",
-                f"{part.path}/{_escaped(key)}",
-                "no keyword of JSON Schema (extensions begin with x-)",
-            )
+            text = "no keyword of JSON Schema (extensions begin with x-)"
+            yield _finding("parameters-keyword", f"{part.path}/{_escaped(key)}", text)
 
 
 def _format(part: Part) -> Iterator[LintFinding]:
     said = part.schema.get("format", "uri")
     if said not in FORMATS:
-        yield _finding(
-            "parameters-format",
-            f"{part.path}/format",
-            f"unknown format {said!r}: it would not be asserted",
-        )
+        text = f"unknown format {said!r}: it would not be asserted"
+        yield _finding("parameters-format", f"{part.path}/format", text)
 
 
 def _required(part: Part) -> Iterator[LintFinding]:
@@ -144,11 +126,8 @@ def _required(part: Part) -> Iterator[LintFinding]:
         return  # a branch that only requires properties defined next to it
     for name in part.schema.get("required", []):
         if name not in part.schema.get("properties", {}):
-            yield _finding(
-                "parameters-required",
-                f"{part.path}/required",
-                f"{name!r} is not among the properties",
-            )
+            text = f"{name!r} is not among the properties"
+            yield _finding("parameters-required", f"{part.path}/required", text)
 
 
 def _default(part: Part, shared: Mapping[str, Any]) -> Iterator[LintFinding]:
@@ -159,11 +138,8 @@ def _default(part: Part, shared: Mapping[str, Any]) -> Iterator[LintFinding]:
     value = part.schema["default"]
     problems = validator.errors(validator.filled(value))
     if problems:
-        yield _finding(
-            "parameters-bad-default",
-            f"{part.path}/default",
-            f"{value!r} does not fit: {problems[0]['problem']}",
-        )
+        text = f"{value!r} does not fit: {problems[0]['problem']}"
+        yield _finding("parameters-bad-default", f"{part.path}/default", text)
 
 
 def _finding(rule: str, path: str, text: str) -> LintFinding:

@@ -23,9 +23,8 @@ _NAME: Final = re.compile(r"([A-Za-z][\w.-]*):([A-Za-z][\w-]*)")
 def summary(text: str) -> Iterator[LintFinding]:
     """Check the summary. `text` is trimmed: a trailing newline is not counted."""
     if len(text) > MAX_SUMMARY:
-        yield LintFinding(
-            "summary-long", SUMMARY, f"too long ({len(text)} chars, max {MAX_SUMMARY})"
-        )
+        problem = f"too long ({len(text)} chars, max {MAX_SUMMARY})"
+        yield LintFinding("summary-long", SUMMARY, problem)
     if not text:
         yield LintFinding("summary-empty", SUMMARY, "is empty")
 
@@ -34,18 +33,14 @@ def doc(text: str) -> Iterator[LintFinding]:
     """Check the seven second-level headings; a heading may continue after its name."""
     for section in SECTIONS:
         if not re.search(rf"^## {section}\b", text, re.MULTILINE):
-            yield LintFinding(
-                "section", DOC, f"Missing required section: ## {section}", f"## {section}"
-            )
+            problem = f"Missing required section: ## {section}"
+            yield LintFinding("section", DOC, problem, f"## {section}")
 
 
 def references(text: str, known: Collection[str]) -> list[str]:
     """Return unknown tools in `text`: names in backticks, and unquoted ones of our packages."""
     packages = {name.partition(":")[0] for name in known}
     quoted = {found.group() for span in _QUOTED.findall(text) if (found := _NAME.fullmatch(span))}
-    plain = {
-        found.group()
-        for found in _NAME.finditer(_QUOTED.sub(" ", text))
-        if found.group(1) in packages
-    }
+    names = _NAME.finditer(_QUOTED.sub(" ", text))
+    plain = {found.group() for found in names if found.group(1) in packages}
     return sorted((quoted | plain) - set(known))

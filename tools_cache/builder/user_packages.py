@@ -74,15 +74,11 @@ def read(
             )
             continue
         if tool is None:
-            more = (
-                (
-                    f" (and {len(failures) - 1} more; all of them: "
-                    f"glassd registry build --tools {folder.parent})"
-                )
-                if len(failures) > 1
-                else ""
-            )
-            problems.append(Dropped(f"{folder}/{failures[0].file}", f"{failures[0].text}{more}"))
+            text, more = failures[0].text, len(failures) - 1
+            if more:
+                every = f"glassd registry build --tools {folder.parent}"
+                text += f" (and {more} more; all of them: {every})"
+            problems.append(Dropped(f"{folder}/{failures[0].file}", text))
         else:
             tools.append((replace(tool, own=True), str(folder)))
     return tools

@@ -58,16 +58,12 @@ def properties(schema: Json) -> list[tuple[str, Json]]:
     while level:
         below: list[tuple[str, Json]] = []
         for path, part in level:
-            items = (
-                part.items()
-                if isinstance(part, Mapping)
-                else enumerate(part)
-                if isinstance(part, list)
-                else ()
-            )
-            below += [(f"{path}/{key}", value) for key, value in items if key not in DATA]
-            if isinstance(part, Mapping) and isinstance(part.get("properties"), Mapping):
-                found += [(path, name) for name in part["properties"]]
+            if isinstance(part, list):
+                below += [(f"{path}/{number}", value) for number, value in enumerate(part)]
+            elif isinstance(part, Mapping):
+                below += [(f"{path}/{key}", v) for key, v in part.items() if key not in DATA]
+                if isinstance(part.get("properties"), Mapping):
+                    found += [(path, name) for name in part["properties"]]
         level = below
     return found
 

@@ -15,10 +15,8 @@ def migrate(document: Mapping[str, Json]) -> dict[str, Json]:
         isinstance(p, dict) for p in parameters.values()
     ):
         raise BadDefinition("parameters: must map names to {type, description}")
-    kept = {
-        k: {f: p[f] for f in ("type", "description", "enum") if f in p}
-        for k, p in parameters.items()
-    }
+    fields = ("type", "description", "enum")
+    kept = {k: {f: p[f] for f in fields if f in p} for k, p in parameters.items()}
     schema: dict[str, Json] = {"type": "object", "properties": kept}
     required = [name for name, p in parameters.items() if p.get("required") is True]
     out: dict[str, Json] = {"name": document["id"], "description": document.get("description")}

@@ -289,9 +289,8 @@ def own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requiremen
         )
         return ()
     try:
-        return tuple(
-            map(_requirement, documents.HardwareDocument.model_validate({"list": declared}).list)
-        )
+        needs = documents.HardwareDocument.model_validate({"list": declared}).list
+        return tuple(map(_requirement, needs))
     except ValidationError as e:
         raise BadDefinition(f"_meta.{HARDWARE_KEY}: {problem_of(e)}") from None
 
@@ -319,20 +318,14 @@ def _cache_ttl_s(tool: documents.ToolDocument) -> float | None:
 
 
 def _local_phrases(tool: documents.ToolDocument) -> Mapping[str, tuple[str, ...]]:
-    found = {
-        language: tuple(said)
-        for language, said in tool.mentra_extensions.local_phrases.items()
-        if said
-    }
+    phrases = tool.mentra_extensions.local_phrases
+    found = {language: tuple(said) for language, said in phrases.items() if said}
     return FrozenDict(found) if found else _NONE
 
 
 def _rate_limit(tool: documents.ToolDocument) -> RateLimit | None:
-    return (
-        None
-        if tool.rate_limit is None
-        else RateLimit(tool.rate_limit.calls, tool.rate_limit.window)
-    )
+    limit = tool.rate_limit
+    return None if limit is None else RateLimit(limit.calls, limit.window)
 
 
 def _category(name: str, tool: documents.ToolDocument) -> str:
@@ -344,12 +337,9 @@ def _category(name: str, tool: documents.ToolDocument) -> str:
 
 
 def _source(document: Json, source: Source) -> Source:
-    glasses = (
-        source is Source.LOCAL
-        and isinstance(document, dict)
-        and document.get("source") == Source.GLASSES
-    )
-    return Source.GLASSES if glasses else source
+    if source is not Source.LOCAL or not isinstance(document, dict):
+        return source
+    return Source.GLASSES if document.get("source") == Source.GLASSES else source
 
 
 def _tools(raw_app: Json) -> list[Json]:

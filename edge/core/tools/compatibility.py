@@ -89,8 +89,6 @@ def _fits(wanted: Detail, value: Scalar | None) -> bool:
             wanted.most is None or value <= wanted.most
         )
     if isinstance(wanted.equal, str):
-        return isinstance(value, str) and wanted.equal.lower() in {
-            value.lower(),
-            *value.lower().split(","),
-        }
+        known = value.lower() if isinstance(value, str) else ""
+        return wanted.equal.lower() in {known, *known.split(",")}
     return isinstance(value, bool) is isinstance(wanted.equal, bool) and value == wanted.equal

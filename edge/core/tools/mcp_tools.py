@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from edge.core.tools import legacy_ids
 from edge.core.tools.scope import SERVER_KEY
 from edge.core.tools.user_tools import EXECUTION_KEY, ServerDefinition
 from tools_cache.api.tool import Json, SideEffects, Source, ToolDefinition
@@ -156,10 +155,6 @@ def _version(raw: Mapping[str, Json]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def compat_id(server: str, tool: str) -> str:
-    return legacy_ids.tool_id(server, tool)
-
-
 # ------------------------------------------------------------------ where a server is told from
 # another
 
@@ -174,8 +169,4 @@ def fingerprint(server: ServerDefinition) -> str:
 
 def unavailable(server: ServerDefinition, why: str) -> str:
     """Return why a stored tool cannot be called now."""
-    return (
-        f"its server {server.title or server.name} is away: {why}"
-        if why
-        else f"its server {server.title or server.name} is away"
-    )
+    return f"its server {server.title or server.name} is away{why and f': {why}'}"

@@ -111,11 +111,7 @@ def tail(lacks: Sequence[Lack], here: Here) -> str:
     noun = word(lacks[0].type).removeprefix("a ")
     if value is None:
         return f"{here} do not report this about their {noun}"
-    return (
-        f"{here} have no such {noun}"
-        if isinstance(value, bool)
-        else f"{here} have {_clean(str(value))}"
-    )
+    return f"{here} have {f'no such {noun}' if isinstance(value, bool) else _clean(str(value))}"
 
 
 def needed(lacks: Sequence[Lack]) -> str:
@@ -141,10 +137,10 @@ def _qualities(lack: Lack) -> tuple[str, ...]:
 
 
 def _keys(lack: Lack) -> list[tuple[str, Detail]]:
-    full = [
-        (f"{FLAG.get(Hardware(lack.type), '')}.{detail.field}", detail)
-        for detail, _ in lack.failing
-    ]
+    if not lack.failing:
+        return []
+    flag = FLAG.get(Hardware(lack.type), "")
+    full = [(f"{flag}.{detail.field}", detail) for detail, _ in lack.failing]
     return [(MENTRA_FIELDS.get(key, key), detail) for key, detail in full]
 
 

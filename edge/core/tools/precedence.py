@@ -35,13 +35,13 @@ def merged(offers: Sequence[ToolOffer]) -> tuple[tuple[App, ...], tuple[Dropped,
                 why = f"the package {app.package} is taken; {offer.whose} tools need another one"
                 refused += [Dropped(tool.name, why) for tool in app.tools]
                 continue
-            refused += [
-                Dropped(tool.name, f"{BUILT_IN}{offer.whose} is refused")
-                for tool in app.tools
-                if tool.name in taken
-            ]
-            kept = tuple(tool for tool in app.tools if tool.name not in taken)
-            apps.append(app if len(kept) == len(app.tools) else replace(app, tools=kept))
+            why, kept = f"{BUILT_IN}{offer.whose} is refused", []
+            for tool in app.tools:
+                if tool.name in taken:
+                    refused.append(Dropped(tool.name, why))
+                else:
+                    kept.append(tool)
+            apps.append(app if len(kept) == len(app.tools) else replace(app, tools=tuple(kept)))
         packages.update(app.package for app in apps[begun:])  # what was refused takes nobody's name
         taken.update(tool.name for app in apps[begun:] for tool in app.tools)
     return tuple(apps), tuple(refused)

@@ -60,17 +60,13 @@ class Union:
         for app in self.apps:
             verdict = judge(app.requirements, record, stale=stale, title=title)
             for tool in app.tools:
-                own = app.tool_requirements.get(tool.name)
-                seen = (
-                    verdict
-                    if own is None
-                    else judge((*app.requirements, *own), record, stale=stale, title=title)
-                )
+                seen = verdict
+                if (own := app.tool_requirements.get(tool.name)) is not None:
+                    seen = judge((*app.requirements, *own), record, stale=stale, title=title)
                 off = "*" in disabled or tool.name in disabled or f"{app.package}:*" in disabled
                 broken = (unusable if tool.source is Source.CLOUD else withheld).get(tool.name, "")
-                entries.setdefault(
-                    tool.name, _entry(app, tool, seen, broken, off=off)
-                )  # local apps come first
+                # Local apps come first.
+                entries.setdefault(tool.name, _entry(app, tool, seen, broken, off=off))
         return Snapshot.of(version, entries.values())
 
 

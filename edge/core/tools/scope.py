@@ -136,11 +136,9 @@ def by_allowed(
 
 def within(scope: Scope, origins: Iterable[ToolOrigin]) -> tuple[ToolOrigin, ...]:
     """Filter by the mentions if there are any, else by the allow-list."""
-    return (
-        by_allowed(origins, scope.allowed)
-        if scope.mentions is None
-        else by_mentions(origins, scope.mentions)
-    )
+    if scope.mentions is None:
+        return by_allowed(origins, scope.allowed)
+    return by_mentions(origins, scope.mentions)
 
 
 def admits(scope: Scope | None, tool: ToolDefinition) -> bool:

@@ -48,12 +48,8 @@ def _worth(asked: list[str], beginnings: list[str], tool: ToolDefinition) -> int
 def _hit(word: str, worth: int, words: list[str]) -> int:
     if word in words:
         return worth
-    return (
-        worth // 2
-        if len(word) > 2
-        and any(w.startswith(word) or (len(w) >= _BEGINNING and word.startswith(w)) for w in words)
-        else 0
-    )
+    parts = (w.startswith(word) or (len(w) >= _BEGINNING and word.startswith(w)) for w in words)
+    return worth // 2 if len(word) > 2 and any(parts) else 0
 
 
 def _words(text: str) -> list[str]:

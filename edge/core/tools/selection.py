@@ -156,11 +156,8 @@ def turn(loader: Loader) -> Step:
 
 def use(loader: Loader, name: str) -> Step:
     """Note a call: the tool and its dependencies are not idle."""
-    used = {
-        n: replace(loader.loaded[n], used=loader.turn)
-        for n in loader.with_needs((name,))
-        if n in loader.loaded
-    }
+    names = [n for n in loader.with_needs((name,)) if n in loader.loaded]
+    used = {n: replace(loader.loaded[n], used=loader.turn) for n in names}
     return replace(loader, loaded={**loader.loaded, **used}), (SelectionEvent(Kind.USED, name),)
 
 

@@ -16,6 +16,7 @@ from tools_cache.api.tool import Json
 _SLOT: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _PATH: Final = re.compile(r"input(?:\.[^.\s]+)*|call\.(?:id|tool)")
 _ENV: Final = re.compile(r"\$\{env\.([A-Za-z_][A-Za-z0-9_]{0,63})\}")
+_INDEX: Final = re.compile(r"[0-9]+")
 _DOTS: Final = frozenset({".", ".."})
 ABSENT: Final = object()
 """Value of a placeholder that the call has nothing for."""
@@ -103,19 +104,9 @@ def without_secrets(value: Json, secrets: Iterable[str]) -> Json:
     """Remove secrets from an answer, also in the form they have in an address or in JSON. Short
     ones stay, because they would hide words.
     """
-    return _without(
-        value,
-        sorted(
-            {
-                form
-                for secret in secrets
-                if len(secret.strip()) >= SHORTEST
-                for form in _forms(secret)
-            },
-            key=len,
-            reverse=True,
-        ),
-    )
+    found = [secret for secret in secrets if len(secret.strip()) >= SHORTEST]
+    forms = {form for secret in found for form in _forms(secret)}
+    return _without(value, sorted(forms, key=len, reverse=True))
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -146,20 +137,14 @@ def filled(template: Json, scope: Mapping[str, Json]) -> Json:
 
 def _filled(template: Json, scope: Mapping[str, Json]) -> Any:
     if isinstance(template, str):
-        whole = _SLOT.fullmatch(template)
-        return (
-            _value(whole[1], scope)
-            if whole
-            else _SLOT.sub(lambda m: text_of(_value(m[1], scope)), template)
-        )
+        if whole := _SLOT.fullmatch(template):
+            return _value(whole[1], scope)
+        return _SLOT.sub(lambda m: text_of(_value(m[1], scope)), template)
     if isinstance(template, Mapping):
         members = ((key, _filled(inner, scope)) for key, inner in template.items())
         return {key: value for key, value in members if value is not ABSENT}
     if isinstance(template, list | tuple):
-        return [
-            None if value is ABSENT else value
-            for value in (_filled(inner, scope) for inner in template)
-        ]
+        return [filled(inner, scope) for inner in template]
     return template
 
 
@@ -167,11 +152,9 @@ def text_of(value: Any) -> str:
     """Return a value within a text: text as it is, nothing for a missing one, JSON for all else."""
     if value is ABSENT or value is None:
         return ""
-    return (
-        value
-        if isinstance(value, str)
-        else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    )
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _value(path: str, scope: Mapping[str, Json]) -> Any:
@@ -179,12 +162,7 @@ def _value(path: str, scope: Mapping[str, Json]) -> Any:
     for step in path.split("."):
         if isinstance(found, Mapping) and step in found:
             found = found[step]
-        elif (
-            isinstance(found, list)
-            and step.isascii()
-            and step.isdecimal()
-            and int(step) < len(found)
-        ):
+        elif isinstance(found, list) and _INDEX.fullmatch(step) and int(step) < len(found):
             found = found[int(step)]
         else:
             return ABSENT

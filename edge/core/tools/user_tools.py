@@ -190,15 +190,11 @@ def _lacking(names: list[str]) -> str:
 
 def _unfit(values: Mapping[str, str]) -> str:
     """Return a problem for a value with a line break, which would end a header."""
-    broken = next(
-        (name for name, value in values.items() if not (value.isprintable() and value.isascii())),
-        "",
-    )
-    return (
-        f"${{env.{broken}}} holds more than one line of plain ASCII: keep the secret alone in it"
-        if broken
-        else ""
-    )
+    for name, value in values.items():
+        if not (value.isprintable() and value.isascii()):
+            alone = "holds more than one line of plain ASCII: keep the secret alone in it"
+            return f"${{env.{name}}} {alone}"
+    return ""
 
 
 def address_problem(url: str) -> str:
@@ -215,17 +211,11 @@ def address_problem(url: str) -> str:
         return "execution.url: must not hold a password; put it into headers, as ${env.NAME}"
     if "#" in url or "\\" in url:
         return "execution.url: holds a # or a backslash, which no server is sent"
-    if any(c.isspace() or not c.isprintable() for c in templates.origin(url)):
+    if any(c.isspace() or not c.isprintable() for c in start):
         return "execution.url: holds a character no host has"
-    return (
-        ""
-        if _is_host(start)
-        else "execution.url: the host or its port is none (a port is a number up to 65535)"
-    )
-
-
-def _is_host(start: str) -> bool:
     try:
-        return urlsplit(start).port != 0
+        if urlsplit(start).port != 0:
+            return ""
     except ValueError:
-        return False
+        pass
+    return "execution.url: the host or its port is none (a port is a number up to 65535)"

@@ -19,6 +19,7 @@ from tools_cache.api.calendars import PRIMARY, CalendarTrouble, Trouble
 MAX_ANSWER: Final = 8 * 1024 * 1024
 STALL_S: Final = 8.0
 """For connecting, and for silence within an answer; the parent has a deadline for everything."""
+_UTC: Final = "%Y%m%dT%H%M%SZ"
 _ANSWER: Final = "{DAV:}multistatus"
 _DATA: Final = "{urn:ietf:params:xml:ns:caldav}calendar-data"
 _QUERY: Final = (
@@ -36,40 +37,35 @@ class CalDavServer:
 
     def __init__(self, url: str, *, username: str = "", password: str = "") -> None:
         parts = urlsplit(url)
-        self._secure, self._host, self._port = (
-            parts.scheme == "https",
-            parts.hostname or "",
-            parts.port,
-        )
+        self._secure = parts.scheme == "https"
+        self._host, self._port = parts.hostname or "", parts.port
         self._path = parts.path.rstrip("/") + "/"
-        self._auth = (
-            base64.b64encode(f"{username}:{password}".encode()).decode() if username else ""
-        )
+        login = base64.b64encode(f"{username}:{password}".encode()).decode()
+        self._login = {"Authorization": f"Basic {login}"} if username else {}
 
     def texts(self, name: str, start: datetime, end: datetime) -> list[bytes]:
         """Return a calendar's events that touch the window. Raises `CalendarTrouble`."""
-        moments = {
-            "start": f"{start.astimezone(UTC):%Y%m%dT%H%M%SZ}",
-            "end": f"{end.astimezone(UTC):%Y%m%dT%H%M%SZ}",
-        }
+        query = _QUERY.format(
+            start=f"{start.astimezone(UTC):{_UTC}}", end=f"{end.astimezone(UTC):{_UTC}}"
+        )
         headers = {"Depth": "1", "Content-Type": "application/xml; charset=utf-8"}
-        status, told, body = self._ask(
-            "REPORT", self._collection(name), _QUERY.format(**moments).encode(), headers
+        status, answered, body = self._ask(
+            "REPORT", self._collection(name), query.encode(), headers
         )
         if status in (404, 410) and name != PRIMARY:
             raise CalendarTrouble(
                 Trouble.UNKNOWN_CALENDAR, f"The calendar server has no calendar {name!r}"
             )
-        _check(status, told, wanted=(207,))
+        _check(status, answered, wanted=(207,))
         return _answers(body)
 
     def put(self, file: str, text: bytes) -> bool:
         """Write one event; False if it already exists. Raises `CalendarTrouble`."""
         headers = {"If-None-Match": "*", "Content-Type": "text/calendar; charset=utf-8"}
-        status, told, _ = self._ask("PUT", self._path + quote(file), text, headers, writes=True)
+        status, answered, _ = self._ask("PUT", self._path + quote(file), text, headers, writes=True)
         if status == 412:
             return False
-        _check(status, told, wanted=(200, 201, 204), writes=True)
+        _check(status, answered, wanted=(200, 201, 204), writes=True)
         return True
 
     def _collection(self, name: str) -> str:
@@ -91,18 +87,10 @@ class CalDavServer:
         try:
             connection.connect()
             sent = True  # from here on nobody knows how much of it the server had
-            connection.request(
-                method,
-                path,
-                body,
-                {**headers, **({"Authorization": f"Basic {self._auth}"} if self._auth else {})},
-            )
+            connection.request(method, path, body, {**headers, **self._login})
             with connection.getresponse() as response:
-                return (
-                    response.status,
-                    {k.lower(): v for k, v in response.getheaders()},
-                    _body(response),
-                )
+                answered = {k.lower(): v for k, v in response.getheaders()}
+                return response.status, answered, _body(response)
         except (OSError, HTTPException) as e:
             why = f"The calendar server cannot be reached: {type(e).__name__}"
             raise CalendarTrouble(Trouble.AWAY, why, uncertain=writes and sent) from None

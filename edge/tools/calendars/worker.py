@@ -6,6 +6,8 @@ that does not finish.
 
 import json
 import os
+from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -32,27 +34,19 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
             "uncertain": e.uncertain,
         }
     except ModuleNotFoundError as e:
-        text = (
-            f"Reading calendars needs {e.name}, "
-            "which is not installed: pip install 'glassd[calendar]'"
-        )
-        return {"trouble": Trouble.REFUSED.value, "text": text}
+        fix = "pip install 'glassd[calendar]'"
+        text = f"Reading calendars needs {e.name}, which is not installed: {fix}"
     except OSError as e:
-        return {
-            "trouble": Trouble.REFUSED.value,
-            "text": f"The calendar folder cannot be used: {e.strerror}",
-        }
+        text = f"The calendar folder cannot be used: {e.strerror}"
+    return {"trouble": Trouble.REFUSED.value, "text": text}
 
 
 def _check_folder(place: dict[str, Any]) -> None:
     """Raise `CalendarTrouble` if the configured folder cannot be used: it may not be mounted, so it
     is neither treated as empty nor created.
     """
-    if (
-        place.get("named")
-        and not place.get("url")
-        and (problem := folder_problem(Path(place["folder"])))
-    ):
+    named = place.get("named") and not place.get("url")
+    if named and (problem := folder_problem(Path(place["folder"]))):
         raise CalendarTrouble(
             Trouble.NO_FOLDER, f"The calendar folder {place['folder']} cannot be used: {problem}"
         )
@@ -63,23 +57,16 @@ def between(request: dict[str, Any]) -> dict[str, Any]:
     start, end, place = _moment(request["start"]), _moment(request["end"]), request["place"]
     busy, unread = [], 0
     for name in dict.fromkeys(request["calendars"]):
-        texts = (
-            _server(place).texts(name, start, end)
-            if place.get("url")
-            else folder.texts(Path(place["folder"]), name)
-        )
+        texts: Iterable[bytes] = ()
+        if place.get("url"):
+            texts = _server(place).texts(name, start, end)
+        else:
+            texts = folder.texts(Path(place["folder"]), name)
         found, bad = ical_read.taken(texts, start, end)
         unread += bad
-        busy += [
-            {
-                "start": t.start.isoformat(),
-                "end": t.end.isoformat(),
-                "title": t.title,
-                "all_day": t.all_day,
-                "calendar": name,
-            }
-            for t in found
-        ]
+        for one in found:
+            moments = {"start": one.start.isoformat(), "end": one.end.isoformat()}
+            busy.append({**asdict(one), **moments, "calendar": name})
     return {"busy": busy, "unread": unread}
 
 
@@ -96,11 +83,10 @@ def make(request: dict[str, Any]) -> dict[str, Any]:
         link=link,
         organizer=place.get("email", ""),
     )
-    fresh = (
-        _server(place).put(file, text)
-        if place.get("url")
-        else folder.put(Path(place["folder"]), file, text)
-    )
+    if place.get("url"):
+        fresh = _server(place).put(file, text)
+    else:
+        fresh = folder.put(Path(place["folder"]), file, text)
     return {"uid": uid, "fresh": fresh, "link": link}
 
 

@@ -60,11 +60,9 @@ def _midnight(day: str | None, *, after: bool = False) -> float | None:
 
 
 def _line(one: Evidence) -> str:
-    return (
-        f"- {one.title}: {one.snippet}"
-        if one.snippet and one.snippet != one.title
-        else f"- {one.title}"
-    )
+    if one.snippet and one.snippet != one.title:
+        return f"- {one.title}: {one.snippet}"
+    return f"- {one.title}"
 
 
 def _invalid(problem: str, fix: str) -> ToolFailure:
