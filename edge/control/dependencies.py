@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from dataclasses import dataclass
 from typing import Protocol
 
-from edge.control.metrics import Exposition
 from edge.core.pairing_state import Bond, HeardGlasses, PairingStep
 from edge.core.tools.selection_rules import Choice, Switched
 from edge.core.tools.snapshot import Entry
@@ -23,61 +22,54 @@ class PairingPort(Protocol):
     def scan(
         self, seconds: float, *, settle_s: float | None = None
     ) -> AsyncGenerator[HeardGlasses, None]:
-        """Yield what is heard, and again what has changed. With `settle_s` it ends when nothing new
-        was heard for that long after the first. Raise `PairingRefused` while a window is open, and
-        `RadioError`.
+        """Yield the glasses that are heard, again whenever something about them changes. With
+        `settle_s`, end once nothing new was heard for so long. Raise `PairingRefused` while a
+        window is open, `RadioError`.
         """
 
     def window(
         self, wanted: str | None, *, seconds: float | None = None
     ) -> AsyncGenerator[PairingStep, None]:
         """Pair with the glasses of this address (or pair id), or with the only ones there are, and
-        tell each step; the last one is PAIRED or FAILED. Leaving the iterator closes the window.
-        Raises `PairingRefused` when another one is open.
+        yield each step; the last is PAIRED or FAILED. Leaving the iterator closes the window. Raise
+        `PairingRefused` if another one is open.
         """
 
     def answer(self, *, passkey: int | None = None, same: bool | None = None) -> None:
-        """Answer what is asked now. Raises `PairingRefused`."""
+        """Answer the question that is open. Raise `PairingRefused`."""
 
     async def close(self) -> bool:
-        """Close the window; False when none is open."""
+        """Close the window; False if none is open."""
 
     async def unpair(self, wanted: str | None) -> Bond | None:
-        """Forget our side of a bond (None: of the only one).
-
-        Raise `PairingRefused` or `RadioError`.
-        """
-
-    def bonds(self) -> tuple[Bond, ...]: ...
+        """Delete a bond on this side (None: the only one). Raise `PairingRefused`, `RadioError`."""
 
     def describe(self) -> Mapping[str, Json]:
         """`GET /v1/pairing`: the state, how long the window stays open, and the bonds."""
 
 
 class ChoicePort(Protocol):
-    """Implemented by `tools/selection.py`: how each tool stands for a user, and its switches."""
+    """Implemented by `tools/selection.py`: the state of each tool for a user, and its switch."""
 
     def choice(self, entry: Entry, user_id: str, mode: Mode | None = None) -> Choice:
-        """How one tool of the registry stands for a user."""
+        """Return the state of a tool for a user."""
 
     async def described(
         self, tool: str, user_id: str, mode: Mode | None = None
     ) -> Mapping[str, Json] | None:
-        """Everything known of one tool, its documentation included; None when there is none of
-        that name.
-        """
+        """Return all that is known of a tool, with its documentation; None if there is none."""
 
     def describe(self) -> Mapping[str, Json]:
         """The loader's state."""
 
     async def enable(self, user_id: str, tool: str, *, origin: str) -> Switched:
-        """Raises `CannotSwitch`, and what the store raises."""
+        """Raise `CannotSwitch`, and what the store raises."""
 
     async def disable(self, user_id: str, tool: str, *, origin: str) -> Switched:
-        """Raises `CannotSwitch`, and what the store raises."""
+        """Raise `CannotSwitch`, and what the store raises."""
 
     async def usage(self, user_id: str) -> Sequence[Used]:
-        """Counted until now, the most called first."""
+        """Return the counts until now, the most called first."""
 
 
 class ServersPort(Protocol):
@@ -106,13 +98,13 @@ class NoServer(Exception):
 
 
 Enrol = Callable[[str], Awaitable[Mapping[str, Json]]]
-"""A code in, what may be shown of the enrolment out; raises what has `code` and `fix`."""
+"""Given a code, return what may be shown of the enrolment. Raise `EnrolRefused`."""
 Sync = Callable[[], Awaitable[Mapping[str, Json]]]
-"""Fetch the registry now; the registry layer of `status` out. Raises `SyncFailed`."""
+"""Fetch the registry now; return the registry layer of `status`. Raise `SyncFailed`."""
 
 
-async def _nothing_to_look_at() -> None:
-    """The status says all there is."""
+async def _no_look() -> None:
+    """Look at nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +124,13 @@ class ControlDependencies:
     confirmations: Confirmations | None = None
     sessions: Sessions | None = None
     session_state: Callable[[], Mapping[str, Json]] = dict
-    metrics: Exposition | None = None
+    metrics: Callable[[], Awaitable[str]] | None = None
+    """Return OpenMetrics text. Raise ModuleNotFoundError if its library is not installed."""
     pairing: PairingPort | None = None
     enrol: Enrol | None = None
     choice: ChoicePort | None = None
     sync: Sync | None = None
     servers: ServersPort | None = None
-    look: Callable[[], Awaitable[None]] = _nothing_to_look_at
-    """Look at what the status can only say after looking; bounded, never raises."""
+    look: Callable[[], Awaitable[None]] = _no_look
+    """Examine what the status cannot know otherwise; bounded, never raises."""
     user_id: str = "local"

@@ -1,7 +1,7 @@
 """The latest events, numbered, for all clients that follow them; a slow client learns exactly how
 many it missed.
 
-All followers share one ring buffer: a slow one costs only its own cursor.
+All followers share one ring buffer: each needs only its own cursor.
 """
 
 import asyncio
@@ -37,11 +37,11 @@ def missed(number: int | None) -> str:
 
 
 class Feed:
-    """`run()` records the bus; `news()` gives what comes after a cursor.
+    """`run()` records the bus; `news()` returns what comes after a cursor.
 
-    Without `calls` it leaves out how calls fare, so that a call wakes no follower who does not
-    care. Ids are `life-number`: a life is one run of the daemon, so an id from an earlier one is
-    never mistaken for ours.
+    Without `calls` it leaves out the events of calls, so that a call wakes no follower that does
+    not need them. Ids are `RUN-NUMBER`: `RUN` is one run of the daemon, so that an id from an
+    earlier run is never taken for one of this run.
     """
 
     def __init__(self, bus: Bus, *, clock: Clock, ring: int = RING, calls: bool = True) -> None:
@@ -49,7 +49,7 @@ class Feed:
         self._calls = calls
         self._clock = clock
         self._ring: deque[EventEntry] = deque(maxlen=ring)
-        self._life = f"{int(clock.wall() * 1000):x}" + (
+        self._run = f"{int(clock.wall() * 1000):x}" + (
             "" if calls else "q"
         )  # the two feeds are numbered separately
         self._last = 0
@@ -59,13 +59,13 @@ class Feed:
         """Record until cancelled. Events that the subscription missed leave a gap."""
         with self._bus.listen(calls=self._calls) as listener:
             missed = 0
-            async for happening in listener:
-                if isinstance(happening, PrivateWords):
+            async for event in listener:
+                if isinstance(event, PrivateWords):
                     continue
                 self._last += 1 + listener.missed - missed
                 missed = listener.missed
                 text = json.dumps(
-                    {**as_json(happening), "at": round(self._clock.wall(), 3)},
+                    {**as_json(event), "at": round(self._clock.wall(), 3)},
                     ensure_ascii=False,
                     default=str,
                 )
@@ -74,15 +74,15 @@ class Feed:
                     self._news.notify_all()
 
     def cursor(self, last_event_id: str | None) -> tuple[int, bool]:
-        """Return a follower's position: (number it has seen, whether its id is from this life or it
+        """Return a follower's position: (number it has seen, whether its id is from this run or it
         is new). Without an id it starts now, with `ALL` at the oldest event that is kept.
         """
         if last_event_id is None:
             return self._last, True
         if last_event_id == ALL:
             return 0, True
-        life, _, number = last_event_id.rpartition("-")
-        if life != self._life or not number.isdecimal():
+        run, _, number = last_event_id.rpartition("-")
+        if run != self._run or not number.isdecimal():
             return (self._ring[0].number - 1 if self._ring else self._last), False
         return min(int(number[:18]), self._last), True
 
@@ -100,5 +100,5 @@ class Feed:
             gap = entry.number - after - 1
             if gap:
                 yield missed(gap)
-            yield f"id: {self._life}-{entry.number}\ndata: {entry.text}"
+            yield f"id: {self._run}-{entry.number}\ndata: {entry.text}"
             after = entry.number

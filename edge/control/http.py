@@ -6,7 +6,7 @@ The mode of the socket file decides who may connect.
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -27,9 +27,9 @@ NO_CONTENT: Final = 204
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """What one client may ask of us. Times in seconds, sizes in bytes. Calls being begun and
-    clients waiting for an answer have fewer places than there are connections: who wants to look,
-    or to call something off, gets in beside them.
+    """Limits on clients, in seconds and bytes. `begins` and `polls` are smaller than `connections`,
+    so that calls being started and clients waiting for an answer leave room for those that read or
+    cancel.
     """
 
     head: int = 16 * 1024
@@ -65,21 +65,69 @@ class Reply:
     content_type: str = "application/json"
 
 
+STATUS: Final = {
+    "INVALID_REQUEST": 400,
+    "PERMISSION": 403,
+    "NOT_FOUND": 404,
+    "METHOD_NOT_ALLOWED": 405,
+    "CONFLICT": 409,
+    "INTERNAL": 500,
+    "UNSUPPORTED": 501,
+    "BUSY": 503,
+    "TIMEOUT": 504,
+    "STORAGE_UNAVAILABLE": 507,
+    "DISK_FULL": 507,
+}
+"""Error code → HTTP status."""
+
+
 class RequestRefused(Exception):
-    """A request that is not served: status, problem and fix of the error reply."""
+    """A request that is not served: code, problem and fix of the error reply. `status` overrules
+    the one of `STATUS`.
+    """
 
     def __init__(
-        self, status: int, code: str, message: str, fix: str = "", *, allow: str = ""
+        self, code: str, message: str, fix: str = "", *, status: int = 0, allow: str = ""
     ) -> None:
         super().__init__(message)
         self.reply = Reply(
-            status, failure(code, message, fix), (("Allow", allow),) if allow else ()
+            status or STATUS[code],
+            failure(code, message, fix),
+            (("Allow", allow),) if allow else (),
         )
 
 
 def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
     """Return the JSON body that every error of the control API has."""
     return {"error": {"code": code, "message": message, "fix": fix}}
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A streamed reply: event blocks until they end or the client disconnects. `blocks` is closed
+    in the task that iterates it.
+    """
+
+    blocks: AsyncGenerator[str, None]
+
+
+class Slots:
+    """A limit on requests that are served at once; one too many is refused, never queued."""
+
+    def __init__(self, most: int, problem: str, fix: str) -> None:
+        self._free = most
+        self._busy = (problem, fix)
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Occupy a slot. Raise `RequestRefused` (503) if all are occupied."""
+        if self._free <= 0:
+            raise RequestRefused("BUSY", *self._busy)
+        self._free -= 1
+        try:
+            yield
+        finally:
+            self._free += 1
 
 
 def _target(text: str) -> tuple[str, dict[str, str]]:
@@ -89,11 +137,11 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
         query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=MAX_QUERY))
     except ValueError:
         fix = f"ask for a path as in /v1/status, with at most {MAX_QUERY} parameters in the query"
-        raise RequestRefused(400, "INVALID_REQUEST", "the path cannot be read", fix) from None
+        raise RequestRefused("INVALID_REQUEST", "the path cannot be read", fix) from None
     return unquote(target.path), query
 
 
-def _written(reply: Reply) -> bytes:
+def _encode(reply: Reply) -> bytes:
     if reply.content_type != "application/json":
         return str(reply.body).encode(errors="replace")
     # An unpaired surrogate (from a file's name, a registry's text) becomes a replacement character,
@@ -114,7 +162,7 @@ class HttpConnection:
         self._writer = writer
         self._limits = limits
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
-        self._spoken = False
+        self._started = False  # a byte of the next request has arrived
         self._without_body = False
         writer.transport.set_write_buffer_limits(high=READ)
 
@@ -122,25 +170,23 @@ class HttpConnection:
         """Return the next request, None if the client disconnected or sent nothing. Raises
         `RequestRefused`.
         """
-        self._spoken = bool(self._h11.trailing_data[0])
+        self._started = bool(self._h11.trailing_data[0])
         self._without_body = False
         try:
             async with timeout(
-                self._limits.request_s if self._spoken else self._limits.idle_s
+                self._limits.request_s if self._started else self._limits.idle_s
             ) as limit:
                 return await self._next(limit)
         except TimeoutError:
-            if not self._spoken:
+            if not self._started:
                 return None
-            raise RequestRefused(
-                408, "TIMEOUT", f"the request was not complete within {self._limits.request_s:g} s"
-            ) from None
+            problem = f"the request was not complete within {self._limits.request_s:g} s"
+            raise RequestRefused("TIMEOUT", problem, status=408) from None
         except h11.RemoteProtocolError as e:
             if self._reader.at_eof():
                 return None
-            raise RequestRefused(
-                e.error_status_hint, "INVALID_REQUEST", f"this is not valid HTTP/1.1: {e}"
-            ) from None
+            problem, status = f"this is not valid HTTP/1.1: {e}", e.error_status_hint
+            raise RequestRefused("INVALID_REQUEST", problem, status=status) from None
 
     async def _next(self, limit: asyncio.Timeout) -> Request | None:
         head = await self._event(limit)
@@ -163,19 +209,15 @@ class HttpConnection:
             if self._h11.they_are_waiting_for_100_continue:
                 await self._send(h11.InformationalResponse(status_code=100, headers=[]))
             data = await self._reader.read(READ)
-            if data and not self._spoken:
-                self._spoken = True
+            if data and not self._started:
+                self._started = True
                 limit.reschedule(asyncio.get_running_loop().time() + self._limits.request_s)
             self._h11.receive_data(data)
         return event
 
     def _too_large(self) -> RequestRefused:
-        return RequestRefused(
-            413,
-            "INVALID_REQUEST",
-            f"the body is larger than {self._limits.body} bytes",
-            "send a smaller body",
-        )
+        problem = f"the body is larger than {self._limits.body} bytes"
+        return RequestRefused("INVALID_REQUEST", problem, "send a smaller body", status=413)
 
     # -------------------------------------------------------------- replies
 
@@ -187,7 +229,7 @@ class HttpConnection:
                 h11.EndOfMessage(),
             )
         else:
-            body = _written(reply)
+            body = _encode(reply)
             await self._send(
                 h11.Response(
                     status_code=reply.status,
@@ -216,7 +258,7 @@ class HttpConnection:
         await self._linger()
 
     async def _linger(self) -> None:
-        self._still_there()
+        self._check_open()
         if self._writer.can_write_eof():
             self._writer.write_eof()
         left = MAX_LINGER
@@ -255,17 +297,17 @@ class HttpConnection:
             self._h11.send(event) or b"" for event in events
         )  # one write: one system call, and the reader wakes up once
         if data:
-            self._still_there()
+            self._check_open()
             self._writer.write(data)
         async with timeout(self._limits.write_s):
             await self._writer.drain()
 
-    def _still_there(self) -> None:
-        """Raise ConnectionError where uvloop would raise RuntimeError: the client has hung up."""
+    def _check_open(self) -> None:
+        """Raise ConnectionError if the client hung up, where uvloop would raise RuntimeError."""
         if self._writer.is_closing():
             raise ConnectionResetError("the client hung up")
 
-    async def gone(self) -> None:
+    async def wait_closed(self) -> None:
         """Wait until the client has closed the connection; what it still sends is discarded."""
         with contextlib.suppress(ConnectionError):
             while await self._reader.read(READ):

@@ -3,6 +3,7 @@ secret passes through here.
 """
 
 from collections.abc import Awaitable
+from functools import partial
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,7 +15,12 @@ from tools_cache.api.tool import Json
 
 LONGEST_S: Final = 60.0
 """Starting a program and listing what it offers; npx may fetch it first."""
-MAX_CODE: Final = 4096
+_OPTIONAL: Final = partial(requests.optional_text, most=4096)
+_AUTHORIZE: Final[requests.Fields] = {
+    "code": partial(requests.text, most=4096),
+    "state": _OPTIONAL,
+    "iss": _OPTIONAL,
+}
 
 
 class ServerRoutes:
@@ -28,40 +34,32 @@ class ServerRoutes:
 
     async def refresh(self, request: Request, server: str) -> Reply:
         """List the server's tools again; the reply is its new state."""
-        requests.json_object(request, (), empty=True)
+        requests.read(request, {}, empty=True)
         return await self._done(server, self._port().refresh(server))
 
     async def authorize(self, request: Request, server: str) -> Reply:
         """Complete a sign-in; without `state` the one that is under way."""
-        body = requests.json_object(request, ("code", "state", "iss"))
-        code = requests.text(body, "code", most=MAX_CODE)
-        state, iss = (
-            requests.text(body, key, most=MAX_CODE, default="") for key in ("state", "iss")
-        )
-        return await self._done(
-            server, self._port().authorize(server, code, state or self._state(server), iss or None)
-        )
+        body = requests.read(request, _AUTHORIZE)
+        state, iss = body["state"] or self._state(server), body["iss"] or None
+        return await self._done(server, self._port().authorize(server, body["code"], state, iss))
 
     async def _done(self, server: str, work: Awaitable[None]) -> Reply:
         try:
             async with timeout(LONGEST_S):
                 await work
         except NoServer as e:
-            raise RequestRefused(404, "NOT_FOUND", str(e), e.fix) from None
+            raise RequestRefused("NOT_FOUND", str(e), e.fix) from None
         except TimeoutError:
-            raise RequestRefused(
-                504,
-                "TIMEOUT",
-                f"{server} gave no answer in {LONGEST_S:.0f} s",
-                "see: glassd servers",
-            ) from None
-        return Reply(200, next((one for one in self._all() if one["id"] == server), {}))
+            problem = f"{server} gave no answer in {LONGEST_S:.0f} s"
+            raise RequestRefused("TIMEOUT", problem, "see: glassd servers") from None
+        return Reply(200, self._one(server))
+
+    def _one(self, server: str) -> dict[str, Json]:
+        return next((one for one in self._all() if one["id"] == server), {})
 
     def _state(self, server: str) -> str:
-        """The `state` of the sign-in that is under way stands in its address."""
-        url = next(
-            (str(one.get("authorize_url", "")) for one in self._all() if one["id"] == server), ""
-        )
+        """Return the `state` of the sign-in that is under way, from its address."""
+        url = str(self._one(server).get("authorize_url", ""))
         return next(iter(parse_qs(urlsplit(url).query).get("state", ())), "")
 
     def _all(self) -> list[dict[str, Json]]:
@@ -69,7 +67,6 @@ class ServerRoutes:
 
     def _port(self) -> ServersPort:
         if self._servers is None:
-            raise RequestRefused(
-                501, "UNSUPPORTED", "this daemon supports no other MCP servers", "update glassd"
-            )
+            problem = "this daemon supports no other MCP servers"
+            raise RequestRefused("UNSUPPORTED", problem, "update glassd")
         return self._servers

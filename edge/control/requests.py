@@ -1,19 +1,22 @@
-"""Reads the fields of a request: returns the value, or raises `RequestRefused` with field, problem
-and fix.
+"""Reads the fields of a request: a body by its table of fields, a query one by one. Raises
+`RequestRefused` with field, problem and fix.
 """
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from edge.control.http import Request, RequestRefused
 from edge.ports import RegistryPort
-from tools_cache.api.tool import Json, ToolDefinition
+from tools_cache.api.tool import Json, Mode, ToolDefinition
 from tools_cache.nearest import did_you_mean
 
 MAX_COUNT: Final = 1_000_000
+_S = TypeVar("_S", bound=str)
+Fields = Mapping[str, Callable[[Mapping[str, Json], str], Any]]
+"""The fields of a body: each with the function that reads it, given the body and the name."""
 
 
 def no_tool(name: str, registry: RegistryPort) -> RequestRefused:
@@ -22,19 +25,25 @@ def no_tool(name: str, registry: RegistryPort) -> RequestRefused:
         name, [entry.definition.name for entry in registry.snapshot().entries() if not entry.hidden]
     )
     fix = f"{near} (all of them: glassd tools --all)" if near else "list them: glassd tools --all"
-    return RequestRefused(404, "NOT_FOUND", f"there is no tool {name[:80]}", fix)
+    return RequestRefused("NOT_FOUND", f"there is no tool {name[:80]}", fix)
 
 
 def malformed(message: str, fix: str = "") -> RequestRefused:
-    return RequestRefused(400, "INVALID_REQUEST", message, fix)
+    return RequestRefused("INVALID_REQUEST", message, fix)
 
 
-def json_object(request: Request, known: Sequence[str], *, empty: bool = False) -> dict[str, Json]:
-    """Read a JSON object with no key but the known ones; text that cannot be written again is
-    refused too. With `empty` no body at all is an empty object.
+def read(request: Request, fields: Fields, *, empty: bool = False) -> dict[str, Any]:
+    """Return the value of every field of `fields`; other fields are refused. With `empty` the body
+    may be missing.
     """
-    if empty and not request.body:
-        return {}
+    body = {} if empty and not request.body else json_object(request, fields)
+    return {key: field(body, key) for key, field in fields.items()}
+
+
+def json_object(request: Request, known: Collection[str]) -> dict[str, Json]:
+    """Read a JSON object with no key but the known ones. Text that cannot be encoded again is
+    refused too.
+    """
     try:
         body = json.loads(request.body, parse_constant=_no_constant)
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
@@ -55,7 +64,7 @@ def json_object(request: Request, known: Sequence[str], *, empty: bool = False) 
 
 
 class _NoNumber(ValueError):
-    """A word such as NaN, which Python reads and JSON does not know."""
+    """A constant such as NaN, which Python reads and JSON does not have."""
 
 
 def _no_constant(word: str) -> None:
@@ -71,34 +80,40 @@ def text(body: Mapping[str, Json], key: str, *, most: int, default: str | None =
     return value
 
 
-def arguments(body: Mapping[str, Json]) -> dict[str, Json]:
+def optional_text(body: Mapping[str, Json], key: str, *, most: int) -> str:
+    return text(body, key, most=most, default="")
+
+
+def arguments(body: Mapping[str, Json], key: str) -> dict[str, Json]:
     """Read a call's arguments: an object, or the JSON text of one, which some models send."""
-    found = body.get("args", {})
+    found, example = body.get(key, {}), 'for example {"text": "milk"}'
     if isinstance(found, str):
         try:
             found = json.loads(found, parse_constant=_no_constant)
         except (ValueError, RecursionError) as e:
-            raise malformed(
-                f"args: is text that is not JSON: {str(e)[:120]}", 'for example {"text": "milk"}'
-            ) from None
+            raise malformed(f"{key}: is text that is not JSON: {str(e)[:120]}", example) from None
     if not isinstance(found, dict):
-        raise malformed("args: must be an object", 'for example {"text": "milk"}')
+        raise malformed(f"{key}: must be an object", example)
     return found
 
 
-def same_text(body: Mapping[str, Json], *keys: str, most: int) -> str:
-    """Read a text that may come under several names; "" when it came under none."""
-    found = [(key, value) for key in keys if (value := text(body, key, most=most, default=""))]
-    if len({value for _, value in found}) > 1:
-        raise malformed(f"{found[1][0]}: is not the same as {found[0][0]}", f"send {keys[0]} only")
-    return found[0][1] if found else ""
+def same(first: str, second: str, body: Mapping[str, str]) -> str:
+    """Return a text that may come under two names; "" if it came under none."""
+    if body[first] and body[second] and body[first] != body[second]:
+        raise malformed(f"{second}: is not the same as {first}", f"send {first} only")
+    return body[first] or body[second]
 
 
-def one_of(body: Mapping[str, Json], key: str, choices: Sequence[str]) -> str:
+def one_of(body: Mapping[str, Json], key: str, *, choices: Sequence[_S]) -> _S:
+    """Return the choice that was sent; the first is the default."""
     value = body.get(key, choices[0])
     if value not in choices:
         raise malformed(f"{key}: must be one of {', '.join(choices)}")
-    return str(value)
+    return choices[choices.index(value)]
+
+
+def mode(body: Mapping[str, Json], key: str) -> Mode | None:
+    return one_of(body, key, choices=tuple(Mode)) if key in body else None
 
 
 def boolean(body: Mapping[str, Json], key: str, *, default: bool | None = None) -> bool:
@@ -116,7 +131,7 @@ def seconds(body: Mapping[str, Json], key: str, *, default: float, most: float) 
 
 
 def count(body: Mapping[str, Json], key: str) -> int | None:
-    """Read a whole number from 0 on; None when it did not come."""
+    """Read a whole number from 0 on; None if it is missing."""
     value = body.get(key)
     if value is None:
         return None
@@ -135,18 +150,17 @@ def flag(request: Request, key: str) -> bool:
     return value in {"1", "true"}
 
 
-def scope_given(given: Json) -> Mapping[str, Json] | None:
-    """Check a caller's scope, `{mentions?, allowedMcpServers?}`, and return it as it was given;
-    None: it has none, and sees all.
+def scope_given(body: Mapping[str, Json], key: str) -> Mapping[str, Json] | None:
+    """Check a caller's scope, `{mentions?, allowedMcpServers?}`, and return it as it was sent;
+    None: the caller sees all tools.
     """
-    scope(given)
+    given = body.get(key)
+    _scope(given)
     return None if given is None else dict(given)
 
 
-def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
-    """Read a caller's scope, `{mentions?, allowedMcpServers?}`: may it see this tool? None: it
-    has no scope, and sees all.
-    """
+def _scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
+    """Return whether a tool is in a caller's scope, as a function; None: all tools are."""
     if given is None:
         return None
     from edge.core.tools.scope import Scope, admits  # noqa: PLC0415 - only agents with other MCP servers send a scope
@@ -160,12 +174,12 @@ def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
 
 
 def scope_of(request: Request) -> Callable[[ToolDefinition], bool] | None:
-    """Read `scope`, JSON, from the query."""
+    """Read `scope`, as JSON, from the query: the function that tells whether a tool is in it."""
     try:
         given = json.loads(request.query.get("scope", "null"))
     except (ValueError, RecursionError):  # 5000 digits are a ValueError
         raise malformed("scope: must be JSON", 'for example {"mentions": []}') from None
-    return scope(given)
+    return _scope(given)
 
 
 def number(request: Request, key: str, *, default: int, most: int) -> int:
@@ -176,7 +190,7 @@ def number(request: Request, key: str, *, default: int, most: int) -> int:
 
 
 def patience(request: Request, key: str, *, most: float) -> float | None:
-    """Read how many seconds a client will wait; None when it will not."""
+    """Read how many seconds a client will wait; None if it will not."""
     value = request.query.get(key)
     if value is None:
         return None

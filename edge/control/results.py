@@ -1,23 +1,30 @@
-"""Reads the stored record of a call, at once or as soon as the call has its answer."""
+"""The answer of a call over the control API: read from the store, at once or when it is there; or
+streamed, with the call's progress before it.
+"""
 
-from collections.abc import Mapping
+import asyncio
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
-from edge.control.http import RequestRefused
+from edge.control.http import RequestRefused, failure
 from edge.core.call_state import CallState
 from edge.runtime.bus import Bus, Listener
 from edge.runtime.events import CallAnswered, CallCompleted
 from edge.storage.calls import CallStore
 from firmware_bridge.deadlines import timeout
-from tools_cache.api.tool import Json
+from tools_cache.api.tool import Json, ToolResponse
 
 SETTLE_S: Final = 2.0
 """How long to wait, after an answer is stored, for the report of its delivery: the lens
 acknowledges within a second, or never.
 """
+MAX_PROGRESS: Final = 64
+"""Texts of progress a slow client may be behind; later ones are left out."""
 
-Story = Mapping[str, Json]
+Record = Mapping[str, Json]
 
 
 class Answers:
@@ -29,70 +36,121 @@ class Answers:
         self._store = store
         self._bus = bus
 
-    async def story(self, call_id: str) -> Story:
+    async def record(self, call_id: str) -> Record:
         """Return the record of a call. Raises `RequestRefused` (404) for an unknown or deleted
         call.
         """
-        story = await self._store.get(call_id)
-        if story is None:
+        record = await self._store.get(call_id)
+        if record is None:
             raise unknown(call_id)
-        return _with_delivery(story, story.get("delivery"))
+        return _with_delivery(record, record.get("delivery"))
 
-    async def wait(self, call_id: str, wait_s: float, *, pending: bool) -> Story | None:
-        """Tell it when the call has its final answer (with `pending`, that one is an answer too);
-        None when `wait_s` were over first, or may not have been enough.
+    async def wait(self, call_id: str, wait_s: float, *, pending: bool) -> Record | None:
+        """Return the record once the call has its final answer (with `pending`, `PENDING` counts as
+        one); None if it has none after `wait_s` seconds.
         """
-        with self._bus.listen() as heard:  # subscribe before reading, so that no change is missed
-            story = await self.story(call_id)
-            answered = _answered(story, pending=pending)
-            if answered and (story.get("delivery") is not None or not story.get("response")):
-                return story
+        with (
+            self._bus.listen() as listener
+        ):  # subscribe before reading, so that no change is missed
+            record = await self.record(call_id)
+            answered = _answered(record, pending=pending)
+            if answered and (record.get("delivery") is not None or not record.get("response")):
+                return record
             delivery: Json = None
             with suppress(TimeoutError):
                 async with timeout(min(wait_s, SETTLE_S) if answered else wait_s):
-                    delivery = await _word(heard, call_id, pending=pending)
-            story = await self.story(call_id)
-        return _with_delivery(story, delivery) if _answered(story, pending=pending) else None
+                    delivery = await _delivery(listener, call_id, pending=pending)
+            record = await self.record(call_id)
+        return _with_delivery(record, delivery) if _answered(record, pending=pending) else None
 
 
 def unknown(call_id: str) -> RequestRefused:
-    return RequestRefused(
-        404, "NOT_FOUND", f"there is no call {call_id}", "list recent calls: glassd calls"
-    )
+    problem = f"there is no call {call_id}"
+    return RequestRefused("NOT_FOUND", problem, "list recent calls: glassd calls")
 
 
-async def _word(heard: Listener, call_id: str, *, pending: bool) -> Json:
-    """Wait until the call was answered (or until that may have been missed); how its answer
-    reached the wearer.
+async def _delivery(listener: Listener, call_id: str, *, pending: bool) -> Json:
+    """Wait until the call is answered, and return how its answer reached the wearer; None if the
+    event may have been missed.
     """
-    async for happening in heard:
-        if heard.missed:
+    async for event in listener:
+        if listener.missed:
             break
-        match happening:
+        match event:
             case CallAnswered(call_id=found, final=final) if found == call_id and (
                 final or pending
             ):
-                return happening.delivery
+                return event.delivery
             case CallCompleted(call_id=found) if found == call_id:
-                return happening.delivery
+                return event.delivery
     return None
 
 
-def _answered(story: Story, *, pending: bool) -> bool:
-    return story.get("response") is not None or (
-        pending and story.get("state") == CallState.PENDING
+def _answered(record: Record, *, pending: bool) -> bool:
+    return record.get("response") is not None or (
+        pending and record.get("state") == CallState.PENDING
     )
 
 
-def _with_delivery(story: Story, delivery: Json) -> Story:
-    """The answer was stored before it was shown; what is known of its delivery since then
-    belongs into it.
-    """
-    response = story.get("response")
+def _with_delivery(record: Record, delivery: Json) -> Record:
+    """Add to the stored answer what became known of its delivery after it was stored."""
+    response = record.get("response")
     if not isinstance(response, dict) or delivery is None:
-        return story
+        return record
     return {
-        **story,
+        **record,
         "delivery": delivery,
         "response": {**response, "meta": {**(response.get("meta") or {}), "delivery": delivery}},
     }
+
+
+# ------------------------------------------------------------------ with progress
+
+Running = Callable[..., Coroutine[Any, Any, ToolResponse]]
+"""A call that is started with the function that gets its progress."""
+
+
+async def with_progress(
+    call: Running, limit_s: float, envelope: Callable[[ToolResponse], Any]
+) -> AsyncGenerator[str, None]:
+    """Yield a `progress` event block for each text of progress, then `answer` with the envelope, or
+    `late`. A client that disconnects does not cancel its call.
+    """
+    texts: deque[str] = deque()
+    changed = asyncio.Event()
+
+    async def progress(text: str) -> None:
+        if len(texts) < MAX_PROGRESS:
+            texts.append(text)
+            changed.set()
+
+    running = asyncio.ensure_future(_within(call(progress=progress), limit_s))
+    running.add_done_callback(lambda _: changed.set())
+    try:
+        while True:
+            while texts:
+                yield _block("progress", text=texts.popleft())
+            if running.done():
+                break
+            await changed.wait()
+            changed.clear()
+        answer = running.result()
+        yield (
+            _block("answer", envelope=envelope(answer))
+            if answer
+            else _block("late", **failure("TIMEOUT", "there was no answer in time"))
+        )
+    finally:
+        running.cancel()
+
+
+async def _within(call: Coroutine[Any, Any, ToolResponse], limit_s: float) -> ToolResponse | None:
+    try:
+        async with timeout(limit_s):
+            return await call
+    except TimeoutError:
+        return None
+
+
+def _block(event: str, **fields: Any) -> str:
+    return "data: " + json.dumps({"event": event, **fields}, ensure_ascii=False)

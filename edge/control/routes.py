@@ -12,34 +12,34 @@ from typing import Any, Final
 from edge.control import requests
 from edge.control.calls import MAX_TTL_S, CallRoutes, within
 from edge.control.dependencies import ControlDependencies
-from edge.control.enrolment import enrolled
-from edge.control.grants import GrantRoutes
-from edge.control.http import HttpLimits, Reply, Request, RequestRefused
+from edge.control.http import HttpLimits, Reply, Request, RequestRefused, Slots, Stream
 from edge.control.mcp_servers import ServerRoutes
-from edge.control.metrics import counted
 from edge.control.pairing import PairingRoutes
-from edge.control.registry_sync import synced
 from edge.control.results import Answers
-from edge.control.roles import ClientRole, for_the_owner
-from edge.control.slots import Slots
-from edge.control.sockets import SocketFile
-from edge.control.stream import Stream
-from edge.control.tools import ToolRoutes
+from edge.control.sockets import ClientRole, SocketFile, for_the_owner
+from edge.control.tools import GrantRoutes, ToolRoutes
+from edge.core.tools.registry_sync import SyncFailed
+from edge.ports import EnrolRefused
+from firmware_bridge.deadlines import timeout
 
 MAX_TEXT: Final = 4000
 """Characters of one transcript: minutes of talking."""
+MAX_CODE: Final = 2000
 MAX_LISTED: Final = 1000
 MAX_WAIT_S: Final = 60.0
 """The longest a client may wait for a call's answer with one request; it may repeat it."""
+SYNC_S: Final = 120.0
+"""Fetching 8 MiB and checking it takes a Raspberry Pi a quarter of that."""
+OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
 @dataclass(frozen=True, slots=True)
 class Follow:
-    """Not a reply but a stream: happenings after this id."""
+    """A stream of the events after this id, as the reply."""
 
     last_event_id: str | None
     calls: bool = True
-    """How calls fare, too."""
+    """Include the events of calls."""
 
 
 class Routes:
@@ -51,19 +51,13 @@ class Routes:
         self, ports: ControlDependencies, limits: HttpLimits, role: ClientRole, owners: SocketFile
     ) -> None:
         self._ports = ports
-        self._owners = owners  # where what is refused here may be asked
+        self._owners = owners
         self._role = role
         self._answers = Answers(ports.store, ports.bus)
-        self._polls = Slots(
-            limits.polls,
-            "too many clients wait for an answer",
-            "ask without wait, or try again in a moment",
-        )
-        calls, grants = (
-            CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners),
-            GrantRoutes(ports),
-        )
-        pairing, tools = PairingRoutes(ports.pairing), ToolRoutes(ports)
+        busy = ("too many clients wait for an answer", "ask without wait, or try again in a moment")
+        self._polls = Slots(limits.polls, *busy)
+        calls = CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners)
+        grants, pairing, tools = GrantRoutes(ports), PairingRoutes(ports.pairing), ToolRoutes(ports)
         servers = ServerRoutes(ports.servers)
         caller, owner = ClientRole.CALLER, ClientRole.OWNER
         self._table: tuple[tuple[ClientRole, str, re.Pattern[str], Any], ...] = tuple(
@@ -96,8 +90,8 @@ class Routes:
                 (owner, "DELETE", r"/v1/pairing", pairing.close),
                 (owner, "DELETE", r"/v1/bonds", pairing.unpair),
                 (owner, "DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
-                (owner, "POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
-                (owner, "POST", r"/v1/registry/sync", partial(synced, ports.sync)),
+                (owner, "POST", r"/v1/enrol", self._enrol),
+                (owner, "POST", r"/v1/registry/sync", self._sync),
                 (caller, "GET", r"/v1/servers", servers.show),
                 (owner, "POST", r"/v1/servers/([^/]{1,63})/refresh", servers.refresh),
                 (owner, "POST", r"/v1/servers/([^/]{1,63})/authorize", servers.authorize),
@@ -118,15 +112,9 @@ class Routes:
                 allowed.append(method)
         if allowed:
             allow = ", ".join(allowed)
-            raise RequestRefused(
-                405,
-                "METHOD_NOT_ALLOWED",
-                f"{request.method} is not allowed for {request.path}",
-                f"use {allow}",
-                allow=allow,
-            )
+            problem = f"{request.method} is not allowed for {request.path}"
+            raise RequestRefused("METHOD_NOT_ALLOWED", problem, f"use {allow}", allow=allow)
         raise RequestRefused(
-            404,
             "NOT_FOUND",
             f"there is no path {request.path[:80]}",
             "paths begin with /v1/, for example /v1/status",
@@ -144,31 +132,26 @@ class Routes:
         return Reply(200, {"calls": [dict(row) for row in rows]})
 
     async def _one_call(self, request: Request, call_id: str) -> Reply:
-        """One call's whole story; with `wait` when it has its answer, or 204 when it still has
+        """Return the record of a call; with `wait` once it has its answer, or 204 if it still has
         none.
         """
         wait_s = requests.patience(request, "wait", most=MAX_WAIT_S)
-        until = requests.one_of(request.query, "until", ("final", "answer"))
+        until = requests.one_of(request.query, "until", choices=("final", "answer"))
         if wait_s is None:
-            return Reply(200, dict(await self._answers.story(call_id)))
+            return Reply(200, dict(await self._answers.record(call_id)))
         with self._polls.one():
-            story = await self._answers.wait(call_id, wait_s, pending=until == "answer")
-        return Reply(204, None) if story is None else Reply(200, dict(story))
+            record = await self._answers.wait(call_id, wait_s, pending=until == "answer")
+        return Reply(204, None) if record is None else Reply(200, dict(record))
 
     async def _session(self, request: Request) -> Reply:
-        """How the voice session stands, and how it came there; newest first."""
+        """Return the state of the voice session, and its latest transitions, newest first."""
         limit = requests.number(request, "limit", default=20, most=MAX_LISTED)
         moves = await self._ports.sessions.transitions(limit) if self._ports.sessions else []
-        return Reply(
-            200,
-            {
-                "state": dict(self._ports.session_state()),
-                "transitions": [dict(move) for move in moves],
-            },
-        )
+        transitions = [dict(move) for move in moves]
+        return Reply(200, {"state": dict(self._ports.session_state()), "transitions": transitions})
 
     async def _lens(self, request: Request) -> Reply:
-        """With `exact`, every line at its place and every picture's pixels too."""
+        """Return what the lens shows; with `exact` each line's position and each image's pixels."""
         return Reply(200, dict(self._ports.render.lens(exact=requests.flag(request, "exact"))))
 
     async def _events(self, request: Request) -> Follow:
@@ -178,8 +161,52 @@ class Routes:
         )
 
     async def _metrics(self, _request: Request) -> Reply:
-        return await counted(self._ports.metrics)
+        if self._ports.metrics is None:
+            fix = "see its state instead: glassd status --json"
+            raise RequestRefused("UNSUPPORTED", "this daemon keeps no metrics", fix)
+        try:
+            return Reply(200, await self._ports.metrics(), content_type=OPENMETRICS)
+        except ModuleNotFoundError as e:
+            raise RequestRefused(
+                "UNSUPPORTED",
+                f"OpenMetrics text needs prometheus-client: {e}",
+                "pip install 'glassd[metrics]', then start glassd again; "
+                "or read glassd status --json",
+            ) from None
+
+    # -------------------------------------------------------------- acting
 
     async def _say(self, request: Request) -> Reply:
-        text = requests.text(requests.json_object(request, ("text",)), "text", most=MAX_TEXT)
+        text = requests.read(request, {"text": partial(requests.text, most=MAX_TEXT)})["text"]
         return Reply(200, (await within(self._ports.heard(text), MAX_TTL_S)).to_json())
+
+    async def _enrol(self, request: Request) -> Reply:
+        """Enrol with a code from a cloud's operator. The code is a secret: it is neither logged nor
+        returned.
+        """
+        code = requests.read(request, {"code": partial(requests.text, most=MAX_CODE)})["code"]
+        if self._ports.enrol is None:
+            fix = "set [uplink] host in its configuration"
+            raise RequestRefused("UNSUPPORTED", "this daemon cannot enrol", fix)
+        try:
+            return Reply(200, dict(await self._ports.enrol(code)))
+        except EnrolRefused as e:
+            status = 409 if e.final else 502
+            raise RequestRefused(e.code, str(e), e.fix, status=status) from None
+
+    async def _sync(self, _request: Request) -> Reply:
+        """Fetch the cloud's registry now; return the registry layer of `status`. If it fails, the
+        active registry stays.
+        """
+        if self._ports.sync is None:
+            problem = "this daemon has no registry to fetch"
+            raise RequestRefused("UNSUPPORTED", problem, "update glassd")
+        try:
+            async with timeout(SYNC_S):
+                return Reply(200, dict(await self._ports.sync()))
+        except SyncFailed as e:
+            problem, fix = f"the registry was not fetched: {e}", e.hint or "see: glassd doctor"
+            raise RequestRefused("SYNC_FAILED", problem, fix, status=502) from None
+        except TimeoutError:
+            problem = f"the registry was not fetched in {SYNC_S:.0f} s"
+            raise RequestRefused("TIMEOUT", problem, "see: glassd doctor") from None

@@ -5,7 +5,6 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -13,11 +12,9 @@ from pathlib import Path
 
 from edge.control.dependencies import ControlDependencies
 from edge.control.events import RING, Feed, missed
-from edge.control.http import HttpConnection, HttpLimits, Reply, Request, RequestRefused, failure
-from edge.control.roles import ClientRole
+from edge.control.http import HttpConnection, HttpLimits, Reply, Request, RequestRefused, Stream
 from edge.control.routes import Follow, Routes
-from edge.control.sockets import BACKLOG, SocketFile
-from edge.control.stream import Stream
+from edge.control.sockets import BACKLOG, ClientRole, SocketFile
 from edge.runtime.clock import Clock
 from edge.runtime.paths import owner_beside
 from edge.storage.sqlite.errors import StorageUnavailable
@@ -83,9 +80,7 @@ class ControlServer:
     # -------------------------------------------------------------- the service
 
     def open(self) -> None:
-        """Take the sockets, so that clients may queue up; `run()` does it too. Raises
-        `SocketTaken`.
-        """
+        """Open the sockets, so that clients queue up; `run()` does it too. Raise `SocketTaken`."""
         try:
             for entrance in self._entrances:
                 entrance.file.open()
@@ -140,11 +135,8 @@ class ControlServer:
 
     async def _turn_away(self, entrance: _Entrance, connection: HttpConnection) -> None:
         try:
-            await _quietly(
-                connection.refuse(
-                    RequestRefused(503, "BUSY", "too many clients at once", "close some, try again")
-                )
-            )
+            busy = RequestRefused("BUSY", "too many clients at once", "close some, try again")
+            await _refuse(connection, busy)
         finally:
             entrance.clients -= 1
             await connection.close()
@@ -159,7 +151,7 @@ class ControlServer:
                 if not await connection.reply(answer):
                     return
         except RequestRefused as refused:
-            await _quietly(connection.refuse(refused))
+            await _refuse(connection, refused)
         except (OSError, TimeoutError) as e:
             log.debug("a control client disconnected: %s", e)
         except Exception:
@@ -177,28 +169,19 @@ class ControlServer:
             return refused.reply
         except StorageUnavailable as e:
             fix = "glassd status says what to do about the disk; read requests still work"
-            return Reply(
-                507, failure("STORAGE_UNAVAILABLE", f"nothing new can be stored now: {e}", fix)
-            )
+            return _failed("STORAGE_UNAVAILABLE", f"nothing new can be stored now: {e}", fix)
         except self._full as e:
             fix = (
                 "free space where glassd stores its state, or wait until calls are done; "
                 "read requests still work"
             )
-            return Reply(507, failure("DISK_FULL", f"nothing new can be stored now: {e}", fix))
+            return _failed("DISK_FULL", f"nothing new can be stored now: {e}", fix)
         except Exception:
             log.exception("the control API failed on %s", request.path[:80])
-            return Reply(
-                500,
-                failure(
-                    "INTERNAL", "internal error in glassd", "see the journal: journalctl -u glassd"
-                ),
-            )
+            fix = "see the journal: journalctl -u glassd"
+            return _failed("INTERNAL", "internal error in glassd", fix)
         if not isinstance(answer, Reply) and entrance.streams >= self._limits.streams:
-            return Reply(
-                503,
-                failure("BUSY", "too many clients follow events", "close some, try again"),
-            )
+            return _failed("BUSY", "too many clients follow events", "close some, try again")
         return answer
 
     async def _follow(
@@ -209,22 +192,22 @@ class ControlServer:
         try:
             async with asyncio.TaskGroup() as both:
                 stream = both.create_task(
-                    self._tell(connection, follow)
+                    self._send_blocks(connection, follow)
                     if isinstance(follow, Stream)
-                    else self._stream(connection, follow),
+                    else self._send_events(connection, follow),
                     name="control stream",
                 )
-                await connection.gone()
+                await connection.wait_closed()
                 stream.cancel()
         finally:
             entrance.streams -= 1
 
-    async def _stream(self, connection: HttpConnection, follow: Follow) -> None:
+    async def _send_events(self, connection: HttpConnection, follow: Follow) -> None:
         try:
             feed = self._feeds[follow.calls]
-            cursor, ours = feed.cursor(follow.last_event_id)
+            cursor, known = feed.cursor(follow.last_event_id)
             await connection.begin_events()
-            await connection.event(": glassd" if ours else missed(None))
+            await connection.event(": glassd" if known else missed(None))
             while True:
                 cursor, blocks = await self._next_blocks(feed, cursor)
                 for block in blocks:
@@ -233,7 +216,7 @@ class ControlServer:
             log.debug("a client that follows events disconnected: %s", e)
             connection.abort()
 
-    async def _tell(self, connection: HttpConnection, stream: Stream) -> None:
+    async def _send_blocks(self, connection: HttpConnection, stream: Stream) -> None:
         """Send a streamed reply to its end."""
         try:
             async with aclosing(stream.blocks) as blocks:
@@ -253,8 +236,12 @@ class ControlServer:
             return cursor, [":"]
 
 
-async def _quietly(sending: Awaitable[None]) -> None:
+def _failed(code: str, message: str, fix: str) -> Reply:
+    return RequestRefused(code, message, fix).reply
+
+
+async def _refuse(connection: HttpConnection, refused: RequestRefused) -> None:
     try:
-        await sending
+        await connection.refuse(refused)
     except (OSError, TimeoutError) as e:
         log.debug("the error reply could not be sent to a control client: %s", e)

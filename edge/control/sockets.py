@@ -1,5 +1,6 @@
-"""A socket file of the control API: taken by one daemon at a time, with mode and group in place
-before anyone can connect.
+"""The two socket files of the control API, and what a client may do on each.
+
+A socket is taken by one daemon at a time; its mode and group are set before anyone can connect.
 """
 
 import errno
@@ -9,8 +10,11 @@ import logging
 import os
 import socket
 import stat
+from enum import Enum
 from pathlib import Path
 from typing import Final
+
+from edge.control.http import RequestRefused
 
 log = logging.getLogger(__name__)
 
@@ -171,3 +175,30 @@ def _give_to(path: Path, group: str, *, inherited: bool) -> bool:
         log.warning("cannot give %s to group %s: %s", path.name, group, e.strerror)
         return False
     return True
+
+
+class ClientRole(Enum):
+    """The file system decides who has which: a socket's group is who may open it."""
+
+    CALLER = "control"
+    """`control.sock`: calls tools, cancels calls from this socket, and reads."""
+    OWNER = "owner"
+    """`owner.sock`: all of that, and decides for the wearer: confirms, grants, pairs, enrols,
+    configures.
+    """
+
+    def may(self, needed: "ClientRole") -> bool:
+        return self is ClientRole.OWNER or needed is ClientRole.CALLER
+
+
+def for_the_owner(what: str, owners: SocketFile) -> RequestRefused:
+    """The refusal of what a caller may not do. It names the owner's socket, its group when it
+    has one, and how to join that.
+    """
+    group = owners.open_to
+    who = f"for the group {group}" if group else "for the daemon's own user alone"
+    join = (
+        f"join the group: sudo usermod -aG {group} $USER, then log in again; then " if group else ""
+    )
+    fix = f"{join}ask on the owner's socket: {owners.path}"
+    return RequestRefused("PERMISSION", f"{what} is {who}: this socket calls tools and reads", fix)

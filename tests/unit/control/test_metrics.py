@@ -5,7 +5,7 @@ import sys
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from edge.control.metrics import CONTENT_TYPE
+from edge.control.routes import OPENMETRICS
 from edge.observability.metrics import Gauges, Metrics
 from tests.unit.control.house import open_house
 
@@ -29,7 +29,7 @@ async def test_the_counts_are_openmetrics_text_under_its_own_type(tmp_path):
         raw = await house.exchange(GET + b"Connection: close\r\n\r\n")
     head, _, body = raw.decode().partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 200 ")
-    assert f"content-type: {CONTENT_TYPE}" in head.lower()
+    assert f"content-type: {OPENMETRICS}" in head.lower()
     assert body.endswith("\n# EOF\n")
     found = {s.name: s for family in text_string_to_metric_families(body) for s in family.samples}
     assert found["glassd_tool_calls_total"].labels == {"tool": CALL["toolId"]}

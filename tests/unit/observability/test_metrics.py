@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from edge.control.metrics import CONTENT_TYPE
+from edge.control.routes import OPENMETRICS
 from edge.core.latency import BOUNDS_MS
 from edge.observability import metrics as module
 from edge.observability.metrics import BUSIEST, MAX_TOOLS, MAX_WORD, MAX_WORDS, Gauges, Metrics
@@ -367,7 +367,7 @@ async def test_calls_that_end_while_the_text_is_written_do_not_disturb_it(monkey
 
 
 def test_the_content_type_is_the_librarys():
-    assert CONTENT_TYPE == CONTENT_TYPE_LATEST
+    assert OPENMETRICS == CONTENT_TYPE_LATEST
 
 
 def test_the_daemon_counts_without_the_library():
