@@ -1,6 +1,6 @@
 """The command line `glassd VERB …`: parsing, exit codes and error output.
 
-Each verb is a module of `edge/commands/`, imported only when it is used.
+Each verb is a function of its name in a module of `edge/commands/`, imported only when it is used.
 """
 
 import argparse
@@ -14,7 +14,8 @@ from typing import Any, Final, NoReturn, TextIO, cast
 
 from edge import __version__
 from edge.commands.options import VERBS, as_json
-from edge.commands.shared.console import CliError, Screen
+from edge.commands.shared.console import Screen
+from edge.runtime.errors import UserError
 
 DONE, FAILED, USAGE, NOT_RUNNING, NOTHING, TIMED_OUT = range(6)
 """Exit codes; `glassd --help` lists them."""
@@ -33,9 +34,7 @@ class _Parser(argparse.ArgumentParser):
     """
 
     def error(self, message: str) -> NoReturn:
-        raise CliError(
-            "USAGE", message, _nearest(message) or f"see: {self.prog} --help", exit_code=USAGE
-        )
+        raise UserError("USAGE", message, _nearest(message) or f"see: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, after moving the options of a verb together.
@@ -99,7 +98,15 @@ def _nearest(message: str) -> str:
     return did_you_mean(found[1], choices) if found else ""
 
 
-SUBFOLDERS: Final = {name: f"sandbox.{name}" for name in ("demo", "devcloud", "sim")}
+MODULES: Final = {
+    **dict.fromkeys(("say", "answer"), "call"),
+    "cancel": "calls",
+    "grants": "confirm",
+    **dict.fromkeys(("scan", "pair", "unpair"), "pairing"),
+    **dict.fromkeys(("events", "metrics"), "status"),
+    **dict.fromkeys(("demo", "sim", "devcloud"), "sandbox"),
+}
+"""Verb → the module of `edge/commands/` that has it; the others have modules of their own name."""
 
 
 def build_parser(only: str = "") -> argparse.ArgumentParser:
@@ -121,7 +128,6 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
         verb = verbs.add_parser(
             name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
         )
-        verb.set_defaults(run=f"edge.commands.{SUBFOLDERS.get(name, name)}")
         add(verb)
         if not any(a.dest == "action" for a in verb._actions):  # noqa: SLF001 - argparse has no public way to list them
             as_json(verb)
@@ -222,7 +228,7 @@ def _open_missing_streams() -> None:
 def _run_reporting_errors(words: list[str], screen: Screen) -> int:
     try:
         return _dispatch(words, screen)
-    except CliError as e:
+    except UserError as e:
         screen.error(e)
         return e.exit_code
 
@@ -237,8 +243,8 @@ def _dispatch(words: list[str], screen: Screen) -> int:
     except SystemExit as e:  # --help and --version
         return int(e.code or 0)
     args.build_parser = build_parser
-    verb: Any = import_module(args.run)
-    return int(verb.run(args, screen))
+    module = import_module(f"edge.commands.{MODULES.get(args.verb, args.verb)}")
+    return int(getattr(module, args.verb)(args, screen))
 
 
 if __name__ == "__main__":

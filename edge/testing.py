@@ -19,9 +19,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
 from edge.demo.mock_pair import CONFIG, DEFAULT_MODEL
 from edge.demo.processes import SIMULATED, glassd, without_settings
+from edge.runtime.errors import UserError
 from edge.runtime.paths import SOCKET_NAME, owner_beside
 from edge.runtime.subprocesses import bound_to_us
 
@@ -254,7 +255,7 @@ class WornGlasses:
     def _ask(self, method: str, path: str, body: Any = None, timeout_s: float = WAIT_S) -> Any:
         try:
             return self._client.request(method, path, body, timeout_s=timeout_s)[1]
-        except ControlError as e:
+        except UserError as e:
             raise MockFailed(f"{e.message}. {e.fix}".rstrip(". ")) from None
 
     # -------------------------------------------------------------- start and end
@@ -296,7 +297,7 @@ class WornGlasses:
     def _state(self) -> str:
         try:
             return str(self._client.request("GET", "/v1/status")[1]["glasses"]["state"])
-        except ControlError:
+        except UserError:
             return ""
 
     def _spawn(self, name: str, *words: str) -> subprocess.Popen[bytes]:

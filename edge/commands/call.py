@@ -1,47 +1,68 @@
-"""`glassd call`: call one tool, and show its response and how it reached the wearer."""
+"""`glassd call`: call one tool, and show its response and how it reached the wearer.
+`glassd answer`: submit the result of a pending call. `glassd say`: a final transcript, as if the
+wearer had said it.
+"""
 
+import json
+import sys
 from argparse import Namespace
+from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import quote
 
-from edge.commands.shared import call_prompt
-from edge.commands.shared.arguments import arguments
-from edge.commands.shared.console import CliError, Screen
-from edge.commands.shared.daemon_client import ask
-from edge.commands.shared.response_format import asks, tell
+from edge.commands import confirm
+from edge.commands.shared.console import Screen, plain
+from edge.commands.shared.daemon import Who, ask, asks, tell
+from edge.runtime.errors import UserError
 
 MARGIN_S: Final = 70.0
 """The daemon ends a call 60 s after the call's deadline at the latest; this waits a little longer,
 so that the daemon's answer arrives first.
 """
+SAID_S: Final = 120.0
+"""The text may start the slowest kind of tool (40 s), whose answer is then spoken."""
+MAX_STDIN: Final = 200 * 1024
+"""Bytes; the control API takes 256 KiB a request, the rest of which is the envelope's."""
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def call(args: Namespace, screen: Screen) -> int:
     if args.no_wait and args.confirm:
-        raise CliError(
+        raise UserError(
             "USAGE",
             "--confirm and --no-wait exclude each other",
             "leave out --no-wait: the answer says whether the token was accepted",
-            exit_code=2,
         )
-    answer = ask(
-        args,
-        "POST",
-        "/v1/call",
-        _body(args),
-        timeout_s=args.ttl + MARGIN_S,
-        who="owner" if args.confirm else "either",
-    )
-    if "ok" not in answer:
-        return _admitted(answer, screen)
+    who: Who = "owner" if args.confirm else "either"
+    patience_s = args.ttl + MARGIN_S
+    answer = ask(args, "POST", "/v1/call", _body(args), timeout_s=patience_s, who=who)
+    if "ok" not in answer:  # stored, and answered later
+        return screen.result(answer, answer["call_id"])
     if asks(answer) and args.no_wait:
-        call_prompt.show(answer, screen)
+        confirm.show(answer, screen)
         return 0  # with --no-wait, the question is the expected result
     if asks(answer) and not args.confirm:
-        answer = call_prompt.decided(args, screen, answer, patience_s=args.ttl + MARGIN_S)
+        answer = confirm.wait(args, screen, answer, patience_s=patience_s)
     error = answer.get("error") or {}
     if error.get("code") == "TOOL_NOT_FOUND" and error.get("suggestion") and not screen.as_json:
         error["suggestion"] = _nearest(args)
     return tell(answer, screen)
+
+
+def say(args: Namespace, screen: Screen) -> int:
+    body = {"text": " ".join(args.text)}
+    return tell(ask(args, "POST", "/v1/say", body, timeout_s=SAID_S, who="owner"), screen)
+
+
+def answer(args: Namespace, screen: Screen) -> int:
+    """Submit a result: a value with `ok` is a complete response, any other is its data."""
+    result = value(args.result)
+    whole = isinstance(result, dict) and isinstance(result.get("ok"), bool)
+    body = dict(result) if whole else {"data": result}
+    if args.session:
+        body["session"] = args.session
+    reply = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/result", body, who="either")
+    call_id = plain(args.id)
+    return screen.result(reply, f"{call_id} has its result; show it: glassd calls {call_id}")
 
 
 def _nearest(args: Namespace) -> str:
@@ -50,9 +71,8 @@ def _nearest(args: Namespace) -> str:
 
     names = [str(tool.get("name")) for tool in ask(args, "GET", "/v1/tools").get("tools", ())]
     near = did_you_mean(args.tool, names)
-    return (
-        f"{near} (all of them: glassd tools --all)" if near else "all of them: glassd tools --all"
-    )
+    everything = "all of them: glassd tools --all"
+    return f"{near} ({everything})" if near else everything
 
 
 def _body(args: Namespace) -> dict[str, Any]:
@@ -69,10 +89,72 @@ def _body(args: Namespace) -> dict[str, Any]:
     return {**body, **{key: value for key, value in optional.items() if value}}
 
 
-def _admitted(answer: dict[str, Any], screen: Screen) -> int:
-    """Print the id of a call that is stored and will be answered."""
-    if screen.as_json:
-        screen.json(answer)
-    else:
-        screen.line(answer["call_id"])
-    return 0
+# ------------------------------------------------------------------ JSON of the command line
+
+
+def arguments(words: list[str]) -> dict[str, Any]:
+    """Read an object: `-` for stdin, one JSON object, or key=value pairs, which override the keys
+    of the object.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        if word == "-":
+            found.update(_object(_stdin(), "stdin"))
+        elif word.lstrip().startswith("{"):
+            found.update(_object(word, "the argument"))
+        else:
+            key, equals, value = word.partition("=")
+            if not equals or not key:
+                raise _wrong(
+                    f"{word!r} is neither JSON nor key=value", 'for example: text="buy milk"'
+                )
+            found[key] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    """Return a value as JSON if it is JSON (5, true, [1, 2], "5"), else as text."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _object(text: str, where: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError as e:
+        raise _wrong(f"{where} is not JSON: {e}", """quote it: '{"text": "milk"}'""") from None
+    except RecursionError:
+        raise _wrong(
+            f"{where} is nested too deeply", """for example: '{"text": "milk"}'"""
+        ) from None
+    if not isinstance(value, dict):
+        raise _wrong(f"{where} must be a JSON object", """for example: '{"text": "milk"}'""")
+    return value
+
+
+def _stdin() -> str:
+    raw = sys.stdin.buffer.read(MAX_STDIN + 1)
+    if len(raw) > MAX_STDIN:
+        raise _wrong(f"stdin has more than {MAX_STDIN // 1024} KiB", "send less at once")
+    return raw.decode("utf-8", "replace")
+
+
+def _wrong(message: str, fix: str) -> UserError:
+    return UserError("USAGE", message, fix)
+
+
+def value(words: list[str]) -> Any:
+    """Read one value: what `arguments` reads, any other JSON, or one word as text; without words
+    it is None.
+    """
+    if not words:
+        return None
+    if len(words) > 1 or words[0] == "-" or words[0].lstrip().startswith("{"):
+        return arguments(words)
+    with suppress(ValueError, RecursionError):  # then it is a word, or wrong
+        return json.loads(words[0])
+    if words[0].lstrip()[:1] in {"[", '"'}:  # meant as JSON; as text it would be a surprise
+        raise _wrong(f"{words[0]!r} is not JSON", """quote it: '["a", "b"]'""")
+    return arguments(words) if "=" in words[0] else words[0]

@@ -29,13 +29,9 @@ class Verb:
     words: tuple[str, ...]
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def completion(args: Namespace, screen: Screen) -> int:
     script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](verbs_of(args.build_parser()))
-    if screen.as_json:
-        screen.json({"shell": args.shell, "script": script})
-    else:
-        screen.line(script)
-    return 0
+    return screen.result({"shell": args.shell, "script": script}, script)
 
 
 def verbs_of(parser: ArgumentParser) -> list[Verb]:
@@ -67,10 +63,8 @@ def _verb(name: str, text: str, verb: ArgumentParser) -> Verb:
 
 def _option(action: argparse.Action) -> Option:
     takes_file = action.metavar in {"FILE", "PATH", "DIR"}
-    choices = tuple(str(choice) for choice in action.choices or ())
-    return Option(
-        tuple(action.option_strings), action.help or "", choices, action.nargs != 0, takes_file
-    )
+    names, choices = tuple(action.option_strings), tuple(map(str, action.choices or ()))
+    return Option(names, action.help or "", choices, action.nargs != 0, takes_file)
 
 
 # ------------------------------------------------------------------ bash
@@ -166,13 +160,8 @@ def _zsh_case(verb: Verb) -> str:
 
 def _zsh_option(name: str, option: Option) -> str:
     text = option.text.replace("[", "(").replace("]", ")").replace(":", " ")
-    value = (
-        f":value:({' '.join(option.choices)})"
-        if option.choices
-        else ":file:_files"
-        if option.takes_file
-        else ":value:"
-    )
+    value = f":value:({' '.join(option.choices)})" if option.choices else ":value:"
+    value = ":file:_files" if option.takes_file and not option.choices else value
     return _quoted(f"{name}[{text}]" + (value if option.takes_value else ""))
 
 
@@ -189,10 +178,8 @@ def fish(verbs: list[Verb]) -> str:
         "complete -c glassd -f",
     ]
     for verb in verbs:
-        lines.append(
-            "complete -c glassd -n __fish_use_subcommand -a "
-            f"{verb.name} -d {_fish_quoted(verb.text)}"
-        )
+        text = _fish_quoted(verb.text)
+        lines.append(f"complete -c glassd -n __fish_use_subcommand -a {verb.name} -d {text}")
         chosen = f"complete -c glassd -n '__fish_seen_subcommand_from {verb.name}'"
         lines += [f"{chosen} -a {_fish_quoted(' '.join(verb.words))}"] if verb.words else []
         lines += [f"{chosen}{_fish_option(o)}" for o in verb.options]
@@ -201,13 +188,8 @@ def fish(verbs: list[Verb]) -> str:
 
 def _fish_option(option: Option) -> str:
     names = "".join(f" -l {n[2:]}" if n.startswith("--") else f" -s {n[1:]}" for n in option.names)
-    value = (
-        f" -xa {_fish_quoted(' '.join(option.choices))}"
-        if option.choices
-        else " -rF"
-        if option.takes_file
-        else " -x"
-    )
+    value = f" -xa {_fish_quoted(' '.join(option.choices))}" if option.choices else " -x"
+    value = " -rF" if option.takes_file and not option.choices else value
     return f"{names}{value if option.takes_value else ''} -d {_fish_quoted(option.text)}"
 
 

@@ -6,44 +6,44 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from edge.commands.shared.console import CliError, Screen, plain
+from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.extras import load
-from edge.commands.shared.run_loop import run_until_told
+from edge.commands.shared.run_loop import run_until_signal
+from edge.runtime.errors import UserError
 
 _COLOUR: Final = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "dim"}
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    named = bool(
-        args.config
-        or args.socket
-        or os.environ.get("GLASSD_CONFIG")
-        or os.environ.get("GLASSD_SOCKET")
-    )
-    return run_until_told(lambda: _examine(args, screen, named=named))
+def doctor(args: Namespace, screen: Screen) -> int:
+    env = os.environ
+    named = args.config or args.socket or env.get("GLASSD_CONFIG") or env.get("GLASSD_SOCKET")
+    return run_until_signal(lambda: _examine(args, screen, named=bool(named)))
 
 
 async def _examine(args: Namespace, screen: Screen, *, named: bool) -> int:
-    examine, report = (
-        load("edge.doctor.examination", "doctor"),
-        load("edge.doctor.report", "doctor"),
-    )
-    machine = load("edge.doctor.this_machine", "doctor").this_machine(
-        dict(os.environ), (Path(args.socket),) if args.socket else ()
-    )
+    examine = load("edge.doctor.examination", "doctor")
+    report = load("edge.doctor.report", "doctor")
+    sockets = (Path(args.socket),) if args.socket else ()
+    machine = load("edge.doctor.this_machine", "doctor").this_machine(dict(os.environ), sockets)
     began, entries = time.monotonic(), []
-    told = _OutputLines(screen, report.lines)
+    lines = _OutputLines(screen, report.lines)
     config = Path(args.config) if args.config else None
-    async with examine.examining(machine, config=config, named=named) as (patient, coming):
-        async for entry in coming:
+    async with examine.examining(machine, config=config, named=named) as (examined, results):
+        async for entry in results:
             if not screen.as_json:
-                told.show(entry)
+                lines.show(entry)
             entries.append(entry)
-        told.flush()
+        lines.flush()
         document = report.document(entries, machine.version)
         if args.bundle:
-            document["bundle"] = await _bundle(Path(args.bundle), patient, document)
-    _close(screen, report, document, entries, time.monotonic() - began)
+            document["bundle"] = await _bundle(Path(args.bundle), examined, document)
+    action, written = plain(document["next_action"]), plain(document.get("bundle", ""))
+    screen.result(
+        document,
+        f"\n{report.summary(entries, time.monotonic() - began)}",
+        *([f"Next: {action}"] if action else []),
+        *([f"Bundle: {written} (without secrets; read it before you send it)"] if written else []),
+    )
     return 0 if document["ok"] else 1
 
 
@@ -59,9 +59,8 @@ class _OutputLines:
     def show(self, entry: Any) -> None:
         if entry.check.layer != self._layer:
             self.flush()
-            self._screen.line(
-                self._screen.paint(f"{chr(10) if self._layer else ''}{entry.check.layer}", "bold")
-            )
+            gap = "\n" if self._layer else ""
+            self._screen.line(self._screen.paint(f"{gap}{entry.check.layer}", "bold"))
             self._layer = entry.check.layer
         if entry.finding.said.startswith("not reached"):
             self._waiting.append(entry)
@@ -72,13 +71,11 @@ class _OutputLines:
     def flush(self) -> None:
         waiting, self._waiting = self._waiting, []
         if waiting:
-            first, last = waiting[0], waiting[-1]
-            titles = (
-                ""
-                if first is last
-                else f", for {', '.join(e.check.title for e in waiting[1:])} too"
-            )
-            number = f"{first.number:>2}" if first is last else f"{first.number}-{last.number}"
+            first, *others = waiting
+            number, titles = f"{first.number:>2}", ""
+            if others:
+                number = f"{first.number}-{others[-1].number}"
+                titles = f", for {', '.join(e.check.title for e in others)} too"
             self._print(number, first, first.finding.said + titles)
         self._screen.flush()
 
@@ -90,28 +87,12 @@ class _OutputLines:
             self._screen.line(f"{' ' * 13}{plain(line)}")
 
 
-def _close(
-    screen: Screen, report: Any, document: dict[str, Any], entries: list[Any], seconds: float
-) -> None:
-    if screen.as_json:
-        screen.json(document)
-        return
-    screen.line(f"\n{report.summary(entries, seconds)}")
-    if document["next_action"]:
-        screen.line(f"Next: {plain(document['next_action'])}")
-    if document.get("bundle"):
-        screen.line(
-            f"Bundle: {plain(document['bundle'])} (without secrets; read it before you send it)"
-        )
-
-
-async def _bundle(path: Path, patient: Any, document: dict[str, Any]) -> str:
+async def _bundle(path: Path, examined: Any, document: dict[str, Any]) -> str:
     bundle = load("edge.doctor.bundle", "doctor")
     try:
-        await bundle.write(path, patient, document)
+        await bundle.write(path, examined, document)
     except OSError as e:
         fix = "choose a directory with free space that you may write to: --bundle FILE"
-        raise CliError(
-            "CANNOT_WRITE", f"{path}: the bundle cannot be written: {e.strerror}", fix
-        ) from None
+        problem = f"{path}: the bundle cannot be written: {e.strerror}"
+        raise UserError("CANNOT_WRITE", problem, fix) from None
     return str(path)

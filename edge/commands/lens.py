@@ -7,9 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from edge.commands.shared.console import CliError, Screen, plain
-from edge.commands.shared.daemon_client import ask, follow
+from edge.commands.shared.console import Screen, plain
+from edge.commands.shared.daemon import ask, client
 from edge.commands.shared.extras import load
+from edge.runtime.errors import UserError
 from edge.runtime.files import write_atomic
 
 NEVER: Final = "never seen"
@@ -20,36 +21,31 @@ AWAY: Final = {
 CHANGES: Final = frozenset({"lens.acknowledged", "glasses.ready", "glasses.lost", "missed"})
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def lens(args: Namespace, screen: Screen) -> int:
     _look(args, screen, lines=args.watch)
     if args.watch:
-        for _, _, data in follow(args):
+        for _, _, data in client(args).events():
             if json.loads(data).get("event") in CHANGES:
                 _look(args, screen, lines=True)
     return 0
 
 
 def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:
-    lens = ask(args, "GET", "/v1/lens?exact=true" if args.png else "/v1/lens")
+    content = ask(args, "GET", "/v1/lens?exact=true" if args.png else "/v1/lens")
     glasses = str(ask(args, "GET", "/v1/status").get("glasses", {}).get("state", ""))
     if glasses == NEVER and not args.watch:
-        raise CliError(
-            "NO_GLASSES",
-            "no glasses were ever connected",
-            "switch them on; see: glassd status",
-            exit_code=4,
-        )
+        raise UserError("NO_GLASSES", AWAY[NEVER], "switch them on; see: glassd status")
     if args.png:
-        _draw(args, lens)
+        _draw(args, content)
     if screen.as_json:
-        shown = {key: value for key, value in lens.items() if key != "drawn"}
+        shown = {key: value for key, value in content.items() if key != "drawn"}
         screen.json({**shown, "png": args.png} if args.png else shown, lines=lines)
         return
     if lines:
         screen.clear()
-    for line in framed([_text(line) for line in lens.get("lines") or []]):
+    for line in framed([_text(line) for line in content.get("lines") or []]):
         screen.line(line)
-    screen.line(_below(lens))
+    screen.line(_below(content))
     if glasses in AWAY:
         screen.line(AWAY[glasses])
     screen.flush()
@@ -69,11 +65,8 @@ def framed(lines: list[str]) -> list[str]:
 
 def _below(lens: dict[str, Any]) -> str:
     pages = f"page {lens.get('page', 1)} of {lens['pages']}" if (lens.get("pages") or 0) > 1 else ""
-    return plain(
-        " · ".join(
-            part for part in (pages, f"scene {lens['scene']}" if lens.get("scene") else "") if part
-        )
-    )
+    scene = f"scene {lens['scene']}" if lens.get("scene") else ""
+    return plain(" · ".join(filter(None, (pages, scene))))
 
 
 # ------------------------------------------------------------------ the picture
@@ -87,6 +80,5 @@ def _draw(args: Namespace, lens: dict[str, Any]) -> None:
     try:
         write_atomic(Path(args.png), picture, 0o666)
     except OSError as e:
-        raise CliError(
-            "CANNOT_WRITE", f"{args.png}: cannot be written: {e.strerror}", "choose another file"
-        ) from None
+        problem = f"{args.png}: cannot be written: {e.strerror}"
+        raise UserError("CANNOT_WRITE", problem, "choose another file") from None

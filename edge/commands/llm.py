@@ -7,40 +7,34 @@ It never contacts a model: the conversation and the API key stay with the caller
 import json
 import sys
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from edge.commands.shared.console import CliError, Screen
-from edge.commands.shared.daemon_client import ask
+from edge.commands.shared.console import Screen
+from edge.commands.shared.daemon import ask
 from edge.mcp.llm.models import BadMessage
 from edge.mcp.llm.providers import TRANSPORTS
 from edge.mcp.llm.turn import BadModelRequest, ModelTurn
+from edge.runtime.errors import UserError
 
 MAX_MESSAGE: Final = 4 * 1024 * 1024
 """Bytes of a model's answer."""
 
 
-def run(args: Namespace, screen: Screen) -> int:
-    turn = ModelTurn(
-        TRANSPORTS[args.provider],
-        _Daemon(args),
-        ttl_s=getattr(args, "ttl", 30.0),
-        fields={
-            key: getattr(args, given, None) or ""
-            for key, given in (("session", "session"), ("turn_id", "turn"), ("mode", "mode"))
-        },
-    )
+def llm(args: Namespace, screen: Screen) -> int:
+    named = {"session": "session", "turn_id": "turn", "mode": "mode"}
+    fields = {key: getattr(args, option, None) or "" for key, option in named.items()}
+    ttl_s = getattr(args, "ttl", 30.0)
+    turn = ModelTurn(TRANSPORTS[args.provider], partial(_ask, args), ttl_s=ttl_s, fields=fields)
     try:
         if args.action == "answer":
             screen.json(turn.answer(_message(args.file)))
             return 0
         tools, withheld = turn.tools()
     except BadMessage as e:
-        raise CliError(
-            "INVALID_REQUEST",
-            f"{_source(args.file)}: {e}",
-            "pass the answer of the provider's API, as JSON",
-            exit_code=2,
+        raise _invalid(
+            args.file, str(e), "pass the answer of the provider's API, as JSON"
         ) from None
     for name, why in withheld.items():
         screen.note(f"warning: {name} cannot be offered to {args.provider}: {why}")
@@ -48,23 +42,20 @@ def run(args: Namespace, screen: Screen) -> int:
     return 0 if tools else 4
 
 
-class _Daemon:
-    """The control API; errors that the model can correct are raised as `BadModelRequest`."""
-
-    def __init__(self, args: Namespace) -> None:
-        self._args = args
-
-    def __call__(self, method: str, path: str, body: Any = None, *, timeout_s: float = 30.0) -> Any:
-        try:
-            return ask(self._args, method, path, body, timeout_s=timeout_s)
-        except CliError as e:
-            if e.code in {"INVALID_REQUEST", "TOO_LARGE"}:
-                raise BadModelRequest(e.message) from None
-            raise
+def _ask(
+    args: Namespace, method: str, path: str, body: Any = None, *, timeout_s: float = 30.0
+) -> Any:
+    """Ask the daemon; errors that the model can correct are raised as `BadModelRequest`."""
+    try:
+        return ask(args, method, path, body, timeout_s=timeout_s)
+    except UserError as e:
+        if e.code in {"INVALID_REQUEST", "TOO_LARGE"}:
+            raise BadModelRequest(e.message) from None
+        raise
 
 
 def _message(file: str) -> Any:
-    """Read a file, or standard input for `-`. Raises `CliError`."""
+    """Read a file, or standard input for `-`. Raises `UserError`."""
     try:
         if file == "-":
             raw = sys.stdin.buffer.read(MAX_MESSAGE + 1)
@@ -72,29 +63,18 @@ def _message(file: str) -> Any:
             with Path(file).open("rb") as opened:
                 raw = opened.read(MAX_MESSAGE + 1)
     except OSError as e:
-        raise CliError(
-            "INVALID_REQUEST",
-            f"{_source(file)}: cannot be read: {e.strerror}",
-            "name a file, or - for standard input",
-            exit_code=2,
-        ) from None
+        fix = "name a file, or - for standard input"
+        raise _invalid(file, f"cannot be read: {e.strerror}", fix) from None
     if len(raw) > MAX_MESSAGE:
-        raise CliError(
-            "INVALID_REQUEST",
-            f"{_source(file)}: is larger than {MAX_MESSAGE} bytes",
-            "pass a single answer of the model",
-            exit_code=2,
-        )
+        problem = f"is larger than {MAX_MESSAGE} bytes"
+        raise _invalid(file, problem, "pass a single answer of the model")
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as e:
-        raise CliError(
-            "INVALID_REQUEST",
-            f"{_source(file)}: is not JSON: {str(e)[:120]}",
-            "pass the answer of the provider's API",
-            exit_code=2,
-        ) from None
+        fix = "pass the answer of the provider's API"
+        raise _invalid(file, f"is not JSON: {str(e)[:120]}", fix) from None
 
 
-def _source(file: str) -> str:
-    return "standard input" if file == "-" else file
+def _invalid(file: str, problem: str, fix: str) -> UserError:
+    source = "standard input" if file == "-" else file
+    return UserError("INVALID_REQUEST", f"{source}: {problem}", fix)

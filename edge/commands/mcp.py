@@ -11,88 +11,84 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from edge.commands.shared.announce import announcer
-from edge.commands.shared.console import CliError, Screen
+from edge.commands.shared.console import Screen, announcer
 from edge.commands.shared.extras import load, missing
-from edge.commands.shared.run_loop import run_until_told
-from edge.control.client import ControlClient, ControlError
+from edge.commands.shared.run_loop import run_until_signal
+from edge.control.client import ControlClient
+from edge.runtime.errors import UserError
 from edge.runtime.paths import client_sockets, owner_socket
 
 BURST_OF: Final = 5
 """A fifth of the calls per minute may come at once."""
 CREDENTIAL: Final = "glassd-mcp-token"
-"""Its name among systemd's credentials of the unit."""
+"""Its name among the systemd credentials of the unit."""
 MAX_TOKEN: Final = 4096
 HANDED: Final = "systemd"
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def mcp(args: Namespace, screen: Screen) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="glassd mcp: %(message)s")
     if args.http is None and (args.token_file or args.allow_host):
-        raise CliError(
+        raise UserError(
             "USAGE",
             "--token-file and --allow-host are for --http: over stdio there is only one client",
             "see: glassd mcp --help",
-            exit_code=2,
         )
     server = load("edge.mcp.server.server", "mcp")
-    return run_until_told(lambda: _serve(args, screen, server), fast=True)
+    return run_until_signal(lambda: _serve(args, screen, server), fast=True)
 
 
 async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
     async with AsyncExitStack() as stack:
         sockets = (Path(args.socket),) if args.socket else client_sockets(os.environ)
         if args.demo:
-            sockets = (await _borrowed(stack),)
-        owners = (
-            tuple(dict.fromkeys(owner_socket(socket, os.environ) for socket in sockets))
-            if args.confirm_in_client
-            else ()
-        )
-        if owners:
+            sockets = (await _demo_socket(stack),)
+        owners: tuple[Path, ...] = ()
+        if args.confirm_in_client:
+            owners = tuple(dict.fromkeys(owner_socket(each, os.environ) for each in sockets))
             _check_owner(owners)
-        facade = server.Facade(*_ways(args, server, sockets, owners, os.environ))
+        facade = server.Facade(*_facade_parts(args, server, sockets, owners, os.environ))
         if args.http is None:
             await load("edge.mcp.server.stdio", "mcp").serve(facade)
             return 0
         http = load("edge.mcp.server.http", "mcp")
         try:
-            await http.serve(facade, _place(args, http, os.environ), announcer(screen, "mcp"))
+            await http.serve(
+                facade, _listen_address(args, http, os.environ), announcer(screen, "mcp")
+            )
         except http.CannotServe as e:
-            raise CliError(e.code, str(e), e.fix) from None
+            raise UserError(e.code, str(e), e.fix) from None
     return 0
 
 
 def _check_owner(sockets: tuple[Path, ...]) -> None:
-    """Raise `CliError` if the daemon would refuse every answer from here. A daemon that does not
+    """Raise `UserError` if the daemon would refuse every answer from here. A daemon that does not
     run yet is no error: it is waited for.
     """
     try:
         ControlClient(sockets).request("GET", "/v1/confirm")
-    except ControlError as e:
+    except UserError as e:
         if e.code == "PERMISSION":
-            message = f"--confirm-in-client answers for the owner, but {e.message}"
-            raise CliError(
-                e.code, message, f"leave it out, or {e.fix}", exit_code=e.exit_code
-            ) from None
+            problem = f"--confirm-in-client answers for the owner, but {e.message}"
+            fix, code = f"leave it out, or {e.fix}", e.exit_code
+            raise UserError(e.code, problem, fix, exit_code=code) from None
 
 
-async def _borrowed(stack: AsyncExitStack) -> Path:
+async def _demo_socket(stack: AsyncExitStack) -> Path:
     """Start mock glasses and a daemon connected to them; both end with this process. Raises
-    `CliError`.
+    `UserError`.
     """
     demo = load("edge.demo.mock_pair", "mcp --demo")
     try:
         return Path(await stack.enter_async_context(demo.pair(os.environ)))
     except demo.CastError as e:
-        raise CliError(
-            "DEMO_FAILED", str(e), "check whether the demo works alone: glassd demo"
-        ) from None
+        fix = "check whether the demo works alone: glassd demo"
+        raise UserError("DEMO_FAILED", str(e), fix) from None
     except ModuleNotFoundError as e:
         raise missing(e, "mcp --demo") from None
 
 
-def _ways(
+def _facade_parts(
     args: Namespace,
     server: Any,
     sockets: tuple[Path, ...],
@@ -114,35 +110,23 @@ def _ways(
     )
 
 
-# ------------------------------------------------------------------ where, and who may
+# ------------------------------------------------------------------ address and token
 
 
-def _place(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
-    """Read where to listen. Raises `CliError`."""
-    token = _token(args.token_file, env, http.MIN_TOKEN)
+def _listen_address(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
+    """Read where to listen. Raises `UserError`."""
+    token, hosts = _token(args.token_file, env, http.MIN_TOKEN), tuple(args.allow_host)
     if args.http == HANDED:
         if env.get("LISTEN_PID") != str(os.getpid()) or env.get("LISTEN_FDS") != "1":
-            raise CliError(
-                "USAGE",
-                "systemd passed no socket",
-                "enable glassd-mcp.socket, or name an address: --http 127.0.0.1:8788",
-                exit_code=2,
-            )
-        return http.ListenAddress(handed=True, hosts=tuple(args.allow_host), token=token)
+            fix = "enable glassd-mcp.socket, or name an address: --http 127.0.0.1:8788"
+            raise UserError("USAGE", "systemd passed no socket", fix)
+        return http.ListenAddress(handed=True, hosts=hosts, token=token)
     host, colon, port = args.http.rpartition(":")
     if not (colon and port.isdecimal() and int(port) < 65536):
-        raise CliError(
-            "USAGE",
-            f"--http {args.http}: is not HOST:PORT",
-            "for example --http 127.0.0.1:8788 (port 0: any free port)",
-            exit_code=2,
-        )
-    return http.ListenAddress(
-        host=host.strip("[]") or "127.0.0.1",
-        port=int(port),
-        hosts=tuple(args.allow_host),
-        token=token,
-    )
+        fix = "for example --http 127.0.0.1:8788 (port 0: any free port)"
+        raise UserError("USAGE", f"--http {args.http}: is not HOST:PORT", fix)
+    host = host.strip("[]") or "127.0.0.1"
+    return http.ListenAddress(host=host, port=int(port), hosts=hosts, token=token)
 
 
 def _token(named: str | None, env: Mapping[str, str], least: int) -> str:
@@ -156,17 +140,9 @@ def _token(named: str | None, env: Mapping[str, str], least: int) -> str:
             token = file.read(MAX_TOKEN).strip()
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "it is not plain ASCII text"
-        raise CliError(
-            "TOKEN",
-            f"the token in {path} cannot be read: {why}",
-            "write one line into it: openssl rand -hex 24",
-            exit_code=2,
-        ) from None
+        problem, fix = f"cannot be read: {why}", "write one line into it: openssl rand -hex 24"
+        raise UserError("TOKEN", f"the token in {path} {problem}", fix) from None
     if len(token) < least or not token.isprintable() or " " in token:
-        raise CliError(
-            "TOKEN",
-            f"the token in {path} must be one word of at least {least} characters",
-            "make one: openssl rand -hex 24",
-            exit_code=2,
-        )
+        problem = f"the token in {path} must be one word of at least {least} characters"
+        raise UserError("TOKEN", problem, "make one: openssl rand -hex 24")
     return token

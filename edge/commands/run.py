@@ -4,15 +4,16 @@ import os
 from argparse import Namespace
 from pathlib import Path
 
-from edge.commands.shared.console import CliError, Screen
+from edge.commands.shared.console import Screen
 from edge.commands.shared.extras import load, sample
-from edge.commands.shared.run_loop import run_until_told
+from edge.commands.shared.run_loop import run_until_signal
 from edge.config.validators import BadSettings
 from edge.control.sockets import SocketTaken
 from edge.core.disk_faults import is_disk_fault
 from edge.daemon.startup import begin
 from edge.daemon.supervisor import TooManyCrashes
 from edge.runtime import logs
+from edge.runtime.errors import UserError
 from edge.storage.sqlite import disk_space
 from edge.storage.sqlite.database import StoreError, StoreMisplaced
 from edge.storage.sqlite.errors import StorageUnavailable
@@ -25,39 +26,30 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     try:
         read = reading.result()
     except BadSettings as e:
-        raise CliError(
-            "BAD_SETTINGS", str(e), f"every key is explained in {sample()}", exit_code=2
-        ) from None
+        raise UserError("BAD_SETTINGS", str(e), f"every key is explained in {sample()}") from None
     found = read.settings
     redact = logs.set_up(found.log.level, os.environ)
     try:
-        return run_until_told(
+        return run_until_signal(
             lambda: app.serve(
                 found, hide=redact.hide, shelf=read.shelf, own=read.own, config=config
             ),
             fast=True,
         )
     except SocketTaken as e:
-        raise CliError("SOCKET_TAKEN", str(e)) from None
+        raise UserError("SOCKET_TAKEN", str(e)) from None
     except BadSettings as e:  # a secret's file that went away meanwhile
-        raise CliError("BAD_SETTINGS", str(e), exit_code=2) from None
+        raise UserError("BAD_SETTINGS", str(e)) from None
     except (FileExistsError, NotADirectoryError) as e:
-        raise CliError(
-            "BAD_SETTINGS",
-            f"glassd cannot start: {_no_directory(e)} is a file and must be a directory",
-            "move it away, or name another directory as edge.state_dir",
-            exit_code=2,
-        ) from None
+        problem = f"glassd cannot start: {_no_directory(e)} is a file and must be a directory"
+        fix = "move it away, or name another directory as edge.state_dir"
+        raise UserError("BAD_SETTINGS", problem, fix) from None
     except StoreMisplaced as e:
         import shlex  # noqa: PLC0415 - only for this error
 
         database = shlex.quote(str(found.state_dir(os.environ) / "glassd.db"))
-        raise CliError(
-            "CANNOT_START",
-            f"glassd cannot start: {e}",
-            f"move it away: mv {database} {database}.directory",
-            exit_code=2,
-        ) from None
+        fix = f"move it away: mv {database} {database}.directory"
+        raise UserError("CANNOT_START", f"glassd cannot start: {e}", fix, exit_code=2) from None
     except (StoreError, OSError) as e:
         raise _not_stored(e, found.state_dir(os.environ)) from None
     except ExceptionGroup as group:
@@ -67,30 +59,18 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
 def _no_directory(error: OSError) -> str:
     """Return the first part of the path that exists and is not a directory."""
     path = Path(error.filename or "edge.state_dir").absolute()
-    return str(
-        next(
-            (
-                part
-                for part in (*reversed(path.parents), path)
-                if part.exists() and not part.is_dir()
-            ),
-            path,
-        )
-    )
+    parts = (*reversed(path.parents), path)
+    return str(next((part for part in parts if part.exists() and not part.is_dir()), path))
 
 
-def _not_stored(e: Exception, state: Path) -> CliError:
+def _not_stored(e: Exception, state: Path) -> UserError:
     """Return the error of a state that cannot be read or written: the disk's fault or a file's."""
+    problem = f"glassd cannot start: {e}"
     if isinstance(e, StorageUnavailable) or is_disk_fault(e):
-        return CliError(
-            "STORAGE_UNAVAILABLE", f"glassd cannot start: {e}", disk_space.explain(state, str(e))
-        )
+        return UserError("STORAGE_UNAVAILABLE", problem, disk_space.explain(state, str(e)))
     where = getattr(e, "filename", None) or state
-    return CliError(
-        "CANNOT_START",
-        f"glassd cannot start: {e}",
-        f"check that {where} can be written: glassd doctor",
-    )
+    fix = f"check that {where} can be written: glassd doctor"
+    return UserError("CANNOT_START", problem, fix)
 
 
 def _crashed(group: ExceptionGroup[Exception]) -> Exception:
@@ -100,8 +80,5 @@ def _crashed(group: ExceptionGroup[Exception]) -> Exception:
         found = found.exceptions[0]
     if found is None:
         return group
-    return CliError(
-        "CRASHED",
-        str(found.exceptions[0]),
-        "find the cause: glassd doctor; its log: journalctl -u glassd",
-    )
+    fix = "find the cause: glassd doctor; its log: journalctl -u glassd"
+    return UserError("CRASHED", str(found.exceptions[0]), fix)

@@ -1,11 +1,14 @@
-"""`glassd status`: one line per layer, and the one thing to do next."""
+"""`glassd status`: one line per layer, and the one thing to do next. `glassd events`: follow the
+events, one JSON object a line. `glassd metrics`: counters and latencies per tool.
+"""
 
+import json
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
 from edge.commands.shared.console import Screen, duration, plain
-from edge.commands.shared.daemon_client import ask
+from edge.commands.shared.daemon import ask, client
 
 LAYERS: Final = (
     "adapter",
@@ -23,34 +26,54 @@ _GOOD: Final = frozenset({"ok", "up", "ready", "READY", "running", "on", "synced
 _BAD: Final = frozenset({"failing", "down", "crashed", "failed", "lost", "OFF"})
 
 
-def run(args: Namespace, screen: Screen) -> int:
+def status(args: Namespace, screen: Screen) -> int:
     document = ask(args, "GET", "/v1/status")
     if screen.as_json:
-        screen.json(document)
-        return 0
-    screen.line(
-        screen.paint(
-            plain(f"glassd {document.get('version', '')}  {document.get('edge_id', '')}"), "bold"
-        )
-    )
+        return screen.result(document)
+    title = plain(f"glassd {document.get('version', '')}  {document.get('edge_id', '')}")
+    screen.line(screen.paint(title, "bold"))
     action = document.get("next_action")
     for name in LAYERS:
-        _layer(screen, name, document.get(name), said=action)
+        _layer(screen, name, document.get(name), omit=action)
         if name == "glasses":
             _sides(screen, (document.get(name) or {}).get("sides") or {})
     _services(screen, document.get("services") or [])
     held = (document.get("configuration") or {}).get("needs_restart") or []
     if held:
-        screen.line(
-            f"{screen.paint('restart', 'yellow'):<9} needed for {plain(', '.join(map(str, held)))}"
-        )
+        keys = plain(", ".join(map(str, held)))
+        screen.line(f"{screen.paint('restart', 'yellow'):<9} needed for {keys}")
     for name, text in (document.get("alarms") or {}).items():
         screen.line(f"{screen.paint('alarm', 'red'):<9} {plain(name)}: {plain(text)}")
     screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")
     return 0
 
 
-def _layer(screen: Screen, name: str, layer: Any, *, said: Any = None) -> None:
+def events(args: Namespace, screen: Screen) -> int:
+    left = args.count
+    for event_id, name, data in client(args).events(args.after):
+        document = json.loads(data)
+        if name == "missed":
+            screen.json(document, lines=True)
+            continue
+        if args.kind and not str(document.get("event", "")).startswith(args.kind):
+            continue
+        screen.json({**document, "id": event_id}, lines=True)
+        if left is not None:
+            left -= 1
+            if not left:
+                break
+    return 0
+
+
+def metrics(args: Namespace, screen: Screen) -> int:
+    text = client(args).text("/v1/metrics")
+    return screen.result({"format": "openmetrics", "text": text}, *text.splitlines())
+
+
+# ------------------------------------------------------------------ the lines of the status
+
+
+def _layer(screen: Screen, name: str, layer: Any, *, omit: Any = None) -> None:
     """Print one layer on one line, without the text that is printed as the next action anyway."""
     if not isinstance(layer, dict):
         return
@@ -58,14 +81,11 @@ def _layer(screen: Screen, name: str, layer: Any, *, said: Any = None) -> None:
     details = ", ".join(
         _detail(key, value)
         for key, value in layer.items()
-        if key != "state" and _worth(value) and value != said
+        if key != "state" and _worth(value) and value != omit
     )
-    painted = screen.paint(
-        f"{state:<14}", "green" if state in _GOOD else "red" if state in _BAD else "yellow"
-    )
-    screen.line(
-        f"{name:<9} {painted} {details}".rstrip() if state else f"{name:<9} {details}".rstrip()
-    )
+    colour = "green" if state in _GOOD else "red" if state in _BAD else "yellow"
+    painted = f"{screen.paint(f'{state:<14}', colour)} " if state else ""
+    screen.line(f"{name:<9} {painted}{details}".rstrip())
 
 
 def _sides(screen: Screen, sides: Mapping[str, Any]) -> None:
@@ -73,17 +93,12 @@ def _sides(screen: Screen, sides: Mapping[str, Any]) -> None:
     out.
     """
     for name, side in sides.items():
-        _layer(screen, f"  {plain(name)}", side, said=side.get("state"))
+        _layer(screen, f"  {plain(name)}", side, omit=side.get("state"))
 
 
 def _worth(value: Any) -> bool:
     """Return whether a value is worth printing: not empty, not nested, not False."""
-    return (
-        value is not None
-        and value is not False
-        and value != ""
-        and not isinstance(value, dict | list)
-    )
+    return not (value is None or value is False or value == "" or isinstance(value, dict | list))
 
 
 def _detail(key: str, value: Any) -> str:
@@ -96,10 +111,10 @@ def _detail(key: str, value: Any) -> str:
 
 
 def _services(screen: Screen, services: list[dict[str, Any]]) -> None:
-    ill = [s for s in services if s.get("state") not in {"running", "done"}]
     failing = ", ".join(
-        plain(f"{s.get('name')} {s.get('state')} {s.get('error', '')}".rstrip()) for s in ill
+        plain(f"{service.get('name')} {service.get('state')} {service.get('error', '')}".rstrip())
+        for service in services
+        if service.get("state") not in {"running", "done"}
     )
-    screen.line(
-        f"services  {screen.paint(failing, 'red')}" if ill else f"services  {len(services)} running"
-    )
+    summary = screen.paint(failing, "red") if failing else f"{len(services)} running"
+    screen.line(f"services  {summary}")

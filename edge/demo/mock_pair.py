@@ -13,8 +13,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
 from edge.demo.processes import SIMULATED, CastError, ChildProcess, glassd, until_there
+from edge.runtime.errors import UserError
 from edge.runtime.paths import SOCKET_NAME, runtime_dir
 from firmware_bridge.deadlines import timeout
 
@@ -103,7 +104,7 @@ async def _worn(control: Path, daemon: ChildProcess) -> None:
                 try:
                     _, status = await asyncio.to_thread(client.request, "GET", "/v1/status")
                     state = status["glasses"]["state"]
-                except ControlError as e:
+                except UserError as e:
                     state = e.message
     except TimeoutError:
         raise CastError(

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
 from edge.doctor.machine import UNIT, ExaminedMachine, Unit
 from edge.doctor.models import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
 from edge.doctor.subprocesses import in_thread
+from edge.runtime.errors import UserError
 from edge.runtime.paths import client_sockets, owner_socket
 
 _SHOWN: Final = (
@@ -168,7 +169,7 @@ class ServiceChecks:
             _, status = await in_thread(
                 lambda: client.request("GET", "/v1/status", timeout_s=ANSWER_S)
             )
-        except ControlError as e:
+        except UserError as e:
             return self._no_answer(e)
         if not isinstance(status, dict):
             return fail("something else than glassd answers on the control socket", self._restart())
@@ -182,7 +183,7 @@ class ServiceChecks:
         owner = ControlClient(tuple(owner_socket(socket, env) for socket in self._sockets()))
         try:
             await in_thread(lambda: owner.request("GET", "/v1/confirm", timeout_s=OWNER_S))
-        except ControlError as e:
+        except UserError as e:
             if e.code == "PERMISSION":
                 return warn(
                     f"{found.said}; you may call and read, but not confirm, "
@@ -202,7 +203,7 @@ class ServiceChecks:
             dict.fromkeys((*client_sockets(self._machine.env), *client_sockets(self._patient.env)))
         )
 
-    def _no_answer(self, e: ControlError) -> Finding:
+    def _no_answer(self, e: UserError) -> Finding:
         if e.code == "PERMISSION":
             return fail(e.message, self._let_in(e))
         if e.code == "NOT_RUNNING":
@@ -218,7 +219,7 @@ class ServiceChecks:
     def _of_config(self) -> str:
         return f" --config {quoted(self._patient.config)}" if self._patient.config else ""
 
-    def _let_in(self, e: ControlError) -> Fix:
+    def _let_in(self, e: UserError) -> Fix:
         """The group's name stands in the error's fix; who is in it already needs a fresh login
         only.
         """

@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from edge.commands.shared.run_loop import run_until_told
+from edge.commands.shared.run_loop import run_until_signal
 from edge.config import load
 from edge.daemon.app import Daemon
 from edge.runtime import logs
@@ -51,7 +51,7 @@ def main() -> int:
             await daemon.open(stack)
             await daemon.run()
 
-    return run_until_told(serve, fast=True)
+    return run_until_signal(serve, fast=True)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edge.commands.shared.announce import announcer
-from edge.commands.shared.console import Screen
+from edge.commands.shared.console import Screen, announcer
 from edge.mcp.server import http
 from edge.mcp.server.content import NoPrompt, NoResource
 from edge.mcp.server.server import DaemonClient, Facade, Ways

@@ -15,7 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
+from edge.runtime.errors import UserError
 from tests.conformance.node import ROOT
 
 READY_S: Final = 60.0
@@ -122,7 +123,7 @@ def _until_listed(control: Path, log: Path, name: str) -> None:
             _, seen = client.request("GET", "/v1/tools")
             if any(tool["name"].startswith(name) for tool in seen["tools"]):
                 return
-        except ControlError as e:
+        except UserError as e:
             seen = e.message
         time.sleep(0.05)
     words = log.read_text(encoding="utf-8", errors="replace")[-2000:]

@@ -16,8 +16,9 @@ import pytest
 from edge.commands import call
 from edge.commands.options import VERBS
 from edge.commands.shared import extras
-from edge.commands.shared.console import CliError, Screen
+from edge.commands.shared.console import Screen
 from edge.config import load
+from edge.runtime.errors import UserError
 from edge.tools import user_tools
 
 GLASSD = (sys.executable, "-m", "edge")
@@ -177,7 +178,7 @@ def bare(monkeypatch):
 
 @pytest.mark.requirement("CLI-extras")
 def test_all_that_is_missing_is_said_at_once_before_anything_starts(bare):
-    with pytest.raises(CliError) as refused:
+    with pytest.raises(UserError) as refused:
         extras.require("demo")
     assert refused.value.message == (
         "glassd demo needs bumble, PIL, font_source_sans_pro, "
@@ -289,7 +290,7 @@ def test_a_tool_that_nobody_has_is_answered_with_the_nearest_name(monkeypatch):
         provider_id=None,
         no_wait=False,
     )
-    assert call.run(args, screen) == 1
+    assert call.call(args, screen) == 1
     assert err.getvalue().endswith(
         "next:  did you mean notes:add? (all of them: glassd tools --all)\n"
     )

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
+from edge.runtime.errors import UserError
 from edge.runtime.paths import owner_beside
 from firmware_bridge.sim.air import Air, HciDoor
 from tests.link.world import toml
@@ -88,7 +89,7 @@ class Here:
         client = ControlClient((self._owner,))
         try:
             return await asyncio.to_thread(client.request, method, path, body, timeout_s=within_s)
-        except ControlError as error:
+        except UserError as error:
             return 0, error.message
 
     async def stream(self, method: str, path: str, body: Any, *, within_s: float) -> str:

@@ -18,11 +18,12 @@ import pytest
 import pytest_asyncio
 
 from edge.cloud.enrolment import keys
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
 from edge.core.enrolment_code import decode, encode
 from edge.devcloud.enrolment.codes import qr
 from edge.devcloud.http import https
 from edge.devcloud.main import WorkerLimits
+from edge.runtime.errors import UserError
 from edge.runtime.paths import owner_beside
 from tests.e2e.broker import serving
 from tests.e2e.certificates import Authority, keys_made_here
@@ -82,8 +83,8 @@ async def enrol(place: World, code: str):
     return await ask(place, "POST", "/v1/enrol", {"code": code})
 
 
-async def refused(place: World, code: str) -> ControlError:
-    with pytest.raises(ControlError) as caught:
+async def refused(place: World, code: str) -> UserError:
+    with pytest.raises(UserError) as caught:
         await enrol(place, code)
     return caught.value
 

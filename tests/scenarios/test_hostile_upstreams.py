@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
+from edge.runtime.errors import UserError
 from tests.e2e.processes import CLI, Child
 from tools_cache.api.tool import ErrorType
 
@@ -68,7 +69,7 @@ class House:
         """Wait until a call is with its server."""
         end = time.monotonic() + SOON_S
         while time.monotonic() < end:
-            with suppress(ControlError):
+            with suppress(UserError):
                 if self.client.request("GET", f"/v1/calls/{call_id}")[1]["state"] == "RUNNING":
                     return
             time.sleep(0.02)
@@ -82,7 +83,7 @@ class House:
                 told = self.call(tool)
                 if told["ok"]:
                     return told
-            except ControlError as e:
+            except UserError as e:
                 told = e.message
             time.sleep(0.05)
         raise AssertionError(f"{tool}: {told}\n{self.child.said()}")

@@ -1,31 +1,22 @@
-"""The output of a verb: text, tables, colour, JSON, errors. Imports nothing heavy.
+"""The output of a command: text, tables, colour, JSON, errors. Imports nothing heavy.
 
 Text from other sources is escaped here, so that it cannot move the terminal's cursor.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TextIO
+
+from edge.runtime.errors import UserError
 
 _COLOURS: Final = {"red": 31, "green": 32, "yellow": 33, "dim": 2, "bold": 1}
 _PAINTED: Final = re.compile(r"(\x1b\[\d{1,2}m)")
 """What `Screen.paint` writes: a colour, the only escape sequence that is let through."""
 
 
-class CliError(Exception):
-    """A verb cannot do what was asked: what is wrong, what to do next, and the exit code."""
-
-    def __init__(self, code: str, message: str, fix: str = "", *, exit_code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.fix = fix
-        self.exit_code = exit_code
-
-
 class Screen:
-    """One verb's output. In JSON mode stdout carries JSON only, errors included."""
+    """The output of one command. In JSON mode stdout carries JSON only, errors included."""
 
     def __init__(self, out: TextIO, err: TextIO, env: Mapping[str, str], *, as_json: bool) -> None:
         self._out = out
@@ -57,6 +48,22 @@ class Screen:
         if lines:
             self._out.flush()
 
+    def result(self, document: Any, *lines: str) -> int:
+        """Write what was done, as JSON or as lines for a person; return the exit code 0."""
+        if self.as_json:
+            self.json(document)
+        else:
+            for line in lines:
+                self.line(line)
+            self.flush()
+        return 0
+
+    def progress(self, text: str) -> None:
+        """Write a line for a person at once; nothing in JSON mode."""
+        if not self.as_json:
+            self.line(text)
+            self.flush()
+
     def note(self, text: str) -> None:
         """Write a note to stderr."""
         self._err.write(plain(text) + "\n")
@@ -67,7 +74,7 @@ class Screen:
         self._err.write(plain(question))
         self._err.flush()
 
-    def error(self, error: CliError) -> None:
+    def error(self, error: UserError) -> None:
         """Write what is wrong and what to do next."""
         if self.as_json:
             self.json({"error": {"code": error.code, "message": error.message, "fix": error.fix}})
@@ -160,3 +167,19 @@ def _width() -> int:
     import shutil  # noqa: PLC0415 - it imports three compression libraries, and the daemon has no terminal
 
     return shutil.get_terminal_size((100, 24)).columns
+
+
+def announcer(screen: Screen, what: str) -> Callable[[Mapping[str, Any]], None]:
+    """Return the function that a simulator or a cloud calls when it is up: it writes where it can
+    be reached, as one JSON line for programs or one short line for people.
+    """
+
+    def announce(facts: Mapping[str, Any]) -> None:
+        if screen.as_json:
+            screen.json(dict(facts), lines=True)
+            return
+        shown = (key for key in facts if key != "event" and facts[key] not in (None, ""))
+        where = ", ".join(f"{key} {plain(facts[key])}" for key in shown)
+        screen.progress(f"{what} is up: {where} (Ctrl-C ends it)")
+
+    return announce

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from edge.commands.shared.console import CliError
+from edge.runtime.errors import UserError
 
 LIBRARIES: Final = {
     "sim": ("bumble", "PIL", "opuslib_next", "font_source_sans_pro"),
@@ -29,7 +29,7 @@ _CHECKOUT: Final = Path(__file__).parents[3]
 
 
 def load(module: str, verb: str) -> Any:
-    """Import a module that a verb needs. Raises `CliError` that names the extras to install.
+    """Import a module that a verb needs. Raises `UserError` that names the extras to install.
 
     Ctrl-C waits until the import has ended: inside of it pydantic would make a `SchemaError` of it.
     """
@@ -44,21 +44,21 @@ def load(module: str, verb: str) -> Any:
 
 def require(verb: str) -> None:
     """Check that every library of a verb is installed, before it starts anything. Raises
-    `CliError` that names all missing ones.
+    `UserError` that names all missing ones.
     """
     lacking = _lacking(EXTRAS_OF[verb])
     if lacking:
         raise _not_installed(lacking, verb)
 
 
-def missing(e: ModuleNotFoundError, verb: str) -> CliError:
+def missing(e: ModuleNotFoundError, verb: str) -> UserError:
     """Return the error that names the extras to install: all that the verb needs, not only the
     one whose import failed first.
     """
     library = (e.name or "").split(".")[0]
     extra = next((extra for extra, libraries in LIBRARIES.items() if library in libraries), "")
     if not extra:
-        return CliError(
+        return UserError(
             "MISSING_EXTRA",
             f"glassd {verb} needs {library}, which is not installed",
             "install glassd again",
@@ -76,10 +76,10 @@ def _lacking(extras: tuple[str, ...]) -> dict[str, list[str]]:
     return {extra: names for extra, names in found.items() if names}
 
 
-def _not_installed(lacking: dict[str, list[str]], verb: str) -> CliError:
+def _not_installed(lacking: dict[str, list[str]], verb: str) -> UserError:
     names = [name for names in lacking.values() for name in names]
     verb_of = "is" if len(names) == 1 else "are"
-    return CliError(
+    return UserError(
         "MISSING_EXTRA",
         f"glassd {verb} needs {', '.join(names)}, which {verb_of} not installed",
         _how(",".join(lacking)),

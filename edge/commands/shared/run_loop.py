@@ -1,4 +1,4 @@
-"""Runs a long-running verb: an event loop, and a clean end at SIGTERM."""
+"""Runs a long-running command: an event loop, and a clean end at SIGTERM."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ from typing import Any
 from edge.commands.shared.extras import load
 
 
-def run_until_told(main: Callable[[], Coroutine[Any, Any, Any]], *, fast: bool = False) -> int:
+def run_until_signal(main: Callable[[], Coroutine[Any, Any, Any]], *, fast: bool = False) -> int:
     """Run `main` and return its exit code (None is 0), or 0 after SIGTERM; raise
     KeyboardInterrupt after SIGINT. `fast` uses uvloop.
     """

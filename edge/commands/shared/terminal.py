@@ -1,18 +1,21 @@
-"""Asks a person at this process's own terminal. Text that is piped in, or typed before the
-question, is not taken as an answer.
+"""What a person types: a line of standard input, which a script may pipe in; or the answer to a
+question at this process's own terminal, where text that is piped in, or typed before the question,
+is not taken as an answer.
 """
 
 import contextlib
 import os
 import select
+import sys
 import termios
+import time
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from edge.commands.shared.console import duration, plain
-from edge.commands.shared.keyboard import MAX_LINE
 
+MAX_LINE: Final = 256
 TTY: Final = "/dev/tty"
 LOOK_S: Final = 1.0
 """Seconds between two checks whether the question was answered elsewhere."""
@@ -31,6 +34,21 @@ COLUMNS: Final = 80
 _LEAST_ROWS: Final = 5
 _MORE: Final = "-- {} more lines; press Enter to read on: "
 _PROMPT: Final = "Run it? Type yes, no, always or never, then Enter (Enter alone: not now): "
+
+
+def typed(timeout_s: float) -> str | None:
+    """Read one line of standard input: "" if it is empty, None at the end of the input. Raise
+    TimeoutError. It is read byte by byte, so that what follows stays there for the next question.
+    """
+    fd, end, line = sys.stdin.fileno(), time.monotonic() + timeout_s, b""
+    while not line.endswith(b"\n") and len(line) < MAX_LINE:
+        if not select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]:
+            raise TimeoutError
+        byte = os.read(fd, 1)
+        if not byte:
+            return line.decode("utf-8", "replace").strip() if line else None
+        line += byte
+    return line.decode("utf-8", "replace").strip()
 
 
 class Terminal:
@@ -64,10 +82,8 @@ class Terminal:
         that has scrolled out of sight unread.
         """
         size = self._size()
-        shown, part = (
-            particulars(question, columns=size.columns),
-            max(_LEAST_ROWS, size.lines - 1) if size.lines else 0,
-        )
+        shown = particulars(question, columns=size.columns)
+        part = max(_LEAST_ROWS, size.lines - 1) if size.lines else 0
         while part and len(shown) >= part:
             self.write("\n".join((*shown[:part], "")))
             shown = shown[part:]
@@ -80,10 +96,8 @@ class Terminal:
 
     def _typed(self, prompt: str, over: Callable[[], bool]) -> str | None:
         """Return a line typed after this prompt was shown; None once the question is over."""
-        with contextlib.suppress(termios.error):
-            termios.tcflush(
-                self._fd, termios.TCIFLUSH
-            )  # discard what was typed before the question was shown
+        with contextlib.suppress(termios.error):  # discard what was typed before the question
+            termios.tcflush(self._fd, termios.TCIFLUSH)
         self.write(prompt)
         if (line := self._line(over)) is None:
             self.write("\nanswered elsewhere, or expired\n")
@@ -113,12 +127,8 @@ def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
     ]
     if isinstance(question.get("left_s"), int | float):
         lines.append(f"open for   {duration(question['left_s'])}")
-    return [
-        *lines,
-        "",
-        *(row for line in question.get("particulars") or () for row in rows(_text(line), columns)),
-        "",
-    ]
+    shown = question.get("particulars") or ()
+    return [*lines, "", *(row for line in shown for row in rows(_text(line), columns)), ""]
 
 
 def rows(line: str, columns: int) -> list[str]:

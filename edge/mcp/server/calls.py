@@ -15,9 +15,10 @@ from urllib.parse import quote
 from edge.core.rate_limit import RateLimits
 from edge.mcp.server import elicitation, results
 from edge.mcp.server.client import McpCaller
-from edge.mcp.server.daemon_client import DaemonClient, DaemonError
+from edge.mcp.server.daemon_client import DaemonClient
 from edge.mcp.server.elicitation import Answered, Asking
 from edge.mcp.server.tools import META, KnownTool
+from edge.runtime.errors import UserError
 from tools_cache.api.tool import RateLimit
 
 log: Final = logging.getLogger(__name__)
@@ -157,8 +158,8 @@ class Calls:
             if asked.back is not None and asked.back.call_id:
                 return await self._decided(asked.back)
             return await self._called(asked, call_id, caller)
-        except DaemonError as e:
-            if e.heard:
+        except UserError as e:
+            if e.may_have_run:
                 return _unknown(e, asked, call_id)
             return results.refused(
                 *code_of(e),
@@ -185,7 +186,7 @@ class Calls:
         self._telling += 1
         try:
             return await self._answered(body | {"progress": True}, caller)
-        except DaemonError as e:
+        except UserError as e:
             if e.code != "BUSY":
                 raise
         finally:
@@ -196,7 +197,7 @@ class Calls:
 
     async def _answered(self, body: Mapping[str, Any], caller: McpCaller) -> Mapping[str, Any]:
         """Hand the call over and tell of its progress, if any is told; the envelope. Raises
-        `DaemonError`.
+        `UserError`.
         """
         step, often = 0, RateLimits()
         async with aclosing(
@@ -212,19 +213,19 @@ class Calls:
                     case {"event": "answer", "envelope": dict(envelope)}:
                         return envelope
                     case {"event": "late"}:
-                        raise DaemonError(
+                        raise UserError(
                             "TIMEOUT",
                             "glassd gave no answer in time",
                             "see what became of it: glassd calls",
-                            heard=True,
+                            may_have_run=True,
                         )
                     case {"ok": _}:
                         return dict(word)
-        raise DaemonError(
+        raise UserError(
             "NOT_RUNNING",
             "glassd ended the call without an answer",
             "see whether it runs: glassd status",
-            heard=True,
+            may_have_run=True,
         )
 
     def _body(self, asked: QuestionAsked) -> dict[str, Any]:
@@ -261,7 +262,7 @@ class Calls:
         return dict(envelope)
 
     async def story(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
-        """Wait for a call's final answer; None when it has none yet. Raises `DaemonError`."""
+        """Wait for a call's final answer; None when it has none yet. Raises `UserError`."""
         left = wait_s
         while left > 0:
             poll = min(left, POLL_S)
@@ -306,7 +307,7 @@ class Calls:
         """
         try:
             return await self.story(call_id, wait_s)
-        except DaemonError:
+        except UserError:
             return None
 
     def _give_up(self, call_id: str) -> None:
@@ -326,7 +327,7 @@ class Calls:
             await self._daemon.ask(
                 "POST", path, {"reason": "called off by the MCP client"}, timeout_s=OFF_S
             )
-        except DaemonError as e:
+        except UserError as e:
             log.debug("the call %s was not called off: %s", call_id, e.message)
 
 
@@ -366,7 +367,7 @@ def _unaskable(asking: Asking, caller: McpCaller) -> dict[str, Any]:
     )
 
 
-def _unknown(e: DaemonError, asked: QuestionAsked, call_id: str) -> dict[str, Any]:
+def _unknown(e: UserError, asked: QuestionAsked, call_id: str) -> dict[str, Any]:
     """An envelope for a call of which only the daemon knows whether it was carried out: whoever
     repeats it might do it twice.
     """
@@ -387,7 +388,7 @@ def _unknown(e: DaemonError, asked: QuestionAsked, call_id: str) -> dict[str, An
     }
 
 
-def code_of(e: DaemonError) -> tuple[str, str]:
+def code_of(e: UserError) -> tuple[str, str]:
     """Code and type of an envelope for what the control API, or its absence, says."""
     match e.code:
         case "TIMEOUT":

@@ -16,38 +16,25 @@ from typing import Any, Final
 
 import h11
 
+from edge.runtime.control_api import (
+    CONNECT_S,
+    MAX_ANSWER,
+    QUIET_S,
+    late,
+    not_connected,
+    refusal,
+    stopped,
+)
 from firmware_bridge.deadlines import timeout, timeout_at
 
-MAX_ANSWER: Final = 64 * 1024 * 1024
 MAX_EVENT: Final = 16 * 1024 * 1024
 READ: Final = 64 * 1024
-CONNECT_S: Final = 5.0
-QUIET_S: Final = 60.0
-"""A stream of events that is silent this long is dead: the daemon says something every 15 s."""
 KEPT: Final = 16
 """Idle connections kept; the daemon closes them after 75 s, and has 64 for everybody."""
 
 Json = Any
 _Request = tuple[str, str, bytes, Mapping[str, str]]
 """Method, path, body, headers."""
-
-
-class DaemonError(Exception):
-    """There is no good answer. `status` is HTTP's, 0 when there was none; `fix` the next thing to
-    do.
-
-    `heard`: the daemon may have the request, and may have carried it out.
-    """
-
-    def __init__(
-        self, code: str, message: str, fix: str = "", *, status: int = 0, heard: bool = False
-    ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.fix = fix
-        self.status = status
-        self.heard = heard
 
 
 @dataclass(slots=True)
@@ -62,7 +49,7 @@ class DaemonClient:
     async def ask(
         self, method: str, path: str, body: Json = None, *, timeout_s: float = 30.0
     ) -> Json:
-        """Ask once; None when the answer is empty. Raises `DaemonError`."""
+        """Ask once; None when the answer is empty. Raises `UserError`."""
         async with aclosing(self.told(method, path, body, timeout_s=timeout_s)) as answers:
             async for answer in answers:
                 return answer
@@ -72,7 +59,7 @@ class DaemonClient:
         self, method: str, path: str, body: Json = None, *, timeout_s: float
     ) -> AsyncGenerator[Json, None]:
         """Ask once; the one answer, or each event of an answer that goes on. Raises
-        `DaemonError`.
+        `UserError`.
         """
         try:
             async with aclosing(
@@ -81,18 +68,13 @@ class DaemonClient:
                 async for _, answer in answers:
                     yield answer
         except TimeoutError:
-            raise DaemonError(
-                "TIMEOUT",
-                f"glassd did not answer within {timeout_s:g} s",
-                "see what is wrong: glassd doctor",
-                heard=True,
-            ) from None
+            raise late(timeout_s) from None
 
     async def events(
         self, last_event_id: str | None = None
     ) -> AsyncGenerator[tuple[str, Json], None]:
         """Follow happenings, but not how calls fare: (id, event) for ever; ("", None) when
-        nothing happened for a while. Raises `DaemonError`.
+        nothing happened for a while. Raises `UserError`.
         """
         headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
         try:
@@ -104,13 +86,13 @@ class DaemonClient:
                 async for event in events:
                     yield event
         except TimeoutError:
-            raise _gone() from None
-        raise _gone()
+            raise stopped() from None
+        raise stopped()
 
     async def _exchange(
         self, method: str, path: str, body: Json, headers: Mapping[str, str], patience: "_Patience"
     ) -> AsyncGenerator[tuple[str, Json], None]:
-        """One request; what comes back, each part with its event id. Raises `DaemonError`,
+        """One request; what comes back, each part with its event id. Raises `UserError`,
         TimeoutError.
         """
         payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
@@ -118,7 +100,7 @@ class DaemonClient:
         kept = False
         try:
             if status >= 400:
-                raise _refusal(status, await connection.whole())
+                raise refusal(status, await connection.whole())
             if kind.startswith("text/event-stream"):
                 async for event in connection.blocks():
                     yield event
@@ -131,7 +113,7 @@ class DaemonClient:
         except TimeoutError:
             raise
         except (OSError, h11.ProtocolError, ValueError):
-            raise _gone() from None
+            raise stopped() from None
         finally:
             if not kept:  # else it is somebody else's by now
                 connection.abort()
@@ -153,7 +135,7 @@ class DaemonClient:
             except BaseException:
                 connection.abort()
                 raise
-        raise _gone()
+        raise stopped()
 
     async def _connection(self, *, fresh: bool = False) -> "tuple[_Connection, bool]":
         while self._idle and not fresh:
@@ -174,15 +156,7 @@ class DaemonClient:
                 forbidden = forbidden or path
             except OSError:
                 continue
-        if forbidden is not None:
-            fix = "join its group (glassd), then log in again"
-            raise DaemonError("PERMISSION", f"this program may not use {forbidden}", fix)
-        tried = ", ".join(str(path) for path in self.sockets)
-        raise DaemonError(
-            "NOT_RUNNING",
-            f"glassd is not running (nobody answers at {tried})",
-            "start it: systemctl start glassd, or glassd run",
-        )
+        raise not_connected(self.sockets, forbidden)
 
     def _keep(self, connection: "_Connection") -> bool:
         if not connection.reusable or len(self._idle) >= KEPT:
@@ -308,23 +282,3 @@ def _event_of(block: bytes) -> tuple[str, Json]:
     if b"data" not in fields:
         return "", None
     return fields.get(b"id", b"").strip().decode("latin-1"), json.loads(fields[b"data"])
-
-
-def _refusal(status: int, raw: bytes) -> DaemonError:
-    try:
-        error = json.loads(raw)["error"]
-        code, message, fix = (str(error.get(key, "")) for key in ("code", "message", "fix"))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return DaemonError(
-            "INTERNAL", f"glassd answered {status} and did not say why", status=status
-        )
-    return DaemonError(code, message, fix, status=status)
-
-
-def _gone() -> DaemonError:
-    return DaemonError(
-        "NOT_RUNNING",
-        "glassd closed the connection",
-        "see whether it runs: glassd status",
-        heard=True,
-    )

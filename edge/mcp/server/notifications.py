@@ -11,7 +11,8 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from edge.core.backoff import Backoff
-from edge.mcp.server.daemon_client import DaemonClient, DaemonError
+from edge.mcp.server.daemon_client import DaemonClient
+from edge.runtime.errors import UserError
 
 log: Final = logging.getLogger(__name__)
 TOOLS: Final = "tools_list_changed"
@@ -51,7 +52,7 @@ class Notifications:
                         await self._there()
                         last = number or last
                         await self._tell(event)
-            except DaemonError as e:
+            except UserError as e:
                 (log.debug if self._away else log.warning)("glassd is not followed: %s", e.message)
                 self._away = True
             now = asyncio.get_running_loop().time()

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from edge.mcp.server import results
 from edge.mcp.server.calls import Calls, code_of
-from edge.mcp.server.daemon_client import DaemonError
+from edge.runtime.errors import UserError
 
 MAX_WAIT_S: Final = 50.0
 _ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -56,7 +56,7 @@ async def pending(calls: Calls, args: Mapping[str, Any], *, modern: bool) -> dic
         )
     try:
         envelope = await calls.story(call_id, max(wait_s, 0.05))
-    except DaemonError as e:
+    except UserError as e:
         code, kind = ("TOOL_NOT_FOUND", "NOT_FOUND") if e.code == "NOT_FOUND" else code_of(e)
         again = kind in {"TRANSIENT", "RATE_LIMIT"}  # it only looks
         return results.result(

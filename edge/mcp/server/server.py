@@ -33,9 +33,10 @@ from edge.mcp.server import content, elicitation, notifications, prompts as mcp_
 from edge.mcp.server.calls import Calls, LacksCapability, QuestionAsked
 from edge.mcp.server.client import Context, McpCaller, connection_of, is_modern, levels, meta_of
 from edge.mcp.server.content import CannotRead, Content, McpContent, NoPrompt, NoResource
-from edge.mcp.server.daemon_client import DaemonClient, DaemonError
+from edge.mcp.server.daemon_client import DaemonClient
 from edge.mcp.server.pending import PENDING, pending
 from edge.mcp.server.tools import KnownTool, Row, ToolTable, tools_of
+from edge.runtime.errors import UserError
 from firmware_bridge.deadlines import timeout
 from tools_cache import names
 from tools_cache.api.tool import RateLimit
@@ -157,7 +158,7 @@ class Facade:
         try:
             told = await self._get("/v1/tools?all=1")
             rows, version = told["tools"], str(told.get("version", ""))
-        except DaemonError as e:
+        except UserError as e:
             log.info("the tools are listed from disk: %s", e.message)
             rows, version = await asyncio.to_thread(lambda: list(self._ways.cold())), "cold"
         self._tools = tools_of(rows, alias=self._ways.alias, version=version)
@@ -241,7 +242,7 @@ class Facade:
         except NoResource as e:
             code = types.INVALID_PARAMS if is_modern(ctx) else -32002
             raise MCPError(code, str(e), {"uri": uri[:200]}) from None
-        except (CannotRead, DaemonError) as e:
+        except (CannotRead, UserError) as e:
             raise MCPError(types.INTERNAL_ERROR, _said(e)) from None
         return {"contents": [contents], **_cached(0)}
 
@@ -260,14 +261,14 @@ class Facade:
             )
         except NoPrompt as e:
             raise MCPError(types.INVALID_PARAMS, str(e)) from None
-        except (CannotRead, DaemonError) as e:
+        except (CannotRead, UserError) as e:
             raise MCPError(types.INTERNAL_ERROR, _said(e)) from None
 
     async def _complete(self, _ctx: Context, params: types.CompleteRequestParams) -> dict[str, Any]:
         of = params.ref.model_dump(by_alias=True, exclude_none=True)
         try:
             values = await self._shelf.complete(of, params.argument.name, params.argument.value)
-        except DaemonError:
+        except UserError:
             values = []
         return {
             "resultType": "complete",
@@ -413,4 +414,4 @@ def _no_token() -> dict[str, Any]:
 
 
 def _said(e: Exception) -> str:
-    return f"{e.message}: {e.fix}" if isinstance(e, DaemonError) and e.fix else str(e)
+    return f"{e.message}: {e.fix}" if isinstance(e, UserError) and e.fix else str(e)

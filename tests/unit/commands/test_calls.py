@@ -9,12 +9,13 @@ from io import StringIO
 
 import pytest
 
-from edge.commands.shared import call_prompt
-from edge.commands.shared.call_detail import waits_for
-from edge.commands.shared.console import CliError, Screen
+from edge.commands import confirm
+from edge.commands.calls import waits_for
+from edge.commands.shared.console import Screen
 from edge.core.call_state import Submission
 from edge.core.grants import Grant
 from edge.core.tools.snapshot import Entry
+from edge.runtime.errors import UserError
 from tests.test_imports import _VERB, HEAVY, loaded
 from tests.unit.commands.test_cli import DEADLINE_S, glassd, start
 from tests.unit.control.house import ASKED, definition, open_house, row
@@ -195,13 +196,13 @@ async def test_a_daemon_that_stops_meanwhile_leaves_the_way_to_the_story(tmp_pat
 @pytest.mark.parametrize(("state", "day_s"), [("RUNNING", 86400.0), ("AWAITING_CONFIRMATION", 0.3)])
 async def test_who_waits_gives_up_in_the_end(tmp_path, monkeypatch, state, day_s):
     """A confirmed call that never ends, and a daemon that never ends its question."""
-    monkeypatch.setattr(call_prompt, "SLICE_S", 0.1)
-    monkeypatch.setattr(call_prompt, "DAY_S", day_s)
+    monkeypatch.setattr(confirm, "SLICE_S", 0.1)
+    monkeypatch.setattr(confirm, "DAY_S", day_s)
     async with open_house(tmp_path) as house:
         asking(house)
         house.store.rows["id-1"]["state"] = state
-        with pytest.raises(CliError, match="no answer in time") as caught:
-            await asyncio.to_thread(call_prompt.decided, *waiting(house), patience_s=0.1)
+        with pytest.raises(UserError, match="no answer in time") as caught:
+            await asyncio.to_thread(confirm.wait, *waiting(house), patience_s=0.1)
     assert (caught.value.exit_code, caught.value.fix) == (
         5,
         "show the call: glassd calls id-1",
@@ -212,11 +213,11 @@ async def test_who_waits_is_as_patient_as_the_question(tmp_path, monkeypatch):
     """However long the wearer may think (policy.confirmation_s), the answer's own time begins
     afterwards.
     """
-    monkeypatch.setattr(call_prompt, "SLICE_S", 0.02)
+    monkeypatch.setattr(confirm, "SLICE_S", 0.02)
     async with open_house(tmp_path) as house:
         asking(house)
         waits = asyncio.create_task(
-            asyncio.to_thread(call_prompt.decided, *waiting(house), patience_s=0.1)
+            asyncio.to_thread(confirm.wait, *waiting(house), patience_s=0.1)
         )
         async with asyncio.timeout(DEADLINE_S):
             while house.store.reads < 30:  # far beyond 0.1 s of slices

@@ -17,8 +17,8 @@ from edge import cli
 from edge.cli import build_parser
 from edge.commands import completion
 from edge.commands.options import VERBS
-from edge.commands.shared import response_format
-from edge.commands.shared.console import CliError
+from edge.commands.shared import daemon
+from edge.runtime.errors import UserError
 from edge.runtime.events import CallReceived, LinkChanged
 from tests.unit.control.house import open_house
 from tools_cache.api.tool import ErrorCode, ErrorType, ToolError, ToolResponse
@@ -337,7 +337,7 @@ FAILURES = [
 @pytest.mark.parametrize(("code", "more", "exit_code"), FAILURES)
 def test_every_kind_of_failure_has_its_exit_code(code, more, exit_code):
     answer = ToolResponse(error=ToolError.of(code, "no", **more)).to_json()
-    assert response_format.exit_code(answer) == exit_code
+    assert daemon.exit_code(answer) == exit_code
 
 
 async def test_a_failed_call_says_why_and_what_next_on_stderr(tmp_path):
@@ -551,7 +551,7 @@ def test_a_missing_extra_is_named(monkeypatch):
         raise ModuleNotFoundError("no", name="bumble.core")
 
     monkeypatch.setattr(extras, "import_module", nothing)
-    with pytest.raises(CliError, match="glassd sim needs bumble") as caught:
+    with pytest.raises(UserError, match="glassd sim needs bumble") as caught:
         extras.load("firmware_bridge.sim.main", "sim")
     assert caught.value.fix.endswith("-m pip install -e '.[sim]'")
 
@@ -616,7 +616,7 @@ def test_a_service_that_does_not_stay_up_is_told_in_words():
     told = _crashed(
         ExceptionGroup("a", [ExceptionGroup("b", [TooManyCrashes("uplink crashed 5 times")])])
     )
-    assert (type(told), str(told)) == (CliError, "uplink crashed 5 times")
+    assert (type(told), str(told)) == (UserError, "uplink crashed 5 times")
     bug = ExceptionGroup("a", [KeyError("x")])
     assert _crashed(bug) is bug
 
@@ -678,11 +678,12 @@ def test_the_scripts_are_good_shell():
 
 
 def test_every_verb_has_its_module_and_its_json():
-    from importlib.util import find_spec
+    from importlib import import_module
 
     tree = completion._subparsers(build_parser())
     for name, _, _ in VERBS:
-        assert find_spec(f"edge.commands.{cli.SUBFOLDERS.get(name, name)}"), name
+        module = import_module(f"edge.commands.{cli.MODULES.get(name, name)}")
+        assert callable(getattr(module, name)), name
         verb = completion._verb(name, "", tree.choices[name])
         assert any("--json" in option.names for option in verb.options), name
 

@@ -6,13 +6,14 @@ import io
 import os
 import sys
 from argparse import Namespace
+from types import SimpleNamespace
 
 import pytest
 
-from edge.commands import up
-from edge.commands.shared import pairing
-from edge.commands.shared.console import CliError, Screen
-from edge.commands.shared.keyboard import typed
+from edge.commands import pairing, up
+from edge.commands.shared.console import Screen
+from edge.commands.shared.terminal import typed
+from edge.runtime.errors import UserError
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_glasses_are_chosen_by_number_or_name(keyboard, line, chosen):
 
 def test_an_answer_that_comes_too_late_is_told_by_what_ended_the_window(monkeypatch):
     def late(*_, **__):
-        raise CliError("NOTHING_ASKED", "nothing of this kind is asked now")
+        raise UserError("NOTHING_ASKED", "nothing of this kind is asked now")
 
     def told(*_, **__):
         yield {"event": "step", "state": "ASKING", "ask": "passkey"}
@@ -67,9 +68,10 @@ def test_an_answer_that_comes_too_late_is_told_by_what_ended_the_window(monkeypa
         }
 
     monkeypatch.setattr(pairing, "ask", late)
-    monkeypatch.setattr(pairing, "stream", told)
+    daemon = SimpleNamespace(stream=told)
+    monkeypatch.setattr(pairing, "client", lambda *_: daemon)
     screen = Screen(io.StringIO(), io.StringIO(), {}, as_json=False)
-    with pytest.raises(CliError) as caught:
+    with pytest.raises(UserError) as caught:
         pairing._one_window(Namespace(code="012345"), screen, None, 60.0)
     assert (caught.value.code, caught.value.exit_code) == ("TIMEOUT", 5)
 
@@ -78,7 +80,7 @@ def test_glasses_that_are_up_are_not_paired_anew_however_their_address_is_writte
     glasses = {"state": "ready", "bond": "passkey", "address": "F0:5A:6F:52:8B:15"}
     monkeypatch.setattr(up, "ask", lambda *_: {"glasses": glasses})
     monkeypatch.setattr(
-        up, "paired", lambda *_, **__: pytest.fail("their bond would be forgotten first")
+        up, "pair_with", lambda *_, **__: pytest.fail("their bond would be forgotten first")
     )
     screen = Screen(io.StringIO(), io.StringIO(), {}, as_json=False)
     for address in (None, "F0:5A:6F:52:8B:15", "f0:5a:6f:52:8b:15"):
@@ -89,7 +91,7 @@ def test_glasses_that_are_up_are_not_paired_anew_however_their_address_is_writte
 def test_no_choice_is_wrong_usage_that_names_the_glasses(keyboard, line):
     keyboard.write(line.encode())
     keyboard.close()
-    with pytest.raises(CliError) as error:
+    with pytest.raises(UserError) as error:
         up._ask_which(Screen(io.StringIO(), io.StringIO(), {}, as_json=False), ["A", "B"])
     assert (
         error.value.exit_code,

@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from edge.cli import build_parser
-from edge.commands.shared.console import CliError
+from edge.runtime.errors import UserError
 
 WORDS = {"ADDRESS": "AA:BB", "TOKEN": "ab12", "RESULT": "done"}
 VALUES = {"_seconds": "5", "_count": "5", "_rate": "5", "_six_digits": "012345"}
@@ -104,7 +104,7 @@ def test_what_stands_behind_two_dashes_is_no_option(words, tool, args, key):
     ],
 )
 def test_wrong_options_are_refused_as_before(words, said):
-    with pytest.raises(CliError, match=said.replace("(", r"\(")):
+    with pytest.raises(UserError, match=said.replace("(", r"\(")):
         build_parser().parse_args(words)
 
 

@@ -8,10 +8,11 @@ from io import StringIO
 import pytest
 
 from edge.commands import servers
-from edge.commands.shared.console import CliError, Screen
+from edge.commands.shared.console import Screen
 from edge.control.dependencies import NoServer
 from edge.control.http import Request, RequestRefused
 from edge.control.mcp_servers import ServerRoutes
+from edge.runtime.errors import UserError
 
 URL = "https://auth.example/authorize?state=s%201&client_id=x"
 ONE = {
@@ -52,7 +53,7 @@ def daemon(monkeypatch):
 
 def run(*, as_json=False, **words):
     out, err = StringIO(), StringIO()
-    code = servers.run(
+    code = servers.servers(
         Namespace(**{"act": None, "server": None, "code": None, **words}),
         Screen(out, err, {}, as_json=as_json),
     )
@@ -114,7 +115,7 @@ def test_a_sign_in_is_finished_with_a_code_or_with_the_whole_address(daemon, bro
     ],
 )
 def test_what_cannot_be_done_is_said(daemon, words, problem):
-    with pytest.raises(CliError, match=problem):
+    with pytest.raises(UserError, match=problem):
         run(**words)
 
 

@@ -6,8 +6,8 @@ from io import StringIO
 import pytest
 
 from edge.commands import tools
-from edge.commands.shared import one_tool
-from edge.commands.shared.console import CliError, Screen
+from edge.commands.shared.console import Screen
+from edge.runtime.errors import UserError
 
 
 @pytest.fixture
@@ -16,11 +16,11 @@ def person(monkeypatch):
 
     def run(act, answer, name="kb:get", **more):
         out = StringIO()
-        monkeypatch.setattr(one_tool, "ask", lambda *_, **__: answer)
+        monkeypatch.setattr(tools, "_ask", lambda *_, **__: answer)
         monkeypatch.setattr(tools, "_document", lambda _: answer)
         screen = Screen(out, StringIO(), {}, as_json=False)
         args = Namespace(act=act, tool=name, socket=None, all=False, category=None, **more)
-        assert tools.run(args, screen) == 0
+        assert tools.tools(args, screen) == 0
         return out.getvalue().splitlines()
 
     return run
@@ -153,7 +153,7 @@ def test_a_listing_of_too_many_tools_says_how_many_models_are_shown(person):
 
 @pytest.mark.parametrize("act", ["show", "enable", "disable"])
 def test_an_act_without_a_tool_is_wrong_usage(person, act):
-    with pytest.raises(CliError) as wrong:
+    with pytest.raises(UserError) as wrong:
         person(act, {}, None)
     assert (wrong.value.exit_code, wrong.value.fix) == (
         2,

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from edge.control import client as client_module
-from edge.control.client import ControlClient, ControlError
+from edge.control.client import ControlClient
+from edge.runtime import control_api
+from edge.runtime.errors import UserError
 from edge.runtime.events import LinkChanged
 from tests.unit.control.house import open_house
 
@@ -46,7 +48,7 @@ def canned(path, answer: bytes):
 
 
 def complaint(*sockets, path="/v1/status", timeout_s=5.0):
-    with pytest.raises(ControlError) as caught:
+    with pytest.raises(UserError) as caught:
         ControlClient(sockets).request("GET", path, timeout_s=timeout_s)
     return caught.value
 
@@ -88,7 +90,7 @@ def test_a_socket_one_may_not_use_names_its_group(tmp_path, monkeypatch):
 
     monkeypatch.setattr(client_module.socket, "socket", Forbidden)
     monkeypatch.setattr(
-        client_module.grp, "getgrgid", lambda gid: type("G", (), {"gr_name": "lenses"})
+        control_api.grp, "getgrgid", lambda gid: type("G", (), {"gr_name": "lenses"})
     )
     error = complaint(path)
     assert (error.exit_code, error.code) == (3, "PERMISSION")
@@ -163,7 +165,7 @@ def test_a_stream_that_ends_is_said_so(tmp_path):
     with canned(tmp_path / "c.sock", head + b": hello\n\nid: a-1\nevent: x\ndata: {}\n\n") as path:
         stream = ControlClient((path,)).events()
         assert next(stream) == ("a-1", "x", "{}")
-        with pytest.raises(ControlError) as caught:
+        with pytest.raises(UserError) as caught:
             next(stream)
     assert caught.value.exit_code == 3
 

@@ -266,11 +266,11 @@ async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_who_is_in_the_group_already_logs_in_again(sandbox):
-    from edge.control.client import ControlError
     from edge.doctor.machine import ExaminedMachine
     from edge.doctor.service import ServiceChecks
+    from edge.runtime.errors import UserError
 
-    refused = ControlError(
+    refused = UserError(
         "PERMISSION",
         "you may not",
         "join the group: sudo usermod -aG glassd $USER, then log in again",
@@ -414,14 +414,15 @@ async def test_a_secret_only_the_service_may_read_is_no_fault_of_the_configurati
 
 @pytest.mark.requirement("CONSENT-roles")
 async def test_who_may_call_and_not_decide_is_told_the_second_group(sandbox, monkeypatch):
-    from edge.control.client import ControlClient, ControlError
+    from edge.control.client import ControlClient
+    from edge.runtime.errors import UserError
 
     answers(sandbox)
     request = ControlClient.request
 
     def shut(client, method, path, *more, **how):
         if path == "/v1/confirm":
-            raise ControlError(
+            raise UserError(
                 "PERMISSION",
                 "you may not use owner.sock",
                 "join the group: sudo usermod -aG glassd-owner $USER, then log in again",

@@ -352,7 +352,7 @@ def test_a_client_that_may_not_open_the_owners_socket_cannot_answer_in_his_place
     import socket
 
     from edge.commands.mcp import _check_owner
-    from edge.commands.shared.console import CliError
+    from edge.runtime.errors import UserError
 
     def shut(*_):
         raise PermissionError(13, "Permission denied")
@@ -360,7 +360,7 @@ def test_a_client_that_may_not_open_the_owners_socket_cannot_answer_in_his_place
     _check_owner((tmp_path / "owner.sock",))  # no daemon yet: it is waited for
     monkeypatch.setattr(socket.socket, "connect", shut)
     with pytest.raises(
-        CliError, match="--confirm-in-client answers for the owner, but you may not use"
+        UserError, match="--confirm-in-client answers for the owner, but you may not use"
     ) as refused:
         _check_owner((tmp_path / "owner.sock",))
     assert (refused.value.exit_code, refused.value.fix.startswith("leave it out, or ")) == (3, True)

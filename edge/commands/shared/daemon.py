@@ -1,8 +1,48 @@
-"""Shows the response of a call to a person, and maps it to an exit code."""
+"""Requests to the daemon, and how the answer of a call is shown."""
 
-from typing import Any, Final
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Final, Literal
 
-from edge.commands.shared.console import CliError, Screen, duration, for_people, plain
+from edge.commands.shared.console import Screen, duration, for_people, plain
+from edge.control.client import ControlClient
+from edge.runtime.errors import UserError
+from edge.runtime.paths import client_sockets, owner_socket
+
+Who = Literal["caller", "owner", "either"]
+"""Which socket is used: `control.sock`, `owner.sock`, or the owner's if it may be opened."""
+
+
+def client(args: Namespace, who: Who = "caller") -> ControlClient:
+    """Return the client of the daemon named by `--socket` or `$GLASSD_SOCKET`, else found in the
+    usual places.
+    """
+    sockets = (Path(args.socket),) if args.socket else client_sockets(os.environ)
+    if who == "caller":
+        return ControlClient(sockets)
+    owners = tuple(owner_socket(socket, os.environ) for socket in sockets)
+    if who == "owner":
+        return ControlClient(tuple(dict.fromkeys(owners)))
+    return ControlClient(
+        tuple(place for both in zip(owners, sockets, strict=True) for place in both)
+    )
+
+
+def ask(
+    args: Namespace,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    timeout_s: float = 30.0,
+    who: Who = "caller",
+) -> Any:
+    """Send one request and return the JSON of its answer. Raise `UserError`."""
+    return client(args, who).request(method, path, body, timeout_s=timeout_s)[1]
+
+
+# ------------------------------------------------------------------ the answer of a call
 
 _TIMED_OUT: Final = frozenset(
     {"TIMEOUT", "DEADLINE_EXPIRED", "NOT_ACCEPTED", "APP_ACTIVATION_TIMEOUT"}
@@ -15,7 +55,7 @@ def tell(envelope: dict[str, Any], screen: Screen) -> int:
     if screen.as_json:
         screen.json(envelope)
     elif envelope.get("ok"):
-        _tell_success(envelope, screen)
+        _show_success(envelope, screen)
     else:
         screen.error(_failure(envelope))
     return code
@@ -31,7 +71,7 @@ def exit_code(envelope: dict[str, Any]) -> int:
     return 4 if error.get("type") == "NOT_FOUND" else 1
 
 
-def _tell_success(envelope: dict[str, Any], screen: Screen) -> None:
+def _show_success(envelope: dict[str, Any], screen: Screen) -> None:
     data = envelope.get("data")
     if data is not None:
         screen.line(for_people(data))
@@ -42,22 +82,18 @@ def _tell_success(envelope: dict[str, Any], screen: Screen) -> None:
     facts += _old(meta)
     screen.line(screen.paint(plain(" · ".join(facts)), "dim"))
     if isinstance(data, dict) and data.get("status") == "pending" and data.get("pendingToolCallId"):
-        screen.line(
-            f"its result comes later; show it: glassd calls {plain(data['pendingToolCallId'])}"
-        )
+        call_id = plain(data["pendingToolCallId"])
+        screen.line(f"its result comes later; show it: glassd calls {call_id}")
 
 
 def _old(meta: dict[str, Any]) -> list[str]:
     """Return why an answer is not new: stored for some time, or from an earlier call."""
-    age = meta.get("ageS")
-    stale = (
-        [f"as of {duration(age)} ago"] if meta.get("stale") and isinstance(age, int | float) else []
-    )
-    return stale + (
-        ["the answer of an earlier call with the same key"]
-        if meta.get("_idempotent_cache_hit")
-        else []
-    )
+    why, age = [], meta.get("ageS")
+    if meta.get("stale") and isinstance(age, int | float):
+        why.append(f"as of {duration(age)} ago")
+    if meta.get("_idempotent_cache_hit"):
+        why.append("the answer of an earlier call with the same key")
+    return why
 
 
 def delivered(delivery: Any) -> str:
@@ -88,20 +124,13 @@ def how_to_confirm(token: str) -> str:
     ).rstrip()
 
 
-def _failure(envelope: dict[str, Any]) -> CliError:
+def _failure(envelope: dict[str, Any]) -> UserError:
     error = envelope.get("error") or {}
     fix = how_to_confirm(token_of(envelope)) if asks(envelope) else error.get("suggestion") or ""
-    problems = error.get("details")
-    faults = (
-        [p for p in problems if isinstance(p, dict) and p.get("problem")]
-        if isinstance(problems, list)
-        else []
-    )
+    details, code = error.get("details"), str(error.get("code", ""))
     listed = "".join(
-        f"\n  {p.get('path') or 'root'}: {p['problem']}" for p in faults
+        f"\n  {fault.get('path') or 'root'}: {fault['problem']}"
+        for fault in (details if isinstance(details, list) else ())
+        if isinstance(fault, dict) and fault.get("problem")
     )  # details in any other form are in the message already
-    return CliError(
-        str(error.get("code", "")),
-        f"{error.get('message', '')} ({error.get('code', '')}){listed}",
-        str(fix),
-    )
+    return UserError(code, f"{error.get('message', '')} ({code}){listed}", str(fix))

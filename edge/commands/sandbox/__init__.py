@@ -1,1 +1,0 @@
-"""Commands that need no glasses: demo, simulator, small cloud."""
