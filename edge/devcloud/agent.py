@@ -13,7 +13,8 @@ from typing import Final
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
-from edge.cloud.mqtt.wire import MessageKind, Topics, WireError
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind, WireError
 from edge.devcloud.link import CloudLink, NotConnected, TopicRoute
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id

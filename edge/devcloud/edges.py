@@ -8,7 +8,8 @@ from typing import Final
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
-from edge.cloud.mqtt.wire import MessageKind, Topics, WireError
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind, WireError
 from edge.devcloud.link import TopicRoute
 from tools_cache.api.tool import Json
 

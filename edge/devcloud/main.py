@@ -14,7 +14,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from edge.cloud.mqtt.wire import Topics, check_word
+from edge.cloud.mqtt.topics import Topics, check_word
 from edge.devcloud.agent import Agent
 from edge.devcloud.apps import SAMPLES
 from edge.devcloud.broker import (

@@ -273,7 +273,7 @@ async def test_a_call_that_fails_in_the_cloud(served):
     )
     call_id = conversation.known["call"]
     await served.says("A worker has the call", conversation)
-    flights = served.place.daemon.uplink._flights
+    flights = served.place.daemon.uplink._state.inflight
     await until(
         lambda: flights.call(call_id) is None or flights.call(call_id).accepted,
         "the call is accepted",

@@ -14,7 +14,8 @@ import pytest
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import BrokerOptions, MqttConnection
-from edge.cloud.mqtt.wire import MessageKind, Topics
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind
 from edge.devcloud.broker import BrokerFailed, EmbeddedBroker, PortTaken, parse_broker
 from edge.devcloud.main import WorkerLimits, _listen, _url_of, run_devcloud, sample_apps
 from edge.devcloud.registry import InstalledApp

@@ -12,7 +12,8 @@ import pytest
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import BrokerOptions, ConnectionOver, MqttConnection
-from edge.cloud.mqtt.wire import MessageKind, Topics
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind
 from tests.chaos.callers import BrokeOff, NotThere, request
 from tests.e2e.broker import HOST, iotcore, mosquitto, until
 from tests.e2e.processes import CLI, Child

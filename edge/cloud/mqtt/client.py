@@ -24,9 +24,10 @@ from edge.cloud.mqtt.inflight import InflightMessage, InflightMessages, unanswer
 from edge.cloud.mqtt.receiver import InboxReceiver
 from edge.cloud.mqtt.refusals import Refusals
 from edge.cloud.mqtt.retained import RETAINED_S, Retained
-from edge.cloud.mqtt.sender import Aside, OutboxSender, wait_until
+from edge.cloud.mqtt.sender import Aside, OutboxSender, UplinkState, wait_until
 from edge.cloud.mqtt.tls import CLOCK_FLOOR, MakeContext, context, dated
-from edge.cloud.mqtt.wire import MessageKind, Topics, WireError
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind, WireError, call_to_body
 from edge.core.backoff import Backoff, Chance
 from edge.ports import Invoked, UplinkMessage, UplinkStatus
 from edge.runtime.bus import Bus
@@ -35,7 +36,7 @@ from edge.runtime.deadlines import Within, unwatched
 from edge.runtime.events import Alarmed, UplinkChanged
 from edge.runtime.first_completed import race
 from edge.storage.inbox import Inbox
-from edge.storage.outbox import Outbox, OutboxLane
+from edge.storage.outbox import Outbox
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
 
@@ -95,10 +96,16 @@ class MqttUplink:
         self._bus, self._within = bus, within
         self._clock = clock
         self._outbox = outbox
-        self._topics = Topics(options.tenant, options.edge_id)
-        self._flights = InflightMessages(chance, resend_s=options.resend_s)
-        refusals = Refusals(lambda text: self._alarm("uplink.refused", text, over=not text))
-        self._outward = OutboxSender(outbox, self._flights, self._topics, clock, refusals)
+        self._inflight = InflightMessages(chance, resend_s=options.resend_s)
+        self._state = UplinkState(
+            Topics(options.tenant, options.edge_id),
+            options.pool,
+            options.version,
+            clock,
+            self._inflight,
+            Refusals(lambda text: self._alarm("uplink.refused", text, over=not text)),
+        )
+        self._sender = OutboxSender(outbox, self._state)
         self._backoff = Backoff(
             chance,
             first_s=options.reconnect_min_s,
@@ -108,25 +115,11 @@ class MqttUplink:
         self._loading = asyncio.Lock()
         self._loaded = False
         self._deadlines = asyncio.Event()
-        self._retained = Retained(
-            self._topics,
-            options.version,
-            clock=clock,
-            bus=bus,
-            refusals=refusals,
-            pause=self._flights.refused_again_after,
-        )
+        self._retained = Retained(self._state, bus)
         self._duplicates = Duplicates(self._retained.instance, self._note_duplicate)
         self._contested = False
-        self._inward = InboxReceiver(
-            inbox,
-            self._flights,
-            self._topics,
-            options.pool,
-            self._outward,
-            clock=clock,
-            presence=self._duplicates.saw,
-        )
+        presence = self._duplicates.saw
+        self._receiver = InboxReceiver(inbox, self._sender, self._state, presence=presence)
         self._alarms: set[str] = set()
         self._up = False
         self._up_at: float | None = None
@@ -152,46 +145,33 @@ class MqttUplink:
             reason=reason,
             hint=hint,
             since_s=max(0.0, self._clock.boot() - self._changed_at),
-            outbox=len(self._flights),
-            outbox_oldest_s=self._flights.oldest_age_s(self._clock.boot()),
+            outbox=len(self._inflight),
+            outbox_oldest_s=self._inflight.oldest_age_s(self._clock.boot()),
         )
 
     async def submit(self, call: ToolCall) -> None:
         """Store a call in the outbox. Raise UplinkBusy, or UplinkTooLarge: never sent."""
         await self._load()
-        body = wire.call_to_body(call)
-        await self._outward.store(
-            OutboxLane.CALL,
-            MessageKind.CALL,
-            call.call_id,
-            topic=self._topics.call(self._o.pool),
-            body=body,
-            ttl_s=call.ttl_s,
-        )
+        kind, topic, body = MessageKind.CALL, self._topics.call(self._o.pool), call_to_body(call)
+        await self._sender.store(kind, call.call_id, topic=topic, body=body, ttl_s=call.ttl_s)
         self._deadlines.set()
 
     async def withdraw(self, call_id: str, reason: str) -> None:
-        flight = self._flights.call(call_id)
-        if flight is None:
+        message = self._inflight.call(call_id)
+        if message is None:
             return
-        if flight.attempt or flight.accepted:  # else no worker has ever heard of it
-            body = {"id": call_id, "reason": reason[:200]}
-            left = max(1.0, flight.dies_at - self._clock.boot())
-            await self._outward.store(
-                OutboxLane.TELL,
-                MessageKind.CANCEL,
-                call_id,
-                topic=self._topics.cancel,
-                body=body,
-                ttl_s=left,
-            )
-        await self._outward.forget(flight)
+        if message.attempt or message.accepted:  # else no worker knows of it
+            kind, body = MessageKind.CANCEL, {"id": call_id, "reason": reason[:200]}
+            left = max(1.0, message.dies_at - self._clock.boot())
+            topic = self._topics.cancel
+            await self._sender.store(kind, call_id, topic=topic, body=body, ttl_s=left)
+        await self._sender.forget(message)
 
     def messages(self) -> AsyncIterator[UplinkMessage]:
-        return self._inward.messages()
+        return self._receiver.messages()
 
     async def handled(self, message: UplinkMessage) -> None:
-        await self._inward.handled(message)
+        await self._receiver.handled(message)
 
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
         """Send `accepted`, progress, or the result; one too large for the wire as an error."""
@@ -199,39 +179,29 @@ class MqttUplink:
         if isinstance(answer, ToolResponse):
             body = wire.result_body(call_id, answer)
             try:
-                await self._outward.answer(call_id, reply_to, body, as_json=as_json)
+                await self._sender.answer(call_id, reply_to, body, as_json=as_json)
             except WireError as error:
-                failure = ToolResponse.failure(
-                    ErrorCode.EXECUTION_ERROR,
-                    f"The result cannot be sent: {error}",
-                    details=error.to_json(),
-                )
-                await self._outward.answer(
-                    call_id, reply_to, wire.result_body(call_id, failure), as_json=as_json
-                )
+                code, text = ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: {error}"
+                failure = ToolResponse.failure(code, text, details=error.to_json())
+                body = wire.result_body(call_id, failure)
+                await self._sender.answer(call_id, reply_to, body, as_json=as_json)
             return
         kind, body = MessageKind.ACCEPTED, {"id": call_id}
         if answer is not None:
             kind, body = MessageKind.PROGRESS, {"id": call_id, "text": answer[:2000]}
-        self._outward.say(Aside(reply_to, kind, body, id=call_id, as_json=as_json))
+        self._sender.say(Aside(reply_to, kind, body, id=call_id, as_json=as_json))
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         await self._load()
+        kind, topic = MessageKind.DELIVERY, self._topics.delivery
         body = wire.delivery_body(call_id, report, age_s=age_s)
-        await self._outward.store(
-            OutboxLane.TELL,
-            MessageKind.DELIVERY,
-            call_id,
-            topic=self._topics.delivery,
-            body=body,
-            ttl_s=TELL_TTL_S,
-        )
+        await self._sender.store(kind, call_id, topic=topic, body=body, ttl_s=TELL_TTL_S)
 
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
         body = {"event": kind, "data": dict(data)}
         wire.encode(MessageKind.EVENT, body)
         qos = 0 if kind in FLEETING else 1
-        self._outward.say(Aside(self._topics.event(kind), MessageKind.EVENT, body, qos=qos))
+        self._sender.say(Aside(self._topics.event(kind), MessageKind.EVENT, body, qos=qos))
 
     async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
         self._retained.announce(capabilities, glasses)
@@ -241,10 +211,10 @@ class MqttUplink:
     async def run(self) -> None:
         """Keep the link forever; without a host, only keep the deadlines of what is queued."""
         await self._load()
-        await self._inward.load()
-        self._flights.rearm()
+        await self._receiver.load()
+        self._inflight.rearm()
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._inward.run())
+            group.create_task(self._receiver.run())
             group.create_task(self._watch_deadlines())
             group.create_task(self._keep_link())
 
@@ -255,33 +225,22 @@ class MqttUplink:
                 return
             now = self._clock.boot()
             for row in await self._outbox.load():
-                self._flights.add(
-                    InflightMessage(
-                        row.seq,
-                        row.lane,
-                        row.kind,
-                        row.id,
-                        row.topic,
-                        now - row.age_s,
-                        now + row.left_s,
-                        as_json=row.as_json,
-                        accepted=row.accepted,
-                    )
-                )
+                what = (row.seq, row.lane, row.kind, row.id, row.topic)
+                life = (now - row.age_s, now + row.left_s)
+                self._inflight.add(InflightMessage(*what, *life, row.as_json, row.accepted))
             self._loaded = True
 
     async def _watch_deadlines(self) -> None:
         while True:
             self._deadlines.clear()
-            for flight in self._flights.take_dead(self._clock.boot()):
-                if flight.is_call:
-                    await self._inward.close_call(flight, unanswered(flight))
+            for message in self._inflight.take_dead(self._clock.boot()):
+                if message.is_call:
+                    await self._receiver.close_call(message, unanswered(message))
                 else:
-                    _log.warning(
-                        "a %s could not be delivered in its time and is dropped", flight.kind
-                    )
-                    await self._outward.forget(flight)
-            await wait_until(self._deadlines, self._flights.next_death(), self._clock)
+                    why = "a %s could not be delivered in its time and is dropped"
+                    _log.warning(why, message.kind)
+                    await self._sender.forget(message)
+            await wait_until(self._deadlines, self._inflight.next_death(), self._clock)
 
     async def _keep_link(self) -> None:
         while True:
@@ -290,17 +249,14 @@ class MqttUplink:
                 await self._moved.wait()
                 continue
             up_s, verdict = await self._one_link()
-            self._outward.refusals.disconnected()
+            self._state.refusals.disconnected()
             if self._contested and verdict.fault is Fault.LOST:
-                verdict = BrokerVerdict(
-                    Fault.TAKEN_OVER, "another daemon with this edge id took the connection over"
-                )
+                why = "another daemon with this edge id took the connection over"
+                verdict = BrokerVerdict(Fault.TAKEN_OVER, why)
             self._note_down(verdict)
             wait_s = self._o.takeover_wait_s if verdict.fault is Fault.TAKEN_OVER else 0.0
-            await race(
-                self._pause(self._backoff.after(up_s, at_least_s=wait_s), verdict.fault),
-                self._wait_moved(),
-            )
+            pause_s = self._backoff.after(up_s, at_least_s=wait_s)
+            await race(self._pause(pause_s, verdict.fault), self._wait_moved())
 
     async def _pause(self, seconds: float, fault: Fault) -> None:
         """Wait for the next try; for a clock that is not set, until it is."""
@@ -321,12 +277,15 @@ class MqttUplink:
         if self._next is self._o:
             return
         o = self._o = self._next
-        self._topics = Topics(o.tenant, o.edge_id)
-        self._outward.move(self._topics)
-        self._inward.move(self._topics, o.pool)
-        self._retained.move(self._topics, o.version)
+        self._state.topics = Topics(o.tenant, o.edge_id)
+        self._state.pool, self._state.version = o.pool, o.version
+        self._sender.limit = None
         self._verdict, self._changed_at = None, self._clock.boot()
         self._note_alone()
+
+    @property
+    def _topics(self) -> Topics:
+        return self._state.topics
 
     async def _one_link(self) -> tuple[float, BrokerVerdict]:
         """Live through one connection; says how long it was up and why it ended."""
@@ -334,17 +293,13 @@ class MqttUplink:
         self._retained.connections += 1
         try:
             with self._within(STEP_S + self._o.connect_timeout_s, "uplink: connecting") as step:
-                link = MqttConnection(
-                    self._broker_options(await context(self._o.tls, self._clock.wall()))
-                )
-                async with link:
+                tls = await context(self._o.tls, self._clock.wall())
+                async with MqttConnection(self._broker_options(tls)) as link:
                     await self._talk(link, step.done)
                     step.again(STEP_S, "uplink: closing")
-            verdict = (
-                BrokerVerdict(Fault.CLOSED, "for other credentials")
-                if self._moved.is_set()
-                else link.lost.result()
-            )
+            verdict = link.lost.result()
+            if self._moved.is_set():
+                verdict = BrokerVerdict(Fault.CLOSED, "for other credentials")
         except (ConnectionFailed, ConnectionOver) as error:
             verdict = dated(error.verdict, self._clock.wall())
         return self._up_s(), verdict
@@ -355,7 +310,7 @@ class MqttUplink:
 
     async def _talk(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
         """Take packets from the start: stored messages come before the SUBACK, and many."""
-        self._inward.begin_link()
+        self._receiver.begin_link()
         with suppress(ConnectionOver):  # `link.lost` explains it
             await race(self._receive(link), self._live(link, on_up))
 
@@ -364,23 +319,22 @@ class MqttUplink:
             batch = [await link.receive()]
             while link.waiting() and len(batch) < BATCH:
                 batch.append(await link.receive())
-            await self._inward.take(batch)
+            await self._receiver.take(batch)
 
     async def _live(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
         """Serve a link until it is lost; when we stop or move, publish `offline` first."""
-        await link.subscribe(
-            self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool)
-        )
+        topics = self._topics
+        await link.subscribe(topics.result, topics.invoke, topics.registry(self._o.pool))
         self._up_at = self._clock.boot()
         self._note_up()
         on_up()
-        self._outward.limit = link.max_packet
+        self._sender.limit = link.max_packet
         if self._verdict is not None and self._verdict.fault in (Fault.LOST, Fault.TAKEN_OVER):
             await self._duplicates.look(link, self._topics)
-        self._flights.all_due(accepted_too=not link.session_present)
+        self._inflight.all_due(accepted_too=not link.session_present)
         try:
             await race(
-                self._outward.run(link, self._inward.close_call),
+                self._sender.run(link, self._receiver.close_call),
                 self._retained.keep(link),
                 self._calm_down(),
                 self._wait_moved(),
@@ -410,16 +364,13 @@ class MqttUplink:
 
     def _broker_options(self, tls: ssl.SSLContext | None) -> BrokerOptions:
         o = self._o
-        payload, content_type = wire.encode(
-            MessageKind.PRESENCE, self._retained.presence("offline")
-        )
+        kind = MessageKind.PRESENCE
         will = Will(
             self._topics.presence,
-            payload,
-            content_type,
+            *wire.encode(kind, self._retained.presence("offline")),
             delay_s=o.will_delay_s,
             expiry_s=RETAINED_S,
-            user_properties=(("k", MessageKind.PRESENCE.value),),
+            user_properties=(("k", kind.value),),
         )
         return BrokerOptions(
             host=o.host or "",
@@ -446,33 +397,24 @@ class MqttUplink:
         was, self._verdict = self._verdict if not self._up else None, verdict
         news = self._up or was is None or was.fault is not verdict.fault
         level = logging.INFO if verdict.fault is Fault.CLOSED else logging.WARNING
-        _log.log(
-            level if news else logging.DEBUG,
-            "no uplink to %s: %s: %s",
-            self._broker,
-            verdict.fault,
-            verdict.detail,
-        )
+        what = (self._broker, verdict.fault, verdict.detail)
+        _log.log(level if news else logging.DEBUG, "no uplink to %s: %s: %s", *what)
         if news:
             self._up, self._changed_at = False, self._clock.boot()
             self._bus.publish(UplinkChanged(False, self._broker, verdict.fault.value))
         if verdict.fault is Fault.TAKEN_OVER:
-            self._alarm(
-                "uplink.taken_over",
-                f"Another client uses the edge id {self._o.edge_id}: {verdict.hint}.",
-            )
+            self._alarm_taken_over()
 
     def _note_duplicate(self) -> None:
         if not self._contested:
             self._contested = True
-            _log.warning(
-                "another daemon uses the edge id %s: both take the connection from each other",
-                self._o.edge_id,
-            )
-            self._alarm(
-                "uplink.taken_over",
-                f"Another client uses the edge id {self._o.edge_id}: {HINTS[Fault.TAKEN_OVER]}.",
-            )
+            why = "another daemon uses the edge id %s: both take the connection from each other"
+            _log.warning(why, self._o.edge_id)
+            self._alarm_taken_over()
+
+    def _alarm_taken_over(self) -> None:
+        text = f"Another client uses the edge id {self._o.edge_id}: {HINTS[Fault.TAKEN_OVER]}."
+        self._alarm("uplink.taken_over", text)
 
     def _note_alone(self) -> None:
         """No other client is known to use this edge id (any more)."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from edge.cloud.mqtt.connection import ConnectionFailed, MqttConnection
-from edge.cloud.mqtt.wire import Topics
+from edge.cloud.mqtt.topics import Topics
 from tools_cache.api.tool import Json
 
 _log = logging.getLogger(__name__)

@@ -68,16 +68,16 @@ class InflightMessages:
         oldest = next(iter(self._by_seq.values()), None)
         return 0.0 if oldest is None else max(0.0, now - oldest.born_at)
 
-    def add(self, flight: InflightMessage) -> None:
-        """Take a new flight; one already known (a call submitted twice) is kept as it is."""
-        if flight.seq in self._by_seq:
+    def add(self, message: InflightMessage) -> None:
+        """Take a new message; one already known (a call submitted twice) is kept as it is."""
+        if message.seq in self._by_seq:
             return
-        self._by_seq[flight.seq] = flight
-        if flight.is_call:
-            self._calls[flight.id] = flight
-        heapq.heappush(self._deaths, (flight.dies_at, flight.seq))
+        self._by_seq[message.seq] = message
+        if message.is_call:
+            self._calls[message.id] = message
+        heapq.heappush(self._deaths, (message.dies_at, message.seq))
         self._schedule(
-            flight, flight.born_at + ASK_AGAIN_S if flight.is_call and flight.accepted else 0.0
+            message, message.born_at + ASK_AGAIN_S if message.is_call and message.accepted else 0.0
         )
 
     def call(self, call_id: str) -> InflightMessage | None:
@@ -91,18 +91,18 @@ class InflightMessages:
 
     def accept(self, call_id: str, now: float) -> InflightMessage | None:
         """Stop sending a call, for now: somebody has it."""
-        flight = self._calls.get(call_id)
-        if flight is not None:
-            flight.accepted = True
-            self._schedule(flight, now + ASK_AGAIN_S)
-        return flight
+        message = self._calls.get(call_id)
+        if message is not None:
+            message.accepted = True
+            self._schedule(message, now + ASK_AGAIN_S)
+        return message
 
     def remove(self, seq: int) -> None:
-        flight = self._by_seq.pop(seq, None)
-        if flight is not None:
-            flight.gone = True
-            if flight.is_call:
-                self._calls.pop(flight.id, None)
+        message = self._by_seq.pop(seq, None)
+        if message is not None:
+            message.gone = True
+            if message.is_call:
+                self._calls.pop(message.id, None)
             if len(self._deaths) > 2 * len(self._by_seq) + _SPARE:
                 # One long life at the top would keep the entries of all that are gone.
                 self._deaths = [(at, known) for at, known in self._deaths if known in self._by_seq]
@@ -113,28 +113,28 @@ class InflightMessages:
         found: list[InflightMessage] = []
         while self._due and self._due[0][0] <= now:
             at, seq = heapq.heappop(self._due)
-            flight = self._by_seq.get(seq)
-            if flight is None or flight.due_at != at or flight.dies_at <= now:
+            message = self._by_seq.get(seq)
+            if message is None or message.due_at != at or message.dies_at <= now:
                 continue  # removed, re-scheduled, or left to `take_dead`
-            flight.due_at = None
-            flight.attempt += 1
-            found.append(flight)
+            message.due_at = None
+            message.attempt += 1
+            found.append(message)
         return sorted(found, key=lambda f: f.seq)
 
-    def sent(self, flight: InflightMessage, now: float) -> None:
+    def sent(self, message: InflightMessage, now: float) -> None:
         """The broker has it, which is no delivery: send it again unless a sign of it comes."""
-        if not flight.gone and flight.due_at is None:
+        if not message.gone and message.due_at is None:
             pause = (
                 ASK_AGAIN_S
-                if flight.accepted
-                else resend_after(flight.attempt, self._chance, first_s=self._resend_s)
+                if message.accepted
+                else resend_after(message.attempt, self._chance, first_s=self._resend_s)
             )
-            self._schedule(flight, now + pause)
+            self._schedule(message, now + pause)
 
-    def again(self, flight: InflightMessage, now: float) -> None:
+    def again(self, message: InflightMessage, now: float) -> None:
         """The broker did not take it: offer it again, while it may still be delivered."""
-        if not flight.gone:
-            self._schedule(flight, now + self.refused_again_after(flight.attempt))
+        if not message.gone:
+            self._schedule(message, now + self.refused_again_after(message.attempt))
 
     def refused_again_after(self, attempt: int) -> float:
         """Seconds until a message is offered again after a refused `attempt`."""
@@ -145,15 +145,15 @@ class InflightMessages:
 
         A result may be lost with the session; a worker answers a known id with the stored result.
         """
-        for flight in self._by_seq.values():
-            if accepted_too or not flight.accepted:
-                self._schedule(flight, 0.0)
+        for message in self._by_seq.values():
+            if accepted_too or not message.accepted:
+                self._schedule(message, 0.0)
 
     def next_due(self) -> float | None:
         while self._due:
             at, seq = self._due[0]
-            flight = self._by_seq.get(seq)
-            if flight is not None and flight.due_at == at:
+            message = self._by_seq.get(seq)
+            if message is not None and message.due_at == at:
                 return at
             heapq.heappop(self._due)
         return None
@@ -162,15 +162,15 @@ class InflightMessages:
         """Give, once, everything whose life is over; the caller removes it when that is on disk."""
         found: list[InflightMessage] = []
         while self._deaths and self._deaths[0][0] <= now:
-            flight = self._by_seq.get(heapq.heappop(self._deaths)[1])
-            if flight is not None:
-                flight.due_at = None
-                found.append(flight)
+            message = self._by_seq.get(heapq.heappop(self._deaths)[1])
+            if message is not None:
+                message.due_at = None
+                found.append(message)
         return found
 
     def rearm(self) -> None:
         """Let everything expire again: a reader may have stopped before it was done."""
-        self._deaths = [(flight.dies_at, flight.seq) for flight in self._by_seq.values()]
+        self._deaths = [(message.dies_at, message.seq) for message in self._by_seq.values()]
         heapq.heapify(self._deaths)
 
     def next_death(self) -> float | None:
@@ -178,9 +178,9 @@ class InflightMessages:
             heapq.heappop(self._deaths)
         return self._deaths[0][0] if self._deaths else None
 
-    def _schedule(self, flight: InflightMessage, at: float) -> None:
-        flight.due_at = at
-        heapq.heappush(self._due, (at, flight.seq))
+    def _schedule(self, message: InflightMessage, at: float) -> None:
+        message.due_at = at
+        heapq.heappush(self._due, (at, message.seq))
 
 
 # ------------------------------------------------------------------ how a call of ours ends without
@@ -189,18 +189,18 @@ class InflightMessages:
 _REFUSED: Final = {0x87: ErrorCode.AUTH, 0x97: ErrorCode.RATE_LIMIT}
 
 
-def unanswered(flight: InflightMessage) -> ToolResponse:
+def unanswered(message: InflightMessage) -> ToolResponse:
     """Tell apart: the broker refused it · nobody took it · taken, then silent · ran too long."""
-    if flight.refusal is not None and not flight.accepted:
-        return refused(flight, *flight.refusal)
-    if not flight.accepted:
+    if message.refusal is not None and not message.accepted:
+        return refused(message, *message.refusal)
+    if not message.accepted:
         code, phase = ErrorCode.NOT_ACCEPTED, "not_accepted"
         text = (
             "Nobody in the cloud took the call in time."
-            if flight.attempt
+            if message.attempt
             else "The cloud was not reachable in time."
         )
-    elif not flight.heard:
+    elif not message.heard:
         code, phase, text = (
             ErrorCode.TIMEOUT,
             "accepted_silent",
@@ -214,15 +214,15 @@ def unanswered(flight: InflightMessage) -> ToolResponse:
         )
     # What a worker took it may have done; whether that does harm is for those to say who know the
     # tool.
-    details = {"phase": phase, "attempts": flight.attempt}
-    return ToolResponse.failure(code, text, details=details, partial_side_effects=flight.accepted)
+    details = {"phase": phase, "attempts": message.attempt}
+    return ToolResponse.failure(code, text, details=details, partial_side_effects=message.accepted)
 
 
-def refused(flight: InflightMessage, code: int, why: str) -> ToolResponse:
+def refused(message: InflightMessage, code: int, why: str) -> ToolResponse:
     """Answer a call the broker itself did not take."""
     error = _REFUSED.get(code, ErrorCode.NETWORK_ERROR)
-    hint = f"Let this edge publish to {flight.topic}." if error is ErrorCode.AUTH else None
-    details = {"phase": "refused", "reason_code": code, "attempts": flight.attempt}
+    hint = f"Let this edge publish to {message.topic}." if error is ErrorCode.AUTH else None
+    details = {"phase": "refused", "reason_code": code, "attempts": message.attempt}
     return ToolResponse.failure(
         error, f"The broker refused the call: {why}", suggestion=hint, details=details
     )

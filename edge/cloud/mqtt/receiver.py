@@ -14,9 +14,9 @@ from typing import Final
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
-from edge.cloud.mqtt.inflight import InflightMessage, InflightMessages
-from edge.cloud.mqtt.sender import Aside, OutboxSender
-from edge.cloud.mqtt.wire import MessageKind, Topics, WireError, WireMessage
+from edge.cloud.mqtt.inflight import InflightMessage
+from edge.cloud.mqtt.sender import Aside, OutboxSender, UplinkState
+from edge.cloud.mqtt.wire import MessageKind, WireError, WireMessage
 from edge.ports import (
     CallAccepted,
     CallProgress,
@@ -26,7 +26,6 @@ from edge.ports import (
     RegistryNotice,
     UplinkMessage,
 )
-from edge.runtime.clock import Clock
 from edge.runtime.first_completed import race
 from edge.storage.inbox import Arrival, Inbox, InRow, TakenMessage
 from edge.storage.sqlite.errors import UplinkBusy
@@ -77,20 +76,17 @@ class InboxReceiver:
     def __init__(
         self,
         inbox: Inbox,
-        flights: InflightMessages,
-        topics: Topics,
-        pool: str,
-        outward: OutboxSender,
+        sender: OutboxSender,
+        state: UplinkState,
         *,
-        clock: Clock,
         presence: Callable[[Mapping[str, Json]], None] = lambda _presence: None,
     ) -> None:
         """`presence` gets what stands on our own presence topic."""
         self._inbox = inbox
-        self._flights = flights
-        self.move(topics, pool)
-        self._outward = outward
-        self._clock = clock
+        self._sender = sender
+        self._state = state
+        self._inflight = state.inflight
+        self._clock = state.clock
         self._presence = presence
         self._slots: deque[_Slot] = deque()
         self._holding = asyncio.Event()
@@ -100,12 +96,8 @@ class InboxReceiver:
         self._ready: deque[UplinkMessage] = deque()
         self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue(JOBS)
         self._wake = asyncio.Event()
-        self._freed = outward.freed
+        self._freed = sender.freed
         self.dropped = 0
-
-    def move(self, topics: Topics, pool: str) -> None:
-        """Hear what is said to this edge of this tenant from the next connection on."""
-        self._topics, self._registry_topic = topics, topics.registry(pool)
 
     # -------------------------------------------------------------- to the consumer
 
@@ -140,9 +132,7 @@ class InboxReceiver:
             try:
                 self._hand_on(_from_row(row), row.seq)
             except ValueError as error:  # stored by another version
-                _log.warning(
-                    "a stored %s cannot be read any more and is dropped: %s", row.kind, error
-                )
+                _log.warning("a stored %s cannot be read and is dropped: %s", row.kind, error)
                 await self._inbox.handled(row.seq)
 
     # -------------------------------------------------------------- from the broker
@@ -181,9 +171,9 @@ class InboxReceiver:
         """Queue received packets; waits while we are behind."""
         await self._jobs.put(partial(self._take, packets, self._link))
 
-    async def close_call(self, flight: InflightMessage, response: ToolResponse) -> None:
+    async def close_call(self, sent: InflightMessage, response: ToolResponse) -> None:
         """Queue the end of a call of ours with an answer of our own."""
-        await self._jobs.put(partial(self._close, flight, response))
+        await self._jobs.put(partial(self._close, sent, response))
 
     async def _take(self, packets: Sequence[Inbound], link: int) -> None:
         now = self._clock.boot()
@@ -195,12 +185,10 @@ class InboxReceiver:
 
     async def _work_off(self) -> None:
         """Store what fits in one commit, acknowledge from the front, hand on."""
-        waiting = [
-            (slot, item) for slot in self._slots if (item := self._still_due(slot)) is not None
-        ]
-        taken = iter(
-            await self._offer([item.arrival for _, item in waiting if item.arrival is not None])
-        )
+        slots = ((slot, self._still_due(slot)) for slot in self._slots)
+        waiting = [(slot, item) for slot, item in slots if item is not None]
+        arrivals = [item.arrival for _, item in waiting if item.arrival is not None]
+        taken = iter(await self._offer(arrivals))
         done: list[tuple[_Item, TakenMessage | None]] = []
         for slot, item in waiting:
             stored = next(taken) if item.arrival is not None else None
@@ -225,12 +213,9 @@ class InboxReceiver:
     def _still_due(self, slot: _Slot) -> _Item | None:
         """Return what to store, with the life that is left; answer what waited too long."""
         item, waited = slot.item, self._clock.boot() - slot.since
-        if (
-            item is None
-            or item.arrival is None
-            or not isinstance(item.message, Invoked)
-            or waited <= 0
-        ):
+        if item is None or item.arrival is None or not isinstance(item.message, Invoked):
+            return item
+        if waited <= 0:
             return item
         left = item.message.call.ttl_s - waited
         if waited < HOLD_S and left > 0:
@@ -243,24 +228,23 @@ class InboxReceiver:
             retry_after_ms=round(FULL_RETRY_S * 1000),
             suggestion="Fetch the answers that wait, or call again later",
         )
-        body = wire.result_body(arrival.id, failure)
-        self._outward.say(
-            Aside(
-                arrival.reply_to, MessageKind.RESULT, body, id=arrival.id, as_json=arrival.as_json
-            )
-        )
+        self._answer(arrival.reply_to, arrival.id, failure, as_json=arrival.as_json)
         return None
 
-    async def _close(self, flight: InflightMessage, response: ToolResponse) -> None:
+    def _answer(self, reply_to: str, call_id: str, failure: ToolResponse, *, as_json: bool) -> None:
+        """Answer an invocation that is not taken, once and without storing it."""
+        body = wire.result_body(call_id, failure)
+        self._sender.say(Aside(reply_to, MessageKind.RESULT, body, id=call_id, as_json=as_json))
+
+    async def _close(self, sent: InflightMessage, response: ToolResponse) -> None:
         """End a call, on disk together with its outbox row; an answered one stays so."""
-        if flight.gone:
+        if sent.gone:
             return
-        arrival = Arrival(
-            EXPIRED, flight.id, wire.result_body(flight.id, response), RESULT_TTL_S, closes=True
-        )
+        body = wire.result_body(sent.id, response)
+        arrival = Arrival(EXPIRED, sent.id, body, RESULT_TTL_S, closes=True)
         while (stored := (await self._offer([arrival]))[0]).held:
             await self._pause()
-        await self._settle(_Item(arrival, CallResult(flight.id, response, own=True)), stored)
+        await self._settle(_Item(arrival, CallResult(sent.id, response, own=True)), stored)
 
     async def _offer(self, arrivals: Sequence[Arrival]) -> Sequence[TakenMessage]:
         """Store a batch, or as much of it as there is room for."""
@@ -281,17 +265,15 @@ class InboxReceiver:
     async def _settle(self, item: _Item, stored: TakenMessage | None) -> None:
         arrival = item.arrival
         if arrival is not None:
-            flight = (
-                self._flights.accept(arrival.id, self._outward.now())
-                if arrival.accepts
-                else self._flights.call(arrival.id)
-            )
-            if flight is not None and arrival.closes:
-                self._flights.remove(flight.seq)
-                self._outward.refusals.over(flight.seq)
+            sent = self._inflight.call(arrival.id)
+            if arrival.accepts:
+                self._inflight.accept(arrival.id, self._clock.boot())
+            if sent is not None and arrival.closes:
+                self._inflight.remove(sent.seq)
+                self._state.refusals.over(sent.seq)
             if stored is not None and stored.seq is None:
                 if arrival.kind == MessageKind.CALL and stored.answer is not None:
-                    await self._outward.answer(
+                    await self._sender.answer(
                         arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json
                     )
                 return
@@ -301,25 +283,25 @@ class InboxReceiver:
     # -------------------------------------------------------------- decoding
 
     def _read(self, packet: Inbound) -> _Item:
-        call_id = wire.id_of(packet.correlation)
+        call_id, topics = wire.id_of(packet.correlation), self._state.topics
+        is_registry = packet.topic == topics.registry(self._state.pool)
         try:
-            default = MessageKind.REGISTRY if packet.topic == self._registry_topic else None
             message = wire.decode(
                 packet.payload,
                 content_type=packet.content_type,
                 user_properties=packet.user_properties,
                 correlation=packet.correlation,
-                default_kind=default,
+                default_kind=MessageKind.REGISTRY if is_registry else None,
             )
             call_id = message.id
-            if packet.topic == self._topics.result:
+            if packet.topic == topics.result:
                 return self._read_result(message)
-            if packet.topic == self._topics.invoke:
+            if packet.topic == topics.invoke:
                 return self._read_invoke(message, packet)
-            if packet.topic == self._topics.presence and message.kind is MessageKind.PRESENCE:
+            if packet.topic == topics.presence and message.kind is MessageKind.PRESENCE:
                 self._presence(message.body)
                 return _Item()
-            if packet.topic == self._registry_topic and message.kind is MessageKind.REGISTRY:
+            if is_registry and message.kind is MessageKind.REGISTRY:
                 return _Item(message=_notice(message))
         except WireError as error:
             return self._complain(packet, error, call_id)
@@ -327,7 +309,7 @@ class InboxReceiver:
         return _Item()
 
     def _read_result(self, message: WireMessage) -> _Item:
-        call_id, ours = message.id, self._flights.call(message.id)
+        call_id, ours = message.id, self._inflight.call(message.id)
         if message.kind is MessageKind.RESULT:
             try:
                 response = wire.response_of(message)
@@ -344,83 +326,61 @@ class InboxReceiver:
             self._drop("%s for a call that is over: %s", message.kind, call_id, quiet=True)
             return _Item()
         if message.kind is MessageKind.ACCEPTED:
-            arrival = Arrival(MessageKind.ACCEPTED, call_id, {}, RESULT_TTL_S, accepts=True)
-            return _Item(
-                None if ours.accepted else arrival, None if ours.accepted else CallAccepted(call_id)
-            )
+            if ours.accepted:
+                return _Item()
+            arrival = Arrival(message.kind, call_id, {}, RESULT_TTL_S, accepts=True)
+            return _Item(arrival, CallAccepted(call_id))
         if message.kind is MessageKind.PROGRESS:
             ours.heard = True
             text = wire.text_of(message, "text")
-            # Whoever works on it has it, even when its `accepted` was lost.
-            return _Item(
-                Arrival(MessageKind.PROGRESS, call_id, {"text": text}, RESULT_TTL_S, accepts=True),
-                CallProgress(call_id, text),
-            )
+            # A worker that reports progress has the call, even when its `accepted` was lost.
+            arrival = Arrival(message.kind, call_id, {"text": text}, RESULT_TTL_S, accepts=True)
+            return _Item(arrival, CallProgress(call_id, text))
         self._drop("a %s on the result topic has no meaning here", message.kind)
         return _Item()
 
     def _read_invoke(self, message: WireMessage, packet: Inbound) -> _Item:
         if message.kind is MessageKind.CANCEL:
             reason = wire.text_of(message, "reason", most=200)
-            return _Item(
-                Arrival(MessageKind.CANCEL, message.id, {"reason": reason}, RESULT_TTL_S),
-                InvokeCancelled(message.id, reason),
-            )
+            arrival = Arrival(message.kind, message.id, {"reason": reason}, RESULT_TTL_S)
+            return _Item(arrival, InvokeCancelled(message.id, reason))
         if message.kind is not MessageKind.CALL:
             self._drop("a %s on the invoke topic has no meaning here", message.kind)
             return _Item()
-        reply_to = packet.response_topic or ""
-        if not self._topics.may_answer_to(reply_to):
-            self._drop(
-                "an invoke whose response topic is not under %s/ is refused", self._topics.prefix
-            )
+        reply_to, topics = packet.response_topic or "", self._state.topics
+        if not topics.may_answer_to(reply_to):
+            why = "an invoke whose response topic is not under %s/ is refused"
+            self._drop(why, topics.prefix)
             return _Item()
         call = wire.body_to_call(message)
         if packet.expiry_s is not None:
             # The broker counts this down while it holds a message for us; the body cannot know.
             call = replace(call, ttl_s=min(call.ttl_s, float(packet.expiry_s)))
-        arrival = Arrival(
-            MessageKind.CALL,
-            call.call_id,
-            message.body,
-            call.ttl_s,
-            reply_to=reply_to,
-            as_json=message.json,
-        )
+        what = (MessageKind.CALL, call.call_id, message.body, call.ttl_s)
+        arrival = Arrival(*what, reply_to=reply_to, as_json=message.json)
         return _Item(arrival, Invoked(call, reply_to, message.json))
 
     def _complain(self, packet: Inbound, error: WireError, call_id: str) -> _Item:
         """Answer an unreadable invocation, if its id and response topic can be used."""
         self._drop("a message on %s cannot be taken: %s", packet.topic, error)
-        reply_to = packet.response_topic or ""
-        if packet.topic == self._topics.invoke and call_id and self._topics.may_answer_to(reply_to):
+        reply_to, topics = packet.response_topic or "", self._state.topics
+        if packet.topic == topics.invoke and call_id and topics.may_answer_to(reply_to):
             failure = ToolResponse.failure(
                 ErrorCode.INVALID_REQUEST,
                 f"{error.field}: {error.problem}",
                 suggestion=error.fix,
                 details=error.to_json(),
             )
-            body = wire.result_body(call_id, failure)
-            self._outward.say(
-                Aside(
-                    reply_to,
-                    MessageKind.RESULT,
-                    body,
-                    id=call_id,
-                    as_json=wire.wants_json(packet.content_type),
-                )
-            )
+            as_json = wire.wants_json(packet.content_type)
+            self._answer(reply_to, call_id, failure, as_json=as_json)
         return _Item()
 
     def _drop(self, text: str, *args: object, quiet: bool = False) -> None:
         """Count it; the first of a row of them is a WARNING. Remote text is made printable."""
         self.dropped += not quiet
         level = logging.WARNING if self.dropped == 1 and not quiet else logging.DEBUG
-        _log.log(
-            level,
-            text,
-            *("".join(c if c.isprintable() else "?" for c in str(a))[:300] for a in args),
-        )
+        shown = ("".join(c if c.isprintable() else "?" for c in str(a))[:300] for a in args)
+        _log.log(level, text, *shown)
 
 
 def _notice(message: WireMessage) -> RegistryNotice:
@@ -428,12 +388,8 @@ def _notice(message: WireMessage) -> RegistryNotice:
     for key in ("version", "sha256", "url"):
         value = body.get(key)
         if not isinstance(value, str) or not value or len(value) > 2000:
-            raise WireError(
-                wire.WireCode.MALFORMED,
-                key,
-                "is missing or no short text",
-                "send {version, sha256, url}",
-            )
+            problem, fix = "is missing or no short text", "send {version, sha256, url}"
+            raise WireError(wire.WireCode.MALFORMED, key, problem, fix)
     return RegistryNotice(body["version"], body["sha256"], body["url"])
 
 

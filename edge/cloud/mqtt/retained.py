@@ -3,16 +3,15 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import MqttConnection, PublishRefused
-from edge.cloud.mqtt.refusals import FINAL, Refusals
-from edge.cloud.mqtt.sender import wait_until
-from edge.cloud.mqtt.wire import MessageKind, Topics
+from edge.cloud.mqtt.refusals import FINAL
+from edge.cloud.mqtt.sender import UplinkState, wait_until
+from edge.cloud.mqtt.wire import MessageKind
 from edge.runtime.bus import Bus
-from edge.runtime.clock import Clock
 from edge.runtime.events import CapabilitiesPublished
 from tools_cache.api.tool import Json
 
@@ -24,25 +23,13 @@ _BOTH: Final = (MessageKind.PRESENCE, MessageKind.CAPABILITIES)
 
 
 class Retained:
-    """`keep(link)` publishes both at once, whenever they change, and at half of their life; what
-    the broker refuses, again after `pause(attempt)` seconds.
-    """
+    """`keep(link)` publishes both at once, whenever they change, and at half of their life."""
 
-    def __init__(
-        self,
-        topics: Topics,
-        version: str,
-        *,
-        clock: Clock,
-        bus: Bus,
-        refusals: Refusals,
-        pause: Callable[[int], float],
-    ) -> None:
-        self.move(topics, version)
-        self._clock = clock
+    def __init__(self, state: UplinkState, bus: Bus) -> None:
+        self._state = state
+        self._clock = state.clock
+        self._refusals = state.refusals
         self._bus = bus
-        self._refusals = refusals
-        self._pause = pause
         self._stale: set[MessageKind] = set()
         self._changed = asyncio.Event()
         self._capabilities: dict[str, Json] | None = None
@@ -51,10 +38,6 @@ class Retained:
         """Published in presence: tells this process from another daemon with the same edge id."""
         self.connections = 0
         """`seq` of the presence: a late will of an older connection is told apart by it."""
-
-    def move(self, topics: Topics, version: str) -> None:
-        """Publish for this edge of this tenant from the next connection on."""
-        self._topics, self._version = topics, version
 
     def announce(self, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
         """Publish what has changed. Raise WireError when the report is too large."""
@@ -75,22 +58,20 @@ class Retained:
                 self._stale, renew_at = set(_BOTH), now + RETAINED_S / 2
             self._changed.clear()
             stale, self._stale = self._stale, set()
-            refused = {
-                kind for kind in _BOTH if kind in stale and not await self._settled(link, kind)
-            }
+            refused = {kind for kind in _BOTH if kind in stale and not await self._try(link, kind)}
             self._stale |= refused
             attempt = attempt + 1 if refused else 0
-            again_at = self._clock.boot() + self._pause(attempt) if refused else renew_at
+            pause = self._state.inflight.refused_again_after(attempt)
+            again_at = self._clock.boot() + pause if refused else renew_at
             await wait_until(self._changed, min(again_at, renew_at), self._clock)
 
-    async def _settled(self, link: MqttConnection, kind: MessageKind) -> bool:
+    async def _try(self, link: MqttConnection, kind: MessageKind) -> bool:
         """Publish one; False when the broker refuses it and may take it later."""
         try:
-            await (
-                self.publish_presence(link, "online")
-                if kind is MessageKind.PRESENCE
-                else self._publish_capabilities(link)
-            )
+            if kind is MessageKind.PRESENCE:
+                await self.publish_presence(link, "online")
+            else:
+                await self._publish_capabilities(link)
         except PublishRefused as error:
             _log.log(logging.DEBUG if self._refusals.known(kind) else logging.WARNING, "%s", error)
             self._refusals.note(kind, error)
@@ -99,19 +80,18 @@ class Retained:
         return True
 
     async def publish_presence(self, link: MqttConnection, state: str) -> None:
-        await self._publish(link, MessageKind.PRESENCE, self._topics.presence, self.presence(state))
+        topic = self._state.topics.presence
+        await self._publish(link, MessageKind.PRESENCE, topic, self.presence(state))
 
     async def _publish_capabilities(self, link: MqttConnection) -> None:
         report = self._capabilities
         if report is None:
             return
-        await self._publish(link, MessageKind.CAPABILITIES, self._topics.capabilities, report)
-        tools = report.get("tools")
-        self._bus.publish(
-            CapabilitiesPublished(
-                str(report.get("model") or ""), len(tools) if isinstance(tools, list) else 0
-            )
-        )
+        topic = self._state.topics.capabilities
+        await self._publish(link, MessageKind.CAPABILITIES, topic, report)
+        model, tools = str(report.get("model") or ""), report.get("tools")
+        count = len(tools) if isinstance(tools, list) else 0
+        self._bus.publish(CapabilitiesPublished(model, count))
 
     async def _publish(
         self, link: MqttConnection, kind: MessageKind, topic: str, body: Mapping[str, Json]
@@ -134,6 +114,6 @@ class Retained:
             "glasses": glasses,
             "boot": self._clock.boot_id,
             "seq": self.connections,
-            "version": self._version,
+            "version": self._state.version,
             "instance": self.instance,
         }

@@ -22,7 +22,8 @@ from edge.cloud.mqtt.connection import (
 from edge.cloud.mqtt.connection_types import PacketTooLarge
 from edge.cloud.mqtt.inflight import InflightMessage, InflightMessages, refused
 from edge.cloud.mqtt.refusals import FINAL, Refusals
-from edge.cloud.mqtt.wire import BodyTooLarge, MessageKind, Topics
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import BodyTooLarge, MessageKind
 from edge.core import results
 from edge.runtime.clock import Clock
 from edge.storage.outbox import Outbox, OutboxLane
@@ -41,6 +42,12 @@ ASIDE_TTL_S: Final = 60.0
 ANSWER_TTL_S: Final = 24 * 3600.0
 """As long as a broker keeps a session: the caller may come back for it."""
 
+LANES: Final[Mapping[MessageKind, OutboxLane]] = {
+    MessageKind.CALL: OutboxLane.CALL,
+    MessageKind.RESULT: OutboxLane.ANSWER,
+}
+"""Every other kind is in the lane of small facts."""
+
 EndCall = Callable[[InflightMessage, ToolResponse], Awaitable[None]]
 
 
@@ -56,22 +63,27 @@ class Aside:
     qos: int = 1
 
 
+@dataclass(slots=True)
+class UplinkState:
+    """What the parts of the uplink share. The first three change when it moves to another cloud."""
+
+    topics: Topics
+    pool: str
+    version: str
+    clock: Clock
+    inflight: InflightMessages
+    refusals: Refusals
+
+
 class OutboxSender:
     """`run(connection)` sends until the connection is over; between two everything waits."""
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        flights: InflightMessages,
-        topics: Topics,
-        clock: Clock,
-        refusals: Refusals,
-    ) -> None:
+    def __init__(self, outbox: Outbox, state: UplinkState) -> None:
         self._outbox = outbox
-        self._flights = flights
-        self._topics = topics
-        self._clock = clock
-        self.refusals = refusals
+        self._state = state
+        self._inflight = state.inflight
+        self._refusals = state.refusals
+        self._clock = state.clock
         self.limit: int | None = None
         """Bytes of the largest packet that the broker took at the last connection."""
         self._undeleted: set[int] = set()
@@ -80,16 +92,6 @@ class OutboxSender:
         self.freed = asyncio.Event()
         """Something left the disk: what was held may fit now."""
 
-    def move(self, topics: Topics) -> None:
-        """Speak as this edge of this tenant from the next connection on."""
-        self._topics, self.limit = topics, None
-
-    def now(self) -> float:
-        """The moment on CLOCK_BOOTTIME by which everything here is due."""
-        return self._clock.boot()
-
-    # -------------------------------------------------------------- what is to be said
-
     def say(self, aside: Aside) -> None:
         """Publish soon, or never."""
         self._asides.append((aside, self._clock.boot()))
@@ -97,7 +99,6 @@ class OutboxSender:
 
     async def store(
         self,
-        lane: str,
         kind: MessageKind,
         call_id: str,
         *,
@@ -110,43 +111,36 @@ class OutboxSender:
         payload, _ = wire.encode(kind, body, json=as_json)  # what cannot be sent must not be stored
         if self.limit is not None and len(payload) > self.limit:
             raise BodyTooLarge(len(payload), self.limit)
+        lane = LANES.get(kind, OutboxLane.TELL)
         put = await self._outbox.put(
             lane, kind.value, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json
         )
         for seq in put.dropped:
-            self._flights.remove(seq)
-            self.refusals.over(seq)
+            self._inflight.remove(seq)
+            self._refusals.over(seq)
         if put.dropped:
-            _log.warning(
-                "the outbox was full: the %d oldest of lane %s were dropped", len(put.dropped), lane
-            )
+            count = len(put.dropped)
+            _log.warning("the outbox was full: the %d oldest of lane %s were dropped", count, lane)
         now = self._clock.boot()
-        flight = InflightMessage(
+        message = InflightMessage(
             put.seq, lane, kind.value, call_id, topic, now, now + ttl_s, as_json=as_json, body=body
         )
-        self._flights.add(flight)
+        self._inflight.add(message)
         self.wake.set()
-        return flight
+        return message
 
     async def answer(
         self, call_id: str, reply_to: str, body: dict[str, Json], *, as_json: bool
     ) -> None:
         """Send the result of an invocation, unless one is on its way already."""
-        if not self._flights.answers(call_id):
-            await self.store(
-                OutboxLane.ANSWER,
-                MessageKind.RESULT,
-                call_id,
-                topic=reply_to,
-                body=body,
-                ttl_s=ANSWER_TTL_S,
-                as_json=as_json,
-            )
+        if not self._inflight.answers(call_id):
+            kind, ttl_s = MessageKind.RESULT, ANSWER_TTL_S
+            await self.store(kind, call_id, topic=reply_to, body=body, ttl_s=ttl_s, as_json=as_json)
 
-    async def forget(self, flight: InflightMessage) -> None:
-        self._flights.remove(flight.seq)
-        self.refusals.over(flight.seq)
-        await self._delete(flight.seq)
+    async def forget(self, message: InflightMessage) -> None:
+        self._inflight.remove(message.seq)
+        self._refusals.over(message.seq)
+        await self._delete(message.seq)
         self.freed.set()
 
     async def _delete(self, seq: int) -> None:
@@ -175,22 +169,16 @@ class OutboxSender:
             while True:
                 self.wake.clear()
                 now = self._clock.boot()
-                for aside, born_at in self._fresh_asides(now):
+                fresh = [one for one in self._asides if now - one[1] < ASIDE_TTL_S]
+                self._asides.clear()
+                due = self._inflight.take_due(now)
+                for send in (
+                    *(partial(self._send_aside, link, *one) for one in fresh),
+                    *(partial(self._send, link, message, end_call) for message in due),
+                ):
                     await window.acquire()
-                    group.create_task(
-                        _then_release(window, partial(self._send_aside, link, aside, born_at))
-                    )
-                for flight in self._flights.take_due(now):
-                    await window.acquire()
-                    group.create_task(
-                        _then_release(window, partial(self._send, link, flight, end_call))
-                    )
-                await wait_until(self.wake, self._flights.next_due(), self._clock)
-
-    def _fresh_asides(self, now: float) -> list[tuple[Aside, float]]:
-        fresh = [(aside, born_at) for aside, born_at in self._asides if now - born_at < ASIDE_TTL_S]
-        self._asides.clear()
-        return fresh
+                    group.create_task(_then_release(window, send))
+                await wait_until(self.wake, self._inflight.next_due(), self._clock)
 
     async def _send_aside(self, link: MqttConnection, aside: Aside, born_at: float) -> None:
         payload, content_type = wire.encode(aside.kind, aside.body, json=aside.as_json)
@@ -207,50 +195,52 @@ class OutboxSender:
         except PublishRefused as error:
             _log.warning("%s", error)
             if not aside.id:  # the result of a call is tried again, and is what the alarm is about
-                self.refusals.note(aside.kind, error)
+                self._refusals.note(aside.kind, error)
         else:
-            self.refusals.over(aside.kind)
+            self._refusals.over(aside.kind)
 
-    async def _send(self, link: MqttConnection, flight: InflightMessage, end_call: EndCall) -> None:
-        body = flight.body or await self._outbox.body(flight.seq)
-        flight.body = None
+    async def _send(
+        self, link: MqttConnection, message: InflightMessage, end_call: EndCall
+    ) -> None:
+        body = message.body or await self._outbox.body(message.seq)
+        message.body = None
         now = self._clock.boot()
-        left = flight.dies_at - now
-        if body is None or flight.gone or left <= 0:
+        left = message.dies_at - now
+        if body is None or message.gone or left <= 0:
             return
         payload, content_type = wire.encode(
-            flight.kind, self._aged(flight, body, left), json=flight.as_json
+            message.kind, self._aged(message, body, left), json=message.as_json
         )
         try:
             code = await link.publish(
-                self._topics.own(flight.topic),
+                self._state.topics.own(message.topic),
                 payload,
                 content_type=content_type,
                 expiry_s=left,
-                correlation=wire.correlation_of(flight.id) if flight.id else None,
-                response_topic=self._topics.result if flight.is_call else None,
-                user_properties=self._properties(flight.kind, flight.born_at, flight.attempt),
+                correlation=wire.correlation_of(message.id) if message.id else None,
+                response_topic=self._state.topics.result if message.is_call else None,
+                user_properties=self._properties(message.kind, message.born_at, message.attempt),
             )
         except PublishRefused as error:
-            await self._refused(flight, error, end_call)
+            await self._refused(message, error, end_call)
             return
-        flight.refusal = None
-        self.refusals.over(flight.seq)
-        if flight.is_call or (flight.lane == OutboxLane.ANSWER and code == NO_SUBSCRIBERS):
-            self._flights.sent(flight, self._clock.boot())
+        message.refusal = None
+        self._refusals.over(message.seq)
+        if message.is_call or (message.lane == OutboxLane.ANSWER and code == NO_SUBSCRIBERS):
+            self._inflight.sent(message, self._clock.boot())
             self.wake.set()  # the pump learns when the next send is due
         else:
-            await self.forget(flight)
+            await self.forget(message)
 
-    def _aged(self, flight: InflightMessage, body: dict[str, Json], left: float) -> dict[str, Json]:
+    def _aged(
+        self, message: InflightMessage, body: dict[str, Json], left: float
+    ) -> dict[str, Json]:
         """Write remaining time and age as they are at this send."""
-        if flight.is_call:
+        if message.is_call:
             return {**body, "ttl_s": round(left, 3)}
         if "age" in body:
-            return {
-                **body,
-                "age": body["age"] + round((self._clock.boot() - flight.born_at) * 1000),
-            }
+            waited_ms = round((self._clock.boot() - message.born_at) * 1000)
+            return {**body, "age": body["age"] + waited_ms}
         return body
 
     def _properties(self, kind: str, born_at: float, attempt: int) -> tuple[tuple[str, str], ...]:
@@ -258,56 +248,48 @@ class OutboxSender:
         return ("k", str(kind)), ("a", str(attempt)), ("age", str(age_ms))
 
     async def _refused(
-        self, flight: InflightMessage, error: PublishRefused, end_call: EndCall
+        self, message: InflightMessage, error: PublishRefused, end_call: EndCall
     ) -> None:
         """Offer again what the broker refused; if that cannot help, a call ends now."""
-        if flight.gone:
+        if message.gone:
             return
-        level = logging.DEBUG if flight.refusal else logging.WARNING
+        level = logging.DEBUG if message.refusal else logging.WARNING
         _log.log(level, "%s", error)
         if error.code not in FINAL:
-            flight.refusal = (error.code, str(error))
-            self.refusals.note(flight.seq, error)
-            self._flights.again(flight, self._clock.boot())
+            message.refusal = (error.code, str(error))
+            self._refusals.note(message.seq, error)
+            self._inflight.again(message, self._clock.boot())
             self.wake.set()
-        elif not flight.is_call:
-            await self._replace(flight, error)
+        elif not message.is_call:
+            await self._replace(message, error)
         elif isinstance(error, PacketTooLarge):
-            await end_call(flight, ToolResponse(error=results.too_large(error.size, error.limit)))
+            await end_call(message, ToolResponse(error=results.too_large(error.size, error.limit)))
         else:
-            await end_call(flight, refused(flight, error.code, str(error)))
+            await end_call(message, refused(message, error.code, str(error)))
 
-    async def _replace(self, flight: InflightMessage, error: PublishRefused) -> None:
-        """Drop what can never be sent; whoever waits for a result hears so."""
-        left = flight.dies_at - self._clock.boot()
-        if isinstance(error, PacketTooLarge) and flight.lane == OutboxLane.ANSWER and left > 0:
+    async def _replace(self, message: InflightMessage, error: PublishRefused) -> None:
+        """Drop what can never be sent; the caller who waits for a result gets an error."""
+        left = message.dies_at - self._clock.boot()
+        if isinstance(error, PacketTooLarge) and message.lane == OutboxLane.ANSWER and left > 0:
             failure = ToolResponse.failure(
                 ErrorCode.EXECUTION_ERROR,
                 f"The result cannot be sent: it has {error.size} bytes, "
                 f"the broker takes {error.limit}",
                 details={"size": error.size, "limit": error.limit},
             )
-            body = wire.result_body(flight.id, failure)
-            if (
-                len(wire.encode(MessageKind.RESULT, body)[0]) < error.size // 2
-            ):  # else it was one of these
+            kind, topic, as_json = MessageKind.RESULT, message.topic, message.as_json
+            body = wire.result_body(message.id, failure)
+            if len(wire.encode(kind, body)[0]) < error.size // 2:  # else it was one of these
                 await self.store(
-                    OutboxLane.ANSWER,
-                    MessageKind.RESULT,
-                    flight.id,
-                    topic=flight.topic,
-                    body=body,
-                    ttl_s=left,
-                    as_json=flight.as_json,
+                    kind, message.id, topic=topic, body=body, ttl_s=left, as_json=as_json
                 )
-        await self.forget(flight)
+        await self.forget(message)
 
 
-async def _then_release(window: asyncio.Semaphore, work: Callable[[], Awaitable[None]]) -> None:
-    # `work` is called in here: a task that is cancelled before it began must leave no coroutine
-    # behind.
+async def _then_release(window: asyncio.Semaphore, send: Callable[[], Awaitable[None]]) -> None:
+    # Called in here: a task cancelled before it began must leave no coroutine behind.
     try:
-        await work()
+        await send()
     finally:
         window.release()
 
@@ -317,9 +299,7 @@ async def wait_until(event: asyncio.Event, at: float | None, clock: Clock) -> No
 
     The loop's clock stops while the machine sleeps, so the boot clock is read now and then.
     """
-    await asyncio.sleep(
-        0
-    )  # also when it is due already: a pump that always finds work must not starve the others
+    await asyncio.sleep(0)  # even if it is due: a sender with much work must not starve others
     while at is None or at > clock.boot():
         try:
             async with timeout(None if at is None else min(LOOK_S, max(0.0, at - clock.boot()))):

@@ -13,37 +13,10 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
-from edge.cloud.mqtt.topics import BadTopicWord, Topics, check_word
 from edge.ports import UplinkTooLarge
 from tools_cache.api.tool import CallOrigin, DeliveryReport, Json, Mode, ToolCall, ToolResponse
 from tools_cache.errors import BadToolName
 from tools_cache.names import parse as parse_name
-
-__all__ = [
-    "JSON",
-    "MAX_BODY",
-    "MSGPACK",
-    "BadTopicWord",
-    "BodyTooLarge",
-    "MessageKind",
-    "Topics",
-    "WireCode",
-    "WireError",
-    "WireMessage",
-    "body_to_call",
-    "call_to_body",
-    "check_word",
-    "correlation_of",
-    "decode",
-    "delivery_body",
-    "edge_of",
-    "encode",
-    "id_of",
-    "response_of",
-    "result_body",
-    "text_of",
-    "wants_json",
-]
 
 VERSION: Final = 1
 MSGPACK: Final = "application/vnd.glassd.v1+msgpack"

@@ -6,7 +6,7 @@ Edges do not use them.
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from edge.cloud.mqtt.wire import BadTopicWord, check_word
+from edge.cloud.mqtt.topics import BadTopicWord, check_word
 from edge.devcloud.agent import TTL_S, Agent
 from edge.devcloud.broker import BrokerFailed, EmbeddedBroker
 from edge.devcloud.http.auth import Refusal, answer, read_json

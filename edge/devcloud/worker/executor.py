@@ -16,7 +16,8 @@ from typing import Final
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
-from edge.cloud.mqtt.wire import MessageKind, Topics, WireCode, WireError, WireMessage
+from edge.cloud.mqtt.topics import BadTopicWord, Topics
+from edge.cloud.mqtt.wire import MessageKind, WireCode, WireError, WireMessage
 from edge.devcloud.http.envelope import clean
 from edge.devcloud.link import CloudLink, TopicRoute
 from edge.devcloud.worker.deferred import BUSY_MS, Deferred
@@ -270,7 +271,7 @@ class Executor:
             return
         try:
             topic = Topics(self._tenant, wire.edge_of(inbound.topic)).result
-        except (WireError, wire.BadTopicWord):
+        except (WireError, BadTopicWord):
             return
         response = ToolResponse.failure(
             ErrorCode.INVALID_REQUEST, str(error), details=error.to_json()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.cloud.mqtt.connection import BrokerOptions
-from edge.cloud.mqtt.wire import check_word
+from edge.cloud.mqtt.topics import check_word
 from edge.devcloud.app_service import SESSION_S, AppService
 from edge.devcloud.app_store import AppStore
 from edge.devcloud.broker import BrokerFailed, parse_broker

@@ -4,7 +4,8 @@ import pytest
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
-from edge.cloud.mqtt.wire import MessageKind, Topics
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind
 from edge.devcloud import edges as edges_module
 from edge.devcloud.edges import Edges, flags
 

@@ -10,7 +10,8 @@ import pytest
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
-from edge.cloud.mqtt.wire import MessageKind, Topics, WireMessage
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind, WireMessage
 from edge.devcloud.link import NotConnected
 from edge.devcloud.worker.executor import PROGRESS_FREELY, Executor, _cancelled, _Work
 from edge.devcloud.worker.job import Job

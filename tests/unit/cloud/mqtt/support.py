@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.client import MqttUplink, UplinkOptions
 from edge.cloud.mqtt.connection import BrokerOptions, ConnectionOver, Inbound, MqttConnection
-from edge.cloud.mqtt.wire import MessageKind, Topics, WireMessage
+from edge.cloud.mqtt.topics import Topics
+from edge.cloud.mqtt.wire import MessageKind, WireMessage
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import DaemonEvent

@@ -13,7 +13,7 @@ from edge.cloud.mqtt.connection import Inbound
 from edge.cloud.mqtt.inflight import InflightMessages
 from edge.cloud.mqtt.receiver import FULL_RETRY_S, HOLD_S, InboxReceiver
 from edge.cloud.mqtt.refusals import Refusals
-from edge.cloud.mqtt.sender import OutboxSender
+from edge.cloud.mqtt.sender import OutboxSender, UplinkState
 from edge.cloud.mqtt.wire import MessageKind
 from edge.ports import CallResult, InvokeCancelled, Invoked
 from edge.runtime.clock import Clock
@@ -32,7 +32,7 @@ R1, R2, R3 = (str(uuid.UUID(int=n)) for n in (1, 2, 3))
 
 @dataclass
 class World:
-    """The inward side on a real database, with packets and a clock that a test moves."""
+    """The receiver side on a real database, with packets and a clock that a test moves."""
 
     db: SqliteDatabase
     now: float = NOW
@@ -44,20 +44,20 @@ class World:
         clock = Clock(boot=lambda: self.now, wall=lambda: self.now, boot_id="b")
         self.outbox = Outbox(self.db, clock)
         self.inbox = Inbox(self.db, clock, answers=Bounds(1))
-        flights = InflightMessages(lambda: 0.5)
-        self.outward = OutboxSender(
-            self.outbox, flights, TOPICS, clock, Refusals(lambda _text: None)
-        )
-        self.inward = InboxReceiver(self.inbox, flights, TOPICS, "tools", self.outward, clock=clock)
+        inflight = InflightMessages(lambda: 0.5)
+        refusals = Refusals(lambda _text: None)
+        state = UplinkState(TOPICS, "tools", "", clock, inflight, refusals)
+        self.sender = OutboxSender(self.outbox, state)
+        self.receiver = InboxReceiver(self.inbox, self.sender, state)
 
     async def fill(self) -> None:
         """One answer that nobody fetches: the bound."""
-        self.flight = await self.outward.store(
-            "answer", MessageKind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0
+        self.flight = await self.sender.store(
+            MessageKind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0
         )
 
     async def hear(self, *packets: Inbound) -> None:
-        await self.inward.take(packets)
+        await self.receiver.take(packets)
 
     def packet(
         self,
@@ -96,9 +96,9 @@ class World:
         )
 
     async def consume(self) -> None:
-        async for message in self.inward.messages():
+        async for message in self.receiver.messages():
             self.got.append(message)
-            await self.inward.handled(message)
+            await self.receiver.handled(message)
 
     def ids(self, kind: type) -> list[str]:
         return [
@@ -118,7 +118,7 @@ def broker(tmp_path):
 async def world(tmp_path):
     db = await SqliteDatabase.open(tmp_path / "x.db", MIGRATIONS)
     one = World(db)
-    tasks = [asyncio.create_task(one.inward.run()), asyncio.create_task(one.consume())]
+    tasks = [asyncio.create_task(one.receiver.run()), asyncio.create_task(one.consume())]
     yield one
     for task in tasks:
         task.cancel()
@@ -133,7 +133,7 @@ async def test_results_pass_a_held_invocation_and_packets_are_acknowledged_in_or
     await world.hear(world.result(R3))
     await until(lambda: world.ids(CallResult) == [R1, R2, R3])
     assert (world.acked, world.ids(Invoked)) == ([1], [])
-    await world.outward.forget(world.flight)
+    await world.sender.forget(world.flight)
     await until(
         lambda: len(world.ids(Invoked)) == 2, deadline_s=FULL_RETRY_S / 2
     )  # at once, not at the next look
@@ -151,7 +151,7 @@ async def test_a_later_invocation_and_a_cancellation_do_not_overtake_a_held_one(
     await world.hear(world.invoke(second), world.result(R1))
     await until(lambda: world.ids(CallResult) == [R1])
     assert world.ids(InvokeCancelled) == []
-    await world.outward.forget(world.flight)
+    await world.sender.forget(world.flight)
     await until(lambda: len(world.got) == 4)
     assert world.got[1:] == [
         world.got[1],
@@ -167,7 +167,7 @@ async def test_a_held_invocation_begins_with_what_is_left_of_its_life(world):
     await world.hear(world.invoke(call), world.result(R1))
     await until(lambda: world.ids(CallResult) == [R1])
     world.now += 5
-    await world.outward.forget(world.flight)
+    await world.sender.forget(world.flight)
     await until(lambda: world.ids(Invoked) == [call.call_id])
     assert [m.call.ttl_s for m in world.got if isinstance(m, Invoked)] == [3.0]
 
@@ -184,7 +184,7 @@ async def test_an_invocation_held_too_long_is_answered_and_lets_the_others_throu
     assert world.acked == []
     world.now += waited
     await until(lambda: world.acked == [1, 2])
-    ((aside, _),) = world.outward._asides
+    ((aside, _),) = world.sender._asides
     response = wire.ToolResponse.from_json({k: v for k, v in aside.body.items() if k != "id"})
     assert (aside.topic, aside.id) == (TOPICS.reply("me"), call.call_id)
     assert (response.error.code, response.error.retryable, response.error.retry_after_ms) == (
@@ -192,7 +192,7 @@ async def test_an_invocation_held_too_long_is_answered_and_lets_the_others_throu
         True,
         20,
     )
-    await world.outward.forget(world.flight)
+    await world.sender.forget(world.flight)
     await world.hear(world.result(R2))
     await until(lambda: world.ids(CallResult) == [R1, R2])
     assert world.ids(Invoked) == []
@@ -203,12 +203,12 @@ async def test_a_new_connection_forgets_what_the_last_one_held_and_takes_its_rep
     await world.fill()
     await world.hear(world.invoke(call), world.result(R1))
     await until(lambda: world.ids(CallResult) == [R1])
-    world.inward.begin_link()
+    world.receiver.begin_link()
     await world.hear(world.invoke(call), world.result(R1))
     await world.hear(world.result(R2))
     await until(lambda: world.ids(CallResult) == [R1, R2])
     assert world.acked == []
-    await world.outward.forget(world.flight)
+    await world.sender.forget(world.flight)
     await until(lambda: world.acked == [3, 4, 5])
     assert world.ids(Invoked) == [call.call_id]
 
@@ -238,7 +238,7 @@ async def test_over_a_broker_what_waits_while_nobody_fetches_answers_is_answered
             await answer_all()  # to nobody: these fill the bound
             for call in calls[4:]:
                 await far.invoke(call)
-            await until(lambda: near.uplink._inward._full)
+            await until(lambda: near.uplink._receiver._full)
         assert len(near.got(Invoked)) == 4
         async with cloud(broker.port) as far, asyncio.timeout(20):
             while len({h.message.id for h in far.of("result")}) < 40:
@@ -269,7 +269,7 @@ async def test_a_result_that_passes_a_held_invocation_costs_no_broker_the_connec
             await near.wait_for(CallResult)
             assert near.got(Invoked) == []
             near.inbox._answers = Bounds(10)
-            near.uplink._outward.freed.set()
+            near.uplink._sender.freed.set()
             invoked = await near.wait_for(Invoked, 3)
             assert [m.call.call_id for m in invoked] == [c.call_id for c in theirs]
             await far.invoke(last := a_call())

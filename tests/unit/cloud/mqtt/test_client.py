@@ -568,7 +568,7 @@ async def test_an_invocation_may_be_answered_only_under_our_own_prefix(tmp_path,
         await far.invoke(good)
         (invoked,) = await near.wait_for(Invoked)
         assert invoked.call.call_id == good.call_id
-        assert near.uplink._inward.dropped == 1
+        assert near.uplink._receiver.dropped == 1
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from edge.cloud.mqtt.inflight import (
 from tools_cache.api.tool import ErrorCode, ErrorType
 
 
-def flights():
+def inflight():
     return InflightMessages(lambda: 0.5)
 
 
-def a_flight(seq, *, lane="call", dies_at=100.0, accepted=False):
+def a_message(seq, *, lane="call", dies_at=100.0, accepted=False):
     return InflightMessage(
         seq,
         lane,
@@ -30,15 +30,15 @@ def a_flight(seq, *, lane="call", dies_at=100.0, accepted=False):
 
 
 def test_new_flights_are_due_at_once_in_order():
-    f = flights()
+    f = inflight()
     for seq in (3, 1, 2):
-        f.add(a_flight(seq))
+        f.add(a_message(seq))
     assert [x.seq for x in f.take_due(0.0)] == [1, 2, 3]
     assert f.take_due(1000.0 - 901) == []
 
 
 def test_the_oldest_of_what_waits_has_an_age():
-    f = flights()
+    f = inflight()
     assert f.oldest_age_s(50.0) == 0.0
     for seq, born_at in ((1, -30.0), (2, 10.0)):
         f.add(InflightMessage(seq, "call", "call", f"id{seq}", "t", born_at, 100.0))
@@ -48,56 +48,56 @@ def test_the_oldest_of_what_waits_has_an_age():
 
 
 def test_an_unaccepted_call_comes_again_at_doubling_distances():
-    f = flights()
-    f.add(a_flight(1))
+    f = inflight()
+    f.add(a_message(1))
     now, sends = 0.0, []
     while now < 20:
-        for flight in f.take_due(now):
-            sends.append((now, flight.attempt))
-            f.sent(flight, now)
+        for message in f.take_due(now):
+            sends.append((now, message.attempt))
+            f.sent(message, now)
         now = f.next_due()
     assert sends == [(0.0, 1), (1.0, 2), (3.0, 3), (7.0, 4), (15.0, 5)]
 
 
 def test_an_accepted_call_is_not_sent_again_even_when_its_puback_comes_later():
-    f = flights()
-    f.add(a_flight(1))
-    (flight,) = f.take_due(0.0)
+    f = inflight()
+    f.add(a_message(1))
+    (message,) = f.take_due(0.0)
     f.accept("id1", 1.0)
-    f.sent(flight, 2.0)
+    f.sent(message, 2.0)
     f.all_due(accepted_too=False)
     assert f.take_due(1.0 + ASK_AGAIN_S - 0.1) == []
 
 
 def test_an_accepted_call_whose_result_stays_away_is_offered_again_from_time_to_time():
-    f = flights()
-    f.add(a_flight(1, dies_at=1000.0))
+    f = inflight()
+    f.add(a_message(1, dies_at=1000.0))
     f.take_due(0.0)
     f.accept("id1", 0.0)
-    (flight,) = f.take_due(ASK_AGAIN_S)
-    f.sent(flight, ASK_AGAIN_S)
+    (message,) = f.take_due(ASK_AGAIN_S)
+    f.sent(message, ASK_AGAIN_S)
     assert f.next_due() == 2 * ASK_AGAIN_S
 
 
 def test_an_accepted_call_from_before_a_restart_is_offered_again_when_it_is_old():
-    f = flights()
-    f.add(a_flight(1, accepted=True))
+    f = inflight()
+    f.add(a_message(1, accepted=True))
     assert f.next_due() == ASK_AGAIN_S
 
 
 def test_when_the_broker_forgot_our_session_accepted_calls_go_again_once():
-    f = flights()
-    f.add(a_flight(1, accepted=True))
+    f = inflight()
+    f.add(a_message(1, accepted=True))
     assert f.take_due(0.0) == []
     f.all_due(accepted_too=True)
-    (flight,) = f.take_due(1.0)
-    f.sent(flight, 1.0)
+    (message,) = f.take_due(1.0)
+    f.sent(message, 1.0)
     assert f.next_due() == 1.0 + ASK_AGAIN_S
 
 
 def test_a_connect_makes_everything_unaccepted_due_but_only_once():
-    f = flights()
-    f.add(a_flight(1))
+    f = inflight()
+    f.add(a_message(1))
     f.sent(f.take_due(0.0)[0], 0.0)
     f.all_due(accepted_too=False)
     assert [x.attempt for x in f.take_due(0.1)] == [2]
@@ -105,8 +105,8 @@ def test_a_connect_makes_everything_unaccepted_due_but_only_once():
 
 
 def test_a_removed_flight_is_never_due_and_never_dies():
-    f = flights()
-    f.add(a_flight(1))
+    f = inflight()
+    f.add(a_message(1))
     f.remove(1)
     f.remove(1)
     assert (f.take_due(0.0), f.take_dead(1000.0), len(f), f.call("id1")) == ([], [], 0, None)
@@ -114,9 +114,9 @@ def test_a_removed_flight_is_never_due_and_never_dies():
 
 
 def test_the_dead_are_given_once_and_not_sent_any_more():
-    f = flights()
-    f.add(a_flight(1, dies_at=10.0))
-    f.add(a_flight(2, dies_at=20.0))
+    f = inflight()
+    f.add(a_message(1, dies_at=10.0))
+    f.add(a_message(2, dies_at=20.0))
     assert f.next_death() == 10.0
     assert [x.seq for x in f.take_dead(10.0)] == [1]
     assert f.take_dead(10.0) == []
@@ -125,9 +125,9 @@ def test_the_dead_are_given_once_and_not_sent_any_more():
 
 
 def test_a_call_submitted_twice_flies_once():
-    f = flights()
-    f.add(a_flight(1))
-    f.add(a_flight(1))
+    f = inflight()
+    f.add(a_message(1))
+    f.add(a_message(1))
     assert len(f.take_due(0.0)) == 1
 
 
@@ -141,15 +141,15 @@ def test_a_call_submitted_twice_flies_once():
     ],
 )
 def test_the_three_ways_to_fail_are_told_apart(attempt, accepted, heard, code, phase):
-    flight = a_flight(1, accepted=accepted)
-    flight.attempt, flight.heard = attempt, heard
-    error = unanswered(flight).error
+    message = a_message(1, accepted=accepted)
+    message.attempt, message.heard = attempt, heard
+    error = unanswered(message).error
     assert (error.code, error.type, error.retryable) == (code, ErrorType.TRANSIENT, True)
     assert error.details == {"phase": phase, "attempts": attempt}
 
 
 def test_never_sent_and_never_taken_read_differently():
-    sent, unsent = a_flight(1), a_flight(2)
+    sent, unsent = a_message(1), a_message(2)
     sent.attempt = 1
     assert unanswered(sent).error.message != unanswered(unsent).error.message
 
@@ -163,21 +163,21 @@ def test_never_sent_and_never_taken_read_differently():
     ],
 )
 def test_a_refusal_by_the_broker_says_what_and_what_to_do(reason, code, retryable):
-    error = refused(a_flight(1), reason, "Not authorized").error
+    error = refused(a_message(1), reason, "Not authorized").error
     assert (error.code, error.retryable, error.details["reason_code"]) == (code, retryable, reason)
     assert "Not authorized" in error.message
 
 
 def test_what_is_gone_leaves_no_trace_though_something_older_lives_on():
-    f = flights()
-    f.add(a_flight(1, dies_at=10.0))
+    f = inflight()
+    f.add(a_message(1, dies_at=10.0))
     for seq in range(2, 2000):
-        f.add(a_flight(seq, lane="tell", dies_at=100.0))
+        f.add(a_message(seq, lane="tell", dies_at=100.0))
         f.remove(seq)
     assert len(f._deaths) < 100
     assert f.next_death() == 10.0
     assert [x.seq for x in f.take_dead(10.0)] == [1]
     for seq in range(3000, 3200):
-        f.add(a_flight(seq, lane="tell", dies_at=100.0))
+        f.add(a_message(seq, lane="tell", dies_at=100.0))
         f.remove(seq)
     assert f.take_dead(10.0) == [], "a death is told once"

@@ -11,15 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.cloud.mqtt import wire
-from edge.cloud.mqtt.wire import (
-    JSON,
-    MSGPACK,
-    BadTopicWord,
-    MessageKind,
-    Topics,
-    WireCode,
-    WireError,
-)
+from edge.cloud.mqtt.topics import BadTopicWord, Topics
+from edge.cloud.mqtt.wire import JSON, MSGPACK, MessageKind, WireCode, WireError
 from tools_cache.api.tool import (
     CallOrigin,
     Delivery,
