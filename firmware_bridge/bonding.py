@@ -1,6 +1,6 @@
-"""Pairing, independent of the radio: the questions to the user, the proof obtained, the errors.
+"""Pairing on any radio: questions to the user, the proof obtained, the errors.
 
-Remembers itself which questions were asked, because no host stack reports that reliably.
+It records itself which questions were asked: no host stack reports that reliably.
 """
 
 from collections.abc import Awaitable
@@ -15,8 +15,7 @@ from firmware_bridge.errors import BridgeError
 T = TypeVar("T")
 
 ANSWER_S: Final = 30.0
-"""Seconds to answer a question; the Security Manager's own timeout (Core 5.4, Vol 3, Part H, 3.4).
-"""
+"""Seconds to answer a question; the Security Manager's own timeout (Core 5.4, Vol 3 Part H 3.4)."""
 LAST_PASSKEY: Final = 999_999
 
 
@@ -38,9 +37,7 @@ PROVED: Final = frozenset({How.PASSKEY, How.COMPARED})
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A completed pairing. `address` is the glasses' identity address, which may differ from the
-    advertised one.
-    """
+    """A completed pairing. `address`: the identity address, perhaps not the advertised one."""
 
     how: How
     address: str
@@ -51,9 +48,7 @@ class Proof:
 
 
 class Asker(Protocol):
-    """The user on our side. Called in any order, one question at a time; cancelled when the time is
-    over.
-    """
+    """The user on our side: one question at a time, in any order; cancelled when time is over."""
 
     async def passkey(self) -> int | None:
         """Return the code the glasses show; None to refuse."""
@@ -89,9 +84,7 @@ class PairingError(BridgeError):
 
 
 class Witness:
-    """Passes the questions of one pairing to the user, each with a deadline, and records the
-    answers. Used once.
-    """
+    """Asks the user one pairing's questions, each with a deadline, and keeps the answers."""
 
     def __init__(self, asker: Asker, *, answer_s: float = ANSWER_S) -> None:
         self._asker = asker
@@ -132,9 +125,7 @@ class Bonding(Protocol):
     """Bond management of one radio's host stack."""
 
     def asking(self, address: str, witness: Witness) -> AbstractAsyncContextManager[None]:
-        """While entered, pairing with this address may ask `witness`; every other pairing is
-        refused.
-        """
+        """While entered, pairing with this address may ask `witness`; other pairing is refused."""
 
     async def forget(self, address: str) -> bool:
         """Delete the bond with an address; False when there was none."""

@@ -1,7 +1,7 @@
 """What a pair of glasses can do: each value with its origin and age.
 
-A missing key means "unknown", never "no". Names follow the MentraOS capability record (`hasCamera`,
-`display.maxTextLines` …) as dotted keys.
+A missing key means "unknown", never "no". Names follow the MentraOS capability record as dotted
+keys.
 """
 
 from collections.abc import Iterable, Mapping
@@ -70,9 +70,7 @@ MENTRA_FIELDS: Final[Mapping[str, str]] = MappingProxyType(
         "imu.hasGyroscope": "imu.gyroscope",
     }
 )
-"""MentraOS's detail names that differ from ours → our keys; names not listed are the same
-(`display.color`).
-"""
+"""MentraOS's detail names that differ from ours → our keys; others are equal (`display.color`)."""
 
 MAX_KEYS: Final = 128
 """Maximum number of keys a firmware may announce."""
@@ -92,9 +90,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """An immutable record for one model. Keys: `display`, `display.width`, `speaker.codecs` …
-    (see PROFILE.md).
-    """
+    """An immutable record for one model; keys as in PROFILE.md: `display`, `display.width` …"""
 
     model: str
     values: Mapping[str, Value]
@@ -115,19 +111,13 @@ class Capabilities:
         return True if hardware is Hardware.EXIST else self.get(FLAG[hardware]) is True
 
     def detail(self, hardware: Hardware, field: str) -> Scalar | None:
-        """Return the value of `field` of this hardware, by MentraOS's name or ours.
-
-        None if unknown or if the hardware is absent (MentraOS's record of no glasses still has
-        display details).
-        """
+        """Return `field` of this hardware (MentraOS's name or ours); None if unknown or absent."""
         key = f"{FLAG.get(hardware, '')}.{field}"
         found: Scalar | None = self.get(MENTRA_FIELDS.get(key, key)) if self.has(hardware) else None
         return found
 
     def merged(self, other: "Capabilities") -> "Capabilities":
-        """Combine two records of the same glasses key by key: the higher origin wins, then the
-        newer value.
-        """
+        """Combine two records of the same glasses by key: higher origin wins, then newer value."""
         values = dict(self.values)
         for key, new in other.values.items():
             old = values.get(key)
@@ -150,9 +140,7 @@ class Capabilities:
     def from_report(
         cls, model: str, report: Mapping[str, Mapping[str, Any]], *, now: float
     ) -> "Capabilities":
-        """Inverse of `report`, for the record kept on disk. Raises KeyError or ValueError if
-        damaged.
-        """
+        """Inverse of `report`, for the record on disk. Raises KeyError or ValueError if damaged."""
         return cls(
             model,
             MappingProxyType(

@@ -28,9 +28,7 @@ from firmware_bridge.sides import Side
 
 
 class CodecFactory(Protocol):
-    """Creates the codec of one connection: for all sides as central, or for one `side` as two-sided
-    glasses.
-    """
+    """Creates the codec of one connection: as central, or as one `side` of two-sided glasses."""
 
     def __call__(
         self, max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None
@@ -53,9 +51,7 @@ class Pairing(StrEnum):
     NONE = "none"
     """no pairing; any central may write"""
     JUST_WORKS = "just_works"
-    """the glasses can neither show nor enter a code: an eavesdropper present during pairing goes
-    unnoticed
-    """
+    """no code can be shown or entered: an eavesdropper present during pairing goes unnoticed"""
     CODE = "code"
     """the glasses can show or enter a code, so pairing without one is refused"""
 
@@ -100,9 +96,7 @@ class Model:
     quirks: tuple[Quirk, ...] = ()
 
     def side_of(self, name: str) -> tuple[str, Side] | None:
-        """Return the pair id and side that advertise under this name; None for glasses with one
-        radio.
-        """
+        """Return the pair id and side of an advertised name; None for glasses with one radio."""
         return None if self.arms is None else self.arms(name)
 
     def claims(self, heard: Advertisement) -> bool:
@@ -155,8 +149,7 @@ _LENS_22: Final[Mapping[str, Scalar]] = MappingProxyType(
         "display.tiles": True,
     }
 )
-"""5 lines × 27 px = 135 of 136; 5 lines of 576 px hold about 400 bytes of English, 800 of Cyrillic.
-"""
+"""5 lines × 27 px = 135 of 136; 5 lines of 576 px hold 400 bytes of English, 800 of Cyrillic."""
 _SPEAKER: Final[Mapping[str, Scalar]] = MappingProxyType(
     {
         "speaker": True,
@@ -342,15 +335,11 @@ class Catalog:
         return _only(claims, f"{heard.name!r}")
 
     def title(self, key: str) -> str:
-        """Return the product name of a model; "" for unknown models and for those known only by our
-        profile.
-        """
+        """Return a model's product name; "" if unknown, or if known only by our profile."""
         return next((m.title for m in self.models if m.key == key and (m.names or m.arms)), "")
 
     def by_firmware_model(self, model_id: str) -> Model | None:
-        """Return the model whose firmware reports this model id; None if unknown. Raises
-        `AmbiguousModel`.
-        """
+        """Return the model whose firmware reports this id, or None. Raises `AmbiguousModel`."""
         return _only(
             [m for m in self.models if model_id in m.firmware_models], f"firmware {model_id!r}"
         )

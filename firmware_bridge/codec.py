@@ -51,15 +51,13 @@ class Codec(Protocol[P]):
         """Bytes one write or notification can carry (ATT MTU − 3); may grow during a connection."""
 
     def receive_packet(self, packet: P, now: float) -> None:
-        """Process one packet. Raises `RemoteViolation` for bytes no correct peer sends; the codec
-        stays usable.
-        """
+        """Process a packet. Raises `RemoteViolation` for invalid bytes; the codec stays usable."""
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Return the next complete message."""
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:
-        """Queue a message; returns its number, which identifies the answer, or 0 if none is
+        """Queue a message; return its number, which identifies the answer, or 0 if none is
         expected.
 
         Raises `CommandRefused("unsupported")` for a command that this family does not have.

@@ -12,9 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 @asynccontextmanager
 async def timeout_at(when: float | None) -> AsyncIterator[asyncio.Timeout]:
-    """Like `asyncio.timeout_at`: cancel the body at `when` (event loop time) and raise
-    TimeoutError.
-    """
+    """Like `asyncio.timeout_at`: cancel the body at `when` (loop time) and raise TimeoutError."""
     task = asyncio.current_task()
     assert task is not None, "a timeout works inside a task"
     before = task.cancelling()

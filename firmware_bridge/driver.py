@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 HEARTBEAT_S: Final = 5.0
 """Seconds of silence after which a ping is sent, and seconds allowed for its answer."""
 BACKLOG_BYTES: Final = 16 * 1024
-"""Bytes that may wait for the radio: half a second at the 29 kB/s measured on BlueZ. More would
+"""Bytes that may wait for the radio: half a second at the 29 kB/s measured on BlueZ; more would
 only delay urgent messages.
 """
 MAX_EVENTS: Final = 256
@@ -130,9 +130,7 @@ class Driver(Generic[P]):
             waiting.set()
 
     def _over(self) -> LinkLost:
-        """Return a new error for each caller: one object raised in many tasks would collect all
-        their tracebacks.
-        """
+        """Return a new error for each caller: a shared one would collect all their tracebacks."""
         lost = self._lost or LinkLost(LostReason.CLOSED)
         copy = LinkLost(lost.reason)
         copy.args = lost.args
@@ -153,9 +151,7 @@ class Driver(Generic[P]):
     # -------------------------------------------------------------- requests and events
 
     async def request(self, command: Command, *, timeout_s: float) -> Reply:
-        """Send a command and return its answer. Raises `CommandRefused`, `CommandTimeout` or
-        `LinkLost`.
-        """
+        """Send, return the answer. Raises `CommandRefused`, `CommandTimeout`, `LinkLost`."""
         try:
             async with timeout(timeout_s):
                 await self._room()
@@ -170,9 +166,7 @@ class Driver(Generic[P]):
         return reply
 
     async def post(self, command: Command, *, timeout_s: float = POST_S) -> None:
-        """Send a command without answer, as soon as there is room. Raises `CommandRefused`,
-        `CommandTimeout` or `LinkLost`.
-        """
+        """Send a command without answer when there is room; raises as `request` does."""
         try:
             async with timeout(timeout_s):
                 await self._room()
@@ -183,9 +177,7 @@ class Driver(Generic[P]):
 
     @contextmanager
     def _awaiting(self, command: Command) -> Iterator[asyncio.Future[Reply]]:
-        """Queue the command and register for its answer with no await between, so the answer cannot
-        arrive too early.
-        """
+        """Queue the command and register for its answer, with no await between."""
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         number = self._codec.send(command, self._clock())
         if number == 0:
@@ -208,9 +200,7 @@ class Driver(Generic[P]):
             raise self._over()
 
     async def events(self) -> AsyncIterator[Event]:
-        """Yield events in order, each once, until the connection ends; `run()` raises the
-        reason.
-        """
+        """Yield events in order, each once, until the connection ends; `run()` raises why."""
         while self._events or self._lost is None:
             if self._events:
                 yield self._events.popleft()
@@ -236,9 +226,7 @@ class Driver(Generic[P]):
         raise LinkLost(LostReason.DISCONNECTED)
 
     def _take(self) -> None:
-        """Process the codec's new messages, both received ones and those it creates itself on
-        timeout.
-        """
+        """Process the codec's new messages: received ones, and its own after a timeout."""
         while (incoming := self._codec.next_event()) is not NEED_DATA:
             self._bad_in_a_row = 0
             self._dispatch(incoming)
@@ -258,9 +246,7 @@ class Driver(Generic[P]):
             await self._sleep(None if due is None else due - self._clock())
 
     def _fit(self) -> None:
-        """Update the packet size before the codec cuts packets, including those sent at once to a
-        returning side.
-        """
+        """Update the packet size before the codec cuts packets, also those for a returning side."""
         if self._max_packet != self._transport.max_packet:
             self._max_packet = self._transport.max_packet
             self._codec.set_max_packet(self._max_packet)

@@ -1,7 +1,4 @@
-"""Errors between us and the glasses: our misuse, protocol violations, radio faults, refusals.
-
-Whether an error is retryable is decided by the caller, from these types.
-"""
+"""Errors between us and the glasses; the caller decides from the type whether to try again."""
 
 from enum import StrEnum
 
@@ -26,9 +23,7 @@ class Violation(StrEnum):
 
 
 class RemoteViolation(BridgeError):
-    """The peer sent bytes that no correct peer sends. Their message is lost; the link may
-    continue.
-    """
+    """The peer sent bytes that no correct peer sends. Their message is lost, not the link."""
 
     def __init__(self, reason: Violation, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -66,8 +61,7 @@ class RadioReason(StrEnum):
     """this user may not use the radio"""
     NOT_FOUND = "not_found"
     DEAF = "deaf"
-    """no advertisement from any device for a long time: the radio is more likely at fault than the
-    surroundings
+    """no advertisement from any device for long: the radio is more likely at fault than the place
     """
     BUSY = "busy"
     TIMEOUT = "timeout"
@@ -97,9 +91,7 @@ class RadioError(BridgeError):
 
 
 class CommandRefused(BridgeError):
-    """The glasses understood a command and refused it. `code` is one of the profile's error
-    codes.
-    """
+    """The glasses refused a command they understood; `code`: one of the profile's error codes."""
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(f"{code}: {detail}" if detail else code)

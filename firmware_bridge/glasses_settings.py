@@ -54,9 +54,7 @@ class SetHeadUpAngle:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app that may notify: its identifier (as Android's package name) and the name a wearer
-    reads.
-    """
+    """An app that may notify: its identifier (Android's package name) and its name for wearers."""
 
     id: str
     name: str
@@ -74,9 +72,7 @@ class AllowApps:
 
 @dataclass(frozen=True, slots=True)
 class ShowNotification:
-    """Show a notification in the glasses' own style. `at` is wall-clock seconds since 1970; 0 means
-    unknown.
-    """
+    """Show a notification in the glasses' own style. `at`: seconds since 1970, or 0 (unknown)."""
 
     app: App
     title: str

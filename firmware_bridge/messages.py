@@ -1,6 +1,7 @@
-"""All commands to the glasses and events from them, as frozen dataclasses that validate themselves.
+"""All commands to the glasses and events from them: frozen dataclasses, valid if they exist.
 
-Independent of any glasses family; codecs translate them to bytes. A message that exists is valid.
+Independent of any glasses family; codecs translate them to bytes. A codec whose glasses lack a
+command refuses it as `unsupported`.
 """
 
 from collections.abc import Mapping
@@ -56,9 +57,7 @@ class Gesture(StrEnum):
 
 
 class Hiding(StrEnum):
-    """What hides the page: something the glasses show or do by themselves. The value is a text for
-    people.
-    """
+    """What hides the page: something the glasses show or do themselves. The value is for people."""
 
     SILENT = "the glasses are in silent mode"
     DARK = "the brightness of the display is 0"
@@ -79,9 +78,7 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line that already fits; the glasses draw it as it is. `x`: pixels from the left; `row`
-    counts from 0.
-    """
+    """A line that already fits, drawn as it is. `x`: pixels from the left; `row`: from 0."""
 
     row: int
     text: str
@@ -95,9 +92,7 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A rectangle of pixels, row-major, `bpp` bits each, rows padded to whole bytes, most
-    significant bit first.
-    """
+    """A rectangle of pixels, `bpp` bits each: row-major, rows in whole bytes, highest bit first."""
 
     x: int
     y: int
@@ -132,9 +127,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class ShowPage:
-    """Replace the lens by this page. `scene` identifies the content across reconnects; `page` of
-    `pages` counts from 1.
-    """
+    """Replace the lens by this page, from 1. `scene` names the content across reconnects."""
 
     scene: str
     page: int = 1
@@ -151,9 +144,7 @@ class ShowPage:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePage:
-    """Change some rows or tiles of the scene on the lens; refused with `no_scene` if it is not
-    there.
-    """
+    """Change rows or tiles of the scene on the lens; refused with `no_scene` if it is not there."""
 
     scene: str
     page: int = 1
@@ -178,9 +169,7 @@ class StartAudio:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """A piece of an open stream: whole coded frames (or PCM samples). Not answered; losses show at
-    the end of the stream.
-    """
+    """Whole frames (or PCM samples) of an open stream. Not answered; losses show at its end."""
 
     stream: int
     index: int
@@ -193,9 +182,7 @@ class AudioChunk:
 
 @dataclass(frozen=True, slots=True)
 class EndAudio:
-    """No more chunks. Answered by `Done` when the last sample was played; `flush` drops what is
-    still buffered.
-    """
+    """No more chunks; `Done` follows the last sample played. `flush` drops what is buffered."""
 
     stream: int
     flush: bool = False
@@ -217,9 +204,7 @@ class StopMicrophone:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Ask the wearer to allow or deny. Answered by `Done` when drawn, then by one
-    `PromptAnswered`.
-    """
+    """Ask the wearer to allow or deny. Answered by `Done` when drawn, then by `PromptAnswered`."""
 
     prompt: int
     lines: tuple[TextLine, ...]
@@ -231,9 +216,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class EndPrompt:
-    """Remove a prompt; it can no longer be answered. None: whichever prompt is open. Answered by
-    `Done`, even if it is already gone.
-    """
+    """Remove a prompt (None: any), which ends its answering. `Done` follows even if it is gone."""
 
     prompt: int | None = None
 

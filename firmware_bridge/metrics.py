@@ -1,8 +1,4 @@
-"""Text width on a lens, from committed tables of glyph boxes.
-
-No font library is needed at run time: sim/make_metrics.py generates the tables and the tests check
-them.
-"""
+"""Text width on a lens, from committed tables that sim/make_metrics.py generates."""
 
 import json
 from collections.abc import Mapping
@@ -20,9 +16,7 @@ class UnknownFont(LookupError):
 
 
 class Box(NamedTuple):
-    """One glyph, in whole pixels from the pen position: advance, leftmost ink (≤ 0), end of ink (≥
-    advance).
-    """
+    """A glyph in whole pixels from the pen: advance, first ink (≤ 0), end of ink (≥ advance)."""
 
     advance: int
     left: int
@@ -31,9 +25,7 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TextMetrics:
-    """One font at one size. Widths include every overhang: text measured to fit is never
-    clipped.
-    """
+    """One font at one size. Widths include every overhang: text that fits is never clipped."""
 
     font: str
     line_height: int
@@ -42,9 +34,7 @@ class TextMetrics:
     glyphs: Mapping[str, Box]
 
     def width(self, text: str) -> float:
-        """Return the pixels from the first lit column to after the last; a missing glyph counts as
-        its box.
-        """
+        """Return the pixels from first to last lit column; missing glyphs count as a box."""
         left, right = self.extent(text)
         return float(right - left)
 

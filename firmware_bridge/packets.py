@@ -8,9 +8,7 @@ from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 MIN_PACKET: Final = 20
 """Bytes of one write at the smallest ATT MTU (23 − 3 of ATT header)."""
 MAX_PACKET: Final = 512
-"""Bytes of one write at any MTU: the maximum size of an attribute value (Core spec, vol 3, part F,
-3.2.9).
-"""
+"""Bytes of one write at any MTU: an attribute's maximum size (Core spec, vol 3, part F, 3.2.9)."""
 
 _TOTAL: Final = struct.Struct("<I")
 _HALF: Final = 1 << 15
@@ -29,9 +27,7 @@ def serial_distance(wire: int, here: int) -> int:
 
 
 class Cutter:
-    """One outgoing message. The total length goes first, so the peer can refuse before it allocates
-    memory.
-    """
+    """An outgoing message, its total length first: the peer can refuse before allocating."""
 
     def __init__(self, message: bytes) -> None:
         self._data = _TOTAL.pack(len(message)) + message
@@ -43,9 +39,7 @@ class Cutter:
         return len(self._data) - self._at
 
     def cut(self, room: int) -> tuple[bytes, bool, bool]:
-        """Return the next piece of at most `room` bytes, whether it is the first, and whether it is
-        the last.
-        """
+        """Return the next piece of at most `room` bytes, whether it is the first, and the last."""
         first = self._at == 0
         piece = self._data[self._at : self._at + room]
         self._at += len(piece)
@@ -53,9 +47,7 @@ class Cutter:
 
 
 class Reassembler:
-    """One incoming message of at most `limit` bytes. After a violation it waits for the next first
-    piece.
-    """
+    """An incoming message of at most `limit` bytes; after a violation it skips to the next."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -64,9 +56,7 @@ class Reassembler:
         self._skipping = False
 
     def add(self, piece: bytes, *, first: bool, last: bool) -> bytes | None:
-        """Add the next piece; return the message when complete, else None. Raises
-        `RemoteViolation`.
-        """
+        """Add a piece; return the message when complete, else None. Raises `RemoteViolation`."""
         if first:
             piece = self._begin(piece)
         elif self._data is None:

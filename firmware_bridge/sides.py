@@ -1,7 +1,4 @@
-"""Types for glasses with two radios: packets with a side, and the loss or return of a side.
-
-Used by the codecs of two-sided glasses and by the transport that joins two connections.
-"""
+"""Types for glasses with two radios: packets with a side, and the loss or return of a side."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -27,9 +24,7 @@ class SidePacket:
 
 @dataclass(frozen=True, slots=True)
 class SideNews:
-    """A side was lost or came back. Part of the packet stream, so a codec cannot attribute a packet
-    to the wrong connection.
-    """
+    """A side was lost or came back: a packet of the stream, so that the order of both is known."""
 
     side: Side
     up: bool

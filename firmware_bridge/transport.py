@@ -7,9 +7,7 @@ from firmware_bridge.codec import P
 
 
 class Transport(Protocol[P]):
-    """One connection, used once. Losing it ends `packets()`; a write after that raises
-    `LinkLost`.
-    """
+    """One connection, used once. Its loss ends `packets()`; later writes raise `LinkLost`."""
 
     @property
     def name(self) -> str:

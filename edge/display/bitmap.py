@@ -1,6 +1,6 @@
 """PNG (base64) → pixels for a lens of 1, 2 or 4 bits, with the standard library alone.
 
-Refuses what it cannot do well (interlaced, huge, damaged): the ladder then goes on with words.
+Interlaced, huge and damaged images are refused; their words are shown instead.
 """
 
 import base64
@@ -26,9 +26,7 @@ class BadImage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Grey:
-    """A picture as brightness, one byte a pixel, row-major; 0 is dark (and so transparent on a
-    lens).
-    """
+    """A picture as brightness, one byte a pixel, row-major; 0 is dark (transparent on a lens)."""
 
     width: int
     height: int
@@ -124,9 +122,7 @@ def _unfiltered(body: bytes, stride: int, height: int, step: int) -> list[bytear
 
 
 def _undo(kind: int, row: bytearray, above: bytearray, step: int) -> None:
-    """Undo one row's filter in place. Spelled out per filter: this runs for every byte of a
-    picture.
-    """
+    """Undo one row's filter in place; spelled out per filter because it runs for every byte."""
     size = len(row)
     if kind == 1:
         for i in range(step, size):

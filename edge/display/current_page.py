@@ -1,8 +1,4 @@
-"""What is on the lens to be read: its page, its time, its note on disk, and what happens to them
-under a question.
-
-Refuses to choose what is shown: the stage gives it an act that was lit and says when it goes.
-"""
+"""The page on the lens: which one, until when, its saved scene, and what a prompt does to it."""
 
 from contextlib import suppress
 from typing import Final
@@ -18,8 +14,9 @@ NEWER: Final = "by something newer"
 
 
 class CurrentPage:
-    """`now` is what the wearer reads (or read, when a question covers it or the glasses left).
-    Raises `GlassesAway`.
+    """`now` is what the wearer reads, or read before a prompt covered it or the glasses left.
+
+    Methods raise `GlassesAway`.
     """
 
     def __init__(self, lens: LensWriter, scenes: SavedScenes, clock: Clock) -> None:
@@ -30,9 +27,7 @@ class CurrentPage:
         self.now: Presentation | None = None
 
     async def recall(self, told: Told) -> bool:
-        """Take up what the last daemon was showing; True when it ended while a question was
-        before the wearer.
-        """
+        """Take up what the last daemon was showing; return whether it ended during a prompt."""
         self.now = await self._scenes.recall(told)
         return self._scenes.asked
 
@@ -79,9 +74,7 @@ class CurrentPage:
             act.settle()
 
     async def dark(self, *, at_once: bool = False) -> None:
-        """Nothing is to be read. The lens before the disk: somebody may be waiting for the echo
-        of a gesture.
-        """
+        """Darken the lens. The lens before the disk: a gesture's echo must not wait."""
         try:
             await self._lens.clear(at_once=at_once)
         finally:
@@ -96,8 +89,10 @@ class CurrentPage:
         return not self._lens.lit
 
     async def again(self, *, returned: bool = False) -> None:
-        """Put it on the lens once more: the same scene, so it is no second rendering. What is over
-        goes. To glasses that `returned` nothing is shown that they were shown since.
+        """Put the page on the lens again (the same scene, no second rendering), or clear it when
+        its time is over.
+
+        `returned`: the glasses just returned; skip it if they were shown something since.
         """
         act, put = self.now, self._lens.restore if returned else self._lens.turn
         if act is not None and act.until > self._clock.boot():

@@ -1,8 +1,4 @@
-"""The ladder of one act: image → text → speech → none; a rung holds only when something was drawn,
-or begins to be said.
-
-Refuses to know what else is on the lens, and when an act's turn is: that is the stage's.
-"""
+"""How one item is shown: image → text → speech → none, until something is drawn or spoken."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,10 +1,9 @@
-"""Pictures for a lens: a child process that fits photographs and draws QR codes (the only importer
-of Pillow and segno here).
+"""Child process that fits photographs to a lens and draws QR codes (the only importer of Pillow and
+segno in this package).
 
-Knows no glasses, no tools and no network: one question on stdin, one answer on stdout, and it ends.
-
-Question: JSON `{do: "fit", image, width, height, bpp}` or `{do: "qr", text, side}`. Answer: JSON
-`{png}` (base64, grey, as many shades as the lens has) or `{problem}`.
+One JSON question on stdin: `{do: "fit", image, width, height, bpp}` or `{do: "qr", text, side}`.
+One answer on stdout: `{png}` (base64, grey, as many shades as the lens has) or `{problem}`. Then it
+ends.
 """
 
 import base64
@@ -24,9 +23,7 @@ MAX_PIXELS: Final = 24_000_000
 MAX_PNG: Final = 130_000
 """Bytes of a fitted picture: as base64, and with its envelope, it must fit one result (192 KiB)."""
 QUIET: Final = 2
-"""Modules of light around a QR code. The norm wants 4; readers find it with 2, and a lens has
-no rows to give away.
-"""
+"""Modules of light around a QR code: the standard wants 4, readers accept 2, and a lens is low."""
 LEAST_SCALE: Final = 2
 """Pixels of a module: below it no camera reads a code off a lens."""
 _MEMORY: Final = 1 << 30
@@ -38,9 +35,7 @@ class Unfit(Exception):
 
 
 def fitted(image: bytes, width: int, height: int, bpp: int) -> bytes:
-    """Scale down into the canvas (never up), make grey, spread the error over the shades there
-    are. Raises `Unfit`.
-    """
+    """Scale down to fit, make grey, dither to the shades there are. Raises `Unfit`."""
     picture = _grey(image, width, height)
     for dither in (True, False):
         raw = _png(_shaded(picture, bpp, dither=dither), bpp)
@@ -75,9 +70,7 @@ def _grey(image: bytes, width: int, height: int) -> "Image.Image":
 
 
 def _shaded(picture: "Image.Image", bpp: int, *, dither: bool) -> "Image.Image":
-    """Bring it to the shades of the lens, as grey values that the lens's own rounding leaves as
-    they are.
-    """
+    """Reduce to the shades of the lens, as grey values that its own rounding leaves unchanged."""
     from PIL import Image  # noqa: PLC0415 - as above
 
     shades = 1 << bpp
@@ -114,9 +107,7 @@ def code(text: str, side: int) -> bytes:
 
 
 def answer(question: bytes) -> dict[str, Any]:
-    """Carry one question out; any failure becomes a problem told, so that the parent never
-    waits in vain.
-    """
+    """Carry out one question; any failure becomes a problem, so the parent gets an answer."""
     try:
         asked = json.loads(question)
         if asked["do"] == "qr":
@@ -140,9 +131,7 @@ def answer(question: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Pictures come from anywhere: whatever one of them does to a decoder, it does to this
-    process alone.
-    """
+    """Answer one question, with limits: a hostile picture can harm only this process."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
     question = sys.stdin.buffer.read(MAX_QUESTION + 1)

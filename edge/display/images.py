@@ -1,8 +1,6 @@
-"""Pictures made ready for the lens in use: each by a child process of its own, which is ended when
-it takes too long.
+"""Fits pictures to the current lens, each in a child process of its own with a deadline.
 
-Implements `tools_cache.api.handed.Pictures`. Refuses to load a picture library into the daemon, and
-to show anything.
+Implements `tools_cache.api.handed.Pictures`; the daemon itself loads no picture library.
 """
 
 import asyncio
@@ -51,9 +49,7 @@ class LensImages:
         raise _wrong(f"image: {told['problem']}")
 
     async def code(self, text: str) -> str:
-        """A QR code of the text for this lens, as base64 PNG; empty when there is none to be
-        had: words go on alone.
-        """
+        """Return a QR code for this lens as base64 PNG; "" if there is none: words suffice."""
         known = self._glasses().capabilities
         if known is None or known.get("display.bitmap") is not True:
             return ""

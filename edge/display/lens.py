@@ -1,8 +1,4 @@
-"""Renderings → lens pages that fit these glasses, and the one writer of the lens.
-
-Refuses to decide what is shown when: that is the stage's. It plans, sends, and remembers what was
-acknowledged.
-"""
+"""Renderings → lens pages that fit these glasses, and the only writer of the lens."""
 
 import asyncio
 import base64
@@ -51,9 +47,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class LensPlan:
-    """What goes on the lens. No sheets: the lens is cleared. `remark` tells what could not be
-    drawn as written.
-    """
+    """What goes on the lens; no sheets clear it. `remark`: what could not be drawn as written."""
 
     sheets: tuple[Sheet, ...]
     downgrade: str = ""
@@ -65,9 +59,7 @@ class CannotShow(Exception):
 
 
 def plan(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
-    """Fit a rendering to these glasses; an image that cannot be shown becomes its words. Raises
-    `CannotShow`.
-    """
+    """Fit a rendering to these glasses, an image perhaps as words. Raises `CannotShow`."""
     if not capabilities.has(Hardware.DISPLAY):
         raise CannotShow("these glasses have no display")
     if rendering.layout is LayoutKind.CLEAR_VIEW:
@@ -82,9 +74,7 @@ def plan(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
 
 
 def _pictured(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
-    """The picture; its words to the right of it, or before it where a page holds either pixels
-    or words.
-    """
+    """The picture, its words to the right or, if a page holds only one of both, before it."""
     sheet, width = _image(rendering, capabilities), _size(capabilities)[0]
     if not rendering.second.strip():
         return LensPlan((sheet,))
@@ -182,9 +172,7 @@ def typeface_of(capabilities: Capabilities) -> Typeface:
 
 
 class LensWriter:
-    """Sends pages one at a time, no faster than the panel takes them, and knows what the
-    glasses last acknowledged.
-    """
+    """Sends pages one at a time, as fast as the panel takes them; knows what was acknowledged."""
 
     def __init__(
         self, glasses: GlassesPort, bus: Bus, clock: Clock, *, min_gap_s: float = MIN_GAP_S
@@ -238,9 +226,7 @@ class LensWriter:
         return done
 
     async def turn(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> bool:
-        """Like `show`, for a scene that counts as shown already: False when the glasses did not
-        take it.
-        """
+        """Like `show`, for a scene already shown: False when the glasses did not take it."""
         try:
             await self.show(scene, sheets, number)
         except (CommandRefused, CommandTimeout, LocalMisuse) as e:
@@ -249,17 +235,13 @@ class LensWriter:
         return True
 
     async def restore(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> None:
-        """Put a page back on glasses that returned; not when a result was quicker than the news
-        of their return.
-        """
+        """Put a page back on returned glasses, unless they were shown something since."""
         here = self._glasses.status().link
         if not (self.lit and here and self._link == here):
             await self.turn(scene, sheets, number)
 
     async def ask(self, scene: str, sheet: Sheet, number: int, timeout_s: float) -> Done:
-        """Let the glasses put a question of theirs over the page. Raises what
-        `GlassesPort.request` raises.
-        """
+        """Show a prompt of the glasses over the page. Raises what `GlassesPort.request` raises."""
         await self._pace()
         done = await self._glasses.request(
             Prompt(number, sheet.lines, timeout_s), timeout_s=ANSWER_S
@@ -268,9 +250,7 @@ class LensWriter:
         return done
 
     async def clear(self, *, at_once: bool = False) -> None:
-        """Make the lens dark, if the glasses take it; `at_once` is for the echo of a gesture.
-        Raises GlassesAway.
-        """
+        """Darken the lens if the glasses take it; `at_once`: without pause. Raises GlassesAway."""
         if at_once:
             self._sent_at = asyncio.get_running_loop().time()
         else:
@@ -283,9 +263,7 @@ class LensWriter:
             self._acknowledged(LensChanged("", 0, 0, ()), Sheet())
 
     def report(self, *, exact: bool = False) -> Mapping[str, Json]:
-        """What is on it; `exact` adds `drawn`: each line with its place, each picture with its
-        pixels (base64).
-        """
+        """What is on it; `exact` adds `drawn`: lines with place, pictures with pixels (base64)."""
         last = self._last
         told = {
             "scene": last.scene,

@@ -1,6 +1,4 @@
-"""One question to the wearer, from being asked to its answer: where it is now, and what was
-seen or heard of it.
-"""
+"""One question to the wearer, until its answer: where it is now, what was seen or heard of it."""
 
 import asyncio
 from dataclasses import dataclass, field

@@ -1,7 +1,4 @@
-"""One thing the wearer is to see or hear, and how far it got.
-
-Refuses to send anything: the stage moves acts along, an act only keeps count and tells who waits.
-"""
+"""One item to show or speak, and how far its delivery got."""
 
 import asyncio
 from collections.abc import Callable
@@ -27,8 +24,7 @@ def _future() -> "asyncio.Future[DeliveryReport]":
 
 @dataclass(slots=True, eq=False)
 class Presentation:
-    """`rank` decides who gives way (a brief word always does). `expires_at` is when it is pointless
-    (boot clock).
+    """One item. `rank`: lower gives way; `expires_at`: when it becomes pointless (boot clock).
 
     `first` resolves when the lens has, or has not, acknowledged it; `final` when nothing more will
     come.
@@ -102,9 +98,7 @@ class Presentation:
             self.leave_at += seconds
 
     def _stay(self, now: float) -> None:
-        """How long this page stays: its reading time; a duration that was asked for is for the
-        whole of it.
-        """
+        """Set how long this page stays: its reading time, within the duration of the whole."""
         self.until = now + self.sheets[self.page - 1].dwell_s
         if self.leave_at is not None:
             last = self.page >= len(self.sheets)
@@ -122,9 +116,7 @@ class Presentation:
                 future.set_result(self.report)
 
     def supersede(self, reason: str) -> None:
-        """Something else took its place: the truth depends on how much the wearer had read (or
-        heard).
-        """
+        """Something else took its place; what was read decides whether it was delivered."""
         if self.reached and self.seen >= len(self.sheets):
             self.settle()
         else:

@@ -1,9 +1,7 @@
-"""The stage: what the wearer sees and hears, one thing at a time, and the truth about how far it
-got.
+"""Shows and speaks results one at a time, and reports how far each delivery got.
 
-Refuses to know tools, the cloud and the radio. One actor moves everything; all else only puts
-something into its inbox. A question goes over everything else: what it covers comes back after it,
-what arrives meanwhile waits.
+One actor task moves everything; all else only adds to its inbox. A prompt covers everything else:
+what it covers comes back after it, what arrives meanwhile waits.
 """
 
 import asyncio
@@ -45,9 +43,7 @@ BRIEF_S: Final = 10.0
 INBOX: Final = 64
 _ASKED: Final = "a question is open"
 _LAST_WAIT_S: Final = 900.0
-"""Bound on waiting for a final word: the longest speech (4,000 characters) takes under five
-minutes.
-"""
+"""Seconds to wait for a final report; the longest speech takes under five minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +67,7 @@ _Item = Presentation | _Tapped | _Off | _Back | SpeechOver
 
 
 class Presenter:
-    """Implements `RenderPort` and `AskPort`. Nothing moves before `run()`; what comes meanwhile
-    waits in the inbox.
-    """
+    """Implements `RenderPort` and `AskPort`. Until `run()`, what comes waits in the inbox."""
 
     def __init__(
         self,
@@ -109,9 +103,7 @@ class Presenter:
     async def present(
         self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER
     ) -> DeliveryReport:
-        """See `RenderPort`. A second `present` of what is on the lens already is answered, not
-        drawn again.
-        """
+        """See `RenderPort`. Presenting again what is on the lens already does not draw it again."""
         self._marks.over(call_id)
         wanted = rendering_of(response)
         if wanted.layout is None and not wanted.speech and not wanted.pcm:
@@ -144,9 +136,7 @@ class Presenter:
         return self._lens.report(exact=exact)
 
     async def run(self) -> None:
-        """Be the actor until cancelled; the scene that was on the lens when the last daemon
-        ended comes back.
-        """
+        """Be the actor until cancelled; first restore the scene that the last daemon showed."""
         with self._bus.listen(calls=False) as heard:
             self._asker.stray = await self._reading.recall(self._report) or self._asker.stray
             try:
@@ -181,9 +171,7 @@ class Presenter:
         return act
 
     async def _told(self, act: Presentation, wait: Wait) -> DeliveryReport:
-        """Wait for the word asked for; an actor that does not run cannot keep a caller waiting
-        for ever.
-        """
+        """Wait for the report asked for, with a deadline even if the actor does not run."""
         future = act.final if wait is Wait.DELIVERY else act.first
         limit = _LAST_WAIT_S if wait is Wait.DELIVERY else self._life_s
         try:
@@ -231,9 +219,7 @@ class Presenter:
             self._put(_Tapped(away=True))
 
     def _mark_for(self, gesture: Gesture) -> str:
-        """The scene of the working mark that a gesture calls off; empty when it means something
-        else.
-        """
+        """The call whose progress a gesture cancels; "" when it means something else."""
         if self._has_lens():
             now = self._reading.now
             mark = now.scene if now is not None and now.brief else ""
@@ -297,9 +283,7 @@ class Presenter:
                 item.settle() if item.lit else item.drop(["it could not be rendered"])
 
     async def _on_time(self) -> None:
-        """What nobody has to ask for: the next question, the next page, the next in line, the
-        newest mark.
-        """
+        """Do what is due by time: next question, next page, next in the queue, newest progress."""
         self._line.give_up(self._clock.boot())
         with suppress(GlassesAway):
             await self._question()
@@ -317,9 +301,7 @@ class Presenter:
         return at is not None and at <= self._clock.boot()
 
     async def _next_in_line(self) -> None:
-        """Where nothing is on the lens (or there is none), who waits must not wait until it
-        leaves.
-        """
+        """Where nothing is on the lens (or there is none), show the next item of the queue."""
         reading = (
             self._reading.now is not None or self._reading.covered or self._ear.speaking is not None
         )
@@ -337,9 +319,7 @@ class Presenter:
     # ------------------------------------------------------------------ questions
 
     async def _question(self) -> None:
-        """Let the question whose turn it is have the lens; after the last one, what it covered
-        comes back.
-        """
+        """Show the question whose turn it is; after the last one, restore what it covered."""
         await self._asker.tidy()
         if self._is_due(self._asker.due_at()):
             if (
@@ -413,9 +393,7 @@ class Presenter:
             await self._reading.dark(at_once=at_once)
 
     async def _called_off(self, mark: str) -> None:
-        """The gesture's echo: the mark goes at once, before its call has ended. Under a
-        question it has gone already.
-        """
+        """Remove progress at once, before its call has ended; a prompt has removed it already."""
         if self._reading.now is not None and self._reading.now.scene == mark:
             self._reading.end() if self._reading.covered else await self._leave(at_once=True)
 

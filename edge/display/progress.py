@@ -1,9 +1,4 @@
-"""Working marks: the newest brief word on its way to the lens, and which calls the wearer has
-called off.
-
-Refuses to show anything. Of a flood of words one waits, the newest; whoever told an older one is
-answered at once.
-"""
+"""Progress of calls: the newest brief text for the lens, and which calls the wearer cancelled."""
 
 from collections import deque
 from typing import Final
@@ -48,15 +43,11 @@ class ProgressIndicator:
             self._unseen = ""
 
     def unseen(self, scene: str, until: float) -> None:
-        """There is no lens for this mark, and still the wearer waits for its call (until, boot
-        clock).
-        """
+        """There is no lens for this progress; the call is awaited (until: boot clock)."""
         self._unseen, self._unseen_until = scene, until
 
     def awaited(self, now: float) -> str:
-        """The scene of the mark that would be shown if there were a lens; empty when there is
-        none.
-        """
+        """The call whose progress would be shown if there were a lens; "" when there is none."""
         return self._unseen if call_of(self._unseen) and now < self._unseen_until else ""
 
     def call_off(self, scene: str) -> None:

@@ -1,8 +1,6 @@
-"""What a question looks and sounds like on these glasses: pages whose last row says what to do, or
-spoken words.
+"""Fits a question to these glasses: pages whose last row says what to do, or spoken words.
 
-Pure: it fits words. Nothing of a question is ever cut; one that these glasses cannot show or say
-whole is refused.
+Nothing of a question is ever cut; one that cannot be shown or spoken whole is refused.
 """
 
 import unicodedata
@@ -30,9 +28,7 @@ MOST_SPOKEN: Final = 800
 NEXT: Final = "next"
 """The word beside the tap on every page but the last."""
 CONTINUED: Final = "| "
-"""Begins a row that continues the line above. No line begins so, and no value can make a row
-look like a line.
-"""
+"""Begins a row that continues the line above; no line or value can begin so."""
 _TAPS: Final = ("tap", "double tap")
 _PRESSES: Final = ("press", "long press")
 _MOST_WORD: Final = 40
@@ -40,9 +36,7 @@ _MOST_WORD: Final = 40
 _ELLIPSIS: Final = "…"
 _FEW: Final = 4
 _SHARE: Final = 0.2
-"""A line with more than `_FEW` characters, and more than this share of them, that the lens
-cannot draw is unreadable.
-"""
+"""A line with more than `_FEW` characters, and this share, that the lens lacks is unreadable."""
 _PAUSES: Final = frozenset(",.;:!?")
 _SPOKEN: Final = {
     "@": "at",
@@ -98,9 +92,7 @@ def _gestures(capabilities: Capabilities) -> set[str]:
 
 
 def spoken(question: Question, capabilities: Capabilities) -> str:
-    """The whole question for the ear, and what to press. Raises `CannotSpeak` when not all of
-    it can be said.
-    """
+    """The whole question for the ear, and what to press. Raises `CannotSpeak` if impossible."""
     presses = capabilities.has(Hardware.BUTTON) or "button" in _gestures(capabilities)
     yes, no = _PRESSES if presses else _TAPS
     text = (
@@ -121,16 +113,12 @@ def spoken(question: Question, capabilities: Capabilities) -> str:
 
 
 def _is_latin(ch: str) -> bool:
-    """Every voice there is speaks a language that is written in Latin letters, and skips all
-    others in silence.
-    """
+    """All voices speak languages written in Latin letters, and skip other letters in silence."""
     return (ch.isascii() and ch.isalnum()) or unicodedata.name(ch, "").startswith("LATIN ")
 
 
 def _spelled(line: str) -> str:
-    """Replace each sign that a voice would swallow by its name: -5 must not be heard as 5.
-    Raises `CannotSpeak`.
-    """
+    """Replace signs that voices swallow by names: -5 is not 5. Raises `CannotSpeak`."""
     out: list[str] = []
     for at, ch in enumerate(line):
         pause = ch in _PAUSES and line[at + 1 : at + 2] in ("", " ")
@@ -149,9 +137,7 @@ def _spelled(line: str) -> str:
 
 
 def pages(question: Question, capabilities: Capabilities) -> tuple[Sheet, ...]:
-    """The whole question for the lens; only the last page offers the yes. Raises `CannotShow`
-    when it cannot be shown whole.
-    """
+    """The whole question for the lens, the yes only on its last page. Raises `CannotShow`."""
     canvas, face = canvas_of(capabilities), typeface_of(capabilities)
     words = _gestures(capabilities)
     yes, no = _PRESSES if "button" in words and "tap" not in words else _TAPS
@@ -190,9 +176,7 @@ def _laid_out(
     *,
     most: int,
 ) -> tuple[Sheet, ...]:
-    """Fill pages row by row, leaving room for any of the hints; a single page gets its hint.
-    Raises `_TooManyPages`.
-    """
+    """Fill pages row by row, leaving room for a hint; one page gets it. Raises `_TooManyPages`."""
     rows = canvas.lines - max(map(len, hints))
     room = canvas.page_bytes - max(sum(len(row.encode()) + 1 for row in hint) for hint in hints)
     if rows < 1 or room < 2:
@@ -221,9 +205,7 @@ def _bottom(hint: tuple[str, ...], canvas: Canvas) -> list[TextLine]:
 
 
 def _rows(text: str, canvas: Canvas, face: Typeface, continued: str) -> Iterator[str]:
-    """Break lines into rows. Every character stays; a line that goes on is broken behind a
-    space where there is one.
-    """
+    """Break lines into rows; every character stays, breaks are behind a space where possible."""
     for line in text.split("\n"):
         rest, lead = line, ""
         while True:
@@ -246,9 +228,7 @@ def _rows(text: str, canvas: Canvas, face: Typeface, continued: str) -> Iterator
 
 
 def _readable(question: Question, face: Typeface) -> str:
-    """Escape what this lens cannot draw. Raises `CannotShow` where that leaves a line
-    unreadable.
-    """
+    """Escape what this lens cannot draw. Raises `CannotShow` if that leaves a line unreadable."""
     text = question.text if question.exact else _prose(question.text)
     shown = []
     for line in text.split("\n"):
@@ -266,9 +246,7 @@ def _prose(text: str) -> str:
 
 
 def _hints(allow: str, deny: str, number: str, canvas: Canvas, face: Typeface) -> tuple[str, ...]:
-    """`tap: yes · double tap: no  3/3`, on two rows where one is too narrow. The larger part of
-    the bytes is the question's.
-    """
+    """`tap: yes · double tap: no  3/3`, on two rows if too wide; most bytes are the question's."""
 
     def fits(text: str, share: int = 3) -> bool:
         return face.width(text) <= canvas.width and len(text.encode()) <= canvas.page_bytes // share

@@ -1,9 +1,4 @@
-"""Questions to the wearer: one at a time, on the lens or in the ear, until answered, taken back, or
-out of time.
-
-Refuses to know what a yes is worth, and what else is on the lens: the stage covers that, and brings
-it back.
-"""
+"""Questions to the wearer, one at a time, on the lens or spoken, until answered or withdrawn."""
 
 import asyncio
 import logging
@@ -41,26 +36,21 @@ _log: Final = logging.getLogger(__name__)
 WAITING: Final = 8
 """Questions that may wait behind the one being asked; nobody remembers a ninth."""
 TOO_SOON_S: Final = 0.7
-"""After a page of a question is there, or its speech has ended: a gesture within this time was
-meant for what was there before.
-"""
+"""A gesture this soon after a page or its speech was meant for what was there before."""
 RETRY_S: Final = 1.0
 """Between two tries to put a question where the glasses did not take it."""
 _LONGEST_PROMPT_S: Final = 600.0
 """The profile's bound; a longer question is asked again."""
 _SLICE_S: Final = 5.0
-"""Longest sleep between two looks at the boot clock, which runs on while the machine is
-suspended.
-"""
+"""Longest sleep between two looks at the boot clock, which runs on during suspend."""
 _NUMBERS_A_S: Final = 20
-"""Prompt numbers come from the boot clock, so that no daemon of this boot uses another's: twice as
-many a second as the lens takes, and 6.8 years until 32 bits are used up.
+"""Prompt numbers come from the boot clock, so that no daemon of this boot repeats another's: twice
+as many a second as the lens takes, enough for 6.8 years in 32 bits.
 """
 
 
 class Prompter:
-    """`ask`, `gestured` and `answered` may be called at any time and never wait for the glasses;
-    the rest is the actor's.
+    """`ask`, `gestured` and `receive` never wait for the glasses; the rest is for the actor.
 
     `wake` tells the actor that there may be something to do.
     """
@@ -167,9 +157,7 @@ class Prompter:
         return True
 
     def _counts(self, asking: OpenPrompt, answer: Answer) -> bool:
-        """True when the wearer can have known what the gesture answers. A no needs only the
-        beginning of the question.
-        """
+        """Whether the wearer can know what the gesture answers; a no needs only the beginning."""
         settled, status = self._clock.boot() - asking.since >= TOO_SOON_S, self._glasses.status()
         if asking.way is PromptWay.PAGE and not (status.ready and status.link == asking.link):
             return False  # another connection: nobody knows what is on the lens now
@@ -191,9 +179,7 @@ class Prompter:
         return status.unseen or status.covered
 
     def _gone(self, asking: OpenPrompt) -> None:
-        """The page may not be on the lens any more, or not be seen: it is put there again, from
-        the first on.
-        """
+        """The page may be off the lens or unseen: show it again from its first page."""
         asking.hidden = True
         if asking.way is PromptWay.PAGE:
             asking.nowhere()
@@ -212,9 +198,9 @@ class Prompter:
             self._gone(head)
 
     def answered(self, event: PromptAnswered) -> None:
-        """Take what the glasses say. Their clocks are not trusted: a question that they gave up too
-        early is put again, one that they let be answered too early is put again as a page, whose
-        gestures are read here.
+        """Process an answer of the glasses. Their clocks are not trusted: a question they gave up
+        too early is shown again; one answered too early is shown as a page, whose gestures are read
+        here.
         """
         asking = self._head()
         if asking is None or asking.number != event.prompt:
@@ -243,8 +229,8 @@ class Prompter:
         return answer is Answer.ALLOW and self._glasses.status().worn is False
 
     def worn_changed(self) -> None:
-        """The glasses were put on or taken off, which touches them: what is there was not read
-        yet, what is said not heard whole.
+        """The glasses were put on or taken off, which touches them: what is there was not read yet,
+        what is said not heard whole.
         """
         if (asking := self._head()) is None:
             return
@@ -276,9 +262,7 @@ class Prompter:
         return max((asking.expires_at for asking in self._queue), default=self._clock.boot())
 
     def due_at(self) -> float | None:
-        """When somebody's turn is without anything happening; None when there is nothing to
-        wait for.
-        """
+        """When a question's turn comes by time alone; None if there is nothing to wait for."""
         head = self._head()
         wanted = head is not None and head.way is PromptWay.NOWHERE and self._glasses.status().ready
         return max(head.again_at, self.beside.over_at) if head is not None and wanted else None
@@ -294,9 +278,7 @@ class Prompter:
             head.nowhere()
 
     async def tidy(self) -> None:
-        """Take off what is answered, called off or out of time; a voice that still asks falls
-        silent.
-        """
+        """Remove questions that are answered, withdrawn or out of time; silence their speech."""
         while self._queue and self._queue[0].answer.done():
             asking = self._queue.popleft()
             if asking.speech is not None and self._ear.speaking is asking.speech:
@@ -316,9 +298,7 @@ class Prompter:
             self.stray = True
 
     async def put(self) -> None:
-        """Put the question whose turn it is to the wearer, unless something beside the pages
-        came onto the lens before it.
-        """
+        """Show the question whose turn it is, unless a side command covers the lens first."""
         async with self.beside.turn:
             if self._clock.boot() >= self.beside.over_at:
                 await self._put()
@@ -448,8 +428,8 @@ class Prompter:
         return True
 
     def spoken(self, over: SpeechOver) -> None:
-        """A question's speech ended. One that was said to its end may be answered now; else it was
-        not asked, and is said again from its beginning when the glasses are back.
+        """A question's speech ended. Heard to its end it may be answered now; else it is spoken
+        again from its beginning when the glasses are back.
         """
         asking = self._head()
         if asking is None or asking.speech is not over.act or asking.answer.done():

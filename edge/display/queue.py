@@ -1,8 +1,4 @@
-"""Who waits for the lens: one act for glasses that are away, a few behind what is being read.
-
-Refuses to show anything and to know why the lens is taken; it keeps order, bounds, and says what
-became of whom.
-"""
+"""Items that wait for the lens: one for glasses that are away, a few behind what is being read."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -13,9 +9,7 @@ from tools_cache.api.tool import Delivery
 
 AWAY: Final = "glasses away"
 LATER: Final = 4
-"""Results that wait for the lens; the oldest goes first, the fifth supersedes the oldest. Words
-of ours go last.
-"""
+"""Results that wait for the lens; the fifth supersedes the oldest. Alarms and the like go last."""
 
 
 class DisplayQueue:
@@ -57,9 +51,7 @@ class DisplayQueue:
             self._later.appendleft(act)
 
     def wait(self, act: Presentation, why: str, *, at_least_until: float) -> None:
-        """Results wait as long as they are worth anything, a word of our own (an alarm) until
-        it can be shown.
-        """
+        """Let a result wait until it expires, an alarm until it can be shown."""
         if act.brief:
             act.say(Delivery.DROPPED, why, final=True)
             return

@@ -1,8 +1,4 @@
-"""The scene on the lens as a note on disk, so that a restarted daemon puts back what the wearer was
-reading.
-
-Refuses to keep pictures (too large for a note) and anything whose reading time is over.
-"""
+"""The scene on the lens as a note on disk, for a restarted daemon; pictures are too large."""
 
 import logging
 from typing import Final
@@ -26,9 +22,7 @@ class SavedScenes:
         self._notes = notes
         self._clock = clock
         self.leftover = False
-        """The last daemon left something on the lens that is not put back: the lens is to be
-        cleared.
-        """
+        """Whether the last daemon left something on the lens that is not restored but cleared."""
         self.asked = False
         """The last daemon ended while a question was before the wearer."""
 
@@ -38,9 +32,7 @@ class SavedScenes:
             await self._put(to_note(act, self._clock))
 
     async def cover(self, act: Presentation | None) -> None:
-        """A question goes over `act`: should this daemon end meanwhile, the next one takes it
-        off.
-        """
+        """A prompt covers `item`: should this daemon end meanwhile, the next one removes it."""
         under = {} if act is None or act.brief else to_note(act, self._clock)
         await self._put({**under, "question": True})
 
@@ -93,9 +85,7 @@ def to_note(act: Presentation, clock: Clock) -> Json:
 
 
 def from_note(note: Json, clock: Clock, told: Told) -> Presentation | None:
-    """Read a scene back; None when there is none or its time is over. Raises KeyError,
-    TypeError or ValueError.
-    """
+    """Read a scene; None if there is none or it is over. Raises KeyError, TypeError, ValueError."""
     if note is None or "picture" in note or set(note) == {"question"}:
         return None
     same_boot = note["boot_id"] and note["boot_id"] == clock.boot_id

@@ -1,6 +1,4 @@
-"""Commands that change what the wearer sees without a page: settings, a notification, the
-dashboard. Never beside a question.
-"""
+"""Commands that change what the wearer sees without a page, but never during a question."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,9 +13,7 @@ NOTIFIED_S: Final = 10.0
 
 
 class SideCommands:
-    """Implements `SendPort`. `turn` is held while a question is put on the lens, and while a
-    command is sent here: never both at once.
-    """
+    """Implements `SendPort`. `turn` is held while a question is shown or a command is sent."""
 
     def __init__(
         self, glasses: GlassesPort, clock: Clock, question_waits: Callable[[], bool]
@@ -30,9 +26,7 @@ class SideCommands:
         """When the newest notification has left the lens (boot clock)."""
 
     async def send(self, command: Command, *, timeout_s: float) -> Done:
-        """Send it unless a question waits. Raises `QuestionWaits`, and what
-        `GlassesPort.request` raises.
-        """
+        """Send it unless a question waits. Raises `QuestionWaits` or as `GlassesPort.request`."""
         async with self.turn:
             if self._question_waits():
                 raise QuestionWaits

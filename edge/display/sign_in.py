@@ -1,8 +1,6 @@
-"""A sign-in on the lens: which server wants it, what to type on another device, and a QR code where
-pixels can be drawn.
+"""A sign-in on the lens: which server wants it, what to type on another device, and a QR code.
 
-Refuses to know OAuth, servers and the stage: a URL goes in, something to present comes out. Never
-holds a token.
+Only a URL goes in, never a token.
 """
 
 import hashlib
@@ -14,9 +12,7 @@ from tools_cache.api.tool import Json, ToolResponse
 ALPHABET: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 """Crockford's: no I, L, O, U, which a reader takes for something else."""
 _LENGTH: Final = 8
-"""Characters, 40 bits: there is a handful of open sign-ins at once, and none of them is a
-secret's keeper.
-"""
+"""Characters, 40 bits: only a handful of sign-ins are open at once, and none is secret."""
 _READ_AS: Final = str.maketrans({"O": "0", "I": "1", "L": "1", "-": None, " ": None})
 STAYS_S: Final = 300.0
 MAX_NAME: Final = 40
@@ -25,9 +21,7 @@ Draw = Callable[[str], Awaitable[str]]
 
 
 def code_of(url: str) -> str:
-    """The short code that stands for an authorization URL, `7KQF-2M0X`: the same URL (its
-    `state` is random) gives the same.
-    """
+    """Return the short code of an authorization URL, `7KQF-2M0X`; its `state` makes it unique."""
     number = int.from_bytes(
         hashlib.sha256(url.encode("utf-8", "surrogatepass")).digest()[:5], "big"
     )
@@ -41,11 +35,9 @@ def is_code(typed: str, url: str) -> bool:
 
 
 async def sign_in(server: str, url: str, *, typed: str, draw: Draw) -> ToolResponse:
-    """Something for `RenderPort.present`: the words, and the URL as a QR code beside them where
-    these glasses draw pixels.
+    """Return a response for `RenderPort.present`: words, and a QR code where pixels can be drawn.
 
-    `typed` is what to enter on another device, the code in it: `glassd servers authorize
-    7KQF-2M0X`.
+    `typed` is what to enter on another device: `glassd servers authorize 7KQF-2M0X`.
     """
     name = (
         "".join(ch if ch.isprintable() else " " for ch in server)[:MAX_NAME].strip() or "a server"

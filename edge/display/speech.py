@@ -1,7 +1,4 @@
-"""Text → speech in the wearer's ear: sentences, frames, chunks paced to the glasses.
-
-Refuses to choose what is said and to know how a voice works.
-"""
+"""Speaks text or plays sound on the glasses: sentences, frames, chunks at their pace."""
 
 import asyncio
 import base64
@@ -39,9 +36,7 @@ _UNSAFE: Final = str.maketrans({"‹": " ", "›": " ", "<": " ", ">": " "})
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What the glasses played. `samples` is None when they do not count; `skipped` sentences
-    had no sound.
-    """
+    """What was played. `samples`: None if not counted; `skipped`: sentences without sound."""
 
     samples: int | None
     sentences: int
@@ -54,9 +49,7 @@ class CannotSpeak(Exception):
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Cut a text into speakable sentences of at most `MAX_SENTENCE` characters; what has no
-    letter or digit is left out.
-    """
+    """Cut a text into sentences of at most `MAX_SENTENCE`; each has a letter or digit."""
     safe = "".join(
         ch if ch == "\n" or unicodedata.category(ch)[0] != "C" else " "
         for ch in text.translate(_UNSAFE)
@@ -80,9 +73,7 @@ def _seam(text: str) -> int:
 
 
 class SpeechPlayer:
-    """One utterance at a time; the stage sees to that. `stop` ends it within a chunk, dropping
-    what is buffered.
-    """
+    """Speaks one utterance at a time. `stop` ends it within a chunk, dropping what is buffered."""
 
     def __init__(self, glasses: GlassesPort, voice: TextToSpeech) -> None:
         self._glasses = glasses
@@ -105,9 +96,7 @@ class SpeechPlayer:
         stop: asyncio.Event,
         started: Callable[[], None],
     ) -> Spoken:
-        """Say a text. `started` is called when the glasses opened the stream. Raises
-        `CannotSpeak`, `GlassesAway`.
-        """
+        """Speak; call `started` when the stream is open. Raises `CannotSpeak`, `GlassesAway`."""
         form = _form(capabilities)
         return await self._stream_out(form, self._utterances(text, form), stop, started)
 
@@ -225,9 +214,7 @@ class _Player:
             self._sent_s += len(piece) * FRAME_MS / 1000
 
     async def end(self) -> int | None:
-        """Wait until the last sample was played, or flush when told to stop: samples played,
-        None if not counted.
-        """
+        """Wait for the last sample, or flush if stopped; return samples played, None if unknown."""
         self._check_link()
         try:
             if not self._stop.is_set():

@@ -1,8 +1,4 @@
-"""The ear's side of the stage: at most one act is being spoken, can be silenced, and its end is
-reported once.
-
-Refuses to decide what is spoken and what a failure means for the wearer: the stage does.
-"""
+"""Speaks at most one item at a time, can silence it, and reports its end once."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,9 +30,7 @@ class SpeechOver:
 
     @property
     def unsaid(self) -> bool:
-        """True when it was stopped before the glasses opened a stream: it may still be said,
-        and that once.
-        """
+        """Whether it was stopped before the glasses opened a stream: it may be spoken later."""
         return self.spoken is None and self.act.report.state is not Delivery.SENT and not self.away
 
     @property
@@ -105,9 +99,7 @@ class SpeechOutput:
         self._stop.set()
 
     async def hush(self, who: str) -> None:
-        """Stop what is being said and wait until the glasses are silent (bounded by the
-        speaker's own deadlines).
-        """
+        """Stop what is being said; wait until the glasses are silent (bounded by deadlines)."""
         if self.speaking is not None:
             self.quiet(who)
             await self._silent.wait()

@@ -1,8 +1,6 @@
-"""Sentences → coded sound, by a child process that is started at first need and replaced when it is
-stuck.
+"""Sentences → coded sound, by a child process started at first need and replaced when stuck.
 
-Refuses to know glasses and to load a speech engine into the daemon (it holds the GIL: traps 9 and
-10).
+A child, because a speech engine holds the GIL.
 """
 
 import asyncio
@@ -37,9 +35,7 @@ class Unspeakable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One sentence as sound: coded frames of 20 ms, and the samples of speech in them (silence
-    at the end excluded).
-    """
+    """One sentence as sound: frames of 20 ms, and the samples of speech in them without padding."""
 
     frames: tuple[bytes, ...]
     samples: int
@@ -84,9 +80,7 @@ class TextToSpeech:
         )
 
     async def say(self, sentence: str, form: AudioFormat) -> Utterance:
-        """Speak one sentence of at most `MAX_SENTENCE` characters. Raises `VoiceUnavailable`,
-        `Unspeakable`.
-        """
+        """Speak at most `MAX_SENTENCE` characters. Raises `VoiceUnavailable`, `Unspeakable`."""
         if why := self.why_not():
             raise VoiceUnavailable(why)
         request = json.dumps(
@@ -104,9 +98,7 @@ class TextToSpeech:
             await child.wait()
 
     async def _asked(self, request: bytes) -> bytes:
-        """Exchange one request for one answer; a child that went idle meanwhile is replaced
-        once.
-        """
+        """Exchange a request for an answer; a child that ended meanwhile is replaced once."""
         try:
             return await self._exchange(request)
         except (asyncio.IncompleteReadError, ConnectionError):

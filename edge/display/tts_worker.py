@@ -1,12 +1,9 @@
-"""The voice: a child process that turns sentences into coded sound (the only importer of py_nanotts
-and of Opus here).
+"""Child process that turns sentences into coded sound (the only importer of py_nanotts and of Opus
+here).
 
-Knows no glasses, no tools and no network: frames in on stdin, frames out on stdout, gone after an
-idle minute.
-
-Request: u32 length, JSON `{text, format, voice}`. Answer: u32 length, then either 0x00, u32 samples
-and the coded frames (u16 length each), or 0x01 and a complaint in UTF-8. Big endian. It ends when
-stdin does.
+Request on stdin: u32 length, JSON `{text, format, voice}`. Answer on stdout: u32 length, then
+either 0x00, u32 samples and the coded frames (u16 length each), or 0x01 and a complaint in UTF-8.
+Big endian. It ends when stdin does, and after an idle minute.
 """
 
 import json
@@ -56,9 +53,7 @@ def _encoder() -> Any:
 
 
 def answer(request: bytes) -> bytes:
-    """Carry one request out; any failure becomes a complaint, so that the parent never waits in
-    vain.
-    """
+    """Carry out one request; any failure becomes a complaint, so the parent gets an answer."""
     try:
         asked = json.loads(request)
         pcm = speak(asked["text"], asked["voice"])

@@ -1,7 +1,7 @@
 """Our glasses, in `bonds.json`: whom the daemon may connect to, and how each pairing was proved.
 
-Refuses to hold a key: those are BlueZ's, or in the radio's own key file. The file is replaced
-whole, private, and put aside when damaged: then the glasses must be paired again, and that is said.
+No keys: BlueZ or the radio's key file has those. A damaged file is moved aside and reported; the
+glasses must then be paired again.
 """
 
 import asyncio
@@ -38,9 +38,7 @@ class Bonds:
         self._bonds: tuple[Bond, ...] = ()
         self._writing = asyncio.Lock()
         self.put_aside = ""
-        """Why the bonds of the last run are gone, in words for `status`; empty when they are
-        not.
-        """
+        """Why the bonds of the last run are gone, for `status`; "" when they are not."""
 
     def load(self) -> None:
         """Read the file; a missing one is no bonds, a damaged one is put aside. Never raises."""
@@ -91,9 +89,7 @@ class Bonds:
     # -------------------------------------------------------------- changing
 
     async def add(self, bond: Bond) -> None:
-        """Keep a bond, instead of any that shares its id or an address. Raises OSError; then
-        nothing changed.
-        """
+        """Add a bond, replacing any with its id or an address. Raises OSError: nothing changed."""
         bond = replace(
             bond, name=bond.name[:MAX_TEXT]
         )  # BlueZ gives names of 248 bytes; the next start would call it damage
@@ -111,9 +107,7 @@ class Bonds:
         await self._change(lambda kept: tuple(old for old in kept if old.id != bond_id))
 
     async def _change(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
-        """A thread that writes cannot be called off: whoever is cancelled meanwhile waits for
-        its end, and we know of it.
-        """
+        """A thread that writes cannot be cancelled: a cancelled caller waits for its end."""
         changing = asyncio.ensure_future(self._changed(change))
         try:
             await asyncio.shield(changing)
@@ -134,12 +128,12 @@ class Bonds:
 def allowed(
     bonds: Bonds, *, connect: str, radio: str, address: str
 ) -> Callable[[], frozenset[str] | None]:
-    """Give the rule whom the link may connect to: addresses in capitals, None for whatever the
-    catalogue knows.
+    """Return the rule whom the link may connect to: upper-case addresses, None for all known
+    models.
 
-    `connect` is the setting: "any"; "paired"; "auto", which asks for a bond on a real radio, and on
-    a virtual one (where only mocks are) as soon as there is one. A configured `address` is the
-    owner's word.
+    `connect` is the setting: "any"; "paired"; "auto", which requires a bond on a real radio, and on
+    a virtual one (where only mocks are) as soon as there is one. A configured `address` is always
+    allowed.
     """
     virtual = radio == "inproc" or radio.startswith("tcp:")
 

@@ -1,9 +1,4 @@
-"""Finds our glasses over Bluetooth for the link manager, and carries out what the recovery ladder
-says about the radio.
-
-Refuses to decide when to look again, which step to take, and what to do with glasses once they are
-connected.
-"""
+"""Finds our glasses over Bluetooth for the link manager, and carries out recovery steps."""
 
 import asyncio
 import logging
@@ -27,9 +22,7 @@ LISTEN_S: Final = 30.0
 
 
 class BleFinder:
-    """Implements `Finder` on bleak; `radio` is a moniker of the configuration, `air` the
-    virtual one of `inproc`.
-    """
+    """Implements `Finder` on bleak; `radio`: configured moniker, `air`: channel of `inproc`."""
 
     def __init__(
         self,
@@ -57,25 +50,19 @@ class BleFinder:
         self._adopt = True
 
     async def radio(self) -> ble.Radio:
-        """The one radio of this daemon; whoever else needs it pauses the link meanwhile. Raises
-        `RadioError`.
-        """
+        """Return this daemon's one radio; other users pause the link first. Raises `RadioError`."""
         if self._radio is None:
             self._radio = await ble.open_radio(self._moniker, air=self._air, keys=self._keys)
         return self._radio
 
     def has_radio_open(self) -> bool:
-        """Does a host stack of our own have its adapter open now? Never so with BlueZ, whose
-        adapter it is.
-        """
+        """Whether our own host stack has its adapter open now; never with BlueZ."""
         return self._radio is not None and self._radio.is_open()
 
     # -------------------------------------------------------------- finding
 
     async def seek(self) -> ble.Sighting:
-        """Give our glasses: heard during the rest, left over by a daemon before us, or scanned
-        for. Raises `RadioError`.
-        """
+        """Return our glasses: heard while resting, left over, or scanned. Raises `RadioError`."""
         if self._ours() == frozenset():
             raise RadioError(
                 RadioReason.NOT_PAIRED,
@@ -100,9 +87,7 @@ class BleFinder:
         return FoundGlasses(transport, sighting.entry)
 
     async def stirred(self, wake: Wake) -> None:
-        """Wait until there is a reason to try before the rest is over. Raises `RadioError` when
-        nobody can tell.
-        """
+        """Wait for a reason to try before the rest is over. Raises `RadioError` if unknowable."""
         radio = await self.radio()
         if wake is Wake.RADIO and radio.back is not None:
             await radio.back()
@@ -147,9 +132,7 @@ class BleFinder:
         return ours is None or sighting.address.upper() in ours
 
     async def _left_over(self, radio: ble.Radio) -> list[ble.Sighting]:
-        """Our glasses that this machine is connected to without us: they do not advertise, no
-        scan would find them.
-        """
+        """Our glasses already connected to this machine; those do not advertise."""
         found = await ble.left_over(radio, CATALOG, wanted=self._is_ours)
         if self._address is not None:
             found = [
@@ -160,9 +143,7 @@ class BleFinder:
     # -------------------------------------------------------------- the ladder's steps
 
     async def fresh(self) -> None:
-        """End what is left over of links to our glasses, and drop what the radio remembers of
-        them. Never raises.
-        """
+        """End left-over links to our glasses, and drop the radio's cache of them. Never raises."""
         self._heard = None
         radio = self._radio
         if radio is None or radio.fresh is None:

@@ -1,9 +1,4 @@
-"""What we know of the glasses and of our link to them: the status, the capability record, the note
-of the last glasses.
-
-Refuses to know drivers, finders and time-outs: the link manager says what happened, this says what
-is true now.
-"""
+"""What is known of the glasses and of the link to them: status, capability record, saved note."""
 
 import logging
 from collections.abc import Mapping
@@ -31,9 +26,7 @@ SMALLEST_MTU: Final = 23
 
 
 class GlassesState:
-    """`status` is what everybody may see; `state` moves by the table only, and says so on the
-    bus.
-    """
+    """`status` is what others may see; `state` changes only by the table, and is published."""
 
     def __init__(
         self, *, bus: Bus, clock: Clock, notes: Notes, configured: Mapping[str, Scalar]
@@ -73,9 +66,7 @@ class GlassesState:
         )
 
     def lost(self) -> None:
-        """A link that was ready is gone, and with it each side; also where somebody else only
-        borrows the radio.
-        """
+        """A ready link is gone, and each side with it; also when only the radio is lent."""
         sides = {
             side: replace(how, state="lost", reason="") for side, how in self.status.sides.items()
         }
@@ -83,9 +74,7 @@ class GlassesState:
         self.status = replace(self.status, gone_at=self._clock.boot(), sides=sides, stale=stale)
 
     def failed(self, issue: str, step: RecoveryStep, hint: str) -> int:
-        """An attempt or a connection ended by itself; gives how many have, since the last good
-        one.
-        """
+        """An attempt or connection failed; return how many have since the last good one."""
         attempts = self.status.attempts + 1
         stale = self.status.capabilities is not None
         self.status = replace(
@@ -94,9 +83,7 @@ class GlassesState:
         return attempts
 
     def carries(self, mtu: int) -> None:
-        """The MTU as it is now: it may grow while the link lives; one that stays at its
-        smallest is named.
-        """
+        """Update the MTU, which may grow while the link lives; a stuck one gets a hint."""
         stuck = mtu <= SMALLEST_MTU
         if mtu != self.status.mtu or stuck != bool(self.status.issue):
             issue, hint = ("mtu_23", MTU_STUCK) if stuck else ("", "")
@@ -134,9 +121,7 @@ class GlassesState:
         )
 
     async def learn(self, entry: Model, announced: Mapping[str, Scalar]) -> None:
-        """Take up what these glasses can do: catalogue, firmware, configuration, in this order;
-        and keep it.
-        """
+        """Merge what these glasses can do: catalogue, firmware, configuration; and save it."""
         now = self._clock.boot()
         record = Capabilities.of(entry.key, entry.capabilities, origin=Origin.CATALOGUE, now=now)
         record = record.merged(

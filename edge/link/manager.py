@@ -1,7 +1,7 @@
-"""Our relation to the glasses over time: seek, connect, greet, listen, and begin again for ever.
+"""The relation to the glasses over time: find, connect, greet, listen, rest, and start over.
 
-Refuses to know what travels over the link, and what to do about one that failed: `core/recovery.py`
-says that, the finder does it. Each connection is one transport, one codec, one driver, used once.
+Each connection is one transport, one codec, one driver, used once. `core/recovery.py` decides what
+follows a failure; the finder carries it out.
 """
 
 import asyncio
@@ -59,8 +59,7 @@ HELLO_S: Final = 5.0
 """A greeting is two small frames each way; a radio that needs longer has lost them."""
 DEFAULT_TIMEOUT_S: Final = 5.0
 CURE_S: Final = 30.0
-"""What a step of the ladder may take: BlueZ needs 2 s for a disconnect and 3 s for an adapter
-to come on.
+"""What a recovery step may take: BlueZ needs 2 s for a disconnect, 3 s for an adapter to come on.
 """
 RELISTEN_S: Final = 1.0
 """After the radio failed us while we rested."""
@@ -143,9 +142,7 @@ class LinkManager:
         return self._knows.status
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
-        """Send a command and wait for its answer. Raises `GlassesAway`, `CommandRefused`,
-        `CommandTimeout`.
-        """
+        """Send a command, return its answer, or raise as `GlassesPort.request` says."""
         try:
             reply = await self._ready_driver().request(command, timeout_s=timeout_s)
         except LinkLost as lost:
@@ -184,10 +181,9 @@ class LinkManager:
 
     @asynccontextmanager
     async def paused(self, why: str) -> AsyncIterator[None]:
-        """Let somebody else have the radio: the link is closed and nothing scans meanwhile;
-        afterwards it seeks at once.
+        """Lend the radio: the link is closed and nothing scans; afterwards it seeks at once.
 
-        Raises TimeoutError when the radio is not given up.
+        Raises TimeoutError when the radio is not released.
         """
         async with self._pausing:
             self._held = why
@@ -204,9 +200,7 @@ class LinkManager:
     # -------------------------------------------------------------- the service
 
     async def run(self) -> None:
-        """Keep a link for ever; ends only by cancellation, which closes the connection first,
-        or by `LeftToSystemd`.
-        """
+        """Keep a link until cancelled, which closes the connection first, or `LeftToSystemd`."""
         await self._knows.recall()
         self._let_go.clear()
         self._knows.move(LinkState.SEEKING)
@@ -285,9 +279,7 @@ class LinkManager:
         )  # the driver is closing the connection: it says when that is done, and why it ended
 
     async def _wish_again(self, driver: Driver[Any], address: str) -> None:
-        """Before anybody hears that they are back: settings as they were, the microphone open
-        again.
-        """
+        """Restore settings and microphone before the glasses are reported as ready."""
         for command in self._wishes.of(address):
             try:
                 await driver.request(command, timeout_s=HELLO_S)
@@ -364,9 +356,7 @@ class LinkManager:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 
     async def _pause(self, advice: Advice) -> None:
-        """Rest with full jitter, at most until somebody says so, the radio is back or the
-        glasses are heard.
-        """
+        """Rest with full jitter, at most until `resume`, the radio's return or an advertisement."""
         if not self._held:
             ends = [_until(self._go_on), _until(self._hold)]
             if advice.step is not RecoveryStep.ASK:
@@ -388,9 +378,7 @@ class LinkManager:
         await self._rest_for(seconds)
 
     async def _stirred(self, advice: Advice, rest_s: float) -> None:
-        """Return when the rest should end early. A radio that fails us while we listen is
-        waited for, or asked again.
-        """
+        """Return when the rest should end early; a radio that fails meanwhile is waited for."""
         await asyncio.sleep(min(rest_s, advice.at_least_s))
         wake = advice.wake
         while True:

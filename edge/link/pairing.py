@@ -1,8 +1,8 @@
-"""The pairing desk: opens a window, finds the glasses, has them paired, asks the person for a code,
-keeps the bond.
+"""Pairing: opens a window, finds the glasses, pairs them, asks the person for a code, saves the
+bond.
 
-Refuses to know sockets and terminals: who asks and answers is a client of the control API. One
-window at a time; it closes by itself, and with its client.
+A client of the control API asks and answers. One window at a time; it closes by itself, and with
+its client.
 """
 
 import asyncio
@@ -55,8 +55,8 @@ _BUSY: Final = (
 
 
 class PairingService:
-    """Implements `PairingPort`. `radio` gives the daemon's own radio, `glasses` how the link
-    stands; while `paused` is entered the link leaves the radio alone.
+    """Implements `PairingPort`. `radio` returns the daemon's radio; while `paused` is entered the
+    link leaves it alone.
     """
 
     def __init__(
@@ -128,8 +128,8 @@ class PairingService:
     async def scan(
         self, seconds: float, *, settle_s: float | None = None
     ) -> AsyncGenerator[HeardGlasses, None]:
-        """Tell what is heard. A link that is up stays up: glasses that are connected do not
-        advertise, and are told first.
+        """Yield the glasses heard. A link that is up stays up: its glasses, which do not advertise,
+        are yielded first.
         """
         if self._window is not None or self._scanning:
             raise PairingRefused(*_BUSY)
@@ -260,9 +260,7 @@ class PairingService:
         return bond, heard
 
     async def _find(self, radio: ble.Radio, wanted: str | None) -> ScannedGlasses:
-        """Wait for the wanted glasses, or for the only ones there are. Raises `RadioError`,
-        `PairingRefused`.
-        """
+        """Wait for the wanted glasses, or the only ones. Raises `RadioError`, `PairingRefused`."""
         gathering = ScanResults(
             self._catalog, settle_s=self._limits.settle_s if wanted is None else None
         )
@@ -278,9 +276,7 @@ class PairingService:
         return found[0]
 
     async def _unbonded(self, radio: ble.Radio, sighting: ble.Sighting) -> ble.Sighting:
-        """Forget an old bond of ours with these glasses; BlueZ forgets the device with it, so
-        it is heard anew.
-        """
+        """Remove our old bond with these glasses, and scan again: BlueZ forgets the device too."""
         bond = self._bonds.find(sighting.address)
         forgotten = await pairing.unpair(radio, sighting.address)
         if bond is not None:
@@ -378,9 +374,7 @@ class PairingService:
 
 
 class _Window:
-    """One open window: its state, the steps its client has not read, the question that waits.
-    Used once.
-    """
+    """One open window: its state, unread steps, and open question. Used once."""
 
     def __init__(self, until: float) -> None:
         self.until = until

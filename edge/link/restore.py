@@ -1,8 +1,7 @@
-"""What somebody wanted of the glasses and what they forget with the link: settings, an open
-microphone.
+"""Settings and an open microphone, which the glasses forget with the link and get back after it.
 
-Refuses to ask for anything by itself, and to remember over a restart: glasses keep their settings,
-and say at each connection whether they can be seen; nobody's microphone opens by itself.
+Not over a restart of the daemon: glasses keep settings and report at each connection whether they
+can be seen, and nobody's microphone opens by itself.
 """
 
 from typing import Final
@@ -28,9 +27,7 @@ MOST_GLASSES: Final = 8
 
 
 class RestoredSettings:
-    """The newest wish of each kind that these glasses granted, in the order in which they were
-    first wished.
-    """
+    """The newest setting of each kind that these glasses accepted, in the order of the first."""
 
     def __init__(self) -> None:
         self._address = ""
@@ -52,18 +49,14 @@ class RestoredSettings:
                 self._hidden.update(_hidden_by(command))
 
     def said(self, event: HidingChanged) -> None:
-        """The glasses say that the page is hidden, or can be seen again: their word is newer
-        than any wish.
-        """
+        """The glasses report the page hidden or visible, which is newer than any setting."""
         self._hidden[event.by] = event.hidden
         self._unsure = {
             key: wish for key, wish in self._unsure.items() if event.by not in _hidden_by(wish)
         }
 
     def unanswered(self, command: Command) -> None:
-        """The glasses may have carried `command` out: it counts as done while it would hide the
-        lens.
-        """
+        """`command` may have been carried out: assume so while it would hide the lens."""
         if _why_unseen(command):
             self._unsure[type(command)] = command
 
@@ -84,9 +77,8 @@ class RestoredSettings:
         )
 
     def of(self, address: str) -> tuple[Command, ...]:
-        """What to send to the glasses at `address` again: nothing when others were connected
-        meanwhile, nor what the wearer has changed at the glasses. Whether each lens is dark is
-        remembered.
+        """Return what to send to the glasses at `address` again: nothing if others were connected
+        meanwhile, nor what the wearer has changed. Whether each lens is dark is remembered.
         """
         if address != self._address:
             self._others[self._address] = self._hidden, self._unsure
@@ -104,9 +96,7 @@ class RestoredSettings:
         return tuple(self._granted.values())
 
     def refused(self, command: Command) -> None:
-        """The glasses did not take this again: it is not asked for any more, but they may still
-        be as it left them.
-        """
+        """The glasses refused this now: do not send it again, but its effect may still last."""
         for by in _hidden_by(command):
             self._hidden.pop(by, None)
         self._granted = {key: kept for key, kept in self._granted.items() if kept is not command}

@@ -1,8 +1,4 @@
-"""Glasses as a person sees them, gathered from what a scan hears: two sides of a pair are one pair
-of glasses.
-
-Refuses to choose among them, and to remember them after the scan.
-"""
+"""Glasses as a person sees them, gathered from a scan: two sides of a pair are one."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -24,9 +20,7 @@ LOUDER_DB: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class ScannedGlasses:
-    """One pair of glasses: its sightings by side ("" for glasses of one radio), the left one
-    first.
-    """
+    """One pair of glasses: its sightings by side ("" for glasses of one radio), the left first."""
 
     id: str
     sides: dict[str, ble.Sighting] = field(default_factory=dict)
@@ -70,8 +64,8 @@ class ScanResults:
     async def listen(
         self, radio: ble.Radio, seconds: float
     ) -> AsyncGenerator[ScannedGlasses, None]:
-        """Give glasses as they are heard, again when a side or a clearly other signal came, until
-        the time is over (or nothing new came for `settle_s` after whole glasses). Raises
+        """Yield glasses as they are heard, and again for a new side or a clearly different signal,
+        until time is over (or nothing new came for `settle_s` after whole glasses). Raises
         `RadioError`.
         """
         scanning = asyncio.ensure_future(
@@ -108,9 +102,7 @@ class ScanResults:
         )
 
     async def all(self, radio: ble.Radio, seconds: float) -> list[ScannedGlasses]:
-        """Give all that were heard, strongest first; raises `RadioError` with NOT_FOUND for
-        none.
-        """
+        """Return all that were heard, strongest first. Raises `RadioError`, NOT_FOUND for none."""
         async for _ in self.listen(radio, seconds):
             pass
         found = [g for g in self._found.values() if not g.missing]

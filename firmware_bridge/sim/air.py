@@ -1,8 +1,4 @@
-"""A virtual radio: controllers on one link, and a TCP server that gives one of them to another
-process.
-
-The TCP connection carries HCI H4.
-"""
+"""A virtual radio: controllers on one link, and a TCP server that offers one as HCI H4."""
 
 import asyncio
 import contextlib
@@ -23,15 +19,11 @@ log = logging.getLogger(__name__)
 MAX_EARLY_PACKETS: Final = 8
 """Seconds for a host's next command: it sends one (the reset) and waits for its answer."""
 HANDOVER_S: Final = 0.5
-"""Seconds a second client waits for the first to leave: a killed host's FIN can arrive after its
-successor.
-"""
+"""Seconds a second client waits for the first to leave: a killed host's FIN can arrive later."""
 RSSI_DBM: Final = -50
 """Signal strength in dBm: every device is a metre away."""
 ACL_BYTES: Final = 251
-"""Payload bytes of one ACL packet, as in controllers with data length extension (bumble's default
-is 27).
-"""
+"""Payload bytes of one ACL packet, as with data length extension (bumble's default is 27)."""
 
 
 class VirtualLink(LocalLink):
@@ -61,9 +53,7 @@ class VirtualLink(LocalLink):
 
 
 class VirtualController(Controller):
-    """A controller with HCI_Reset, cancelled connections and lost links like hardware; bumble's
-    ignores reset and cancel.
-    """
+    """A controller with HCI_Reset, cancelled connections and lost links, which bumble's lacks."""
 
     le_acl_data_packet_length = ACL_BYTES
     acl_data_packet_length = ACL_BYTES
@@ -81,9 +71,7 @@ class VirtualController(Controller):
         )
 
     def drop_links(self, reason: int = hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR) -> int:
-        """Drop every link as if the other side had walked away; both hosts see it. Returns how many
-        there were.
-        """
+        """Drop every link as if the other side had walked away; return how many there were."""
         lost = list(self.le_connections.values())
         for ours in lost:
             peer = self.link.find_le_controller(ours.peer_address)
@@ -94,9 +82,7 @@ class VirtualController(Controller):
         return len(lost)
 
     def silence(self) -> None:
-        """Return to the state after power-on: no link, not advertising, not scanning, nothing
-        pending.
-        """
+        """Return to the state after power-on: no link, no advertising, no scan, nothing pending."""
         self.drop_links()
         self.le_legacy_advertiser.stop()
         for advertising_set in self.advertising_sets.values():
@@ -106,9 +92,7 @@ class VirtualController(Controller):
         self.pending_le_connection = None
 
     def on_advertising_pdu(self, pdu: ll.AdvInd | ll.AdvExtInd) -> None:
-        """Report an advertisement and, when scanning actively, its scan response (bumble's
-        controller repeats the advertisement).
-        """
+        """Report an advertisement and, to an active scan, its scan response, which bumble omits."""
         if isinstance(pdu, ll.AdvExtInd) or not self.le_scan_enable:
             super().on_advertising_pdu(pdu)
             return
@@ -183,17 +167,13 @@ class Air:
         self._made = 0
 
     def controller(self, name: str, *, sink: Any = None) -> VirtualController:
-        """Add a controller with its own public address; `sink.on_packet` receives its HCI
-        packets.
-        """
+        """Add a controller with its own address; `sink.on_packet` receives its HCI packets."""
         self._made += 1
         address = f"C0:FF:EE:00:{self._made >> 8 & 0xFF:02X}:{self._made & 0xFF:02X}/P"
         return VirtualController(name, link=self._link, public_address=address, sink=sink)
 
     def remove(self, controller: VirtualController) -> None:
-        """Remove a controller: its links drop, its peers see it, its host receives nothing more.
-        Idempotent.
-        """
+        """Remove a controller: links drop, peers see it, its host receives no more. Idempotent."""
         controller.host = None
         controller.silence()
         self._link.controllers.discard(controller)

@@ -1,6 +1,5 @@
-"""The simulator's control channel: one JSON object per line, on a unix socket or loopback TCP.
-
-Used by tests and scripts; the daemon does not use it.
+"""The simulator's control channel for tests and scripts: one JSON object per line, on a unix socket
+or loopback TCP.
 """
 
 import asyncio
@@ -31,9 +30,7 @@ class MockControlError(ValueError):
 
 
 class MockFeed:
-    """Passes every event of the simulated glasses to all watchers, and synchronously to `also`
-    first.
-    """
+    """Passes every event of the simulated glasses to all watchers, after `also`."""
 
     def __init__(self, also: Callable[[Reply], None] | None = None) -> None:
         self._also = also
@@ -78,9 +75,7 @@ class ControlChannel:
         self._clients: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> str:
-        """Listen; return the address (port 0 picks a free port). Raises OSError, or
-        `MockControlError` for a bad address.
-        """
+        """Listen; return the address (port 0: a free one). Raises OSError, `MockControlError`."""
         if self.where.startswith("tcp:"):
             host, _, port = self.where[4:].rpartition(":")
             if not host or not port.isdigit():

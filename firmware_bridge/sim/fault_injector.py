@@ -1,7 +1,4 @@
-"""Applies faults to simulated glasses, at once or at their time.
-
-Faults are applied below the glasses' own logic, at the radio or its link.
-"""
+"""Applies faults to simulated glasses below their own logic: at the radio or its link."""
 
 import asyncio
 import heapq
@@ -69,9 +66,7 @@ class FaultInjector:
             raise FaultError(f"{fault}: {self._glasses.model.key} is one radio; leave the side out")
 
     async def inject(self, fault: SimFault) -> bool:
-        """Apply a fault, or schedule it. False if there was no link to drop. Raises
-        `FaultError`.
-        """
+        """Apply or schedule a fault; False if there was no link to drop. Raises `FaultError`."""
         self.check(fault)
         if fault.at_s is None:
             return await self._do(fault)

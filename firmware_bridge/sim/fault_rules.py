@@ -34,9 +34,7 @@ class SimFault:
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """What a fault takes: a number with unit and bounds, and whether one side of a pair can be
-    named.
-    """
+    """What a fault takes: a number with unit and bounds, and perhaps one side of a pair."""
 
     does: str
     number: str = ""

@@ -15,9 +15,7 @@ from firmware_bridge.metrics import Box
 NAME: Final = "lens-22"
 PIXELS: Final = 22
 LINE_HEIGHT: Final = 27
-"""Pixels per line: Latin letters with accents and descenders are 26 high; one more separates lines;
-5 lines need 135.
-"""
+"""Pixels per line: accented letters with descenders need 26, and a row between; 5 lines: 135."""
 BASELINE: Final = 20
 """Pixels from the top of a line to the baseline: capitals with accents are 20 high."""
 SIZES: Final = {NAME: PIXELS, "g1-21": 21}
@@ -43,9 +41,7 @@ class LensFont:
         """The box drawn for what the font lacks."""
 
     def box(self, ch: str) -> Box | None:
-        """Measure a glyph; None if the font has none (also for combining and invisible
-        characters).
-        """
+        """Measure a glyph; None if there is none, or it combines or is invisible."""
         if ch == _BOX:
             return self.missing
         category = unicodedata.category(ch)
@@ -57,9 +53,7 @@ class LensFont:
         return self._measure(ch)
 
     def draw(self, image: Image.Image, text: str, x: int, baseline: int, *, aliased: bool) -> None:
-        """Draw a line from pixel column `x`; nothing of it lies left of `x`. `aliased` for one-bit
-        lenses.
-        """
+        """Draw a line, nothing of it left of pixel column `x`; `aliased` for one-bit lenses."""
         pen = x - self._extent(text)[0]
         for ch in text:
             box = self._known(ch)

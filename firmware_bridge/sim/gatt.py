@@ -20,9 +20,7 @@ from firmware_bridge.sim.subscription import Subscription
 log = logging.getLogger(__name__)
 
 ADVERTISING_MS: Final = 25
-"""Fast advertising (20 to 30 ms), as Apple's and Android's guidelines recommend for quick
-discovery.
-"""
+"""Fast advertising (20 to 30 ms), as Apple and Android recommend for quick discovery."""
 UNASSIGNED_MAKER: Final = 0xFFFF
 """Company identifier for devices without one (Bluetooth Assigned Numbers)."""
 HCI_S: Final = 1.0
@@ -109,9 +107,7 @@ class GattServer:
         return [gatt.Characteristic(where.info, _PROPERTY.READ, _PERMISSION.READABLE, read), rx]
 
     def _guard_subscriptions(self) -> None:
-        """Allow only centrals that may write to subscribe; bumble creates that descriptor itself,
-        unprotected.
-        """
+        """Let only centrals that may write subscribe: bumble's own descriptor is unprotected."""
         server = self._device.gatt_server
         descriptor: Any = next(
             a
@@ -226,9 +222,7 @@ class GattServer:
 
 
 def _no_reading(_connection: Connection) -> bytes:
-    """Refuse a read: bumble 0.0.236 checks permissions only for static values and would
-    not answer.
-    """
+    """Refuse a read: bumble 0.0.236 checks permissions of static values only."""
     raise att.ATT_Error(error_code=att.ErrorCode.READ_NOT_PERMITTED)
 
 
@@ -237,8 +231,8 @@ def _no_writing(_connection: Connection, _value: bytes) -> None:
 
 
 async def _whole(conversation: Awaitable[None]) -> None:
-    """Await HCI commands without cancelling one half-way: bumble would lose track of its answers,
-    and on Python 3.11 its `wait_for` can swallow the cancellation.
+    """Await HCI commands without cancelling one half-way: bumble loses track of its answers, and on
+    Python 3.11 its `wait_for` can swallow the cancellation.
     """
     talking = asyncio.ensure_future(conversation)
     try:
@@ -254,9 +248,7 @@ def by_service(name: str, address: str, service: str) -> GattIdentity:
 
 
 def by_name(name: str, address: str, *, serial: str) -> GattIdentity:
-    """Return an identity recognised by a long name; the serial number is manufacturer data in the
-    scan response.
-    """
+    """Return an identity recognised by a long name; manufacturer data carries the serial number."""
     advertised = AdvertisingData(
         [(AdvertisingData.FLAGS, b"\x06"), (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode())]
     )
@@ -266,9 +258,7 @@ def by_name(name: str, address: str, *, serial: str) -> GattIdentity:
 
 
 def advertisement(name: str, service: str) -> bytes:
-    """Return the 31 bytes of a legacy advertisement: flags, service, and as much of the name as
-    fits (8 bytes).
-    """
+    """Return a legacy advertisement (31 bytes): flags, service, and 8 bytes of the name."""
     structures = [
         (AdvertisingData.FLAGS, bytes([0x06])),
         (AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS, bytes(UUID(service))),

@@ -1,7 +1,4 @@
-"""One pair of simulated glasses: its state, lens, speaker and wearer. Outlives its connections.
-
-The conversation with a central is in peripheral.py.
-"""
+"""One pair of simulated glasses: state, lens, speaker, wearer; peripheral.py has connections."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -45,18 +42,11 @@ class Visit(Protocol):
         """Queue an event for it. False if its queue is full."""
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
-        """Let a gesture answer its prompt, or report it. `aimed`: at this side of a pair, not just
-        anywhere.
-
-        False if this side does not report it.
-        """
+        """Answer the prompt, or report it; False if not reported. `aimed`: at this side."""
 
 
 class MockGlasses:
-    """One pair of glasses. `tell` receives everything that happens to it.
-
-    `sides`: its radios, each with its own lens and battery; (None,) for glasses with one radio.
-    """
+    """One pair of glasses. `tell` receives all events; `sides`: its radios, (None,) if only one."""
 
     def __init__(
         self,
@@ -111,9 +101,7 @@ class MockGlasses:
         return GlassesInfo(self.model.key, FIRMWARE, serial, dict(self.capabilities), dict(LIMITS))
 
     def info_bytes(self) -> bytes:
-        """Return the value of the info characteristic; only its flags if the whole record exceeds
-        an attribute.
-        """
+        """Return the info characteristic's value; only flags if the record is too large."""
         info = self.info()
         try:
             return encode_info(info)
@@ -128,9 +116,7 @@ class MockGlasses:
         self._visits[side] = visit
 
     def end(self, side: Side | None = None) -> None:
-        """The central disconnected: stop the sound, remove the prompt; the page stays, as on real
-        glasses.
-        """
+        """The central left: stop sound, remove the prompt; the page stays, as on real glasses."""
         self._visits.pop(side, None)
         heard = self.speaker.interrupt()
         if heard is not None:
@@ -140,9 +126,7 @@ class MockGlasses:
     # -------------------------------------------------------------- what the wearer does
 
     def gesture(self, gesture: Gesture, *, side: Side | None = None) -> bool:
-        """Tap, press or nod, on a pair at one side or at the usual one. False if nothing reported
-        it.
-        """
+        """Tap, press or nod, on a pair at one side or the usual one. False if unreported."""
         if self.touched(gesture):
             return True
         if side is not None:
@@ -165,9 +149,7 @@ class MockGlasses:
         return self._send(WornChanged(worn))
 
     def hide(self, by: Hiding, *, hidden: bool) -> bool:
-        """Hide or show the page as the wearer does on the glasses, by silent mode or the
-        dashboard.
-        """
+        """Hide or show the page as the wearer does at the glasses: silent mode or dashboard."""
         return self._send(HidingChanged(by, hidden))
 
     def set_capabilities(self, changes: Mapping[str, Scalar | None]) -> bool:
@@ -191,9 +173,7 @@ class MockGlasses:
     # -------------------------------------------------------------- what can be seen and heard
 
     def shown(self) -> dict[str, Any]:
-        """Return what the lens shows, after writing the PNG. For a pair both, the connected side
-        first.
-        """
+        """Return what the lens shows, and write the PNG; of a pair both, a connected side first."""
         if not self.capabilities.get("display"):
             return {
                 "event": "lens",
@@ -228,9 +208,7 @@ class MockGlasses:
         }
 
     def notice(self, lines: Sequence[str], event: Mapping[str, Any]) -> None:
-        """Show text of the glasses themselves over the page (none: remove it), and report the
-        event.
-        """
+        """Show the glasses' own text over the page (none: remove it), and report the event."""
         for lens in self.lenses.values():
             if lines:
                 lens.ask(tuple(TextLine(row, line) for row, line in enumerate(lines) if line))

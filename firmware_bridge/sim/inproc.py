@@ -29,9 +29,7 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 class Mock:
-    """One pair of simulated glasses on its radios. `run()` runs it; `start` and `close` do so in
-    the background.
-    """
+    """Simulated glasses on their radios: `run()`, or `start` and `close` in the background."""
 
     def __init__(
         self,

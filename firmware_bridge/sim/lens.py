@@ -20,18 +20,15 @@ _LIT_SHARE: Final = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Effect of one command: pixels lit on the lens now, and lines or tiles that did not fit
-    completely.
-    """
+    """Effect of one command: pixels lit now, and lines or tiles that did not fit completely."""
 
     lit: int
     clipped: int = 0
 
 
 class SimLens:
-    """One display. `scene`, `page` and `lines` are as decoded; `image` is as drawn.
-
-    Text keeps `margin` pixels away from both edges; pictures do not.
+    """One display: `scene`, `page`, `lines` as decoded, `image` as drawn. Text keeps `margin`
+    pixels away from both edges; pictures do not.
     """
 
     def __init__(
@@ -106,9 +103,7 @@ class SimLens:
         )
 
     def text(self) -> list[str]:
-        """One string per row, down to the last used row; pieces in a row are joined by
-        two spaces.
-        """
+        """One string per row, down to the last used one; two spaces join pieces of a row."""
         rows: dict[int, list[str]] = {}
         for line in self.lines:
             rows.setdefault(line.row, []).append(line.text)

@@ -18,9 +18,7 @@ _SIZE: Final = {"width": 576, "height": 136, "bpp": 1, "lines": 5}
 
 
 def png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
-    """Draw the answer of `GET /v1/lens` (`drawn` exactly, else its rows of text) on a display with
-    these capabilities.
-    """
+    """Draw the answer of `GET /v1/lens`: `drawn` exactly, else its rows of text."""
     width, height, bpp, rows = (
         _number(capabilities, f"display.{key}", default) for key, default in _SIZE.items()
     )

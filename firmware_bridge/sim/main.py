@@ -1,8 +1,4 @@
-"""The simulator as a program: glasses on a radio, a scripted wearer, a control channel, until
-stopped.
-
-Prints nothing itself; the caller passes `announce`.
-"""
+"""The simulator as a program: glasses on a radio, a scripted wearer, a control channel."""
 
 import asyncio
 import contextlib

@@ -30,9 +30,7 @@ class Microphone:
         self._words = (self._words + text.split())[:MAX_QUEUED_WORDS]
 
     def talks(self, seconds: float) -> bool:
-        """Consume a stretch of time without its sound; return whether the wearer talks in it. A
-        word takes 0.2 s.
-        """
+        """Let time pass without its sound; return whether the wearer talks. A word takes 0.2 s."""
         talking = bool(self._words)
         self._heard_s = self._heard_s + seconds if talking else 0.0
         while self._words and self._heard_s >= WORD_S:

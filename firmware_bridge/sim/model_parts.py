@@ -1,7 +1,4 @@
-"""The parts a family's simulator is made of: radios, advertisements, session, message boundaries.
-
-The families are listed in model_specs.py.
-"""
+"""The parts a family's simulator is made of; the families are listed in model_specs.py."""
 
 import zlib
 from collections.abc import Awaitable, Callable
@@ -18,9 +15,7 @@ Serve = Callable[[MockGlasses, Side | None, PeripheralLink], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ModelParts:
-    """The parts of one family. `sides` is (None,) for glasses with one radio; `latency_s`: seconds
-    every answer takes.
-    """
+    """The parts of one family. `sides`: (None,) for one radio; `latency_s`: of every answer."""
 
     sides: tuple[Side | None, ...]
     serve: Serve

@@ -1,7 +1,4 @@
-"""The families that can be simulated, and the parts of each.
-
-New families are registered here.
-"""
+"""The families that can be simulated, and the parts of each. New families are registered here."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
@@ -22,9 +19,7 @@ SIMULATED: Final = "sim:"
 
 
 def model_of(word: str) -> Model:
-    """Return the model of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which lists those
-    that can be simulated.
-    """
+    """Return the model of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which lists all."""
     try:
         return find(word.removeprefix(SIMULATED))
     except UnknownModel:

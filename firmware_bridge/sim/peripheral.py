@@ -1,6 +1,4 @@
-"""The simulator's side of a connection: the reference codec in its peripheral role, one session per
-connection of a central.
-"""
+"""The simulator's side of a connection: a codec in its peripheral role, one session per central."""
 
 import asyncio
 import logging
@@ -46,14 +44,10 @@ from firmware_bridge.sim.speaker import HeardSound, SpeakerError
 log = logging.getLogger(__name__)
 
 MAX_VOICE_BACKLOG: Final = 32 * 1024
-"""Bytes of microphone sound that may wait for a slow central: one second. More is dropped, as
-hardware does.
-"""
+"""Bytes of microphone sound (one second) for a slow central; more is dropped, as on hardware."""
 
 TOO_SOON_S: Final = 0.7
-"""Seconds after a question is drawn in which a gesture is ignored: it was meant for what was shown
-before (PROFILE.md).
-"""
+"""Seconds after a question is drawn in which gestures are ignored: made before (PROFILE.md)."""
 _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
 _DENIES: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
 
@@ -85,9 +79,7 @@ def more_follow(packet: bytes) -> bool:
 
 
 async def serve(glasses: MockGlasses, link: PeripheralLink) -> None:
-    """Serve one central until it disconnects. Never raises for errors of the central or
-    the radio.
-    """
+    """Serve one central until it disconnects. Never raises for its or the radio's errors."""
     session = PeripheralSession(
         glasses, link, glasses.model.codec(link.max_packet, role=Role.PERIPHERAL)
     )
@@ -121,10 +113,8 @@ class PeripheralSession:
         self._asked_at = 0.0
 
     async def run(self) -> None:
-        """Serve until the link is lost.
-
-        No child task ends with an error: a task group that fails loses a cancellation that arrives
-        meanwhile (Python < 3.13).
+        """Serve until the link is lost. No child task ends with an error: a task group that fails
+        loses a cancellation that arrives meanwhile (Python < 3.13).
         """
         async with asyncio.TaskGroup() as self._tasks:
             self._spawn(self._read())
@@ -312,9 +302,7 @@ class PeripheralSession:
         return asked
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:  # noqa: ARG002 - one radio has no side to aim at
-        """Let a gesture answer the prompt on the lens, else report it. One that comes too early for
-        the prompt is ignored.
-        """
+        """Let a gesture answer the prompt on the lens (unless too early), else report it."""
         if self._asked is None or gesture not in _ALLOWS | _DENIES:
             return self.tell(Gestured(gesture))
         if self._glasses.time.now() - self._asked_at < TOO_SOON_S:

@@ -1,13 +1,8 @@
-"""The fault state of one simulated radio; its link consults it forevery packet.
-
-fault_injector.py sets the fields.
-"""
+"""The faults of one simulated radio, set by fault_injector.py and applied to every packet."""
 
 
 class RadioFaults:
-    """No faults until a field is set. `latency_s` is no fault, but the normal delay of these
-    glasses.
-    """
+    """No faults until a field is set. `latency_s`: the normal delay of these glasses."""
 
     def __init__(self) -> None:
         self.latency_s = 0.0

@@ -1,6 +1,4 @@
-"""Opens the simulator's radio: virtual in this process, behind a TCP port, in the Linux kernel, or
-a dongle.
-"""
+"""Opens the simulator's radio: in this process, at a TCP port, in the Linux kernel, or a dongle."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -19,9 +17,7 @@ _HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or 
 
 @dataclass(frozen=True, slots=True)
 class Antenna:
-    """HCI of one controller, and a function that drops all its links (None on hardware, where only
-    distance does).
-    """
+    """HCI of one controller, and how to drop its links (None on hardware: only distance does)."""
 
     source: Any
     sink: Any
@@ -29,9 +25,7 @@ class Antenna:
 
 
 class RadioSetup:
-    """The controllers for the simulator's host stacks (one per radio) and their resources. Used
-    once.
-    """
+    """The controllers of the simulator's host stacks, one per radio. Used once."""
 
     def __init__(self, radio: str, air: Air | None = None, *, radios: int = 1) -> None:
         self.radio = radio
@@ -55,9 +49,7 @@ class RadioSetup:
         await self._cleanup.aclose()
 
     def drop(self) -> bool:
-        """Drop the link as if the wearer had walked away. False if there was none, or on
-        hardware.
-        """
+        """Drop the link as if the wearer had walked away. False if none dropped, as on hardware."""
         return sum(controller.drop_links() for controller in self._controllers) > 0
 
     async def _open(self) -> None:

@@ -57,10 +57,10 @@ Show = Callable[[Sequence[str], dict[str, Any]], None]
 
 
 def way_of(model: Model, wanted: str | None) -> tuple[PairingWay, bool]:
-    """Return how a mock of this model is paired, and whether pairing is required before any write.
+    """Return how a mock of this model is paired, and whether it must be before any write.
 
-    With `wanted` it is required. Otherwise the model's own method applies, and any central may
-    write until the first bond exists (PROFILE.md). Raises ValueError.
+    With `wanted` it must. Else the model's own method applies, and any central may write until the
+    first bond exists (PROFILE.md). Raises ValueError.
     """
     if wanted is None:
         return _OF_MODEL[model.pairing], False
@@ -74,9 +74,7 @@ def way_of(model: Model, wanted: str | None) -> tuple[PairingWay, bool]:
 
 
 class Security:
-    """Pairing policy and bonds of one pair of simulated glasses. `attach` installs it in a bumble
-    device; outlives connections.
-    """
+    """Pairing rules and bonds of simulated glasses; `attach` installs it in a bumble device."""
 
     def __init__(
         self,
@@ -114,15 +112,11 @@ class Security:
 
     @property
     def protected(self) -> bool:
-        """Whether writing requires an encrypted link: always if pairing was asked for, else once a
-        bond exists.
-        """
+        """Whether writing needs encryption: if pairing is required, or as soon as a bond exists."""
         return self.way is not PairingWay.NONE and (self.required or self.keys.bonded)
 
     def check(self, connection: Connection) -> None:
-        """Raise the ATT error for a link that may not write or subscribe now; nothing of the
-        request is applied.
-        """
+        """Raise the ATT error if this link may not write or subscribe; nothing is applied."""
         if not self.protected or connection in self._admitted:
             return
         if not connection.encryption:
@@ -168,9 +162,7 @@ class Security:
     # -------------------------------------------------------------- pairing
 
     def may_pair(self, connection: Connection) -> bool:
-        """Return whether pairing is allowed: in pairing mode and not during a pause; a bonded
-        central may pair again if a code proves its identity.
-        """
+        """Return whether pairing is allowed now; bonded centrals may pair again with a code."""
         if self.way is PairingWay.NONE or self.refusing or self._clock() < self._pause_until:
             return False
         known = self.keys.known(str(connection.peer_address)) is not None
@@ -270,9 +262,7 @@ class _Delegate(PairingDelegate):
 
 
 def _refused_command(record: logging.LogRecord) -> bool:
-    """Filter log messages about refused writes without response: they need no answer and are not an
-    error.
-    """
+    """Drop log records of refused writes without response: such a refusal is no error."""
     return not (record.exc_info and isinstance(record.exc_info[1], att.ATT_Error))
 
 

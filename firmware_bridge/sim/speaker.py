@@ -1,6 +1,4 @@
-"""The simulated speaker: decodes received audio to 16 kHz samples, plays it in simulated time,
-writes WAV files.
-"""
+"""The simulated speaker: decodes sound to 16 kHz, plays it in simulated time, writes WAV files."""
 
 import wave
 from collections.abc import Sequence
@@ -115,9 +113,7 @@ class SimSpeaker:
         stream.ends_at = max(stream.ends_at, self._time.now()) + added / RATE
 
     async def drain(self, number: int) -> HeardSound:
-        """Wait until the last sample was played. Raises `SpeakerError` (`interrupted` if flushed
-        meanwhile).
-        """
+        """Wait until the last sample was played. Raises `SpeakerError` (flushed: `interrupted`)."""
         stream = self._open(number)
         while (left := stream.ends_at - self._time.now()) > 0:
             await self._time.rest(left)

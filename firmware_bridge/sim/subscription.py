@@ -14,18 +14,14 @@ from firmware_bridge.sim.radio_faults import RadioFaults
 log = logging.getLogger(__name__)
 
 MAX_QUEUED_PACKETS: Final = 1024
-"""Packets not yet processed; a correct central keeps to the window (at most 255 frames), one that
-sends four times as much is disconnected.
-"""
+"""Packets not yet processed: four times the largest window (255 frames); more disconnects."""
 MAX_QUEUED_ACL: Final = 32
 MAX_LATE_PACKETS: Final = 256
 """Packets a slow link holds; the glasses wait when it is full."""
 
 
 class Subscription:
-    """One central subscribed to tx; implements `Link`. Ends when it unsubscribes or disconnects.
-    Used once.
-    """
+    """One central subscribed to tx, until it unsubscribes or disconnects. Used once."""
 
     def __init__(
         self,

@@ -1,6 +1,4 @@
-"""The simulator's time: real, or faster by a factor for tests. Radio links always run in
-real time.
-"""
+"""The simulator's time: real, or faster by a factor for tests. Radio links run in real time."""
 
 import asyncio
 import time

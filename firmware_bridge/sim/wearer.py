@@ -85,9 +85,7 @@ def parse_script(text: str) -> list[WearerStep]:
 
 
 class ScriptedWearer:
-    """Executes steps on one pair of glasses. `inject` applies a fault (ValueError if they cannot
-    have it), `leave` ends the simulator.
-    """
+    """Executes steps. `inject` applies a fault (or raises ValueError), `leave` ends the run."""
 
     def __init__(
         self,
@@ -150,9 +148,7 @@ def capability_changes(words: tuple[str, ...]) -> Mapping[str, Scalar | None]:
 
 
 def checked_value(key: str, value: object) -> Scalar | None:
-    """Return a valid capability value: bool, int, float, str, or None to remove it. Raises
-    `ScriptError`.
-    """
+    """Return a valid capability value, or None to remove it. Raises `ScriptError`."""
     if value is not None and not isinstance(value, bool | int | float | str):
         raise ScriptError(
             f"{key} is {type(value).__name__}; true, false, a number, a string or null are allowed"

@@ -52,9 +52,7 @@ def whole(found: list[Sighting]) -> list[Sighting]:
 
 
 class Pairs:
-    """Collects the arms heard in one scan, until a wanted pair is complete or has been awaited long
-    enough.
-    """
+    """Collects arms heard in one scan, until a wanted pair is complete or its time is over."""
 
     def __init__(self, found: "asyncio.Future[Sighting]") -> None:
         self._found = found

@@ -1,7 +1,4 @@
-"""Opens a radio and finds glasses on it. All radios are used through bleak.
-
-Connections are in ble_connection.py.
-"""
+"""Opens a radio through bleak and finds glasses on it; connections are in ble_connection.py."""
 
 import asyncio
 import contextlib
@@ -21,18 +18,12 @@ from firmware_bridge.transports.radio_errors import RADIOS, classify
 log = logging.getLogger(__name__)
 
 GATT_TIMEOUT_S: Final = 5.0
-"""Seconds for one operation: bleak has no timeout for reads, writes and subscriptions (bleak 3.1),
-and BlueZ can lose an answer.
-"""
+"""Seconds for one operation: bleak 3.1 has no timeout for them, and BlueZ can lose an answer."""
 DEAF_S: Final = 90.0
-"""Seconds of listening without an advertisement from any device: BlueZ can scan and hear
-nothing.
-"""
+"""Seconds of listening without any advertisement: BlueZ can scan and hear nothing."""
 
 TURN_S: Final = 15.0
-"""Seconds one scan may hold the radio: a link or side that is lost meanwhile must not wait for
-long.
-"""
+"""Seconds one scan may hold the radio: a link lost meanwhile must not wait for long."""
 
 
 # ------------------------------------------------------------------ radios
@@ -90,12 +81,10 @@ class Radio:
 
 
 async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None) -> Radio:
-    """Return the radio for a moniker; its adapter is opened by the first scan, and again after a
-    loss.
+    """Return the radio for a moniker; its adapter is opened by the first scan, and after a loss.
 
-    `inproc` creates a virtual radio channel (or uses `air`), on which simulated glasses of this
-    process can run. `keys` is the file for bonds that BlueZ does not keep (None: in memory). Raises
-    `RadioError`.
+    `inproc` uses the virtual channel `air` (None: its own). `keys`: file for bonds that BlueZ does
+    not keep (None: in memory). Raises `RadioError`.
     """
     if moniker == "bluez":
         return _bluez()
@@ -215,10 +204,9 @@ async def scan_all(
     timeout_s: float,
     tell: Callable[[Sighting], None] | None = None,
 ) -> list[Sighting]:
-    """Listen for the whole time and return all recognised glasses, strongest first; `tell` receives
-    each advertisement at once.
+    """Listen for the whole time and return all recognised glasses, strongest first.
 
-    Raises `RadioError`.
+    `tell` receives each advertisement at once. Raises `RadioError`.
     """
     seen: dict[str, Sighting] = {}
     never: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()

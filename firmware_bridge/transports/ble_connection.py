@@ -1,7 +1,4 @@
-"""One BLE connection through bleak, on any radio: connect, read `info`, subscribe, move packets.
-
-Finding glasses is in ble.py.
-"""
+"""One BLE connection through bleak: connect, read `info`, subscribe, move packets."""
 
 import asyncio
 import logging
@@ -19,14 +16,10 @@ T = TypeVar("T")
 CLOSE_TIMEOUT_S: Final = 3.0
 """Seconds for a disconnect; bluetoothd takes about 2 s (measured 1.9 to 2.7)."""
 MTU_SETTLE_S: Final = 1.0
-"""Seconds to wait for the MTU: BlueZ may report the smallest one right after connecting, while it
-is being negotiated.
-"""
+"""Seconds to wait for the MTU: right after connecting BlueZ may report the smallest one."""
 SMALLEST_PACKET: Final = 20
 MAX_QUEUED_PACKETS: Final = 1024
-"""Packets not yet read: the codec grants 32 frames; a peer that sends 1,024 ignores flow control
-and is disconnected.
-"""
+"""Packets not yet read; the codec grants 32 frames, so a peer sending 1,024 is disconnected."""
 
 
 async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "BleTransport":
@@ -53,9 +46,7 @@ async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "Ble
 
 
 async def _open(transport: "BleTransport", timeout_s: float) -> None:
-    """Open the connection, unless BlueZ is lost meanwhile: waiting for the timeout would be useless
-    then.
-    """
+    """Open the connection, unless BlueZ is lost: then waiting for the timeout is useless."""
     opening = asyncio.ensure_future(transport.open(timeout_s))
     gone = asyncio.ensure_future(transport.adapter_gone.wait())
     try:
@@ -145,10 +136,8 @@ class BleTransport:
         return found
 
     async def _settle(self, mtu: Callable[[str], Awaitable[int]]) -> None:
-        """Query the MTU and give BlueZ a moment to learn it: bleak keeps reporting that of an
-        earlier connection (bleak 3.1), and a packet too large for this one ends it.
-
-        Glasses whose MTU really is the smallest lose a second.
+        """Query the MTU, and give BlueZ a moment to learn it; bleak keeps that of an earlier
+        connection (bleak 3.1), and a packet too large for this one ends it.
         """
         try:
             async with timeout(MTU_SETTLE_S):
@@ -159,9 +148,7 @@ class BleTransport:
             log.debug("the MTU of %s: %s", self.address, classify(error, "asking BlueZ"))
 
     async def write(self, packet: bytes) -> None:
-        """Send one packet without response. Raises `LinkLost`; ValueError for one that is too
-        large.
-        """
+        """Send one packet without response. Raises `LinkLost`; ValueError for one too large."""
         if self._lost is not None:
             raise LinkLost(self._lost)
         if len(packet) > self.max_packet:
@@ -173,9 +160,7 @@ class BleTransport:
             raise LinkLost(self._lost_because(), str(classify(error, "writing"))) from error
 
     async def packets(self) -> AsyncIterator[bytes]:
-        """Yield packets from the glasses until the connection is lost; raises `LinkLost` if the
-        reason is known.
-        """
+        """Yield packets until the connection is lost; raises `LinkLost` if the reason is known."""
         while (packet := await self._packets.get()) is not None:
             yield packet
         self._packets.put_nowait(None)  # later readers also see the end

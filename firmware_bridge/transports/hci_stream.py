@@ -1,6 +1,4 @@
-"""HCI H4 on a byte stream: split into packets, carry over TCP, detect the end. No Bluetooth library
-needed.
-"""
+"""HCI H4 on a byte stream: splits packets, carries them over TCP, detects the end."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,18 +7,14 @@ from typing import Any, Final, cast
 from firmware_bridge.deadlines import timeout
 
 BUSY: Final = bytes([0x04, 0x10, 0x01, 0xB5])
-"""HCI Hardware Error with our vendor code, sent by a virtual radio: "this controller already has a
-host".
-"""
+"""HCI Hardware Error with our vendor code, from a virtual radio: "there already is a host"."""
 MAX_UNSENT_BYTES: Final = 1 << 20
-"""Bytes a peer may leave unread before the stream is closed: 1 MiB; a controller would not wait
-either.
-"""
+"""Bytes a peer may leave unread before the stream is closed: a controller would not wait either."""
 CLOSE_S: Final = 1.0
 
 _LENGTH_FIELD: Final = {0x01: (3, 1), 0x02: (3, 2), 0x03: (3, 1), 0x04: (2, 1), 0x05: (3, 2)}
-"""Packet type → (offset of the length field, its size): command, ACL, SCO, event, ISO (Core
-5.4, Vol 4, Part E, 5.4).
+"""Packet type → (offset, size) of the length field: command, ACL, SCO, event, ISO (Core 5.4, Vol 4,
+Part E, 5.4).
 """
 
 
@@ -29,9 +23,7 @@ class NotH4(ValueError):
 
 
 class H4Splitter:
-    """Splits a byte stream into whole packets, type byte included. A packet has at most 64 KiB + 5
-    bytes by format.
-    """
+    """Splits a byte stream into packets, type byte included, of at most 64 KiB + 5 bytes."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -61,9 +53,7 @@ class H4Splitter:
 
 
 class TcpHci(asyncio.Protocol):
-    """HCI H4 over TCP in the shape bumble wants: a source (`set_packet_sink`) and a sink
-    (`on_packet`). Used once.
-    """
+    """HCI over TCP as bumble's source (`set_packet_sink`) and sink (`on_packet`). Used once."""
 
     def __init__(self, lost: Callable[[str], None]) -> None:
         self._lost = lost

@@ -1,6 +1,4 @@
-"""Two transports connected in memory, for tests and for glasses in the same process, with optional
-packet faults.
-"""
+"""Two transports connected in memory, for tests, with optional packet faults."""
 
 import asyncio
 from collections import deque
@@ -11,9 +9,7 @@ from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason
 from firmware_bridge.packets import MIN_PACKET
 
 Air = Callable[[bytes], Iterable[bytes]]
-"""Fate of a packet: `()` loses it, `(p, p)` duplicates it; a held packet may be returned with a
-later one.
-"""
+"""Fate of a packet: `()` loses it, `(p, p)` doubles it; a held one may follow later."""
 
 QUEUE_PACKETS: Final = 256
 """Packets in transit per direction; writers wait when it is full, as on a radio."""
@@ -25,9 +21,7 @@ def clear_air(packet: bytes) -> Iterable[bytes]:
 
 
 class Faults:
-    """An `Air` with faults by packet position, counted from 0: lose it, duplicate it, or delay it
-    by `late[i]` packets.
-    """
+    """An `Air` that loses, doubles or delays (by `late[i]` packets) by position, from 0."""
 
     def __init__(
         self,

@@ -22,10 +22,8 @@ CLOSE_S: Final = 3.0
 
 
 async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: float) -> Proof:
-    """Connect, pair, disconnect. The glasses must not be bonded with us: `unpair` first, then scan
-    for them again.
-
-    Raises `PairingError` and `RadioError`.
+    """Connect, pair, disconnect. Glasses bonded with us must first be removed (`unpair`) and
+    scanned for again. Raises `PairingError` and `RadioError`.
     """
     witness = Witness(asker)
     doing = f"pairing with {sighting.address}"
@@ -58,9 +56,7 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
 
 
 async def _bonded(radio: Radio, sighting: Sighting) -> str:
-    """Create the bond (for glasses without pairing: only connect); return the glasses' identity
-    address.
-    """
+    """Create the bond (without pairing: only connect); return the glasses' identity address."""
     from bleak import BleakClient  # noqa: PLC0415 - 8 MiB that a daemon without radio does not need
 
     options = {} if radio.client is None else {"backend": radio.client}

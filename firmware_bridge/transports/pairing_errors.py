@@ -63,19 +63,14 @@ _RULES: Final = (
     ),
     _PairingRule(r"AuthenticationFailed", _R.REFUSED, "the glasses refuse to be paired", _MODE),
 )
-"""First match wins (sources: org.bluez.Device1.Pair; Core 5.4, Vol 3, Part H, 3.5.5; own
-measurements).
-"""
+"""First match wins (org.bluez.Device1.Pair; Core 5.4, Vol 3, Part H, 3.5.5; own measurements)."""
 _FAILED_CHECK: Final = (
     r"CONFIRM_VALUE_FAILED|DHKEY_CHECK_FAILED|PASSKEY_ENTRY_FAILED|AuthenticationFailed"
 )
 
 
 def why_unpaired(error: BaseException, witness: Witness, doing: str) -> PairingError:
-    """Return the reason, message and hint for an error raised while pairing.
-
-    A host stack only reports failed authentication: if a code was asked for, it was wrong.
-    """
+    """Return the error of a pairing; failed authentication after a code means a wrong code."""
     text = f"{type(error).__name__}: {error} {getattr(error, 'dbus_error', '')}"
     if witness.declined:
         return _failure(_DECLINED, doing)

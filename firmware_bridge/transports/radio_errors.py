@@ -1,6 +1,4 @@
-"""Maps errors of bleak, BlueZ and our own backend to a reason, a message and a hint, in
-one table.
-"""
+"""Maps errors of bleak, BlueZ and our backend to a reason, a message and a hint, in one table."""
 
 import re
 from enum import Enum
@@ -135,7 +133,7 @@ _WHEN_BONDED: Final = {
     RadioReason.LINK_FAILED: RadioReason.BOND_DOUBT,
     RadioReason.NOT_PAIRED: RadioReason.BOND_LOST,
 }
-"""The same texts mean something else for bonded glasses: BlueZ reports a key mismatch as
+"""For bonded glasses the same texts mean something else: BlueZ reports a key mismatch as
 `br-connection-canceled`, or as a link that drops while being established.
 """
 MTU_STUCK: Final = (
@@ -149,10 +147,7 @@ _PLAIN: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 def classify(
     error: BaseException, doing: str, *, radio: str = "tcp:HOST:PORT", bonded: bool = False
 ) -> RadioError:
-    """Return the reason, message and hint for an error raised by bleak.
-
-    `bonded`: we have a key for the glasses concerned.
-    """
+    """Return reason, message and hint of bleak's error; `bonded`: we have a key for the glasses."""
     words = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
     detail = _PLAIN.sub(" ", words).strip()[:300]  # remote text: no control characters, one line
     more = _PLAIN.sub(" ", " ".join(map(str, error.args[1:])))[

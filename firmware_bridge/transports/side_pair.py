@@ -1,8 +1,4 @@
-"""Joins two connections into one: moves packets of both sides of a pair, and reconnects a lost
-side.
-
-`join` returns a new connection of a side (side_radio.py).
-"""
+"""Joins the connections of both sides of a pair into one, and reconnects a lost side."""
 
 import asyncio
 import logging
@@ -20,13 +16,9 @@ Join = Callable[[Side], Awaitable[Transport[bytes]]]
 
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 30.0
-"""Seconds between attempts to join a side; each attempt also listens, so a returning side is heard
-within one.
-"""
+"""Seconds between attempts to join a side; each also listens, so it hears a returning side."""
 STABLE_S: Final = 10.0
-"""A side that was connected this many seconds is rejoined at once when lost; a shorter one after a
-pause.
-"""
+"""A side connected for this many seconds is rejoined at once when lost, else after a pause."""
 MAX_QUEUED: Final = 2048
 """Packets of both sides not yet read; each connection has its own limit as well."""
 
@@ -76,8 +68,7 @@ class SidePair:
         )
 
     async def write(self, packet: Sided) -> None:
-        """Send a packet to its side; if that side is away the packet is lost, and the codec learns
-        of it.
+        """Send a packet to its side, or drop it if that side is away, as the codec is informed.
 
         Raises `LinkLost` if no side is left.
         """
@@ -153,9 +144,7 @@ class SidePair:
             self._end(fault)
 
     async def _live(self, side: Side) -> None:
-        """Read one side while it is connected, rejoin it while it is not. Raises `LinkLost` if the
-        other is gone as well.
-        """
+        """Read one side while connected, rejoin it otherwise. Raises `LinkLost` if none is left."""
         time = asyncio.get_running_loop().time
         flaps = 0
         while True:

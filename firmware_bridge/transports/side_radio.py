@@ -1,8 +1,4 @@
-"""Finds and connects glasses with two radios: both arms of a pair, left first, or one of them
-again.
-
-side_pair.py joins the two connections.
-"""
+"""Finds and connects glasses with two radios; side_pair.py joins the two connections."""
 
 import asyncio
 import logging
@@ -44,9 +40,7 @@ async def connect_pair(
     catalog: Catalog = CATALOG,
     wanted: Wanted | None = None,
 ) -> SidePair:
-    """Connect the left arm, then the right; an arm that cannot be connected joins later. Raises
-    `RadioError`.
-    """
+    """Connect the left arm, then the right; a failed one joins later. Raises `RadioError`."""
     there: dict[Side, Transport[bytes]] = {}
     failed: list[RadioError] = []
     try:
@@ -68,10 +62,8 @@ async def connect_pair(
 
 
 class Joiner:
-    """Reconnects arms of one pair, each by its previous address: the pair's name is only a channel,
-    which another wearer's glasses may share.
-
-    For an arm never heard before, the first wanted one is taken.
+    """Reconnects arms of one pair by their previous address: the name is only a channel, which
+    other glasses may share. For an arm never heard before, the first wanted one is taken.
     """
 
     def __init__(
@@ -90,9 +82,7 @@ class Joiner:
         self._addresses = {side: arm.address for side, arm in by_side(sighting).items()}
 
     async def __call__(self, side: Side) -> BleTransport:
-        """Listen for an arm and connect it; one still connected to this machine does not advertise.
-        Raises `RadioError`.
-        """
+        """Connect an arm, heard or still connected to this machine. Raises `RadioError`."""
 
         def wanted(heard: Sighting) -> bool:
             return self._is(heard, side)

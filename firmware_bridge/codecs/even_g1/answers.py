@@ -1,6 +1,7 @@
-"""Answers of an Even G1 arm to queries without effect: heartbeats, states, versions.
+"""Answers of an Even G1 arm to queries: heartbeats, states, versions, as a table from opcode to
+answer.
 
-A table from opcode to answer. Commands with an effect are in peripheral.py.
+Commands with an effect are in peripheral.py.
 """
 
 from collections.abc import Callable
@@ -22,9 +23,7 @@ SUB_WORN: Final = 0x06
 SUB_NOT_WORN: Final = 0x07
 _SERIAL_BYTES: Final = 14
 _SERIAL_PADDED: Final = 18
-"""Characters of the serial number; the vendor's demo reads bytes 2 to 17 of the answer to opcode
-34.
-"""
+"""Characters of the serial number; the vendor's demo reads bytes 2 to 17 of the answer to 34."""
 
 
 @dataclass(slots=True)
@@ -50,9 +49,7 @@ class ArmFacts:
 
 
 def answer(packet: bytes, facts: ArmFacts, dialect: Dialect = STOCK) -> bytes:
-    """Answer a packet without effect; unknown opcodes are refused. Raises IndexError if it is too
-    short.
-    """
+    """Answer a packet without effect; refuse unknown opcodes. Raises IndexError if too short."""
     known = _ANSWERS.get(packet[0])
     if known is not None:
         return known(packet, facts, dialect)

@@ -43,12 +43,10 @@ from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side, Sided, SideNews
 
 BEAT_AFTER_S: Final = 8.0
-"""Seconds without a packet to an arm before it gets a heartbeat; arms disconnect after 30 to 32 s.
-"""
+"""Seconds without a packet to an arm before a heartbeat; arms disconnect after 30 to 32 s."""
 BATTERY_EVERY_S: Final = 60.0
 SOUND_PAUSE_S: Final = 2.0
-"""Seconds without sound before an open microphone is switched on again; recordings end after 30 s.
-"""
+"""Seconds without sound before an open microphone is switched on again; recordings take 30 s."""
 _SETTINGS: Final = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
 _UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
 
@@ -95,9 +93,7 @@ class EvenG1Codec:
     # -------------------------------------------------------------- in
 
     def receive_packet(self, packet: Sided, now: float) -> None:
-        """Process a packet, or the loss or return of a side. Raises `RemoteViolation`, and nothing
-        else, for any bytes.
-        """
+        """Process a packet, or a side's loss or return. Raises nothing but `RemoteViolation`."""
         if isinstance(packet, SideNews):
             self._side(packet, now)
         elif packet.side in self._flow.up:
@@ -125,9 +121,7 @@ class EvenG1Codec:
                     self._tell(*self._news.brightness(data))
 
     def _event(self, side: Side, data: bytes, now: float) -> None:
-        """Report the event. A silent mode set by the wearer replaces ours, so it is not restored on
-        a returning arm.
-        """
+        """Report the event; the wearer's own silent mode is not undone on a returning arm."""
         events = self._news.event(side, data, now)
         if any(isinstance(event, HidingChanged) and event.by is Hiding.SILENT for event in events):
             self._settings.pop(SetSilentMode, None)
@@ -165,9 +159,7 @@ class EvenG1Codec:
         self._restore(news.side, now)
 
     def _restore(self, side: Side, now: float) -> None:
-        """Restore settings, page and microphone on a returning arm; the other arm is not
-        involved.
-        """
+        """Restore settings, page and microphone on a returning arm, without involving the other."""
         wanted: list[Command] = list(self._settings.values())
         if self._drawn:
             wanted.append(self._page or ClearPage())
@@ -185,9 +177,7 @@ class EvenG1Codec:
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Start a command. Raises `CommandRefused` for what these glasses cannot do (now),
-        `LocalMisuse` for too much.
-        """
+        """Start a command. Raises `CommandRefused` if impossible now, `LocalMisuse` if too many."""
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         command = self._whole(message) if isinstance(message, UpdatePage) else message
@@ -254,9 +244,7 @@ class EvenG1Codec:
         return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """Retry, and send heartbeats to both arms. Raises `LinkLost(SILENT)` when neither
-        answers.
-        """
+        """Retry, and send heartbeats to both arms. Raises `LinkLost(SILENT)` if neither answers."""
         self._flow.timer(now)
         for side in sorted(self._flow.up):
             if now >= self._flow.sent_at[side] + BEAT_AFTER_S:

@@ -1,7 +1,4 @@
-"""Translates commands for an Even G1 into packets for its arms, in the required order.
-
-The only state is the sequence numbers of the protocol.
-"""
+"""Translates commands for an Even G1 into ordered packets for its arms."""
 
 from collections.abc import Callable
 from typing import Final
@@ -189,9 +186,7 @@ class CommandEncoder:
         return Errand(dict.fromkeys(self._dialect.notification_sides, asks))
 
     def _hello(self) -> Errand:
-        """Query firmware and serial number from either arm. Both are optional, as not all firmware
-        answers.
-        """
+        """Query firmware and serial number from either arm; not all firmware answers these."""
         asks = (
             Ask(
                 bytes((Op.SYSTEM, 0x74)),
@@ -206,9 +201,7 @@ class CommandEncoder:
         return Errand(dict.fromkeys(Side, asks), Order.EITHER)
 
     def microphone(self, *, on: bool) -> Errand:
-        """Switch the microphone of one arm. A refusal is retried after a second, as the vendor's
-        demo does.
-        """
+        """Switch one arm's microphone; tried again a second after a refusal, as in the demo."""
         ask = Ask(bytes((Op.MICROPHONE, on)), Op.MICROPHONE, rest_s=MICROPHONE_REST_S)
         return Errand({self._dialect.microphone: (ask,)})
 
@@ -225,9 +218,7 @@ class CommandEncoder:
         return Errand(dict.fromkeys(sides or Side, (ask,)), Order.TOGETHER)
 
     def greeting(self, side: Side) -> Errand:
-        """First packets to an arm that (re)connected: our greeting, which needs no answer, then
-        queries of its state.
-        """
+        """Greet an arm that (re)connected, which needs no answer, and query its state."""
         asks = (
             Ask(self._dialect.first, rest_s=PICTURE_GAP_S),
             self._battery(),
@@ -257,9 +248,7 @@ def _both(*asks: Ask, kind: Kind = Kind.TALK) -> Errand:
 
 
 def crc_verdict(answer: bytes, crc: bytes) -> Verdict:
-    """Accept `16 crc C9`, the short `16 C9`, and any answer of at most 4 bytes, as the vendor's
-    demo does.
-    """
+    """Accept `16 crc C9`, the short `16 C9`, and any 4 bytes or fewer, as the vendor's demo."""
     if answer[1:5] == crc and len(answer) > 5:
         return Verdict.TAKEN if answer[5] == ACCEPTED else Verdict.REFUSED
     judged = verdict(answer)
@@ -273,9 +262,7 @@ def _set(packet: bytes, judge: Callable[[bytes], Verdict]) -> Ask:
 
 
 def _clock_verdict(answer: bytes) -> Verdict:
-    """`06 len 00 seq sub cnt 00 idx 00 result`; result 00 is success. A shorter answer counts as
-    success.
-    """
+    """`06 len 00 seq sub cnt 00 idx 00 result`; result 00, or a shorter answer, is success."""
     return Verdict.REFUSED if len(answer) > 9 and answer[9] else Verdict.TAKEN
 
 
@@ -285,7 +272,5 @@ def _setting_verdict(answer: bytes) -> Verdict:
 
 
 def _beat_verdict(answer: bytes) -> Verdict:
-    """Accept any heartbeat answer, whatever the order of its fields and whichever number it
-    repeats.
-    """
+    """Accept any heartbeat answer, whatever the order of its fields and the number in it."""
     return Verdict.TAKEN if len(answer) > 1 else Verdict.OTHER

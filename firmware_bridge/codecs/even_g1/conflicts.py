@@ -13,9 +13,7 @@ from firmware_bridge.sides import Side
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """One contradiction. `reason`: the alternatives and our choice. `others`: dialects of the other
-    sources.
-    """
+    """One contradiction: the alternatives with our choice, and the `others`' dialects."""
 
     name: str
     reason: str

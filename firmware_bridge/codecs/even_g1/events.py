@@ -1,7 +1,4 @@
-"""Translates unsolicited packets of an Even G1 into events: gestures, battery, wear state, sound.
-
-Remembers the last reported state, so nothing is reported twice.
-"""
+"""Translates unsolicited packets of an Even G1 into events, each reported once."""
 
 import re
 from collections import deque
@@ -26,8 +23,8 @@ from firmware_bridge.sides import Side
 REPEAT_S: Final = 0.5
 """Seconds within which repeated reports of a long press count as one."""
 ECHO_S: Final = SUPERVISION_S
-"""Seconds within which the other arm may report the same gesture: each arm has its own link, and a
-report can arrive as late as a link survives without answer.
+"""Seconds within which the other arm may report the same gesture, over its own link: a report can
+arrive as late as a link survives without an answer.
 """
 MOST_ALONE: Final = 64
 """Gestures that may wait for the other arm's report; no wearer makes more within `ECHO_S`."""
@@ -56,9 +53,7 @@ _VERSION: Final = re.compile(r"\bver ([\w.]{1,20})", re.ASCII)
 
 
 class EventDecoder:
-    """Packets of both sides → events. Every method raises `RemoteViolation` for a packet that is
-    too short or out of range.
-    """
+    """Packets of both sides → events. Raises `RemoteViolation`: too short, or out of range."""
 
     def __init__(self) -> None:
         self._alone: dict[Gesture, deque[tuple[Side, float]]] = {}
@@ -88,8 +83,7 @@ class EventDecoder:
         return hiding
 
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
-        """Two taps on one arm are two gestures; the other arm's report of a gesture is the same
-        gesture.
+        """Report a gesture once, however many arms report it; two taps on one arm are two gestures.
 
         A lost tap is a nuisance, but an extra tap could confirm something.
         """
@@ -112,9 +106,7 @@ class EventDecoder:
         return [WornChanged(worn)]
 
     def hides(self, by: Hiding, hidden: bool) -> list[Event]:  # noqa: FBT001 - a pair of one table
-        """Report what hides the page if it changed. Both arms share the state: the latest report
-        counts.
-        """
+        """Report what hides the page if it changed; of both arms the latest report counts."""
         if self._hiding.get(by) is hidden:
             return []
         self._hiding[by] = hidden
@@ -133,15 +125,11 @@ class EventDecoder:
         return self._first_word(Hiding.DARK, _byte(packet, 2) == 0 and not _byte(packet, 3))
 
     def _first_word(self, by: Hiding, hidden: bool | None) -> list[Event]:  # noqa: FBT001 - as above
-        """Process an arm's answer to our greeting. An arm that reconnects may have forgotten what
-        the other knows.
-        """
+        """Process an arm's answer to our greeting; it may not know what the other arm knows."""
         return [] if hidden is None or by in self._hiding else self.hides(by, hidden)
 
     def battery(self, side: Side, packet: bytes) -> list[Event]:
-        """Battery answer 2C in both forms: 66 and one arm's charge, or the frame letter and both
-        arms' charges.
-        """
+        """Battery answer 2C: 66 and one arm's charge, or the frame letter and both arms'."""
         if _byte(packet, 1) == _ONE_SIDE:
             return self._charge(side, level=_byte(packet, 2))
         if packet[1:2] not in (b"A", b"B"):
@@ -172,9 +160,7 @@ def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
 
 
 def firmware(answers: list[bytes]) -> str:
-    """Return the version from the firmware text, "" if there is none; the text comes without
-    opcode.
-    """
+    """Return the version from the firmware text (which has no opcode); "" if there is none."""
     words = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"").decode(
         "ascii", "replace"
     )

@@ -21,9 +21,7 @@ _OUTER: Final = "ncs_notification"
 def whitelist(
     message: AllowApps, *, max_packet: int, dialect: Dialect = STOCK
 ) -> tuple[bytes, ...]:
-    """Return `04 total index` + JSON packets; phone service switches are off, as in the vendor's
-    demo.
-    """
+    """Return `04 total index` + JSON packets; phone services are off, as in the vendor's demo."""
     spell = dialect.whitelist_case.spell
     apps = [{spell("id"): app.id, spell("name"): app.name} for app in message.apps]
     body = {spell(key): False for key in _SWITCHES}
@@ -122,9 +120,7 @@ def _app(entry: dict[str, Any]) -> App:
 
 
 def read_notification(body: dict[str, Any]) -> ShowNotification:
-    """Accepts the keys of every known host; a time over 32 bits is in milliseconds. Raises
-    `RemoteViolation`.
-    """
+    """Accept every known host's keys; over 32 bits a time is in ms. Raises `RemoteViolation`."""
     inner = body.get(_OUTER)
     if not isinstance(inner, dict):
         raise RemoteViolation(Violation.BAD_MESSAGE, f"a notification without {_OUTER}")

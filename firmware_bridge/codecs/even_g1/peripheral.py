@@ -1,7 +1,6 @@
 """One arm of an Even G1, peripheral role, for the simulator and the tests.
 
-Turns packets into messages and answers queries itself; the other arm, the radio and the lens are
-the simulator's.
+Turns packets into messages and answers queries; the other arm, radio and lens are the simulator's.
 """
 
 from collections import deque
@@ -56,8 +55,7 @@ from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side
 
 MAX_WAITING: Final = 512
-"""Packets that may wait for the central; a central that asks without reading gets no more answers.
-"""
+"""Packets that may wait for the central; one that asks without reading gets no more answers."""
 STREAM: Final = 0
 """The glasses know one microphone and give it no number."""
 
@@ -243,9 +241,7 @@ class EvenG1Arm:
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Queue an answer or an event. Raises `LocalMisuse` for messages these glasses do not
-        have.
-        """
+        """Queue an answer or event. Raises `LocalMisuse` for messages these glasses do not have."""
         if re is not None:
             done, failed = self._answers.pop(re, (b"", b""))
             self._say(

@@ -30,9 +30,7 @@ _INVERT: Final = bytes(255 - value for value in range(256))
 
 
 def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
-    """Draw tiles on a dark lens and return the BMP file: 1 bit, 62 bytes of header, rows bottom
-    up.
-    """
+    """Draw tiles on a dark lens; return the BMP file: 1 bit, 62 bytes of header, rows bottom up."""
     rows = [0] * HEIGHT
     for tile in tiles:
         _draw(tile, rows)
@@ -88,9 +86,7 @@ def _shifted(bits: int, left: int) -> int:
 
 
 def cut(file: bytes, *, max_packet: int) -> tuple[bytes, ...]:
-    """Return the data packets. Their number is one byte: with an MTU under about 48 a whole lens
-    cannot be sent.
-    """
+    """Return the data packets; below an MTU of about 48 their one-byte number is too small."""
     room = min(PIECE, max_packet - 2 - len(_PLACE))
     pieces = [file[at : at + room] for at in range(0, len(file), room)]
     if len(pieces) > _MOST_PACKETS:

@@ -18,9 +18,7 @@ from firmware_bridge.sides import Side, SidePacket
 MAX_ERRANDS: Final = 64
 """Maximum number of unfinished errands; beyond it the caller is not waiting for answers."""
 ANSWER_S: Final = 0.8
-"""Seconds for one answer. 26 to 40 ms were captured; 3 tries on each arm stay under the 5 s allowed
-for a page.
-"""
+"""Seconds for one answer (26 to 40 ms captured); 3 tries on each arm stay below a page's 5 s."""
 TRIES: Final = 3
 
 
@@ -31,9 +29,7 @@ class Verdict(Enum):
 
 
 class End(Enum):
-    """How one side's part of an errand ended. SILENT: no answer, and nothing else was received from
-    that side either.
-    """
+    """How one side's part ended. SILENT: no answer, nor anything else from that side."""
 
     TAKEN = auto()
     REFUSED = auto()
@@ -44,9 +40,7 @@ class End(Enum):
 
 
 class Order(Enum):
-    """LEFT_FIRST: right once left is done; TOGETHER: independently; EITHER: left, or right if left
-    does not answer.
-    """
+    """LEFT_FIRST: right after left; TOGETHER: independently; EITHER: right if left is silent."""
 
     LEFT_FIRST = auto()
     TOGETHER = auto()
@@ -130,7 +124,7 @@ class _Leg:
 
 
 class Lane:
-    """Sends one request at a time to one side; calls `ended` forevery finished leg."""
+    """Sends one request at a time to one side; calls `ended` for every finished leg."""
 
     def __init__(self, side: Side, ended: Callable[["_Leg", Side, End, float], None]) -> None:
         self._side = side
@@ -248,9 +242,7 @@ class Scheduler:
         self._lanes = {(side, kind): Lane(side, self._ended) for side in Side for kind in Kind}
 
     def begin(self, errand: Errand, now: float) -> None:
-        """Start an errand. Raises `LocalMisuse` when too many are unfinished; our own are few and
-        always accepted.
-        """
+        """Start a request. Raises `LocalMisuse` beyond the limit, never for our own few."""
         if (
             errand.number
             and len(self._held) + sum(len(lane.errands()) for lane in self._lanes.values())
@@ -263,9 +255,7 @@ class Scheduler:
             self._go_on(errand, now)
 
     def supersede(self) -> None:
-        """End the errands on their way to the lens after their current answer: a newer page
-        follows.
-        """
+        """End the requests on their way to the lens after the current answer: a page follows."""
         for (_, kind), lane in self._lanes.items():
             for errand in lane.errands() if kind is Kind.LENS else ():
                 errand.stale = True

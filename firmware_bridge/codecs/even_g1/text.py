@@ -49,9 +49,7 @@ def cut(
     max_packet: int,
     dialect: Dialect = STOCK,
 ) -> tuple[bytes, ...]:
-    """Return the packets of one page. Cut by bytes: a character may be split, as the glasses join
-    before decoding.
-    """
+    """Return the packets of one page, cut by bytes: the glasses join them before decoding."""
     data = text.encode() or b"\n"
     room = min(dialect.text_chunk, max_packet - HEAD)
     pieces = [data[at : at + room] for at in range(0, len(data), room)]
@@ -68,9 +66,7 @@ def cut(
 
 
 class TextIn:
-    """Joins the packets of one page, duplicates included; packet 0 or another sequence number
-    starts a new page.
-    """
+    """Joins a page's packets, duplicates included; packet 0 or a new number starts a page."""
 
     def __init__(self) -> None:
         self._number = -1

@@ -27,9 +27,7 @@ SHUT_DOWN_S: Final = 32.0
 """Seconds after the last received packet until an arm disconnects (observed: 30 to 32 s)."""
 
 SUPERVISION_S: Final = 8.0
-"""Observed supervision timeout in seconds: what a link did not deliver within it is never
-delivered, because the link ends.
-"""
+"""Seconds of the observed supervision timeout: what a link delays longer is never delivered."""
 
 LINES: Final = 5
 TEXT_WIDTH: Final = 488
@@ -109,9 +107,7 @@ class Sub(IntEnum):
 
 
 class TextStatus(IntEnum):
-    """Byte `newscreen` of a text packet: high nibble is the status, 1 in the low nibble is new
-    content.
-    """
+    """Byte `newscreen` of a text packet: high nibble is the status, low nibble 1 is new content."""
 
     ANSWER = 0x31
     ANSWER_OVER = 0x41
@@ -185,17 +181,13 @@ _LETTERS: Final = {"L": Side.LEFT, "R": Side.RIGHT}
 
 
 def arm_of(name: str) -> tuple[str, Side] | None:
-    """Return (pair id, side) for an advertised name. Both arms carry the same channel; the suffix
-    is each arm's own.
-    """
+    """Return (pair id, side) of an advertised name: the arms share the channel, not the suffix."""
     found = _NAME.fullmatch(name)
     return None if found is None else (f"G1_{found[1]}", _LETTERS[found[2]])
 
 
 def name_of(channel: int, side: Side, address: str) -> str:
-    """Return an arm's advertised name: the strictest host needs four fields, the last from the
-    address.
-    """
+    """Return an arm's advertised name: the strictest host needs four fields."""
     return f"Even G1_{channel}_{side[0].upper()}_{address.replace(':', '')[-6:].upper()}"
 
 

@@ -1,7 +1,4 @@
-"""Codec of our open profile (PROFILE.md), for the central and for the glasses.
-
-Frames are in frames.py, messages in messages.py.
-"""
+"""Codec of our open profile (PROFILE.md) for both roles; see also frames.py and messages.py."""
 
 from collections import deque
 from typing import Final, Literal
@@ -38,13 +35,9 @@ MAX_BACKLOG_BYTES: Final = 8 * MAX_MESSAGE_BYTES
 """Bytes that may wait here for the peer; callers check `backlog()` before sending."""
 
 _WINDOW: Final = 32
-"""Frames the glasses may have outstanding: 16 KiB at most; BlueZ starts to lose notifications near
-200 queued.
-"""
+"""Frames the glasses may have outstanding: at most 16 KiB; BlueZ loses notifications near 200."""
 _ANSWER_ROOM: Final = 16 * 1024
-"""Backlog in bytes above which invalid messages are no longer answered, so that a flood of them
-cannot fill memory.
-"""
+"""Backlog in bytes above which invalid messages get no answer: a flood cannot fill memory."""
 _LEAST_LIMIT: Final = 256
 """Smallest message size any glasses accept: a page of two short lines."""
 _PEER: Final = {Role.CENTRAL: Role.PERIPHERAL, Role.PERIPHERAL: Role.CENTRAL}
@@ -140,8 +133,8 @@ class ReferenceCodec:
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
         """Queue a message.
 
-        Raises `LocalMisuse` if this role does not send it or the peer has no room for it,
-        `CommandRefused` for a command the profile does not have.
+        Raises `LocalMisuse` for a message of the other role or one too large, `CommandRefused` for
+        a command the profile does not have.
         """
         if re is None and isinstance(message, Done | GlassesInfo):
             raise LocalMisuse(
@@ -166,9 +159,7 @@ class ReferenceCodec:
         return number
 
     def packets_to_send(self, now: float) -> list[bytes]:
-        """Return the packets to send now: the ACK that is due, then data within the peer's
-        credit.
-        """
+        """Return the packets to send: the ACK that is due, then data within the peer's credit."""
         return self._receiver.emit() + self._sender.emit(now, self._max_packet)
 
     def backlog(self) -> int:

@@ -1,8 +1,4 @@
-"""Frames of the reference profile: header, sliding window, credits, go-back-N; one class per
-direction.
-
-Time is an argument (`now`).
-"""
+"""Frames of the reference profile: header, sliding window, credits, go-back-N."""
 
 import struct
 from collections import deque
@@ -18,13 +14,11 @@ INITIAL_CREDIT: Final = 4
 MAX_CREDIT: Final = 255
 """Frames outstanding at most; the credit is one byte."""
 ACK_EVERY: Final = 8
-"""Maximum frames between two ACKs inside a message: 8 × 512 B take 0.14 s at the 29 kB/s measured
-on BlueZ, far below the first retry.
+"""Maximum frames between two ACKs: 8 × 512 B take 0.14 s at the 29 kB/s measured on BlueZ, far
+below the first retry.
 """
 RETRY_AFTER_S: Final = (1.0, 1.0, 2.0, 2.0)
-"""Seconds of silence before retry 1, 2 and 3, and after retry 3 before the link counts as lost: 6 s
-in all.
-"""
+"""Seconds of silence before retry 1, 2, 3, and then before the link counts as lost: 6 s in all."""
 
 FIRST: Final = 0x01
 LAST: Final = 0x02
@@ -42,9 +36,7 @@ class FrameType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One packet. `seq`: the frame's own number in DATA, the next expected one in ACK and NAK, 0 in
-    ASK.
-    """
+    """One packet. `seq`: the own number in DATA, the next expected in ACK and NAK, 0 in ASK."""
 
     type: FrameType
     flags: int
@@ -161,9 +153,7 @@ class Sender:
             self._next = self._base
 
     def timer(self, now: float) -> None:
-        """Retransmit everything outstanding, or ask for credit. Raises `LinkLost` after the last
-        retry.
-        """
+        """Retransmit what is outstanding, or ask for credit. Raises `LinkLost` after the last."""
         if self._due is None or now < self._due:
             return
         if self._retries == len(RETRY_AFTER_S) - 1:
@@ -177,9 +167,7 @@ class Sender:
 
 
 class Receiver:
-    """Incoming direction: takes frames in order, grants credit for what it can hold, requests what
-    is missing.
-    """
+    """Incoming: takes frames in order, grants credit for the free room, requests missing ones."""
 
     def __init__(self, *, window: int, limit: int) -> None:
         self._window = window
@@ -199,9 +187,7 @@ class Receiver:
         self._assembler.limit = limit
 
     def data(self, frame: Frame) -> tuple[bytes, int] | None:
-        """Process a DATA frame; return a complete message and its number of frames, or None. Raises
-        `RemoteViolation`.
-        """
+        """Process a DATA frame; return a complete (message, frames). Raises `RemoteViolation`."""
         ahead = serial_distance(frame.seq, self._expected)
         if ahead < 0:
             self._owed = True  # a duplicate, or our ACK was lost

@@ -74,9 +74,7 @@ _MAX_DEPTH: Final = 4
 
 
 class Refused(Exception):
-    """A message that is refused. `violation` is None if a later profile version may define such a
-    message.
-    """
+    """A refused message. `violation` is None where a later profile version may define it."""
 
     def __init__(
         self, code: str, detail: str, *, number: int | None, violation: Violation | None
@@ -95,9 +93,7 @@ _REQUIRED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One key of a message: the attribute of the same name, its form, and the meaning of its
-    absence.
-    """
+    """One key of a message: the attribute of the same name, its form, its value when absent."""
 
     name: str
     form: Form
@@ -334,9 +330,7 @@ def _read_number(body: dict[str, Any]) -> int | None:
 
 
 def _salvage(data: bytes) -> int | None:
-    """Read `n` from the intact beginning of a damaged message, so that the peer learns which one
-    was refused.
-    """
+    """Read `n` from the intact beginning of a damaged message, to report which one was refused."""
     unpacker = msgpack.Unpacker(max_buffer_size=MAX_MESSAGE_BYTES, **_UNPACK_BOUNDS)
     try:
         unpacker.feed(data)
@@ -356,9 +350,7 @@ MAX_INFO_BYTES: Final = 512
 
 
 def encode_info(info: GlassesInfo) -> bytes:
-    """Value of the `info` characteristic. Raises `LocalMisuse` over 512 bytes: announce less there,
-    and all in `hello`.
-    """
+    """Value of the `info` characteristic. Raises `LocalMisuse` over 512 bytes."""
     value = encode(info, sender=Role.PERIPHERAL, tiles=TileTable())
     if len(value) > MAX_INFO_BYTES:
         raise LocalMisuse(f"info of {len(value)} bytes; an attribute holds {MAX_INFO_BYTES}")

@@ -1,6 +1,4 @@
-"""Tiles of the reference profile: run-length coding, and the table that lets a tile be sent once
-and referenced later.
-"""
+"""Tiles of the reference profile: run-length coding, and the table for sending a tile once."""
 
 import re
 import zlib
@@ -10,9 +8,7 @@ from typing import Any, Final
 from firmware_bridge.messages import MAX_BITMAP_BYTES, Tile
 
 MAX_TILES: Final = 256
-"""Maximum tiles in one message: 1024 × 512 pixels in squares of 32 would be twice that; a lens is
-smaller.
-"""
+"""Maximum tiles in one message; 1024 × 512 pixels in squares of 32 would be twice that."""
 MAX_TABLE_BYTES: Final = 256 * 1024
 """Bytes of pixels kept for tiles, whatever the glasses announce: more than any full 4-bit lens."""
 
@@ -23,9 +19,7 @@ _Pixels = tuple[int, int, int, bytes]
 
 
 def packbits(data: bytes) -> bytes:
-    """Apple PackBits: `n` 0…127 → the next n+1 bytes as they are; `n` 129…255 → the next byte
-    257−n times.
-    """
+    """Apple PackBits: `n` 0…127 → the next n+1 bytes; 129…255 → the next byte 257−n times."""
     out = bytearray()
     at = 0
     for run in _RUN.finditer(data):
@@ -83,9 +77,7 @@ class TileTable:
         self._bytes = 0
 
     def resize(self, capacity: int) -> None:
-        """Start empty with room for `capacity` bytes of pixels; with 0 every tile carries its
-        pixels.
-        """
+        """Start empty with room for `capacity` bytes of pixels; 0: every tile has its pixels."""
         self.clear()
         self._capacity = min(max(0, capacity), MAX_TABLE_BYTES)
 
@@ -150,9 +142,7 @@ class TileTable:
         return tile
 
     def _keep(self, key: int, content: _Pixels) -> None:
-        """Add a tile as the newest, evicting the oldest until it fits; one that never fits clears
-        the table.
-        """
+        """Add a tile as the newest, evicting the oldest; one that never fits clears the table."""
         known = self._tiles.pop(key, None)
         if known is not None:
             self._bytes -= len(known[3])

@@ -1,6 +1,4 @@
-"""The firmware variant of one simulated arm: wraps the codec and refuses what this variant does not
-accept.
-"""
+"""The firmware variant of one simulated arm: refuses what this variant does not accept."""
 
 from typing import Final, Literal
 
@@ -22,9 +20,7 @@ _JSON_AT: Final[dict[int, tuple[int, int, int]]] = {
 
 
 class PickyArm:
-    """An `EvenG1Arm` that only accepts what its firmware variant accepts; implements
-    `Codec[bytes]`. Used once.
-    """
+    """An arm that only accepts what its firmware variant accepts. Used once."""
 
     def __init__(
         self, side: Side, max_packet: int, like: Firmware, facts: ArmFacts, glasses: MockGlasses
@@ -71,9 +67,7 @@ class PickyArm:
         return b"".join(piece for _, piece in sorted(self._json.items())) if whole else b""
 
     def _look_at_clock(self, packet: bytes) -> None:
-        """Show what the dashboard clock (command 06 01) understood: which hour format 01 means is a
-        quirk.
-        """
+        """Report what the dashboard clock (06 01) understood: its hour format is a quirk."""
         if packet[0] == Op.DASHBOARD and len(packet) >= 21 and packet[4] == 1:
             twelve = (packet[20] == 1) == (self._like.dialect.twelve_hour == 1)
             celsius = int.from_bytes(packet[18:19], "little", signed=True)
@@ -118,9 +112,7 @@ class PickyArm:
 
 
 def refusal(packet: bytes) -> bytes:
-    """Return CA in the form of the opcode's own answer: settings and the microphone echo the
-    request.
-    """
+    """Return CA as in the opcode's own answer: settings and the microphone echo the request."""
     match packet[0]:
         case Op.SETTINGS:
             return bytes((*packet[:5], REFUSED))

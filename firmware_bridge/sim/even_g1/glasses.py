@@ -1,7 +1,4 @@
-"""A simulated Even Realities G1: two arms, each a radio with its own lens.
-
-Handles what commands do; the bytes are handled by the arm's codec.
-"""
+"""A simulated Even Realities G1: two arms, each with a lens, and what commands do to them."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -57,9 +54,7 @@ _PIECES: Final[dict[int, tuple[int, int]]] = {
 }
 """Where the packets of a chunked message carry their total count and their index."""
 _HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
-"""The arm that reports gestures made at neither arm in particular; by default the right one, where
-a tap is the next page.
-"""
+"""The arm that reports a gesture made at no particular arm; by default the right one."""
 
 
 def kit(quirks: Sequence[str]) -> ModelParts:
@@ -77,9 +72,7 @@ def kit(quirks: Sequence[str]) -> ModelParts:
 
 
 def more_follow(packet: bytes) -> bool:
-    """Return whether more packets of the message follow: text and JSON by their count, pictures
-    until their checksum.
-    """
+    """Return whether more packets follow: text and JSON have a count, pictures a checksum."""
     if packet[:1] in {bytes([Op.PICTURE]), bytes([Op.PICTURE_END])}:
         return True
     total, index = _PIECES.get(packet[0] if packet else -1, (0, 0))
@@ -99,9 +92,7 @@ async def _serve(
     side: Side | None,
     link: PeripheralLink,
 ) -> None:
-    """Serve one central on one arm until it disconnects or is silent too long. Never raises for the
-    central's errors.
-    """
+    """Serve one central on one arm until it disconnects or is silent; ignore its errors."""
     assert side is not None
     arm = PickyArm(side, link.max_packet, like, facts[side], glasses)
     session = ArmSession(glasses, link, arm, side)
@@ -118,9 +109,7 @@ class ArmSession(PeripheralSession):
     """One central's connection to one arm."""
 
     def tell(self, event: Event) -> bool:
-        """Queue an event. These glasses do not recognise speech and do not report their
-        capabilities.
-        """
+        """Queue an event, but neither recognised speech nor capabilities: a G1 reports none."""
         return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:

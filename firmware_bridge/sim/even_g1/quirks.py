@@ -121,9 +121,7 @@ QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Firmware:
-    """One firmware variant: its dialect, what it refuses, and the packet it requires before
-    answering anything (or None).
-    """
+    """A firmware variant: its dialect, what it refuses, the packet it requires first (or None)."""
 
     dialect: Dialect = STOCK
     first: bytes | None = None

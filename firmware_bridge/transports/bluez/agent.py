@@ -23,9 +23,7 @@ MANAGER: Final = "org.bluez.AgentManager1"
 AGENT: Final = "org.bluez.Agent1"
 PATH: Final = "/org/glassd/agent"
 CAPABILITY: Final = "KeyboardDisplay"
-"""Agent capability; with less, BlueZ silently falls back to Just Works for glasses that show a code
-(measured).
-"""
+"""Agent capability; with less, BlueZ uses Just Works even for glasses that show a code."""
 CALL_S: Final = 5.0
 REMOVE_S: Final = 10.0
 """Seconds for removing a connected device; bluetoothd takes 2 s."""
@@ -40,9 +38,7 @@ class AgentError(Exception):
 
 
 async def connected(address: str | None) -> MessageBus:
-    """Open our own connection to the system bus, or to the bus at `address`. Raises OSError and
-    dbus-fast's errors.
-    """
+    """Connect to the bus at `address`, or the system's. Raises OSError and dbus-fast's errors."""
     bus = MessageBus(bus_address=address) if address else MessageBus(bus_type=BusType.SYSTEM)
     try:
         async with timeout(CALL_S):
@@ -229,9 +225,7 @@ class PairingAgent:
                 await self._bus.send(await self._reply(message))
 
     async def _register_again(self) -> None:
-        """Register with a restarted bluetoothd, which knows no agents; the interrupted pairing
-        fails by itself.
-        """
+        """Register with a restarted bluetoothd; the interrupted pairing fails by itself."""
         self._owner = ""
         try:
             await self._register()

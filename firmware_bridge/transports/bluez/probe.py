@@ -1,7 +1,4 @@
-"""Read-only queries to BlueZ over D-Bus: service, adapters, power, known devices.
-
-Never starts bluetoothd (a plain D-Bus call would) and never uses the radio.
-"""
+"""Read-only queries to BlueZ over D-Bus; never starts bluetoothd and never uses the radio."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,7 +1,4 @@
-"""BlueZ recovery: removes stale devices and power-cycles the adapter.
-
-When to do so is decided by the link's recovery rules; watch.py detects losses.
-"""
+"""BlueZ recovery: removes stale devices and power-cycles the adapter."""
 
 import asyncio
 import logging
@@ -24,18 +21,14 @@ OFF_S: Final = 0.5
 
 
 class BluezRecovery:
-    """Two recovery steps, on the bus connection of a watch. Neither raises: the next attempt shows
-    whether it helped.
-    """
+    """Two recovery steps, on a watch's bus connection. Neither raises: the next attempt shows."""
 
     def __init__(self, watch: BluezWatch) -> None:
         self._watch = watch
         watch.on_lost(lambda _why: forget())
 
     async def fresh(self, address: str) -> None:
-        """End a left-over link to `address` and remove its device object with cached services; a
-        bond is kept.
-        """
+        """End a left-over link to `address`; remove device and cached services, but no bond."""
         try:
             await self._watch.open()
             for path, has in (await self._watch.objects()).items():

@@ -1,8 +1,6 @@
-"""Watches BlueZ over D-Bus (service, adapters, bus) and reports when the adapter in use is lost and
-back.
+"""Watches BlueZ over D-Bus and reports when the adapter in use is lost and back.
 
-Needed because bleak does not notice that bluetoothd died (bleak 3.1). recovery.py does the
-recovery.
+Needed because bleak does not notice that bluetoothd died (bleak 3.1).
 """
 
 import asyncio
@@ -58,9 +56,7 @@ class BluezWatch:
     # -------------------------------------------------------------- queries
 
     async def open(self) -> None:
-        """Connect and read the adapters; idempotent. Raises dbus-fast's errors if there
-        is no bus.
-        """
+        """Connect and read the adapters; idempotent. Raises dbus-fast's errors without a bus."""
         async with self._lock:
             if self._bus is None or not self._bus.connected:
                 await self._connect()
@@ -93,17 +89,15 @@ class BluezWatch:
             await self._next()
 
     def on_lost(self, report: Told, where: str = "") -> Callable[[], None]:
-        """Call `report` with the reason at every loss that concerns the object `where` (default:
-        all), until the returned function is called.
+        """Call `report` with the reason of every loss that concerns the object `where` (default:
+        any), until the returned function is called.
         """
         key = object()
         self._listeners[key] = (report, where)
         return lambda: self._listeners.pop(key, None) and None
 
     async def objects(self) -> dict[str, dict[str, dict[str, Any]]]:
-        """Return every object of BlueZ: path → interface → property → value. Raises
-        `BluezError`.
-        """
+        """Return BlueZ's objects: path → interface → property → value. Raises `BluezError`."""
         (found,) = await self.call("/", OBJECTS, "GetManagedObjects")
         return {
             path: {
@@ -137,9 +131,7 @@ class BluezWatch:
         )
 
     async def mtu(self, characteristic: str) -> int:
-        """Return the MTU of the connection of a characteristic's object. Raises `BluezError`,
-        TimeoutError.
-        """
+        """Return the MTU of a characteristic's connection. Raises `BluezError`, TimeoutError."""
         (mtu,) = await self.call(characteristic, PROPERTIES, "Get", "ss", (CHARACTERISTIC, "MTU"))
         return int(mtu.value)
 

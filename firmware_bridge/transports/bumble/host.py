@@ -1,7 +1,4 @@
-"""bumble's host stack on one HCI stream: opened, used until the stream ends, then replaced.
-
-The bleak interface to it is radio.py.
-"""
+"""bumble's host stack on one HCI stream, used until that ends. Its bleak interface is radio.py."""
 
 import asyncio
 import contextlib
@@ -27,9 +24,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OPEN_TIMEOUT_S: Final = 5.0
-"""Seconds to start a controller: reset and about twenty HCI commands take 10 ms on a virtual one,
-under a second on a dongle.
-"""
+"""Seconds to start a controller: reset and twenty commands; 10 ms if virtual, under 1 s on USB."""
 CANCEL_TIMEOUT_S: Final = 1.0
 RETRY_S: Final = 0.5
 """Seconds between attempts to open a missing adapter."""
@@ -51,9 +46,7 @@ def _unavailable(text: str) -> BleakBluetoothNotAvailableError:
 async def _open_hci(
     moniker: str, air: Any, lost: Callable[[str], None]
 ) -> tuple[Any, Any, Callable[[], Awaitable[None]]]:
-    """Open the HCI stream of a moniker: (source, sink, close). `lost` is called if it ends by
-    itself.
-    """
+    """Open a moniker's HCI stream: (source, sink, close). `lost` is called if it ends itself."""
     kind, _, rest = moniker.partition(":")
     if kind == "inproc":
         controller = air.controller("central")
@@ -101,9 +94,7 @@ async def _open_usb(
 
 
 class OpenAdapter:
-    """One open HCI stream with its host stack. Used once: when the stream ends, everything on it
-    ends.
-    """
+    """One open HCI stream with its host stack. Used once: when it ends, all on it ends."""
 
     def __init__(self, slot: "AdapterSlot") -> None:
         self._slot = slot
@@ -185,9 +176,7 @@ class OpenAdapter:
             raise BleakError(f"the controller refused: {error}") from error
 
     async def _whole(self, conversation: Awaitable[T]) -> T:
-        """Like `run`, but a cancellation waits until running HCI commands are answered: bumble
-        would lose track.
-        """
+        """Like `run`, but a cancellation waits for the answers to running HCI commands."""
         talking = asyncio.ensure_future(conversation)
         try:
             return await self.run(asyncio.shield(talking))
@@ -212,9 +201,7 @@ class OpenAdapter:
             scanner.on_advertisement(advertisement)
 
     async def connect(self, address: hci.Address) -> Connection:
-        """Make one link (bumble allows one attempt at a time). Cancellation also cancels it in the
-        controller.
-        """
+        """Make one link at a time, as bumble demands; cancelling also cancels in the controller."""
         async with self._connect_lock:
             attempt = asyncio.ensure_future(self.device.connect(address, timeout=None))
             try:
@@ -239,9 +226,7 @@ class OpenAdapter:
 
 
 class AdapterSlot:
-    """Holds the open adapter of one radio; after a loss the next user opens a new one with the same
-    keys.
-    """
+    """Holds the open adapter of one radio; after a loss the next user opens a new one."""
 
     def __init__(self, moniker: str, air: Any, keys: Path | None = None) -> None:
         self.moniker = moniker

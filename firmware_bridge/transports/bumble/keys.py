@@ -1,7 +1,4 @@
-"""Identity and bonds of a bumble host stack, in one file or in memory.
-
-The file is private, replaced atomically, and moved aside if damaged.
-"""
+"""Identity and bonds of a bumble host stack, in memory or in a private file."""
 
 import asyncio
 import contextlib
@@ -46,9 +43,7 @@ class KeyFile(KeyStore):
             self._load(path, fixed=address is not None)
 
     def known(self, name: str) -> PairingKeys | None:
-        """Return the keys of a peer (bumble's spelling of its identity address), without
-        waiting.
-        """
+        """Return a peer's keys by bumble's spelling of its identity address, without waiting."""
         return self._bonds.get(name)
 
     @property
@@ -64,9 +59,7 @@ class KeyFile(KeyStore):
         return list(self._bonds.items())
 
     async def get_resolving_keys(self) -> list[tuple[bytes, hci.Address]]:
-        """Return none: with one, bumble scans before each connection, which cannot be cancelled
-        (bumble 0.0.236).
-        """
+        """Return none: with one, bumble 0.0.236 scans uncancellably before each connection."""
         return []
 
     async def update(self, name: str, keys: PairingKeys) -> None:
@@ -119,9 +112,7 @@ class KeyFile(KeyStore):
             self.address = address
 
     async def _save(self) -> None:
-        """A thread that writes cannot be called off, and the next one waits for it: the newest
-        keys are written last.
-        """
+        """Save; writes are in turn and not cancelled, so the newest keys are written last."""
         if self._path is None:
             return
         if self._at_once:

@@ -1,7 +1,4 @@
-"""Our side of pairing on a bumble host stack: keyboard and display, used only while a pairing runs.
-
-`bonding.py` asks the user and judges the result.
-"""
+"""Our side of pairing on bumble: keyboard and display, used only while a pairing runs."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,9 +11,7 @@ from firmware_bridge.transports.bumble.keys import KeyFile
 
 _KEYBOARD_DISPLAY: Final = PairingDelegate.IoCapability.DISPLAY_OUTPUT_AND_KEYBOARD_INPUT
 _RANDOM: Final = PairingConfig.AddressType.RANDOM
-"""We identify by the random static address in the key file; with another type the other side looks
-up the wrong bond.
-"""
+"""We identify by the address in the key file; with another type the peer finds the wrong bond."""
 
 
 class Delegate(PairingDelegate):
@@ -53,7 +48,7 @@ def central_config(witness: Witness | None) -> PairingConfig:
 
 
 class Window(Protocol):
-    """Holds the witness of the running pairing, forevery adapter of one radio."""
+    """Holds the witness of the running pairing, for every adapter of one radio."""
 
     keys: KeyFile
     witness: Witness | None

@@ -34,9 +34,7 @@ DISCONNECT_S: Final = 2.0
 WANTED_MTU: Final = 517
 """The largest useful ATT MTU: 512 bytes of attribute, 3 of ATT header, rounded as phones do."""
 MAX_QUEUED_ACL: Final = 32
-"""ACL packets given to bumble and not yet accepted by the controller; half a virtual controller's
-buffers.
-"""
+"""ACL packets the controller has not yet accepted; half a virtual controller's buffers."""
 
 
 # ------------------------------------------------------------------ bleak's three classes
@@ -269,9 +267,7 @@ class BumbleClient(BaseBleakClient):
         )
 
     async def _room(self, link: Connection) -> None:
-        """Wait until the controller has accepted enough queued packets: bumble's own queue is
-        unbounded.
-        """
+        """Wait until the controller has accepted enough packets: bumble's queue is unbounded."""
         while (
             (queue := link.data_packet_queue) is not None
             and queue.pending > MAX_QUEUED_ACL
@@ -336,9 +332,7 @@ class BumbleAdapter(BaseBleakAdapter):
         return cls(await cls.slot.adapter())
 
     async def get_connected_devices(self, service_uuids: frozenset[str]) -> list[BLEDevice]:  # noqa: ARG002 - bleak's signature
-        """Return every link of this adapter; virtual links end with their host, so none is left
-        over.
-        """
+        """Return every link of this adapter; virtual links end with their host."""
         links = self._adapter.device.connections.values()
         return [
             BLEDevice(link.peer_address.to_string(False), None, link.peer_address) for link in links
@@ -385,9 +379,7 @@ _SERVICES: Final = {
 def _advertisement_data(
     advertisement: Any, earlier: tuple[BLEDevice, AdvertisementData] | None
 ) -> AdvertisementData:
-    """Parse one advertisement, merged with earlier ones: name and services may come in
-    two packets.
-    """
+    """Parse an advertisement, merged with earlier ones: its parts may come in two packets."""
     name: str | None = earlier[1].local_name if earlier else None
     uuids = list(earlier[1].service_uuids) if earlier else []
     makers = dict(earlier[1].manufacturer_data) if earlier else {}
