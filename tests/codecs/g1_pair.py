@@ -118,7 +118,7 @@ class Pair:
             if isinstance(packet, SideNews):
                 self.given_up.append(packet)
                 continue
-            assert len(packet.data) <= self.central._errands.max_packet
+            assert len(packet.data) <= self.central._encoder.max_packet
             self.said[packet.side].append(packet.data)
             self.order.append((packet.side, "down", packet.data))
             self._fly(packet.side, "down", packet.data)

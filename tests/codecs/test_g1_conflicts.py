@@ -91,10 +91,10 @@ def test_every_conflict_of_the_sources_is_in_the_catalogue_and_tested_here():
 
 
 def packets(dialect, command):
-    errands = CommandEncoder(max_packet=244, width=six_wide, dialect=dialect)
-    errands.beat()  # the first heartbeat counts 0, which looks the same in every order
-    errand = errands.of(command)
-    return {side: [ask.packet for ask in asks] for side, asks in errand.legs.items()}
+    encoder = CommandEncoder(max_packet=244, width=six_wide, dialect=dialect)
+    encoder.beat()  # the first heartbeat counts 0, which looks the same in every order
+    request = encoder.of(command)
+    return {side: [step.packet for step in steps] for side, steps in request.steps.items()}
 
 
 @pytest.mark.parametrize(("conflict", "dialect"), EVERY_WAY)

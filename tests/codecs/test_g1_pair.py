@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from firmware_bridge.codecs.even_g1.scheduler import ANSWER_S, MAX_ERRANDS, TRIES
+from firmware_bridge.codecs.even_g1.scheduler import ANSWER_S, MAX_REQUESTS, TRIES
 from firmware_bridge.codecs.even_g1.wire import SHUT_DOWN_S, SUPERVISION_S, arm_of, name_of
 from firmware_bridge.errors import (
     CommandRefused,
@@ -231,7 +231,7 @@ def test_a_setting_does_not_wait_for_a_picture(pair):
 
 def test_who_asks_for_ever_and_waits_for_nothing_is_stopped(pair):
     with pytest.raises(LocalMisuse, match="under way"):
-        for _ in range(MAX_ERRANDS + 1):
+        for _ in range(MAX_REQUESTS + 1):
             pair.central.send(SetSilentMode(on=True), pair.now)
 
 

@@ -87,23 +87,14 @@ def _note(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
 
 
 def _serial(packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
-    said = bytes((packet[0], packet[0])) + facts.serial.encode()[:_SERIAL_BYTES].ljust(
-        _SERIAL_BYTES, b"0"
-    )
-    return said.ljust(_SERIAL_PADDED, b"\0") if dialect.serial_padded else said
+    serial = facts.serial.encode()[:_SERIAL_BYTES].ljust(_SERIAL_BYTES, b"0")
+    answer = bytes((packet[0], packet[0])) + serial
+    return answer.ljust(_SERIAL_PADDED, b"\0") if dialect.serial_padded else answer
 
 
 def _state(_packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
-    return padded(
-        Op.SILENT_GET,
-        0x69,
-        0x0C if facts.silent else 0x0A,
-        SUB_WORN if facts.worn else SUB_NOT_WORN,
-    )
-
-
-def _echo(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
-    return packet
+    worn = SUB_WORN if facts.worn else SUB_NOT_WORN
+    return padded(Op.SILENT_GET, 0x69, 0x0C if facts.silent else 0x0A, worn)
 
 
 def _fixed(*values: int) -> Callable[[bytes, ArmFacts, Dialect], bytes]:
@@ -111,8 +102,8 @@ def _fixed(*values: int) -> Callable[[bytes, ArmFacts, Dialect], bytes]:
 
 
 _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
-    Op.HEARTBEAT: _echo,
-    Op.ECHO: _echo,
+    Op.HEARTBEAT: lambda packet, _f, _d: packet,
+    Op.ECHO: lambda packet, _f, _d: packet,
     Op.BATTERY: _battery,
     Op.SYSTEM: _system,
     Op.DASHBOARD: _dashboard,
@@ -135,27 +126,7 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.DEPTH_GET: _fixed(Op.DEPTH_GET, ACCEPTED, 4, 5),
     Op.NOTIFICATIONS_GET: _fixed(Op.NOTIFICATIONS_GET, ACCEPTED, 1, 5),
 }
-_TAKEN: Final = frozenset(
-    {
-        0x07,
-        0x08,
-        0x09,
-        0x0A,
-        0x0D,
-        0x0F,
-        0x1C,
-        0x22,
-        0x2D,
-        0x2E,
-        0x3D,
-        0x3E,
-        0x3F,
-        0x4C,
-        0x58,
-        Op.FIRST,
-        Op.MTU,
-        Op.NOTIFICATIONS_SET,
-        Op.EVENT,
-    }
+_TAKEN: Final = {Op.FIRST, Op.MTU, Op.NOTIFICATIONS_SET, Op.EVENT} | set(
+    bytes.fromhex("07 08 09 0A 0D 0F 1C 22 2D 2E 3D 3E 3F 4C 58")
 )
 """Functions that are not simulated: accepted and ignored."""

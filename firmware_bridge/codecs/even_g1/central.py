@@ -12,7 +12,7 @@ from typing import Final, Literal
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g1.commands import CommandEncoder
 from firmware_bridge.codecs.even_g1.events import EventDecoder, firmware, serial, sound
-from firmware_bridge.codecs.even_g1.scheduler import End, Errand, Kind, Scheduler
+from firmware_bridge.codecs.even_g1.scheduler import End, LaneKind, PairRequest, Scheduler
 from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op
 from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RemoteViolation, Violation
 from firmware_bridge.messages import (
@@ -68,9 +68,8 @@ class EvenG1Codec:
     ) -> None:
         self.skew_s: float | None = None
         self.worst_skew_s: float | None = None
-        self._errands = CommandEncoder(
-            max_packet=clamp_packet(max_packet), width=width, dialect=dialect
-        )
+        size = clamp_packet(max_packet)
+        self._encoder = CommandEncoder(max_packet=size, width=width, dialect=dialect)
         self._flow = Scheduler()
         self._news = EventDecoder()
         self._inbox: deque[Incoming] = deque()
@@ -83,12 +82,12 @@ class EvenG1Codec:
         self._sounds = 0
         self._sound_at: float | None = None
         self._hushed_at = float("-inf")
-        self._hush: Errand | None = None
+        self._hush: PairRequest | None = None
         self._battery_at: float | None = None
 
     def set_max_packet(self, size: int) -> None:
         """Set the packet size: that of the arm with the smaller packets."""
-        self._errands.max_packet = clamp_packet(size)
+        self._encoder.max_packet = clamp_packet(size)
 
     # -------------------------------------------------------------- in
 
@@ -134,7 +133,7 @@ class EvenG1Codec:
             self._sounds += 1
             self._sound_at = now
         elif now - self._hushed_at >= SOUND_PAUSE_S and (self._hush is None or self._hush.ends):
-            self._hushed_at, self._hush = now, self._errands.microphone(on=False)
+            self._hushed_at, self._hush = now, self._encoder.microphone(on=False)
             self._flow.begin(self._hush, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
@@ -155,7 +154,7 @@ class EvenG1Codec:
             return
         self._flow.side_up(news.side, now)
         self._tell(SideChanged(news.side, up=True, reason=news.reason))
-        self._flow.begin(self._errands.greeting(news.side), now)
+        self._flow.begin(self._encoder.greeting(news.side), now)
         self._restore(news.side, now)
 
     def _restore(self, side: Side, now: float) -> None:
@@ -167,12 +166,12 @@ class EvenG1Codec:
             wanted.append(StartMicrophone(self._stream, AudioFormat.LC3))
         for command in wanted:
             try:
-                errand = self._errands.of(command)
+                request = self._encoder.of(command)
             except CommandRefused:
                 continue  # the packets of the returned arm are too small for the picture
-            errand.legs = {each: asks for each, asks in errand.legs.items() if each is side}
-            if errand.legs:
-                self._flow.begin(errand, now)
+            request.steps = {each: steps for each, steps in request.steps.items() if each is side}
+            if request.steps:
+                self._flow.begin(request, now)
 
     # -------------------------------------------------------------- out
 
@@ -182,23 +181,22 @@ class EvenG1Codec:
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         command = self._whole(message) if isinstance(message, UpdatePage) else message
         self._check_stream(command)
-        errand = self._errands.of(command)
-        errand.number = self._number = self._number + 1
-        errand.about = command
-        if errand.kind is Kind.LENS:
+        request = self._encoder.of(command)
+        request.number = self._number = self._number + 1
+        request.about = command
+        if request.kind is LaneKind.LENS:
             self._flow.supersede()
-        self._flow.begin(errand, now)
+        self._flow.begin(request, now)
         self._remember(command)
         self._settle(now)
-        return errand.number
+        return request.number
 
     def _whole(self, update: UpdatePage) -> ShowPage:
         """Return the current page with the update applied: these glasses only take whole pages."""
         page = self._page
         if page is None or (page.scene, page.page) != (update.scene, update.page):
-            raise CommandRefused(
-                "no_scene", f"{update.scene!r} page {update.page} is not on the lens"
-            )
+            detail = f"{update.scene!r} page {update.page} is not on the lens"
+            raise CommandRefused("no_scene", detail)
         rows = {line.row for line in update.lines}
         kept = tuple(line for line in page.lines if line.row not in rows)
         return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
@@ -248,20 +246,19 @@ class EvenG1Codec:
         self._flow.timer(now)
         for side in sorted(self._flow.up):
             if now >= self._flow.sent_at[side] + BEAT_AFTER_S:
-                self._flow.sent_at[side] = (
-                    now  # due again only after another silence, also when the lane is busy
-                )
-                self._flow.begin(self._errands.beat(side), now)
+                # due again only after another silence, also when the lane is busy
+                self._flow.sent_at[side] = now
+                self._flow.begin(self._encoder.beat(side), now)
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
-            self._flow.begin(self._errands.batteries(), now)
+            self._flow.begin(self._encoder.batteries(), now)
         if self._sound_at is not None and now >= self._sound_at + SOUND_PAUSE_S:
             self._sound_at = None  # once: it is watched again when sound comes
-            self._flow.begin(self._errands.microphone(on=True), now)
+            self._flow.begin(self._encoder.microphone(on=True), now)
         self._settle(now)
 
     def _settle(self, now: float) -> None:
-        """Turn finished errands into answers, and give up arms that no longer respond."""
+        """Turn finished requests into answers, and give up arms that no longer respond."""
         if self._battery_at is None and self._flow.up:
             self._battery_at = now + BATTERY_EVERY_S
         while self._flow.silent:
@@ -274,18 +271,18 @@ class EvenG1Codec:
         if self._given_up and not self._flow.up:
             raise LinkLost(LostReason.SILENT, "neither side answers any more")
 
-    def _answer(self, errand: Errand) -> None:
-        if errand.number == 0:
+    def _answer(self, request: PairRequest) -> None:
+        if request.number == 0:
             return
-        if (skew := errand.skew_s()) is not None and errand.kind is Kind.LENS:
+        if (skew := request.skew_s()) is not None and request.kind is LaneKind.LENS:
             self.skew_s, self.worst_skew_s = skew, max(skew, self.worst_skew_s or 0.0)
-        reply = self._reply(errand)
-        if isinstance(errand.about, StartMicrophone) and not isinstance(reply, Done):
+        reply = self._reply(request)
+        if isinstance(request.about, StartMicrophone) and not isinstance(reply, Done):
             self._stream = self._sound_at = None
         if isinstance(reply, Done):
-            self._tell(*self._hidden_by(errand.about))
+            self._tell(*self._hidden_by(request.about))
         if reply is not None:
-            self._inbox.append(Incoming(reply, re=errand.number))
+            self._inbox.append(Incoming(reply, re=request.number))
 
     def _hidden_by(self, command: object) -> list[Event]:
         match command:
@@ -295,22 +292,19 @@ class EvenG1Codec:
                 return self._news.hides(Hiding.DARK, level == 0 and not auto)
         return []
 
-    def _reply(self, errand: Errand) -> Reply | None:
+    def _reply(self, request: PairRequest) -> Reply | None:
         """Return None where no arm answered: the outcome is unknown and the request times out."""
-        ends = errand.ends
-        if isinstance(errand.about, Hello) and not {
-            End.TAKEN,
-            End.UNANSWERED,
-            End.REFUSED,
-        }.isdisjoint(ends.values()):
-            return GlassesInfo("G1", firmware(errand.answers), serial(errand.answers), {}, {})
+        ends = request.ends
+        reached = {End.TAKEN, End.UNANSWERED, End.REFUSED} & set(ends.values())
+        if isinstance(request.about, Hello) and reached:
+            return GlassesInfo("G1", firmware(request.answers), serial(request.answers), {}, {})
         refusing = [side for side, end in ends.items() if end is End.REFUSED]
-        if refusing and (errand.kind is Kind.LENS or End.TAKEN not in ends.values()):
+        if refusing and (request.kind is LaneKind.LENS or End.TAKEN not in ends.values()):
             return Failed("busy", f"the {refusing[0]} side refused")
         if End.DROPPED in ends.values():
             return Failed("interrupted", "a newer page replaced it")
         if End.TAKEN in ends.values():
-            return Done(skew_s=errand.skew_s())
+            return Done(skew_s=request.skew_s())
         if set(ends.values()) == {End.GONE}:
             return Failed("busy", f"the {' and the '.join(ends)} side is away")
         return None

@@ -1,14 +1,16 @@
 """Translates commands for an Even G1 into ordered packets for its arms."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from firmware_bridge.codecs.even_g1 import notifications as notes, picture, text
 from firmware_bridge.codecs.even_g1.scheduler import (
-    Ask,
-    Errand,
-    Kind,
+    ANSWER_S,
+    LaneKind,
     Order,
+    PairRequest,
+    Step,
     Verdict,
     anything,
     verdict,
@@ -75,7 +77,7 @@ _ACTIONS: Final = {
 
 
 class CommandEncoder:
-    """Creates errands. `width` measures text in the lens's own font, for columns."""
+    """Creates requests. `width` measures text in the lens's own font, for columns."""
 
     def __init__(
         self, *, max_packet: int, width: Callable[[str], float], dialect: Dialect = STOCK
@@ -88,7 +90,7 @@ class CommandEncoder:
         self._notes = 0
         self._settings = 0
 
-    def of(self, command: Command) -> Errand:
+    def of(self, command: Command) -> PairRequest:
         """Translate a command. Raises `CommandRefused` for one these glasses do not have."""
         dialect = self._dialect
         match command:
@@ -99,34 +101,29 @@ class CommandEncoder:
             case ShowPage():
                 return self.page(command)
             case ClearPage() | ExitToDashboard():
-                return _both(Ask(bytes((Op.EXIT,)), Op.EXIT, timeout_s=EXIT_S), kind=Kind.LENS)
+                return _both(Step(bytes((Op.EXIT,)), Op.EXIT, timeout_s=EXIT_S), kind=LaneKind.LENS)
             case SetBrightness(level, auto):
-                packet = _ask(brightness(level, dialect, auto=auto))
-                return Errand(dict.fromkeys(dialect.brightness_sides, (packet,)), Order.TOGETHER)
+                steps = (_step(brightness(level, dialect, auto=auto)),)
+                return PairRequest(dict.fromkeys(dialect.brightness_sides, steps), Order.TOGETHER)
             case SetSilentMode(on):
-                return _both(_ask(silent(dialect, on=on)))
+                return _both(_step(silent(dialect, on=on)))
             case SetWearDetection(on):
-                return _both(_ask(bytes((Op.WEAR, on))))
+                return _both(_step(bytes((Op.WEAR, on))))
             case SetHeadUpAngle(degrees):
-                return _both(_ask(bytes((Op.HEAD_UP_ANGLE, degrees, 1))))
+                return _both(_step(bytes((Op.HEAD_UP_ANGLE, degrees, 1))))
             case SetClock(local_s, twelve_hour):
                 self._settings += 1
-                return _both(
-                    _set(
-                        dashboard_time(self._settings, local_s, dialect, twelve_hour=twelve_hour),
-                        _clock_verdict,
-                    )
-                )
+                packet = dashboard_time(self._settings, local_s, dialect, twelve_hour=twelve_hour)
+                return _both(_step(packet, _clock_verdict))
             case SetDoubleTap(action):
                 self._settings += 1
-                return _both(
-                    _set(double_tap(_ACTIONS[action], self._settings, dialect), _setting_verdict)
-                )
+                packet = double_tap(_ACTIONS[action], self._settings, dialect)
+                return _both(_step(packet, _setting_verdict))
             case SetDebugLog(on):
                 return _both(_optional(debug(dialect, on=on)))
             case AllowApps():
                 packets = notes.whitelist(command, max_packet=self.max_packet, dialect=dialect)
-                return Errand({Side.LEFT: tuple(map(_ask, packets))})
+                return PairRequest({Side.LEFT: tuple(map(_step, packets))})
             case ShowNotification():
                 return self._note(command)
             case StartMicrophone(format=AudioFormat.LC3, rate=rate) if rate == RATE:
@@ -137,11 +134,11 @@ class CommandEncoder:
             "unsupported", f"an Even G1 does not support {type(command).__name__} in this form"
         )
 
-    def page(self, page: ShowPage) -> Errand:
+    def page(self, page: ShowPage) -> PairRequest:
         """Show text if the page has any, otherwise its picture: the lens takes one or the other."""
         if page.tiles and not page.lines:
             return self._picture(page)
-        words, asks = text.lay_out(page.lines, self._width), []
+        words, steps = text.lay_out(page.lines, self._width), []
         for status in self._dialect.text_status:
             packets = text.cut(
                 words,
@@ -153,98 +150,81 @@ class CommandEncoder:
                 dialect=self._dialect,
             )
             self._texts += 1
-            asks += [_ask(packet) for packet in packets]
-        return _both(*asks, kind=Kind.LENS)
+            steps += [_step(packet) for packet in packets]
+        return _both(*steps, kind=LaneKind.LENS)
 
-    def _picture(self, page: ShowPage) -> Errand:
+    def _picture(self, page: ShowPage) -> PairRequest:
         """Send to both arms independently; everything else goes left, then right."""
         file = picture.bmp(page.tiles, self._dialect)
         crc = picture.checksum(file)
-        asks = (
-            *(
-                Ask(packet, rest_s=PICTURE_GAP_S)
-                for packet in picture.cut(file, max_packet=self.max_packet)
-            ),
-            Ask(
-                picture.END, Op.PICTURE_END, PICTURE_END_S, PICTURE_END_TRIES, rest_s=PICTURE_REST_S
-            ),
-            Ask(
-                bytes((Op.PICTURE_CRC,)) + crc,
-                Op.PICTURE_CRC,
-                judge=lambda answer: crc_verdict(answer, crc),
-                restart=True,
-            ),
+        data = picture.cut(file, max_packet=self.max_packet)
+        end = Step(picture.END, Op.PICTURE_END, PICTURE_END_S, PICTURE_END_TRIES, PICTURE_REST_S)
+        check = Step(
+            bytes((Op.PICTURE_CRC,)) + crc,
+            Op.PICTURE_CRC,
+            judge=lambda answer: crc_verdict(answer, crc),
+            restart=True,
         )
-        return Errand(dict.fromkeys(Side, asks), Order.TOGETHER, Kind.LENS)
+        steps = (*(Step(packet, rest_s=PICTURE_GAP_S) for packet in data), end, check)
+        return PairRequest(dict.fromkeys(Side, steps), Order.TOGETHER, LaneKind.LENS)
 
-    def _note(self, message: ShowNotification) -> Errand:
+    def _note(self, message: ShowNotification) -> PairRequest:
         self._notes += 1
         packets = notes.notification(
             message, self._notes, max_packet=self.max_packet, dialect=self._dialect
         )
-        asks = tuple(_ask(packet, timeout_s=NOTE_S) for packet in packets)
-        return Errand(dict.fromkeys(self._dialect.notification_sides, asks))
+        steps = tuple(_step(packet, timeout_s=NOTE_S) for packet in packets)
+        return PairRequest(dict.fromkeys(self._dialect.notification_sides, steps))
 
-    def _hello(self) -> Errand:
+    def _hello(self) -> PairRequest:
         """Query firmware and serial number from either arm; not all firmware answers these."""
-        asks = (
-            Ask(
-                bytes((Op.SYSTEM, 0x74)),
-                Op.FIRMWARE,
-                INFO_S,
-                INFO_TRIES,
-                judge=anything,
-                optional=True,
-            ),
-            Ask(bytes((Op.SERIAL,)), Op.SERIAL, INFO_S, INFO_TRIES, judge=anything),
+        steps = (
+            replace(_optional(bytes((Op.SYSTEM, 0x74))), answer=Op.FIRMWARE),
+            replace(_optional(bytes((Op.SERIAL,))), optional=False),
         )
-        return Errand(dict.fromkeys(Side, asks), Order.EITHER)
+        return PairRequest(dict.fromkeys(Side, steps), Order.EITHER)
 
-    def microphone(self, *, on: bool) -> Errand:
+    def microphone(self, *, on: bool) -> PairRequest:
         """Switch one arm's microphone; tried again a second after a refusal, as in the demo."""
-        ask = Ask(bytes((Op.MICROPHONE, on)), Op.MICROPHONE, rest_s=MICROPHONE_REST_S)
-        return Errand({self._dialect.microphone: (ask,)})
+        step = Step(bytes((Op.MICROPHONE, on)), Op.MICROPHONE, rest_s=MICROPHONE_REST_S)
+        return PairRequest({self._dialect.microphone: (step,)})
 
-    def beat(self, *sides: Side) -> Errand:
+    def beat(self, *sides: Side) -> PairRequest:
         """Send a heartbeat to these sides, or to both."""
-        ask = Ask(
-            heartbeat(self._beats, self._dialect),
-            Op.HEARTBEAT,
-            BEAT_S,
-            BEAT_TRIES,
-            judge=_beat_verdict,
-        )
+        packet = heartbeat(self._beats, self._dialect)
+        step = Step(packet, Op.HEARTBEAT, BEAT_S, BEAT_TRIES, judge=_beat_verdict)
         self._beats += 1
-        return Errand(dict.fromkeys(sides or Side, (ask,)), Order.TOGETHER)
+        return PairRequest(dict.fromkeys(sides or Side, (step,)), Order.TOGETHER)
 
-    def greeting(self, side: Side) -> Errand:
+    def greeting(self, side: Side) -> PairRequest:
         """Greet an arm that (re)connected, which needs no answer, and query its state."""
-        asks = (
-            Ask(self._dialect.first, rest_s=PICTURE_GAP_S),
+        steps = (
+            Step(self._dialect.first, rest_s=PICTURE_GAP_S),
             self._battery(),
             _optional(bytes((Op.SILENT_GET,))),
         )
-        return Errand(
-            {side: (*asks, _optional(bytes((Op.BRIGHTNESS_GET,)))) if side is Side.RIGHT else asks}
-        )
+        light = (_optional(bytes((Op.BRIGHTNESS_GET,))),) if side is Side.RIGHT else ()
+        return PairRequest({side: (*steps, *light)})
 
-    def batteries(self) -> Errand:
-        return Errand(dict.fromkeys(Side, (self._battery(),)), Order.TOGETHER)
+    def batteries(self) -> PairRequest:
+        return PairRequest(dict.fromkeys(Side, (self._battery(),)), Order.TOGETHER)
 
-    def _battery(self) -> Ask:
+    def _battery(self) -> Step:
         return _optional(self._dialect.battery_ask)
 
 
-def _ask(packet: bytes, **changes: float) -> Ask:
-    return Ask(packet, packet[0], rest_s=REFUSAL_REST_S, **changes)  # type: ignore[arg-type]  # only seconds are changed
+def _step(
+    packet: bytes, judge: Callable[[bytes], Verdict] = verdict, timeout_s: float = ANSWER_S
+) -> Step:
+    return Step(packet, packet[0], timeout_s, rest_s=REFUSAL_REST_S, judge=judge)
 
 
-def _optional(packet: bytes) -> Ask:
-    return Ask(packet, packet[0], INFO_S, INFO_TRIES, judge=anything, optional=True)
+def _optional(packet: bytes) -> Step:
+    return Step(packet, packet[0], INFO_S, INFO_TRIES, judge=anything, optional=True)
 
 
-def _both(*asks: Ask, kind: Kind = Kind.TALK) -> Errand:
-    return Errand(dict.fromkeys(Side, asks), Order.LEFT_FIRST, kind)
+def _both(*steps: Step, kind: LaneKind = LaneKind.TALK) -> PairRequest:
+    return PairRequest(dict.fromkeys(Side, steps), Order.LEFT_FIRST, kind)
 
 
 def crc_verdict(answer: bytes, crc: bytes) -> Verdict:
@@ -255,10 +235,6 @@ def crc_verdict(answer: bytes, crc: bytes) -> Verdict:
     if judged is Verdict.OTHER:
         return Verdict.TAKEN if len(answer) <= 4 else Verdict.REFUSED
     return judged
-
-
-def _set(packet: bytes, judge: Callable[[bytes], Verdict]) -> Ask:
-    return Ask(packet, packet[0], rest_s=REFUSAL_REST_S, judge=judge)
 
 
 def _clock_verdict(answer: bytes) -> Verdict:

@@ -161,19 +161,16 @@ def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
 
 def firmware(answers: list[bytes]) -> str:
     """Return the version from the firmware text (which has no opcode); "" if there is none."""
-    words = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"").decode(
-        "ascii", "replace"
-    )
-    found = _VERSION.search(words)
+    text = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"")
+    found = _VERSION.search(text.decode("ascii", "replace"))
     return found[1] if found else ""
 
 
 def serial(answers: list[bytes]) -> str:
     """Return the serial number: `34 34` + 14 letters and digits; other characters are left out."""
     packet = next((packet for packet in answers if packet[0] == Op.SERIAL), b"")
-    return "".join(
-        ch for ch in packet[2:16].decode("ascii", "replace") if ch.isascii() and ch.isalnum()
-    )
+    letters = packet[2:16].decode("ascii", "replace")
+    return "".join(ch for ch in letters if ch.isascii() and ch.isalnum())
 
 
 def _byte(packet: bytes, at: int) -> int:

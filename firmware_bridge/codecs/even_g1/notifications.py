@@ -5,15 +5,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, KeyCase, Op
-from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
+from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op, split
+from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import AllowApps, App, ShowNotification
 
 NOTIFICATION_CHUNK: Final = 176
 """Bytes of JSON in one packet."""
 _LONGEST_ID: Final = 31
 """Characters of an app identifier; the limit Gadgetbridge keeps, tested on hardware."""
-_MOST_PACKETS: Final = 255
 _SWITCHES: Final = ("calendar_enable", "call_enable", "msg_enable", "ios_mail_enable")
 _OUTER: Final = "ncs_notification"
 
@@ -60,44 +59,16 @@ def _json(body: dict[str, Any]) -> bytes:
 
 
 def _cut(data: bytes, head: tuple[int, ...], room: int) -> tuple[bytes, ...]:
-    pieces = [data[at : at + room] for at in range(0, len(data), room)]
-    if len(pieces) > _MOST_PACKETS:
-        raise CommandRefused(
-            "too_big", f"{len(data)} bytes of JSON; {_MOST_PACKETS * room} fit at this MTU"
-        )
+    pieces = split(data, room, "JSON")
     return tuple(bytes((*head, len(pieces), index)) + piece for index, piece in enumerate(pieces))
 
 
 # ------------------------------------------------------------------ as the glasses read them
 
 
-class JsonIn:
-    """Joins the packets of one JSON text; `head` bytes stand before total and index."""
-
-    def __init__(self, head: int) -> None:
-        self._head = head
-        self._about = b""
-        self._pieces: dict[int, bytes] = {}
-
-    def add(self, packet: bytes) -> dict[str, Any] | None:
-        """Add a packet; return the object when complete, else None. Raises `RemoteViolation`."""
-        if len(packet) < self._head + 2:
-            raise RemoteViolation(Violation.TRUNCATED, f"JSON packet of {len(packet)} bytes")
-        about, index = packet[: self._head + 1], packet[self._head + 1]
-        total = about[-1]
-        if not index < total:
-            raise RemoteViolation(Violation.BAD_ORDER, f"JSON packet {index} of {total}")
-        if about != self._about or index == 0:
-            self._about, self._pieces = about, {}
-        self._pieces[index] = packet[self._head + 2 :]
-        if len(self._pieces) < total or index != total - 1:
-            return None
-        return _object(b"".join(self._pieces[at] for at in range(total)).rstrip(b"\0"))
-
-
 def _object(data: bytes) -> dict[str, Any]:
     try:
-        body = json.loads(data)
+        body = json.loads(data.rstrip(b"\0"))
     except (ValueError, RecursionError) as error:
         raise RemoteViolation(Violation.BAD_MESSAGE, f"JSON: {error}") from None
     if not isinstance(body, dict):
@@ -105,23 +76,20 @@ def _object(data: bytes) -> dict[str, Any]:
     return body
 
 
-def read_whitelist(body: dict[str, Any]) -> AllowApps:
+def read_whitelist(data: bytes) -> AllowApps:
     """Accepts either spelling of the keys. Raises `RemoteViolation`."""
-    app = _lower(body).get("app")
+    app = _lower(_object(data)).get("app")
     apps: Sequence[Any] = _lower(app).get("list", []) if isinstance(app, dict) else []
     try:
-        return AllowApps(tuple(_app(_lower(entry)) for entry in apps))
+        entries = tuple(_lower(entry) for entry in apps)
+        return AllowApps(tuple(App(str(e["id"]), str(e.get("name", ""))) for e in entries))
     except (TypeError, ValueError, AttributeError, KeyError) as error:
         raise RemoteViolation(Violation.BAD_MESSAGE, f"whitelist: {error!r}") from None
 
 
-def _app(entry: dict[str, Any]) -> App:
-    return App(str(entry["id"]), str(entry.get("name", "")))
-
-
-def read_notification(body: dict[str, Any]) -> ShowNotification:
+def read_notification(data: bytes) -> ShowNotification:
     """Accept every known host's keys; over 32 bits a time is in ms. Raises `RemoteViolation`."""
-    inner = body.get(_OUTER)
+    inner = _object(data).get(_OUTER)
     if not isinstance(inner, dict):
         raise RemoteViolation(Violation.BAD_MESSAGE, f"a notification without {_OUTER}")
     at = inner.get("time_s", 0)
@@ -140,14 +108,3 @@ def read_notification(body: dict[str, Any]) -> ShowNotification:
 
 def _lower(entry: dict[str, Any]) -> dict[str, Any]:
     return {key.lower(): value for key, value in entry.items()}
-
-
-__all__ = [
-    "NOTIFICATION_CHUNK",
-    "JsonIn",
-    "KeyCase",
-    "notification",
-    "read_notification",
-    "read_whitelist",
-    "whitelist",
-]

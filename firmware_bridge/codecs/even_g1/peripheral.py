@@ -9,9 +9,9 @@ from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g1.answers import ArmFacts, answer
-from firmware_bridge.codecs.even_g1.notifications import JsonIn, read_notification, read_whitelist
+from firmware_bridge.codecs.even_g1.notifications import read_notification, read_whitelist
 from firmware_bridge.codecs.even_g1.picture import PictureIn, checksum, read
-from firmware_bridge.codecs.even_g1.text import TextIn
+from firmware_bridge.codecs.even_g1.text import read_page
 from firmware_bridge.codecs.even_g1.wire import (
     ACCEPTED,
     CONTINUE,
@@ -22,6 +22,7 @@ from firmware_bridge.codecs.even_g1.wire import (
     SHUT_DOWN_S,
     STOCK,
     Dialect,
+    Joiner,
     Op,
     Sub,
     padded,
@@ -58,7 +59,7 @@ MAX_WAITING: Final = 512
 """Packets that may wait for the central; one that asks without reading gets no more answers."""
 STREAM: Final = 0
 """The glasses know one microphone and give it no number."""
-
+_SOUND_SIZES: Final = [LC3_FRAME_BYTES] * LC3_FRAMES
 _GESTURES: Final = {
     Gesture.TAP: Sub.TAP,
     Gesture.DOUBLE_TAP: Sub.DOUBLE_TAP,
@@ -73,6 +74,12 @@ _HIDING: Final = {
     Hiding.DASHBOARD: (Sub.DASHBOARD_CLOSED, Sub.DASHBOARD_OPENED),
     Hiding.LOOKED_UP: (Sub.HEAD_DOWN, Sub.HEAD_UP),
 }
+_READ: Final[dict[Op, Callable[[bytes, bytes], Command]]] = {
+    Op.TEXT: read_page,
+    Op.WHITELIST: lambda data, _packet: read_whitelist(data),
+    Op.NOTIFICATION: lambda data, _packet: read_notification(data),
+}
+"""Opcode → reads a joined message, given its last packet too."""
 
 
 class EvenG1Arm:
@@ -101,10 +108,8 @@ class EvenG1Arm:
         self._inbox: deque[Incoming] = deque()
         self._number = 0
         self._answers: dict[int, tuple[bytes, bytes]] = {}
-        self._text = TextIn()
+        self._joiners = {op: Joiner(op) for op in _READ}
         self._picture = PictureIn()
-        self._whitelist = JsonIn(1)
-        self._notification = JsonIn(2)
         self._sound = 0
         self._heard_at: float | None = None
         self._takes: Final[dict[int, Callable[[bytes], None]]] = {
@@ -112,14 +117,12 @@ class EvenG1Arm:
             Op.SILENT: self._silent,
             Op.WEAR: self._wear,
             Op.HEAD_UP_ANGLE: self._angle,
-            Op.EXIT: self._exit,
-            Op.TEXT: self._show_text,
-            Op.PICTURE: self._take_picture,
-            Op.PICTURE_END: self._end_picture,
+            Op.EXIT: lambda _packet: self._simple(ClearPage(), Op.EXIT),
+            Op.PICTURE: self._picture.add,
+            Op.PICTURE_END: lambda _packet: self._say(padded(Op.PICTURE_END, ACCEPTED)),
             Op.PICTURE_CRC: self._check_picture,
-            Op.WHITELIST: self._allow,
-            Op.NOTIFICATION: self._notify,
             Op.MICROPHONE: self._listen,
+            **dict.fromkeys(_READ, self._join),
         }
 
     def set_max_packet(self, size: int) -> None:
@@ -167,9 +170,8 @@ class EvenG1Arm:
     def _brightness(self, packet: bytes) -> None:
         level, auto = packet[1], bool(packet[2])
         self.facts.brightness, self.facts.auto_brightness = level, auto
-        self._simple(
-            SetBrightness(percent_of(level, self._dialect.brightness_top), auto), Op.BRIGHTNESS
-        )
+        percent = percent_of(level, self._dialect.brightness_top)
+        self._simple(SetBrightness(percent, auto), Op.BRIGHTNESS)
 
     def _silent(self, packet: bytes) -> None:
         if packet[1] not in (0x0A, 0x0C):
@@ -186,21 +188,13 @@ class EvenG1Arm:
         self.facts.angle = command.degrees
         self._simple(command, Op.HEAD_UP_ANGLE)
 
-    def _exit(self, _packet: bytes) -> None:
-        self._simple(ClearPage(), Op.EXIT)
-
-    def _show_text(self, packet: bytes) -> None:
-        page = self._text.add(packet)
-        if page is None:
-            self._say(padded(Op.TEXT, ACCEPTED))
+    def _join(self, packet: bytes) -> None:
+        op = Op(packet[0])
+        data = self._joiners[op].add(packet)
+        if data is None:
+            self._say(padded(op, ACCEPTED if op == Op.TEXT else CONTINUE))
         else:
-            self._simple(page, Op.TEXT)
-
-    def _take_picture(self, packet: bytes) -> None:
-        self._picture.add(packet)
-
-    def _end_picture(self, _packet: bytes) -> None:
-        self._say(padded(Op.PICTURE_END, ACCEPTED))
+            self._simple(_READ[op](data, packet), op)
 
     def _check_picture(self, packet: bytes) -> None:
         crc = packet[1:5].ljust(4, b"\0")
@@ -209,27 +203,12 @@ class EvenG1Arm:
         if file is None or checksum(file) != crc:
             self._say(failed)
             return
-        self._command(
-            ShowPage("g1", tiles=(read(file, inverted=self._dialect.inverted),)), done, failed
-        )
+        tile = read(file, inverted=self._dialect.inverted)
+        self._command(ShowPage("g1", tiles=(tile,)), done, failed)
 
     def _crc_answer(self, crc: bytes, verdict: int) -> bytes:
         echoed = bytes((Op.PICTURE_CRC, *crc, verdict))
         return echoed if self._dialect.crc_echoed else bytes((Op.PICTURE_CRC, verdict))
-
-    def _allow(self, packet: bytes) -> None:
-        body = self._whitelist.add(packet)
-        if body is None:
-            self._say(padded(Op.WHITELIST, CONTINUE))
-        else:
-            self._simple(read_whitelist(body), Op.WHITELIST)
-
-    def _notify(self, packet: bytes) -> None:
-        body = self._notification.add(packet)
-        if body is None:
-            self._say(padded(Op.NOTIFICATION, CONTINUE))
-        else:
-            self._simple(read_notification(body), Op.NOTIFICATION)
 
     def _listen(self, packet: bytes) -> None:
         on = bool(packet[1])
@@ -244,13 +223,8 @@ class EvenG1Arm:
         """Queue an answer or event. Raises `LocalMisuse` for messages these glasses do not have."""
         if re is not None:
             done, failed = self._answers.pop(re, (b"", b""))
-            self._say(
-                failed
-                if isinstance(message, Failed)
-                else done
-                if isinstance(message, Done)
-                else b""
-            )
+            if isinstance(message, Failed | Done):
+                self._say(failed if isinstance(message, Failed) else done)
         else:
             for packet in self._event(message):
                 self._say(packet)
@@ -262,19 +236,15 @@ class EvenG1Arm:
                 return [bytes((Op.EVENT, _GESTURES[gesture]))]
             case BatteryChanged(level, charging):
                 self.facts.battery, self.facts.charging = level, charging
-                return [
-                    bytes((Op.EVENT, Sub.CHARGING, charging)),
-                    bytes((Op.EVENT, Sub.BATTERY, level)),
-                ]
+                states = (Sub.CHARGING, charging), (Sub.BATTERY, level)
+                return [bytes((Op.EVENT, sub, value)) for sub, value in states]
             case WornChanged(worn):
                 self.facts.worn = worn
                 return [bytes((Op.EVENT, Sub.WORN if worn else Sub.NOT_WORN))]
             case HidingChanged(by, hidden) if by in _HIDING:
                 self.facts.silent = hidden if by is Hiding.SILENT else self.facts.silent
                 return [bytes((Op.EVENT, _HIDING[by][hidden]))]
-            case MicrophoneChunk(frames=frames) if [len(f) for f in frames] == [
-                LC3_FRAME_BYTES
-            ] * LC3_FRAMES:
+            case MicrophoneChunk(frames=frames) if [*map(len, frames)] == _SOUND_SIZES:
                 self._sound = (self._sound + 1) % 256
                 return [bytes((Op.SOUND, (self._sound - 1) % 256)) + b"".join(frames)]
         raise LocalMisuse(f"an Even G1 never says {type(message).__name__}")

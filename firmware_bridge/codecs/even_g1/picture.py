@@ -38,35 +38,15 @@ def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
     if dialect.inverted:
         pixels = pixels.translate(_INVERT)
     size = _HEADER.size + len(pixels)
-    return (
-        _HEADER.pack(
-            b"BM",
-            size,
-            0,
-            _HEADER.size,
-            40,
-            WIDTH,
-            HEIGHT,
-            1,
-            1,
-            0,
-            len(pixels),
-            0,
-            0,
-            2,
-            2,
-            _PALETTE,
-        )
-        + pixels
-    )
+    shape = (40, WIDTH, HEIGHT, 1, 1, 0, len(pixels), 0, 0, 2, 2)
+    return _HEADER.pack(b"BM", size, 0, _HEADER.size, *shape, _PALETTE) + pixels
 
 
 def _draw(tile: Tile, rows: list[int]) -> None:
     """Light all pixels that are at least half bright, row by row; clip at the lens's edges."""
     stride = (tile.width * tile.bpp + 7) // 8
-    left = (
-        WIDTH - tile.x - tile.width
-    )  # columns to the right of the tile; fewer than none where it hangs over
+    # columns to the right of the tile; fewer than none where it hangs over
+    left = WIDTH - tile.x - tile.width
     mask = _shifted((1 << tile.width) - 1, left)
     for y in range(min(tile.height, HEIGHT - tile.y)):
         lit = _lit(tile.pixels[y * stride : (y + 1) * stride], tile)

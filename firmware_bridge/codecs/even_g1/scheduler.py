@@ -7,16 +7,15 @@ names only its opcode, so no two requests with the same opcode may be open on on
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import Final
 
-from firmware_bridge.codecs.even_g1.wire import ACCEPTED, CONTINUE, REFUSED
 from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.sides import Side, SidePacket
 
-MAX_ERRANDS: Final = 64
-"""Maximum number of unfinished errands; beyond it the caller is not waiting for answers."""
+MAX_REQUESTS: Final = 64
+"""Maximum number of unfinished requests; beyond it the caller is not waiting for answers."""
 ANSWER_S: Final = 0.8
 """Seconds for one answer (26 to 40 ms captured); 3 tries on each arm stay below a page's 5 s."""
 TRIES: Final = 3
@@ -47,7 +46,7 @@ class Order(Enum):
     EITHER = auto()
 
 
-class Kind(Enum):
+class LaneKind(Enum):
     LENS = auto()
     TALK = auto()
 
@@ -69,11 +68,11 @@ def anything(_answer: bytes) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Step:
     """A packet and the opcode of its answer, or None for packets without answer.
 
     `rest_s`: seconds before the next packet or retry. `restart`: a refusal sends all packets again.
-    `optional`: the errand continues without an answer.
+    `optional`: the request continues without an answer.
     """
 
     packet: bytes
@@ -87,12 +86,12 @@ class Ask:
 
 
 @dataclass(slots=True, eq=False)
-class Errand:
+class PairRequest:
     """Packets of one command for one or both sides; `number` 0 for our own requests. Used once."""
 
-    legs: dict[Side, tuple[Ask, ...]]
+    steps: dict[Side, tuple[Step, ...]]
     order: Order = Order.LEFT_FIRST
-    kind: Kind = Kind.TALK
+    kind: LaneKind = LaneKind.TALK
     number: int = 0
     about: object = None
     begun: list[Side] = field(default_factory=list)
@@ -109,156 +108,142 @@ class Errand:
 
 
 @dataclass(slots=True, eq=False)
-class _Leg:
-    """One side's part of an errand, and its progress."""
+class _SideRequest:
+    """One side's part of a request, and its progress."""
 
-    errand: Errand
-    asks: tuple[Ask, ...]
+    request: PairRequest
+    steps: tuple[Step, ...]
     at: int = 0
     tries: int = 0
     since: float = 0.0
 
     @property
-    def ask(self) -> Ask:
-        return self.asks[self.at]
+    def step(self) -> Step:
+        return self.steps[self.at]
 
 
 class Lane:
-    """Sends one request at a time to one side; calls `ended` for every finished leg."""
+    """Sends one request at a time to one side; calls `ended` for every finished part."""
 
-    def __init__(self, side: Side, ended: Callable[["_Leg", Side, End, float], None]) -> None:
+    def __init__(
+        self, side: Side, ended: Callable[["_SideRequest", Side, End, float], None]
+    ) -> None:
         self._side = side
         self._ended = ended
-        self._legs: deque[_Leg] = deque()
+        self._queue: deque[_SideRequest] = deque()
         self._waiting = False
         self._due = float("-inf")
 
-    def add(self, errand: Errand) -> None:
-        self._legs.append(_Leg(errand, errand.legs[self._side]))
+    def add(self, request: PairRequest) -> None:
+        self._queue.append(_SideRequest(request, request.steps[self._side]))
 
-    def errands(self) -> list[Errand]:
-        return [leg.errand for leg in self._legs]
+    def requests(self) -> list[PairRequest]:
+        return [part.request for part in self._queue]
 
     def backlog(self) -> int:
-        return sum(len(ask.packet) for leg in self._legs for ask in leg.asks[leg.at :])
+        return sum(len(step.packet) for part in self._queue for step in part.steps[part.at :])
 
     def due(self) -> float | None:
         """The time of the next action, or None."""
-        return self._due if self._legs else None
+        return self._due if self._queue else None
 
     def emit(self, now: float) -> list[bytes]:
         """Return the packets to send now."""
         out: list[bytes] = []
-        while self._legs and not self._waiting and now >= self._due:
-            leg = self._legs[0]
-            if leg.errand.stale:
-                self._end(leg, End.DROPPED, now)
+        while self._queue and not self._waiting and now >= self._due:
+            part = self._queue[0]
+            if part.request.stale:
+                self._end(part, End.DROPPED, now)
                 continue
-            ask = leg.ask
-            out.append(ask.packet)
-            if leg.tries == 0:
-                leg.since = now
-            if ask.answer is None:
-                self._due = now + ask.rest_s
-                self._next(leg, now)
+            step = part.step
+            out.append(step.packet)
+            if part.tries == 0:
+                part.since = now
+            if step.answer is None:
+                self._due = now + step.rest_s
+                self._next(part, now)
             else:
-                self._waiting, self._due = True, now + ask.timeout_s
+                self._waiting, self._due = True, now + step.timeout_s
         return out
 
     def heard(self, packet: bytes, now: float) -> bool:
         """Process an answer; return whether it was the expected one."""
-        if not self._waiting or packet[0] != self._legs[0].ask.answer:
+        if not self._waiting or packet[0] != self._queue[0].step.answer:
             return False
-        leg = self._legs[0]
-        judged = leg.ask.judge(packet)
+        part = self._queue[0]
+        judged = part.step.judge(packet)
         if judged is Verdict.OTHER:
             return False
         self._waiting, self._due = False, now
         if judged is Verdict.TAKEN:
-            leg.errand.answers.append(packet)
-            self._next(leg, now)
+            part.request.answers.append(packet)
+            self._next(part, now)
         else:
-            self._again(leg, End.REFUSED, now)
+            self._again(part, End.REFUSED, now)
         return True
 
     def timer(self, now: float) -> None:
         if self._waiting and now >= self._due:
             self._waiting, self._due = False, now
-            self._again(self._legs[0], End.UNANSWERED, now)
+            self._again(self._queue[0], End.UNANSWERED, now)
 
     def clear(self, now: float) -> None:
         """Drop everything: the side is gone."""
         self._waiting = False
-        while self._legs:
-            self._end(self._legs[0], End.GONE, now)
+        while self._queue:
+            self._end(self._queue[0], End.GONE, now)
 
-    def _next(self, leg: _Leg, now: float) -> None:
-        leg.at, leg.tries = leg.at + 1, 0
-        if leg.at == len(leg.asks):
-            self._end(leg, End.TAKEN, now)
+    def _next(self, part: _SideRequest, now: float) -> None:
+        part.at, part.tries = part.at + 1, 0
+        if part.at == len(part.steps):
+            self._end(part, End.TAKEN, now)
 
-    def _again(self, leg: _Leg, why: End, now: float) -> None:
-        ask = leg.ask
-        leg.tries += 1
-        if leg.tries < ask.tries:
-            self._due = now + ask.rest_s
-            if ask.restart and why is End.REFUSED:
-                leg.at, leg.asks = 0, (*leg.asks[:-1], _less(ask))
-                leg.tries = 0
-        elif ask.optional:
-            self._next(leg, now)
+    def _again(self, part: _SideRequest, why: End, now: float) -> None:
+        step = part.step
+        part.tries += 1
+        if part.tries < step.tries:
+            self._due = now + step.rest_s
+            if step.restart and why is End.REFUSED:
+                # with one try fewer: whole messages are not repeated indefinitely
+                last = replace(step, tries=step.tries - 1)
+                part.at, part.tries, part.steps = 0, 0, (*part.steps[:-1], last)
+        elif step.optional:
+            self._next(part, now)
         else:
-            self._end(leg, why, now)
+            self._end(part, why, now)
 
-    def _end(self, leg: _Leg, end: End, now: float) -> None:
-        self._legs.popleft()
-        self._ended(leg, self._side, end, now)
-
-
-def _less(ask: Ask) -> Ask:
-    """Return the request with one try fewer: whole messages are not repeated indefinitely."""
-    return Ask(
-        ask.packet,
-        ask.answer,
-        ask.timeout_s,
-        ask.tries - 1,
-        ask.rest_s,
-        ask.judge,
-        ask.restart,
-        ask.optional,
-    )
+    def _end(self, part: _SideRequest, end: End, now: float) -> None:
+        self._queue.popleft()
+        self._ended(part, self._side, end, now)
 
 
 class Scheduler:
-    """All lanes of a pair. `finished`: completed errands; `silent`: sides to give up."""
+    """All lanes of a pair. `finished`: completed requests; `silent`: sides to give up."""
 
     def __init__(self) -> None:
         self.up: set[Side] = set()
-        self.finished: deque[Errand] = deque()
+        self.finished: deque[PairRequest] = deque()
         self.silent: deque[Side] = deque()
         self.sent_at: dict[Side, float] = {}
         self._heard_at: dict[Side, float] = {}
-        self._held: deque[Errand] = deque()
-        self._lanes = {(side, kind): Lane(side, self._ended) for side in Side for kind in Kind}
+        self._held: deque[PairRequest] = deque()
+        self._lanes = {(side, kind): Lane(side, self._ended) for side in Side for kind in LaneKind}
 
-    def begin(self, errand: Errand, now: float) -> None:
+    def begin(self, request: PairRequest, now: float) -> None:
         """Start a request. Raises `LocalMisuse` beyond the limit, never for our own few."""
-        if (
-            errand.number
-            and len(self._held) + sum(len(lane.errands()) for lane in self._lanes.values())
-            >= MAX_ERRANDS
-        ):
-            raise LocalMisuse(f"{MAX_ERRANDS} commands are under way: wait for their answers")
+        under_way = len(self._held) + sum(len(lane.requests()) for lane in self._lanes.values())
+        if request.number and under_way >= MAX_REQUESTS:
+            raise LocalMisuse(f"{MAX_REQUESTS} commands are under way: wait for their answers")
         if not self.sent_at and not self.up:
-            self._held.append(errand)  # before the first side is there nobody can be asked
+            self._held.append(request)  # before the first side is there nobody can be asked
         else:
-            self._go_on(errand, now)
+            self._go_on(request, now)
 
     def supersede(self) -> None:
         """End the requests on their way to the lens after the current answer: a page follows."""
         for (_, kind), lane in self._lanes.items():
-            for errand in lane.errands() if kind is Kind.LENS else ():
-                errand.stale = True
+            for request in lane.requests() if kind is LaneKind.LENS else ():
+                request.stale = True
 
     def side_up(self, side: Side, now: float) -> None:
         self.up.add(side)
@@ -268,7 +253,7 @@ class Scheduler:
 
     def side_down(self, side: Side, now: float) -> None:
         self.up.discard(side)
-        for kind in Kind:
+        for kind in LaneKind:
             self._lanes[side, kind].clear(now)
 
     def noticed(self, side: Side, now: float) -> None:
@@ -277,7 +262,7 @@ class Scheduler:
 
     def heard(self, side: Side, packet: bytes, now: float) -> bool:
         """Pass a packet to the lane that waits for it."""
-        return any(self._lanes[side, kind].heard(packet, now) for kind in Kind)
+        return any(self._lanes[side, kind].heard(packet, now) for kind in LaneKind)
 
     def emit(self, now: float) -> list[SidePacket]:
         """Return the packets to send now, left before right."""
@@ -293,65 +278,41 @@ class Scheduler:
             lane.timer(now)
 
     def due(self) -> float | None:
-        return min(
-            (due for lane in self._lanes.values() if (due := lane.due()) is not None), default=None
-        )
+        due = [lane.due() for lane in self._lanes.values()]
+        return min((moment for moment in due if moment is not None), default=None)
 
     def backlog(self) -> int:
         return sum(lane.backlog() for lane in self._lanes.values())
 
     # -------------------------------------------------------------- the order of sides
 
-    def _ended(self, leg: _Leg, side: Side, end: End, now: float) -> None:
-        errand = leg.errand
-        if end is End.UNANSWERED and self._heard_at.get(side, now) < leg.since:
+    def _ended(self, part: _SideRequest, side: Side, end: End, now: float) -> None:
+        request = part.request
+        if end is End.UNANSWERED and self._heard_at.get(side, now) < part.since:
             end = End.SILENT
             self.silent.append(side)
-        errand.ends[side], errand.ended_at[side] = end, now
-        self._go_on(errand, now)
+        request.ends[side], request.ended_at[side] = end, now
+        self._go_on(request, now)
 
-    def _go_on(self, errand: Errand, now: float) -> None:
-        """Start the sides that are due; an errand without any left is finished."""
-        for side in self._turn(errand):
-            errand.begun.append(side)
+    def _go_on(self, request: PairRequest, now: float) -> None:
+        """Start the sides that are due; an request without any left is finished."""
+        for side in self._turn(request):
+            request.begun.append(side)
             if side in self.up:
-                self._lanes[side, errand.kind].add(errand)
+                self._lanes[side, request.kind].add(request)
             else:
-                errand.ends[side], errand.ended_at[side] = End.GONE, now
-        if len(errand.ends) < len(errand.begun):
+                request.ends[side], request.ended_at[side] = End.GONE, now
+        if len(request.ends) < len(request.begun):
             return
-        if self._turn(errand):
-            self._go_on(errand, now)
+        if self._turn(request):
+            self._go_on(request, now)
         else:
-            self.finished.append(errand)
+            self.finished.append(request)
 
-    def _turn(self, errand: Errand) -> list[Side]:
-        waiting = [side for side in Side if side in errand.legs and side not in errand.begun]
-        if errand.order is Order.TOGETHER or not errand.begun:
-            return waiting if errand.order is Order.TOGETHER else waiting[:1]
-        last = errand.ends.get(errand.begun[-1])
-        stops = (
-            {None, End.REFUSED, End.DROPPED}
-            if errand.order is Order.LEFT_FIRST
-            else {None, End.TAKEN, End.DROPPED}
-        )
-        return [] if errand.stale or last in stops else waiting[:1]
-
-
-__all__ = [
-    "ACCEPTED",
-    "ANSWER_S",
-    "CONTINUE",
-    "REFUSED",
-    "TRIES",
-    "Ask",
-    "End",
-    "Errand",
-    "Kind",
-    "Lane",
-    "Order",
-    "Scheduler",
-    "Verdict",
-    "anything",
-    "verdict",
-]
+    def _turn(self, request: PairRequest) -> list[Side]:
+        waiting = [side for side in Side if side in request.steps and side not in request.begun]
+        if request.order is Order.TOGETHER or not request.begun:
+            return waiting if request.order is Order.TOGETHER else waiting[:1]
+        last = request.ends.get(request.begun[-1])
+        stop = End.REFUSED if request.order is Order.LEFT_FIRST else End.TAKEN
+        return [] if request.stale or last in (None, End.DROPPED, stop) else waiting[:1]

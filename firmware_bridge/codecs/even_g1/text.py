@@ -6,12 +6,11 @@ Lines are already fitted. The glasses cannot place text at a pixel, so columns b
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op, TextStatus
-from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
+from firmware_bridge.codecs.even_g1.wire import CHUNKED, STOCK, Dialect, Op, TextStatus, split
+from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import MAX_LINES, ShowPage, TextLine
 
-HEAD: Final = 9
-_MOST_PACKETS: Final = 255
+HEAD: Final = CHUNKED[Op.TEXT][2]
 _BYTE: Final = 255
 
 
@@ -52,11 +51,7 @@ def cut(
     """Return the packets of one page, cut by bytes: the glasses join them before decoding."""
     data = text.encode() or b"\n"
     room = min(dialect.text_chunk, max_packet - HEAD)
-    pieces = [data[at : at + room] for at in range(0, len(data), room)]
-    if len(pieces) > _MOST_PACKETS:
-        raise CommandRefused(
-            "too_big", f"{len(data)} bytes of text; {_MOST_PACKETS * room} fit at this MTU"
-        )
+    pieces = split(data, room, "text")
     first = 1 - dialect.page_base
     here, last = min(page - first, _BYTE), min(pages, _BYTE)
     return tuple(
@@ -65,35 +60,14 @@ def cut(
     )
 
 
-class TextIn:
-    """Joins a page's packets, duplicates included; packet 0 or a new number starts a page."""
+def read_page(data: bytes, packet: bytes) -> ShowPage:
+    """Return the page of a joined text and its last packet; counts begin at 0 or 1.
 
-    def __init__(self) -> None:
-        self._number = -1
-        self._total = 0
-        self._pieces: dict[int, bytes] = {}
-
-    def add(self, packet: bytes) -> ShowPage | None:
-        """Add a packet; return the page when complete, else None. Raises `RemoteViolation`."""
-        if len(packet) < HEAD:
-            raise RemoteViolation(Violation.TRUNCATED, f"text packet of {len(packet)} bytes")
-        number, total, index = packet[1:4]
-        if not index < total:
-            raise RemoteViolation(Violation.BAD_ORDER, f"text packet {index} of {total}")
-        if (number, total) != (self._number, self._total) or index == 0:
-            self._number, self._total, self._pieces = number, total, {}
-        self._pieces[index] = packet[HEAD:]
-        if len(self._pieces) < total or index != total - 1:
-            return None
-        text = b"".join(self._pieces[at] for at in range(total)).decode(errors="replace")
-        return _page(text, packet[7], packet[8])
-
-
-def _page(text: str, page: int, pages: int) -> ShowPage:
-    """Return the page to show. Accepts page counts from 0 and from 1."""
-    rows = text.replace("\0", "").removesuffix("\n").split("\n")
+    Raises `RemoteViolation`.
+    """
+    rows = data.decode(errors="replace").replace("\0", "").removesuffix("\n").split("\n")
     if len(rows) > MAX_LINES:
         raise RemoteViolation(Violation.OVERSIZED, f"{len(rows)} rows")
     lines = tuple(TextLine(row, line) for row, line in enumerate(rows) if line.strip())
-    here = max(1, page)
-    return ShowPage("g1", here, max(here, pages), lines)
+    here = max(1, packet[7])
+    return ShowPage("g1", here, max(here, packet[8]), lines)

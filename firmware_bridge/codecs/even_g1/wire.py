@@ -8,10 +8,12 @@ vendor's demo counts first, then hosts tested on hardware.
 """
 
 import re
+import struct
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final
 
+from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.sides import Side
 
 SERVICE_UUID: Final = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
@@ -130,9 +132,8 @@ class KeyCase(StrEnum):
     CAPITAL = "capital"
 
     def spell(self, key: str) -> str:
-        return (
-            key if self is KeyCase.SNAKE else "_".join(part.capitalize() for part in key.split("_"))
-        )
+        capital = "_".join(part.capitalize() for part in key.split("_"))
+        return capital if self is KeyCase.CAPITAL else key
 
 
 _BOTH: Final = (Side.LEFT, Side.RIGHT)
@@ -191,6 +192,53 @@ def name_of(channel: int, side: Side, address: str) -> str:
     return f"Even G1_{channel}_{side[0].upper()}_{address.replace(':', '')[-6:].upper()}"
 
 
+CHUNKED: Final[dict[int, tuple[int, int, int]]] = {
+    Op.WHITELIST: (1, 2, 3),
+    Op.NOTIFICATION: (2, 3, 4),
+    Op.TEXT: (2, 3, 9),
+}
+"""Opcode of a message of several packets → where these carry their number, index and data."""
+_MOST_PACKETS: Final = 255
+
+
+def split(data: bytes, room: int, what: str) -> list[bytes]:
+    """Cut data into the pieces of one message. Raises `CommandRefused` for too many."""
+    pieces = [data[at : at + room] for at in range(0, len(data), room)]
+    if len(pieces) > _MOST_PACKETS:
+        most = _MOST_PACKETS * room
+        raise CommandRefused("too_big", f"{len(data)} bytes of {what}; {most} fit at this MTU")
+    return pieces
+
+
+class Joiner:
+    """Joins the packets of one opcode's messages, duplicates included.
+
+    Packet 0, or a packet with another head (number, packet count), starts a new message.
+    """
+
+    def __init__(self, op: Op) -> None:
+        self._where = CHUNKED[op]
+        self._head = b""
+        self._pieces: dict[int, bytes] = {}
+
+    def add(self, packet: bytes) -> bytes | None:
+        """Add a packet; return the data when complete, else None. Raises `RemoteViolation`."""
+        total_at, index_at, data_at = self._where
+        if len(packet) < data_at:
+            raise RemoteViolation(Violation.TRUNCATED, f"{packet[0]:02X} of {len(packet)} bytes")
+        head, total, index = packet[:index_at], packet[total_at], packet[index_at]
+        if not index < total:
+            raise RemoteViolation(
+                Violation.BAD_ORDER, f"{packet[0]:02X}: packet {index} of {total}"
+            )
+        if head != self._head or index == 0:
+            self._head, self._pieces = head, {}
+        self._pieces[index] = packet[data_at:]
+        if len(self._pieces) < total or index != total - 1:
+            return None
+        return b"".join(self._pieces[at] for at in range(total))
+
+
 def padded(*values: int) -> bytes:
     """Return a generic answer, padded like every captured one."""
     return bytes(values).ljust(PADDED, b"\0")
@@ -199,11 +247,8 @@ def padded(*values: int) -> bytes:
 def heartbeat(beat: int, dialect: Dialect = STOCK) -> bytes:
     """`25 06 00 s 04 s`, or with s in the length's high byte, as one host does. s is never FF."""
     s = beat % 255
-    return bytes(
-        (Op.HEARTBEAT, 6, s, 0, 4, s)
-        if dialect.heartbeat_swapped
-        else (Op.HEARTBEAT, 6, 0, s, 4, s)
-    )
+    high, low = (s, 0) if dialect.heartbeat_swapped else (0, s)
+    return bytes((Op.HEARTBEAT, 6, high, low, 4, s))
 
 
 def brightness(level: int | None, dialect: Dialect = STOCK, *, auto: bool = False) -> bytes:
@@ -239,9 +284,5 @@ def dashboard_time(
 ) -> bytes:
     """Sub-command 01 of 06: set the dashboard clock, in seconds of local wall time; no weather."""
     hours = dialect.twelve_hour if twelve_hour else 1 - dialect.twelve_hour
-    body = (
-        local_s.to_bytes(4, "little")
-        + (local_s * 1000).to_bytes(8, "little")
-        + bytes((0, 0, 0, hours))
-    )
+    body = struct.pack("<IQ4B", local_s, local_s * 1000, 0, 0, 0, hours)
     return bytes((Op.DASHBOARD, 5 + len(body), 0, number & 0xFF, 0x01)) + body

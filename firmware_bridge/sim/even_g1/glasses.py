@@ -7,7 +7,13 @@ from typing import Any, Final
 from firmware_bridge.catalog import Model
 from firmware_bridge.codecs.even_g1.answers import ArmFacts
 from firmware_bridge.codecs.even_g1.peripheral import STREAM
-from firmware_bridge.codecs.even_g1.wire import LC3_FRAME_BYTES, LC3_FRAMES, Op, name_of
+from firmware_bridge.codecs.even_g1.wire import (
+    CHUNKED,
+    LC3_FRAME_BYTES,
+    LC3_FRAMES,
+    Op,
+    name_of,
+)
 from firmware_bridge.messages import (
     AllowApps,
     AudioFormat,
@@ -47,35 +53,21 @@ RECORDING_S: Final = 30.0
 """Maximum length of a recording, in seconds."""
 SOUND_S: Final = 0.1
 NOTIFICATION_S: Final = 5.0
-_PIECES: Final[dict[int, tuple[int, int]]] = {
-    Op.TEXT: (2, 3),
-    Op.WHITELIST: (1, 2),
-    Op.NOTIFICATION: (2, 3),
-}
-"""Where the packets of a chunked message carry their total count and their index."""
 _HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
 """The arm that reports a gesture made at no particular arm; by default the right one."""
 
 
 def kit(quirks: Sequence[str]) -> ModelParts:
     """Return the parts of one pair. Raises `QuirkError`."""
-    like = firmware(quirks)
-    sides = (Side.LEFT, Side.RIGHT)
-    return ModelParts(
-        sides,
-        partial(_serve, like, {side: ArmFacts() for side in sides}),
-        more_follow,
-        _identity,
-        MTU,
-        LATENCY_S,
-    )
+    serve = partial(_serve, firmware(quirks), {side: ArmFacts() for side in Side})
+    return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S)
 
 
 def more_follow(packet: bytes) -> bool:
     """Return whether more packets follow: text and JSON have a count, pictures a checksum."""
     if packet[:1] in {bytes([Op.PICTURE]), bytes([Op.PICTURE_END])}:
         return True
-    total, index = _PIECES.get(packet[0] if packet else -1, (0, 0))
+    total, index, _ = CHUNKED.get(packet[0] if packet else -1, (0, 0, 0))
     return total > 0 and len(packet) > index and packet[index] + 1 < packet[total]
 
 
@@ -154,10 +146,8 @@ class ArmSession(PeripheralSession):
             what.subtitle,
             *what.text.split("\n"),
         )
-        lines = tuple(
-            TextLine(row, text) for row, text in enumerate(rows[: self._lens.rows]) if text
-        )
-        drawn = self._lens.ask(lines)
+        shown = enumerate(rows[: self._lens.rows])
+        drawn = self._lens.ask(tuple(TextLine(row, text) for row, text in shown if text))
         self._glasses.tell({**self._glasses.shown(), "event": "notification", "app": what.app.id})
         self._spawn(self._notified())
         return Done(drawn=drawn.lit)
@@ -176,15 +166,12 @@ class ArmSession(PeripheralSession):
             self._listening = None
         if isinstance(command, StartMicrophone):
             if command.format is not AudioFormat.LC3:
-                self._reply(
-                    number, Failed("unsupported", f"{command.format}; the microphone speaks lc3")
-                )
+                detail = f"{command.format}; the microphone speaks lc3"
+                self._reply(number, Failed("unsupported", detail))
                 return
             self._listening = STREAM, self._spawn(self._hear(STREAM))
         self._reply(number, Done())
-        self._glasses.tell(
-            {"event": "microphone", "side": self._side, "open": self._listening is not None}
-        )
+        self._tell_microphone()
 
     async def _hear(self, stream: int) -> None:
         for index in range(round(RECORDING_S / SOUND_S)):
@@ -193,7 +180,11 @@ class ArmSession(PeripheralSession):
                 talking = self._glasses.microphone.talks(SOUND_S)
                 self.tell(MicrophoneChunk(stream, index, synthetic_lc3(index, talking=talking)))
         self._listening = None
-        self._glasses.tell({"event": "microphone", "side": self._side, "open": False})
+        self._tell_microphone()
+
+    def _tell_microphone(self) -> None:
+        opened = self._listening is not None
+        self._glasses.tell({"event": "microphone", "side": self._side, "open": opened})
 
 
 def synthetic_lc3(index: int, *, talking: bool) -> tuple[bytes, ...]:
