@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final, Literal, Protocol, TypeVar
 
-from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import Command, Event, Reply
 
 P = TypeVar("P", bound=Sized)
@@ -74,6 +73,3 @@ class Codec(Protocol[P]):
 
     def handle_timer(self, now: float) -> None:
         """Retransmit what is due. Raises `LinkLost(SILENT)` if the peer stopped acknowledging."""
-
-
-__all__ = ["NEED_DATA", "Codec", "Incoming", "P", "RemoteViolation", "Role"]

@@ -21,9 +21,8 @@ async def timeout_at(when: float | None) -> AsyncIterator[asyncio.Timeout]:
         async with limit:
             yield limit
     except asyncio.CancelledError as cancelled:
-        if (
-            limit.expired() and task.cancelling() <= before
-        ):  # nobody else has cancelled us meanwhile
+        # nobody else has cancelled us meanwhile
+        if limit.expired() and task.cancelling() <= before:
             raise TimeoutError from cancelled
         raise
 

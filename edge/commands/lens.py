@@ -74,9 +74,9 @@ def _below(lens: dict[str, Any]) -> str:
 
 def _draw(args: Namespace, lens: dict[str, Any]) -> None:
     """Draw the acknowledged content with the simulator's font, at the size of these glasses."""
-    drawing = load("firmware_bridge.sim.lens_image", "lens --png")
+    drawing = load("firmware_bridge.sim.lens", "lens --png")
     known = ask(args, "GET", "/v1/status").get("glasses", {}).get("capabilities") or {}
-    picture = drawing.png(lens, known)
+    picture = drawing.draw_png(lens, known)
     try:
         write_atomic(Path(args.png), picture, 0o666)
     except OSError as e:

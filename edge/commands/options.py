@@ -378,7 +378,7 @@ def _sim(verb: argparse.ArgumentParser) -> None:
 def _sim_words() -> str:
     """Return the help for the values of --fault and --quirk, as the simulator lists them."""
     from firmware_bridge.sim.even_g1.quirks import QUIRKS
-    from firmware_bridge.sim.fault_rules import usage
+    from firmware_bridge.sim.faults import usage
 
     faults = "\n".join(f"  {form:<24} {does}" for form, does in usage())
     quirks = "\n".join(f"  {name}={'|'.join(values)}" for name, values in QUIRKS.items())

@@ -60,9 +60,8 @@ class Fallback:
         self, act: Presentation, wanted: Rendering, capabilities: Capabilities, why: list[str]
     ) -> None:
         try:
-            if (
-                wanted.layout is LayoutKind.BITMAP_VIEW
-            ):  # a large picture takes tenths of a second to decode
+            # a large picture takes tenths of a second to decode
+            if wanted.layout is LayoutKind.BITMAP_VIEW:
                 planned = await asyncio.to_thread(plan, wanted, capabilities)
             else:
                 planned = plan(wanted, capabilities)

@@ -57,9 +57,8 @@ def _grey(image: bytes, width: int, height: int) -> "Image.Image":
         picture.draft("L", (width * 2, height * 2))  # a JPEG is read at the size that is needed
         picture = ImageOps.exif_transpose(picture)
         lit = Image.new("RGBA", picture.size, (0, 0, 0, 255))
-        lit.alpha_composite(
-            picture.convert("RGBA")
-        )  # what is clear stays dark: on a lens that is clear
+        # what is clear stays dark: on a lens that is clear
+        lit.alpha_composite(picture.convert("RGBA"))
         grey = lit.convert("L")
     except UnidentifiedImageError:
         raise Unfit("the image is neither a PNG nor a JPEG") from None

@@ -322,9 +322,8 @@ class Presenter:
         """Show the question whose turn it is; after the last one, restore what it covered."""
         await self._asker.tidy()
         if self._is_due(self._asker.due_at()):
-            if (
-                not self._reading.covered
-            ):  # silence first: a tap that was to stop the voice must not answer
+            # silence first: a tap that was to stop the voice must not answer
+            if not self._reading.covered:
                 await self._ear.hush(QUESTION)
                 await self._reading.cover()
             await self._asker.put()

@@ -312,9 +312,8 @@ class Prompter:
         )
         asking.begun = True
         nobody = why[0] if capabilities is None else self._why_nobody(asking.question, capabilities)
-        if capabilities is None or (
-            nobody and not self._hidden()
-        ):  # what is hidden now may be seen before the time is over
+        # what is hidden now may be seen before the time is over
+        if capabilities is None or (nobody and not self._hidden()):
             asking.give_up(nobody)
             return
         try:

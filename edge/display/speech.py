@@ -157,9 +157,8 @@ class SpeechPlayer:
                 await player.feed(utterance.frames)
                 said += 1
         except BaseException:
-            if (
-                player is not None
-            ):  # a stream left open is "busy" for every later speech on this link
+            # a stream left open is "busy" for every later speech on this link
+            if player is not None:
                 with suppress(BridgeError, GlassesAway):
                     await self._glasses.request(
                         EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S

@@ -90,9 +90,8 @@ class Bonds:
 
     async def add(self, bond: Bond) -> None:
         """Add a bond, replacing any with its id or an address. Raises OSError: nothing changed."""
-        bond = replace(
-            bond, name=bond.name[:MAX_TEXT]
-        )  # BlueZ gives names of 248 bytes; the next start would call it damage
+        # BlueZ gives names of 248 bytes; the next start would call it damage
+        bond = replace(bond, name=bond.name[:MAX_TEXT])
         shared = {bond.id, *bond.addresses.values()}
         await self._change(
             lambda kept: (

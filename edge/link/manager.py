@@ -274,9 +274,8 @@ class LinkManager:
             self._knows.said(event)
             private = isinstance(event, Transcript) and self.hides_words()
             self._bus.publish(PrivateWords(event) if private else GlassesSaid(event))
-        await (
-            asyncio.Event().wait()
-        )  # the driver is closing the connection: it says when that is done, and why it ended
+        # the driver is closing the connection: it says when that is done, and why it ended
+        await asyncio.Event().wait()
 
     async def _wish_again(self, driver: Driver[Any], address: str) -> None:
         """Restore settings and microphone before the glasses are reported as ready."""
@@ -349,9 +348,8 @@ class LinkManager:
         try:
             with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
                 async with timeout(CURE_S):
-                    await race(
-                        cure(), _until(self._hold)
-                    )  # a power cycle that is called off ends powered on
+                    # a power cycle that is called off ends powered on
+                    await race(cure(), _until(self._hold))
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 
@@ -365,9 +363,8 @@ class LinkManager:
             elif advice.again_s:
                 ends.append(self._slept(advice.again_s))
             await race(*ends)
-        while (
-            self._hold.is_set()
-        ):  # one pause may follow another, and a word to go on may be older than both
+        # one pause may follow another, and a word to go on may be older than both
+        while self._hold.is_set():
             self._go_on.clear()
             self._let_go.set()
             await self._go_on.wait()

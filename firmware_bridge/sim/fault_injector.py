@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.fault_rules import FaultError, SimFault
+from firmware_bridge.sim.faults import FaultError, SimFault
 from firmware_bridge.sim.glasses import MockGlasses
 
 log = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.catalog import Model
-from firmware_bridge.codecs.reference.codec import encode_info
+from firmware_bridge.codecs.reference.messages import encode_info
 from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.messages import (
     BatteryChanged,
@@ -22,11 +22,10 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.sides import Side
+from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.font import NAME
 from firmware_bridge.sim.lens import SimLens
-from firmware_bridge.sim.microphone import Microphone
-from firmware_bridge.sim.radio_faults import RadioFaults
-from firmware_bridge.sim.speaker import HeardSound, SimSpeaker
+from firmware_bridge.sim.sound import HeardSound, Microphone, SimSpeaker
 from firmware_bridge.sim.time import SimTime
 
 FIRMWARE: Final = "1.0.0"

@@ -1,10 +1,12 @@
 """The simulated display: a framebuffer drawn from the messages received over the air."""
 
-import os
-from collections.abc import Iterable, Sequence
+import base64
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from PIL import Image
 
@@ -109,19 +111,16 @@ class SimLens:
             rows.setdefault(line.row, []).append(line.text)
         return ["  ".join(rows.get(row, ())) for row in range(max(rows, default=-1) + 1)]
 
-    def png(self, path: Path, *, scale: int = 1) -> Path:
+    def png(self, path: Path) -> Path:
         """Write the framebuffer atomically: readers see the previous or the new file."""
-        picture = (
-            self.image if self.bpp > 1 else self.image.point(lambda v: 255 if v else 0, mode="1")
-        )
-        if scale > 1:
-            picture = picture.resize(
-                (self.width * scale, self.height * scale), Image.Resampling.NEAREST
-            )
         beside = path.with_suffix(".tmp")
-        picture.save(beside, format="PNG")
-        os.replace(beside, path)  # noqa: PTH105 - Path.replace does the same; os.replace says atomic
-        return path
+        self.seen().save(beside, format="PNG")
+        return beside.replace(path)
+
+    def seen(self) -> Image.Image:
+        """The picture at this lens's depth: with one bit it is black and white."""
+        image = self.image
+        return image if self.bpp > 1 else image.point(lambda v: 255 if v else 0, mode="1")
 
     def braille(self, columns: int = TERMINAL_COLUMNS) -> list[str]:
         """Return the picture in braille dots, at most `columns` wide: 2 × 4 dots a character."""
@@ -198,3 +197,60 @@ def _braille_row(lit: Image.Image, top: int) -> str:
         for x in range(0, width, 2)
     ]
     return "".join(chr(0x2800 + cell) for cell in cells).rstrip("\u2800")
+
+
+T = TypeVar("T")
+_SIZE: Final = {"width": 576, "height": 136, "bpp": 1, "lines": 5}
+
+
+def draw_png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
+    """Draw the untrusted answer of `GET /v1/lens`: `drawn` exactly, else its rows of text.
+
+    What does not fit the lens is left out.
+    """
+    width, height, bpp, rows = (
+        _number(capabilities, f"display.{key}", default) for key, default in _SIZE.items()
+    )
+    picture = SimLens(width, height, bpp if bpp in (1, 2, 4) else 1, rows)
+    lines, tiles = _drawn(lens)
+    if lines or tiles:
+        picture.show(
+            ShowPage(scene=str(lens.get("scene") or "lens"), lines=lines[: rows * 2], tiles=tiles)
+        )
+    out = io.BytesIO()
+    picture.seen().save(out, format="PNG")
+    return out.getvalue()
+
+
+def _drawn(lens: Mapping[str, Any]) -> tuple[tuple[TextLine, ...], tuple[Tile, ...]]:
+    drawn = lens.get("drawn")
+    if not isinstance(drawn, Mapping):
+        return tuple(
+            TextLine(row, _text(line)) for row, line in enumerate((lens.get("lines") or ())[:32])
+        ), ()
+    return tuple(_read(drawn.get("lines"), _line)), tuple(_read(drawn.get("tiles"), _tile))
+
+
+def _read(sent: Any, make: Callable[[Mapping[str, Any]], T]) -> Iterator[T]:
+    for each in sent if isinstance(sent, list) else ():
+        with suppress(KeyError, TypeError, ValueError):
+            yield make(each)
+
+
+def _line(sent: Mapping[str, Any]) -> TextLine:
+    return TextLine(int(sent["row"]), _text(sent["text"]), int(sent["x"]))
+
+
+def _tile(sent: Mapping[str, Any]) -> Tile:
+    x, y, width, height, bpp = (int(sent[key]) for key in ("x", "y", "width", "height", "bpp"))
+    return Tile(x, y, width, height, bpp, base64.b64decode(sent["pixels"], validate=True))
+
+
+def _text(sent: Any) -> str:
+    return " ".join(str(sent).split("\n"))
+
+
+def _number(known: Mapping[str, Any], key: str, default: int) -> int:
+    value = known.get(key)
+    found = value.get("value") if isinstance(value, Mapping) else value
+    return found if isinstance(found, int) and 0 < found <= 4096 else default

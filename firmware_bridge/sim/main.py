@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.sim.control import ControlChannel, MockFeed
-from firmware_bridge.sim.fault_rules import SimFault, parse_fault
+from firmware_bridge.sim.faults import SimFault, parse_fault
 from firmware_bridge.sim.inproc import Mock
 from firmware_bridge.sim.model_specs import kit_of, model_of
 from firmware_bridge.sim.radio_setup import RadioSetup

@@ -38,8 +38,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.lens import Drawn, SimLens
-from firmware_bridge.sim.microphone import CHUNK_MS
-from firmware_bridge.sim.speaker import HeardSound, SpeakerError
+from firmware_bridge.sim.sound import CHUNK_MS, HeardSound, SpeakerError
 
 log = logging.getLogger(__name__)
 

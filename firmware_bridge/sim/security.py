@@ -130,9 +130,8 @@ class Security:
             or (self.way is not PairingWay.JUST_WORKS and not bond.ltk.authenticated)
         ):
             raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_AUTHENTICATION)
-        self._admitted.add(
-            connection
-        )  # for the whole connection: a bond deleted meanwhile counts from the next one on
+        # for the whole connection: a bond deleted meanwhile counts from the next one on
+        self._admitted.add(connection)
 
     # -------------------------------------------------------------- what a wearer (or a fault) does
 

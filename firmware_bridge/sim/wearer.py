@@ -9,7 +9,7 @@ from typing import Final
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.messages import Gesture, Hiding
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.fault_rules import FaultError, SimFault, is_fault, parse_fault
+from firmware_bridge.sim.faults import FaultError, SimFault, is_fault, parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
 
 MAX_LINE: Final = 2000

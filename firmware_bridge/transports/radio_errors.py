@@ -157,9 +157,8 @@ def classify(
         getattr(error, "code", None), "name", ""
     )
     whole_text = f"{type(error).__name__}: {detail} {more} {code}"
-    named = isinstance(
-        getattr(error, "reason", None), Enum
-    )  # bleak's own name for it, meaningless to users
+    # bleak's own name for it, meaningless to users
+    named = isinstance(getattr(error, "reason", None), Enum)
     text = detail if named else f"{detail} {more}".strip()
     for rule in _RULES:
         if re.search(rule.pattern, whole_text):

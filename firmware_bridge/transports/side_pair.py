@@ -83,9 +83,8 @@ class SidePair:
             raise LinkLost(LostReason.DISCONNECTED, "neither side is there")
         if there is None:
             return
-        if (
-            len(packet.data) > there.max_packet
-        ):  # cut before this side came back with less; joined again it gets its own
+        # cut before this side came back with less; joined again it gets its own
+        if len(packet.data) > there.max_packet:
             log.debug(
                 "the %s side carries %d bytes, not %d",
                 packet.side,
@@ -98,9 +97,8 @@ class SidePair:
             await there.write(packet.data)
         except LinkLost as lost:
             log.debug("the %s side did not take a packet: %s", packet.side, lost)
-            if (
-                self._there.get(packet.side) is there
-            ):  # it may be back by now, over a connection that has no fault
+            # it may be back by now, over a connection that has no fault
+            if self._there.get(packet.side) is there:
                 self._dropped[packet.side].set()
 
     async def packets(self) -> AsyncIterator[Sided]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from firmware_bridge.messages import ShowPage, TextLine
-from firmware_bridge.sim.fault_rules import SimFault, parse_fault
+from firmware_bridge.sim.faults import SimFault, parse_fault
 from tests.scenarios.network import Cable
 from tests.scenarios.world import World, until, world
 

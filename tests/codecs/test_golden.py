@@ -6,8 +6,9 @@ import pytest
 
 from firmware_bridge.codec import NEED_DATA, Incoming, Role
 from firmware_bridge.codecs.reference import codec as reference
-from firmware_bridge.codecs.reference.codec import ReferenceCodec, decode_info, encode_info
+from firmware_bridge.codecs.reference.codec import ReferenceCodec
 from firmware_bridge.codecs.reference.frames import Frame, FrameType, Sender
+from firmware_bridge.codecs.reference.messages import decode_info, encode_info
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import (
     AudioChunk,

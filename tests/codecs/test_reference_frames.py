@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from firmware_bridge.codec import NEED_DATA, Role
-from firmware_bridge.codecs.reference.codec import (
-    MAX_BACKLOG_BYTES,
-    MAX_MESSAGE_BYTES,
-    ReferenceCodec,
-)
+from firmware_bridge.codecs.reference.codec import MAX_BACKLOG_BYTES, ReferenceCodec
 from firmware_bridge.codecs.reference.frames import (
     ACK_EVERY,
     FIRST,
@@ -25,6 +21,7 @@ from firmware_bridge.codecs.reference.frames import (
     Receiver,
     Sender,
 )
+from firmware_bridge.codecs.reference.messages import MAX_MESSAGE_BYTES
 from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason, RemoteViolation, Violation
 from firmware_bridge.messages import (
     ClearPage,

@@ -7,9 +7,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from firmware_bridge.codec import NEED_DATA, Incoming, Role
-from firmware_bridge.codecs.reference.codec import ReferenceCodec, decode_info, encode_info
+from firmware_bridge.codecs.reference.codec import ReferenceCodec
 from firmware_bridge.codecs.reference.frames import FIRST, LAST, Frame, FrameType
-from firmware_bridge.codecs.reference.messages import MAX_MESSAGE_BYTES, Refused, decode, encode
+from firmware_bridge.codecs.reference.messages import (
+    MAX_MESSAGE_BYTES,
+    Refused,
+    decode,
+    decode_info,
+    encode,
+    encode_info,
+)
 from firmware_bridge.codecs.reference.tiles import TileTable
 from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 from firmware_bridge.messages import (

@@ -4,7 +4,7 @@ may not be.
 
 import pytest
 
-from firmware_bridge.sim.fault_rules import parse_fault
+from firmware_bridge.sim.faults import parse_fault
 from tests.scenarios.test_consent import SHORT, alone, asked, state
 from tests.scenarios.test_two_sides import G1
 from tests.scenarios.test_unseen import from_cloud, tap_for

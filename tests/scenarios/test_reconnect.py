@@ -9,7 +9,7 @@ import pytest
 
 from edge.cloud import reporter
 from firmware_bridge.messages import AudioFormat, StartMicrophone
-from firmware_bridge.sim.fault_rules import parse_fault
+from firmware_bridge.sim.faults import parse_fault
 from tests.scenarios.network import Cable
 from tests.scenarios.world import until, whole_world, world
 

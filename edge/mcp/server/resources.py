@@ -200,9 +200,9 @@ async def _lens(get: Get) -> bytes:
 
 def _drawn(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
     try:
-        from firmware_bridge.sim.lens_image import png  # noqa: PLC0415 - Pillow comes with the extra, at the first look
+        from firmware_bridge.sim.lens import draw_png  # noqa: PLC0415 - Pillow comes with the extra, at the first look
     except ImportError as e:
         raise CannotRead(
             f"The lens cannot be drawn: {e.name} is not installed (pip install 'glassd[sim]')"
         ) from None
-    return png(lens, capabilities)
+    return draw_png(lens, capabilities)

@@ -16,9 +16,7 @@ from firmware_bridge.codecs.reference.messages import (
     MAX_MESSAGE_BYTES,
     Refused,
     decode,
-    decode_info,
     encode,
-    encode_info,
     is_answered,
 )
 from firmware_bridge.codecs.reference.tiles import TileTable
@@ -101,9 +99,8 @@ class ReferenceCodec:
         if self._role is Role.CENTRAL:
             self._learn(incoming.message)
         elif isinstance(incoming.message, Failed):
-            self._receiver.taken(
-                frames
-            )  # the central did not know one of our events: nothing to do
+            # the central did not know one of our events: nothing to do
+            self._receiver.taken(frames)
             return
         self._inbox.append((incoming, frames))
 
@@ -181,16 +178,3 @@ def _window(info: GlassesInfo) -> int:
 
 def _message_limit(info: GlassesInfo) -> int:
     return min(max(_LEAST_LIMIT, info.limits.get("message", MAX_MESSAGE_BYTES)), MAX_MESSAGE_BYTES)
-
-
-__all__ = [
-    "INFO_UUID",
-    "MAX_BACKLOG_BYTES",
-    "MAX_MESSAGE_BYTES",
-    "RX_UUID",
-    "SERVICE_UUID",
-    "TX_UUID",
-    "ReferenceCodec",
-    "decode_info",
-    "encode_info",
-]

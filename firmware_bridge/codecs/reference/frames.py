@@ -74,9 +74,8 @@ class Sender:
 
     def __init__(self) -> None:
         self._queue: deque[Cutter] = deque()
-        self._flight: deque[bytes] = (
-            deque()
-        )  # frames cut, sent and not acknowledged; the first has number _base
+        # frames cut, sent and not acknowledged; the first has number _base
+        self._flight: deque[bytes] = deque()
         self._bytes = 0
         self._base = 0
         self._next = 0
@@ -147,9 +146,8 @@ class Sender:
             self._retries = 0
             self._due = now + RETRY_AFTER_S[0] if self._waiting() else None
         if frame.type is FrameType.NAK and self._nak_heeded != self._base:
-            self._nak_heeded = (
-                self._base
-            )  # once for each gap: a stream of NAKs must not become a stream of resends
+            # once for each gap: a stream of NAKs must not become a stream of resends
+            self._nak_heeded = self._base
             self._next = self._base
 
     def timer(self, now: float) -> None:
@@ -217,9 +215,8 @@ class Receiver:
     def taken(self, frames: int) -> None:
         """Free the room of a consumed message of so many frames."""
         self._held -= frames
-        self._owed |= (
-            self._edge == self._expected
-        )  # the peer waits for this; else the next ACK is early enough
+        # the peer waits for this; else the next ACK is early enough
+        self._owed |= self._edge == self._expected
 
     def asked(self) -> None:
         self._owed = True

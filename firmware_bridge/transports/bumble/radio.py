@@ -122,9 +122,8 @@ class BumbleClient(BaseBleakClient):
             link = await adapter.connect(address)
             self._adapter, self._link = adapter, link
             link.on("disconnection", lambda _reason: self.on_link_lost())
-            if (
-                adapter.device.connections.get(link.handle) is not link
-            ):  # lost before we could hear of it
+            # lost before we could hear of it
+            if adapter.device.connections.get(link.handle) is not link:
                 self.on_link_lost()
             try:
                 await self._prepare(link, pair=pair)
@@ -196,9 +195,8 @@ class BumbleClient(BaseBleakClient):
         if link is not None and adapter is not None and adapter.dead is None:
             try:
                 async with timeout(DISCONNECT_S):
-                    with contextlib.suppress(
-                        BleakError, core.BaseBumbleError
-                    ):  # it was gone already
+                    # it was gone already
+                    with contextlib.suppress(BleakError, core.BaseBumbleError):
                         await adapter.run(link.disconnect())
             except TimeoutError:
                 # An unowned link would block the glasses for everyone: close the adapter instead.
@@ -209,9 +207,8 @@ class BumbleClient(BaseBleakClient):
         link = self._up()
         await self._gatt(link.pair())
         keys = self.slot.keys.known(str(link.peer_address))
-        if (
-            keys is None or keys.ltk is None
-        ):  # bumble 0.0.236 swaps the roles' keys of a legacy bond and can never use it
+        # bumble 0.0.236 swaps the roles' keys of a legacy bond and can never use it
+        if keys is None or keys.ltk is None:
             raise BleakError("pairing left no key of LE Secure Connections")
 
     async def unpair(self) -> None:
@@ -307,9 +304,8 @@ async def _while_up(link: Connection, operation: Coroutine[Any, Any, T]) -> T:
     def lost(*_reason: object) -> None:
         if not asking.done():
             asking.cancel()
-            asyncio.get_running_loop().call_soon(
-                lost
-            )  # Python 3.11's `wait_for`, in bumble, can swallow the first
+            # Python 3.11's `wait_for`, in bumble, can swallow the first
+            asyncio.get_running_loop().call_soon(lost)
 
     link.on("disconnection", lost)
     try:

@@ -12,7 +12,7 @@ from typing import Any
 from firmware_bridge.catalog import find
 from firmware_bridge.driver import Driver
 from firmware_bridge.errors import LinkLost, LostReason
-from firmware_bridge.sim.fault_rules import SimFault
+from firmware_bridge.sim.faults import SimFault
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.peripheral import serve
 from firmware_bridge.sim.time import SimTime

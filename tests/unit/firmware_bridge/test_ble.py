@@ -10,7 +10,7 @@ import pytest
 from bleak import exc
 
 from firmware_bridge.catalog import MODELS, Catalog, find
-from firmware_bridge.codecs.reference.codec import decode_info
+from firmware_bridge.codecs.reference.messages import decode_info
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.messages import Hello, Ping, ShowPage, TextLine
 from firmware_bridge.sim.inproc import start_mock

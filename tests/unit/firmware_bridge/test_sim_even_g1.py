@@ -25,7 +25,7 @@ from firmware_bridge.sim.even_g1 import glasses as even_g1
 from firmware_bridge.sim.even_g1.firmware import PickyArm
 from firmware_bridge.sim.even_g1.glasses import more_follow, synthetic_lc3
 from firmware_bridge.sim.even_g1.quirks import QUIRKS, QuirkError, firmware
-from firmware_bridge.sim.fault_rules import parse_fault
+from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.inproc import Mock, start_mock
 from firmware_bridge.sim.model_specs import kit_of

@@ -12,7 +12,7 @@ import pytest
 from firmware_bridge.errors import CommandRefused, LinkLost, RadioError, RadioReason
 from firmware_bridge.messages import BatteryChanged, Hello, Ping, ShowPage, TextLine
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.fault_rules import FaultError, SimFault, is_fault, parse_fault, usage
+from firmware_bridge.sim.faults import FaultError, SimFault, is_fault, parse_fault, usage
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.sim.wearer import ScriptedWearer, ScriptError, WearerStep, parse, parse_script
 from firmware_bridge.transports.ble import open_radio, scan

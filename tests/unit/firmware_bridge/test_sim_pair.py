@@ -16,7 +16,7 @@ from firmware_bridge.driver import Driver
 from firmware_bridge.errors import BridgeError
 from firmware_bridge.messages import Event, Hello, ShowPage, SideChanged, TextLine
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.fault_rules import parse_fault
+from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.inproc import Mock, start_mock
 from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.side_radio import connect_any

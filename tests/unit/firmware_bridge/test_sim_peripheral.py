@@ -297,7 +297,7 @@ async def test_nobody_there_nobody_notices(tmp_path: Path) -> None:
 
 
 async def test_info_over_what_an_attribute_holds_is_cut_to_the_flags(tmp_path: Path) -> None:
-    from firmware_bridge.codecs.reference.codec import decode_info
+    from firmware_bridge.codecs.reference.messages import decode_info
 
     async with visit("mock:full", tmp_path) as (glasses, _, _):
         glasses.set_capabilities({f"extra.key.number.{i}": "x" * 20 for i in range(20)})

@@ -10,8 +10,7 @@ import pytest
 
 from firmware_bridge.messages import AudioFormat
 from firmware_bridge.sim import speaker as module
-from firmware_bridge.sim.microphone import CHUNK_SAMPLES, Microphone
-from firmware_bridge.sim.speaker import SimSpeaker, SpeakerError
+from firmware_bridge.sim.sound import CHUNK_SAMPLES, Microphone, SimSpeaker, SpeakerError
 
 
 class HandTime:
