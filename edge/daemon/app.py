@@ -46,6 +46,7 @@ from edge.display.presenter import Presenter
 from edge.display.tts import TextToSpeech
 from edge.link.bonds import Bonds, allowed
 from edge.link.discovery import BleFinder
+from edge.link.glasses_state import GlassesState
 from edge.link.manager import LinkManager
 from edge.link.pairing import PairingService
 from edge.observability.audit import AuditLog, filtered_line
@@ -311,13 +312,13 @@ class Daemon:
         backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
         self.link = LinkManager(
             self.finder,
+            GlassesState(self.bus, self.clock, self.notes, g.capabilities),
             bus=self.bus,
             clock=self.clock,
-            notes=self.notes,
             backoff=backoff,
-            configured=g.capabilities,
             version=__version__,
             watched=bool(self.notifier.watchdog_s),
+            suppressed=lambda: self.session.snapshot().suppress_transcript,
             within=self.vigil.within,
             step_s=60.0 + 2 * (g.scan_s + g.connect_s),
         )
@@ -439,7 +440,6 @@ class Daemon:
         self.calls = Orchestrator(
             ports, limits=apply_settings.limits(s), policy_=policy_, turns=self.turns
         )
-        self.link.hides_words = lambda: self.session.snapshot().suppress_transcript
 
     async def _call(self, call: "ToolCall") -> "ToolResponse":
         """Call a tool for another one; the calls are created after the tools."""

@@ -27,11 +27,11 @@ _TEXTS: Final = ("id", "model", "name", "how")
 
 
 class DamagedBonds(ValueError):
-    """The file is not what we wrote; the text says where."""
+    """The file has another form than ours; the text says where."""
 
 
 class Bonds:
-    """The bonds in force; `load()` first. Reading is free, a change returns when it is on disk."""
+    """The current bonds, after `load()`. A change returns when it is on disk."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -93,30 +93,32 @@ class Bonds:
         # BlueZ gives names of 248 bytes; the next start would call it damage
         bond = replace(bond, name=bond.name[:MAX_TEXT])
         shared = {bond.id, *bond.addresses.values()}
-        await self._change(
-            lambda kept: (
-                *(old for old in kept if not any(_is(old, name) for name in shared)),
-                bond,
-            )[-MAX_BONDS:]
-        )
+
+        def add(bonds: tuple[Bond, ...]) -> tuple[Bond, ...]:
+            others = [old for old in bonds if not any(_is(old, name) for name in shared)]
+            return (*others, bond)[-MAX_BONDS:]
+
+        await self._change(add)
         self.put_aside = ""
 
     async def remove(self, bond_id: str) -> None:
         """Forget a bond; unknown ids are fine. Raises OSError."""
-        await self._change(lambda kept: tuple(old for old in kept if old.id != bond_id))
+        await self._change(lambda bonds: tuple(old for old in bonds if old.id != bond_id))
 
     async def _change(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
         """A thread that writes cannot be cancelled: a cancelled caller waits for its end."""
-        changing = asyncio.ensure_future(self._changed(change))
+        changing = asyncio.ensure_future(self._change_and_write(change))
         try:
             await asyncio.shield(changing)
         except asyncio.CancelledError:
             await asyncio.wait([changing])
             if not changing.cancelled():
-                changing.exception()  # seen; who was called off is not told
+                changing.exception()  # retrieved: asyncio logs it otherwise
             raise
 
-    async def _changed(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
+    async def _change_and_write(
+        self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]
+    ) -> None:
         async with self._writing:
             new = change(self._bonds)
             if new != self._bonds:
@@ -145,28 +147,23 @@ def allowed(
 
 
 def _is(bond: Bond, wanted: str) -> bool:
-    name = wanted.upper()
-    return bond.id.upper() == name or any(
-        address.upper() == name for address in bond.addresses.values()
-    )
+    names = (bond.id, *bond.addresses.values())
+    return wanted.upper() in {name.upper() for name in names}
 
 
 # ------------------------------------------------------------------ the file
 
 
 def encoded(bonds: Iterable[Bond]) -> bytes:
-    listed = [
-        {
-            "id": b.id,
-            "model": b.model,
-            "name": b.name,
-            "addresses": dict(b.addresses),
-            "how": b.how,
-            "paired_at": b.paired_at,
-        }
-        for b in bonds
-    ]
+    listed = [to_json(bond) for bond in bonds]
     return json.dumps({"version": VERSION, "bonds": listed}, ensure_ascii=False, indent=1).encode()
+
+
+def to_json(bond: Bond, *, paired_at: str = "paired_at") -> dict[str, Any]:
+    """Return a bond as JSON; `paired_at` is the name of that key."""
+    texts = {key: getattr(bond, key) for key in ("id", "model", "name")}
+    addresses = dict(bond.addresses)
+    return {**texts, "addresses": addresses, "how": bond.how, paired_at: bond.paired_at}
 
 
 def parsed(raw: bytes) -> tuple[Bond, ...]:
@@ -201,14 +198,9 @@ def _bond(number: int, record: Any) -> Bond:
     paired_at = record.get("paired_at")
     if isinstance(paired_at, bool) or not isinstance(paired_at, int | float):
         raise DamagedBonds(f"bond {number}: paired_at is no number")
-    return Bond(
-        id=record["id"],
-        model=record["model"],
-        name=record["name"],
-        addresses=MappingProxyType(dict(addresses)),
-        how=record["how"],
-        paired_at=float(paired_at),
-    )
+    fixed = MappingProxyType(dict(addresses))
+    texts = {key: record[key] for key in _TEXTS}
+    return Bond(**texts, addresses=fixed, paired_at=float(paired_at))
 
 
 def _is_text(value: Any) -> bool:
@@ -223,6 +215,5 @@ def _free_name(path: Path) -> Path:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Replace the file whole and durably: after a power cut it is the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     write_atomic(path, content)

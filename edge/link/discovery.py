@@ -8,7 +8,6 @@ from typing import Final
 
 from edge.core.recovery import Wake
 from edge.link.manager import FoundGlasses
-from firmware_bridge.catalog import CATALOG
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports import ble
 from firmware_bridge.transports.side_radio import connect_any
@@ -16,9 +15,9 @@ from firmware_bridge.transports.side_radio import connect_any
 log = logging.getLogger(__name__)
 
 Ours = Callable[[], frozenset[str] | None]
-"""The addresses (upper case) that we may connect to; None: whatever the catalogue knows."""
+"""The addresses (upper case) that we may connect to; None: any of the catalogue."""
 LISTEN_S: Final = 30.0
-"""One scan of a rest; each begins with a fresh scanner, so that none can be stuck for long."""
+"""Seconds of one scan during a rest; a new scanner each time, so that none is stuck for long."""
 
 
 class BleFinder:
@@ -72,7 +71,7 @@ class BleFinder:
         radio = await self.radio()
         heard, self._heard = self._heard, None
         if heard is not None and not all(map(self._is_ours, heard.arms)):
-            heard = None  # they were, when they were heard
+            heard = None  # unpaired since they were heard
         if heard is None and self._adopt:
             self._adopt = False
             heard = next(iter(await self._left_over(radio)), None)
@@ -111,16 +110,13 @@ class BleFinder:
             held = await self._left_over(radio) if error.reason is RadioReason.NOT_FOUND else []
             if not held:
                 raise
-        raise RadioError(
-            RadioReason.CONNECTED_ELSEWHERE,
-            f"{held[0].address} is connected to this machine already, though not by us",
-            "another program here holds the glasses: end it, or: bluetoothctl disconnect",
-        )
+        text = f"{held[0].address} is connected to this machine already, though not by us"
+        hint = "another program here holds the glasses: end it, or: bluetoothctl disconnect"
+        raise RadioError(RadioReason.CONNECTED_ELSEWHERE, text, hint)
 
     async def _scan(self, radio: ble.Radio, timeout_s: float) -> ble.Sighting:
         return await ble.scan(
             radio,
-            CATALOG,
             timeout_s=timeout_s,
             address=self._address,
             model=self._model,
@@ -133,14 +129,12 @@ class BleFinder:
 
     async def _left_over(self, radio: ble.Radio) -> list[ble.Sighting]:
         """Our glasses already connected to this machine; those do not advertise."""
-        found = await ble.left_over(radio, CATALOG, wanted=self._is_ours)
-        if self._address is not None:
-            found = [
-                s for s in found if self._address.upper() in {arm.address.upper() for arm in s.arms}
-            ]
+        found = await ble.left_over(radio, wanted=self._is_ours)
+        if wanted := self._address:
+            found = [s for s in found if wanted.upper() in {a.address.upper() for a in s.arms}]
         return [s for s in found if self._model is None or s.entry.key == self._model]
 
-    # -------------------------------------------------------------- the ladder's steps
+    # -------------------------------------------------------------- recovery steps
 
     async def fresh(self) -> None:
         """End left-over links to our glasses, and drop the radio's cache of them. Never raises."""

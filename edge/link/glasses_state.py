@@ -16,6 +16,7 @@ from firmware_bridge.capabilities import Capabilities, Origin, Scalar
 from firmware_bridge.catalog import Model
 from firmware_bridge.messages import BatteryChanged, Event, SideChanged, WornChanged
 from firmware_bridge.sides import Side
+from firmware_bridge.transport import Transport
 from firmware_bridge.transports.radio_errors import MTU_STUCK
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class GlassesState:
     """`status` is what others may see; `state` changes only by the table, and is published."""
 
     def __init__(
-        self, *, bus: Bus, clock: Clock, notes: Notes, configured: Mapping[str, Scalar]
+        self, bus: Bus, clock: Clock, notes: Notes, configured: Mapping[str, Scalar]
     ) -> None:
         self._bus = bus
         self._clock = clock
@@ -45,92 +46,78 @@ class GlassesState:
         self.state = check(self.state, new)
         ready = new is LinkState.READY
         if ready:
-            self.status = replace(
-                self.status, hint="", issue="", step="", stale=False, attempts=0, gone_at=None
-            )
-        self.status = replace(self.status, state=new.value, reason=reason, ready=ready)
+            self.update(hint="", issue="", step="", stale=False, attempts=0, gone_at=None)
+        self.update(state=new.value, reason=reason, ready=ready)
         self._bus.publish(LinkChanged(new.value, reason))
 
-    def met(self, model: Model, *, firmware: str, address: str, mtu: int, transport: str) -> None:
-        """A connection was greeted: who it is, and how it is reached."""
-        self.status = replace(
-            self.status,
+    def update(self, **changes: Any) -> None:
+        """Change fields of the status."""
+        self.status = replace(self.status, **changes)
+
+    def identify(self, model: Model, firmware: str, transport: Transport[Any]) -> None:
+        """Set who was greeted over a new connection, and how it is reached."""
+        self.update(
             model=model.key,
             firmware=firmware,
-            address=address,
-            mtu=mtu,
-            transport=transport,
+            address=transport.address,
+            mtu=transport.max_packet + 3,
+            transport=transport.name,
             link=self.status.link + 1,
             sides={},
             skew_ms=None,
         )
 
-    def lost(self) -> None:
+    def lose(self) -> None:
         """A ready link is gone, and each side with it; also when only the radio is lent."""
-        sides = {
-            side: replace(how, state="lost", reason="") for side, how in self.status.sides.items()
-        }
+        lost = {s: replace(how, state="lost", reason="") for s, how in self.status.sides.items()}
         stale = self.status.capabilities is not None
-        self.status = replace(self.status, gone_at=self._clock.boot(), sides=sides, stale=stale)
+        self.update(gone_at=self._clock.boot(), sides=lost, stale=stale)
 
-    def failed(self, issue: str, step: RecoveryStep, hint: str) -> int:
+    def count_failure(self, issue: str, step: RecoveryStep, hint: str) -> int:
         """An attempt or connection failed; return how many have since the last good one."""
         attempts = self.status.attempts + 1
         stale = self.status.capabilities is not None
-        self.status = replace(
-            self.status, hint=hint, issue=issue, step=step.value, attempts=attempts, stale=stale
-        )
+        self.update(hint=hint, issue=issue, step=step.value, attempts=attempts, stale=stale)
         return attempts
 
-    def carries(self, mtu: int) -> None:
+    def set_mtu(self, mtu: int) -> None:
         """Update the MTU, which may grow while the link lives; a stuck one gets a hint."""
         stuck = mtu <= SMALLEST_MTU
         if mtu != self.status.mtu or stuck != bool(self.status.issue):
             issue, hint = ("mtu_23", MTU_STUCK) if stuck else ("", "")
-            self.status = replace(self.status, mtu=mtu, issue=issue, hint=hint)
-
-    def drew(self, skew_s: float) -> None:
-        """Both sides drew a page, this much apart."""
-        self.status = replace(self.status, skew_ms=round(skew_s * 1000, 1))
-
-    def hides(self, unseen: str, covered: str) -> None:
-        """The page is hidden, by a setting or for a while, or can be seen again ("")."""
-        if (unseen, covered) != (self.status.unseen, self.status.covered):
-            self.status = replace(self.status, unseen=unseen, covered=covered)
+            self.update(mtu=mtu, issue=issue, hint=hint)
 
     # -------------------------------------------------------------- the glasses
 
-    def said(self, event: Event) -> None:
-        """What the glasses say of themselves, as far as it is status."""
+    def take_event(self, event: Event) -> None:
+        """Take what the glasses report of themselves, as far as it is status."""
         match event:
             case BatteryChanged(level=level, side=None):
-                self.status = replace(self.status, battery=level)
+                self.update(battery=level)
             case BatteryChanged(level=level, side=Side() as side):
-                self._side(side, battery=level)
+                self._update_side(side, battery=level)
                 levels = [s.battery for s in self.status.sides.values() if s.battery is not None]
-                self.status = replace(self.status, battery=min(levels))
+                self.update(battery=min(levels))
             case SideChanged(side=side, up=up, reason=reason):
-                self._side(side, state="up" if up else "lost", reason=reason)
+                self._update_side(side, state="up" if up else "lost", reason=reason)
             case WornChanged(worn=worn):
-                self.status = replace(self.status, worn=worn)
+                self.update(worn=worn)
 
-    def _side(self, side: Side, **news: Any) -> None:
+    def _update_side(self, side: Side, **changes: Any) -> None:
         before = self.status.sides.get(side, SideStatus())
-        self.status = replace(
-            self.status, sides={**self.status.sides, side: replace(before, **news)}
-        )
+        self.update(sides={**self.status.sides, side: replace(before, **changes)})
 
     async def learn(self, entry: Model, announced: Mapping[str, Scalar]) -> None:
         """Merge what these glasses can do: catalogue, firmware, configuration; and save it."""
         now = self._clock.boot()
-        record = Capabilities.of(entry.key, entry.capabilities, origin=Origin.CATALOGUE, now=now)
-        record = record.merged(
-            Capabilities.of(entry.key, announced, origin=Origin.FIRMWARE, now=now)
-        )
-        record = record.merged(
-            Capabilities.of(entry.key, self._configured, origin=Origin.CONFIGURED, now=now)
-        )
-        self.status = replace(self.status, capabilities=record, stale=False)
+        record = Capabilities(entry.key, {})
+        for origin, values in (
+            (Origin.CATALOGUE, entry.capabilities),
+            (Origin.FIRMWARE, announced),
+            (Origin.CONFIGURED, self._configured),
+        ):
+            record = record.merged(Capabilities.of(entry.key, values, origin=origin, now=now))
+        self.update(capabilities=record, stale=False)
         note = {
             "model": record.model,
             "firmware": self.status.firmware,
@@ -139,32 +126,23 @@ class GlassesState:
         }
         try:
             await self._notes.put(NOTE, note)
-        except Exception as e:  # noqa: BLE001 - a disk's fault costs the memory of these glasses, never the glasses
+        except Exception as e:  # noqa: BLE001 - without the note the glasses still work
             log.warning("the glasses are not remembered over a restart: %s", e)
         self._bus.publish(CapabilitiesLearned(record.model, stale=False))
 
     async def recall(self) -> None:
-        """Take up the last-known glasses, marked stale; a damaged note is as good as none."""
+        """Restore the last-known glasses, marked stale; a damaged note is ignored."""
         note = await self._notes.get(NOTE)
         if not isinstance(note, dict):
             return
         try:
-            # Time spent switched off makes the values older; a clock set back must not make them
-            # younger.
+            # Time spent switched off makes values older; a clock set back must not make them newer.
             off_s = max(0.0, self._clock.wall() - float(note["wall"]))
-            record = Capabilities.from_report(
-                note["model"], note["report"], now=self._clock.boot() - off_s
-            )
+            learned_at = self._clock.boot() - off_s
+            record = Capabilities.from_report(note["model"], note["report"], now=learned_at)
         except (KeyError, ValueError, TypeError) as damaged:
-            log.warning(
-                "the note of the last glasses is unreadable and was left aside: %r", damaged
-            )
+            log.warning("the note of the last glasses is unreadable and is ignored: %r", damaged)
             return
-        self.status = replace(
-            self.status,
-            model=record.model,
-            firmware=str(note.get("firmware", "")),
-            capabilities=record,
-            stale=True,
-        )
+        firmware = str(note.get("firmware", ""))
+        self.update(model=record.model, firmware=firmware, capabilities=record, stale=True)
         self._bus.publish(CapabilitiesLearned(record.model, stale=True))

@@ -6,7 +6,7 @@ follows a failure; the finder carries it out.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -29,9 +29,7 @@ from edge.runtime.events import (
     PrivateWords,
 )
 from edge.runtime.first_completed import race
-from edge.storage.notes import Notes
 from firmware_bridge import catalog
-from firmware_bridge.capabilities import Scalar
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.driver import HEARTBEAT_S, Driver
 from firmware_bridge.errors import (
@@ -62,9 +60,9 @@ CURE_S: Final = 30.0
 """What a recovery step may take: BlueZ needs 2 s for a disconnect, 3 s for an adapter to come on.
 """
 RELISTEN_S: Final = 1.0
-"""After the radio failed us while we rested."""
+"""Seconds before listening again after the radio failed during a rest."""
 LET_GO_S: Final = 15.0
-"""How long the radio may take to be given up: a disconnect, and the end of a scan."""
+"""Seconds for releasing the radio: a disconnect, and the end of a scan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ class Finder(Protocol):
     async def seek(self) -> Any: ...
     async def connect(self, sighting: Any) -> FoundGlasses: ...
     async def stirred(self, wake: Wake) -> None:
-        """Wait for what ends a rest early. Raises `RadioError` when nobody can tell."""
+        """Wait for what ends a rest early. Raises `RadioError` if that cannot be known."""
 
     async def fresh(self) -> None: ...
     async def reset(self) -> None: ...
@@ -89,57 +87,55 @@ class Finder(Protocol):
 
 
 class LinkManager:
-    """Implements `GlassesPort`; `run()` is the service."""
+    """Implements `GlassesPort`; `run()` is the service.
+
+    `suppressed` returns whether transcripts are suppressed now.
+    """
 
     def __init__(
         self,
         finder: Finder,
+        state: GlassesState,
         *,
         bus: Bus,
         clock: Clock,
-        notes: Notes,
         backoff: Backoff,
-        configured: Mapping[str, Scalar] | None = None,
         version: str = "0",
         watched: bool = False,
-        heartbeat_s: float = HEARTBEAT_S,
+        suppressed: Callable[[], bool] = lambda: False,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
         within: Within = unwatched,
         step_s: float = 120.0,
     ) -> None:
         self._within = within
-        # what seeking, connecting, greeting and closing each stay far below, by deadlines of their
-        # own
+        # far above what seeking, connecting, greeting and closing may each take
         self._step_s = step_s
         self._finder = finder
+        self._state = state
         self._bus = bus
         self._clock = clock
-        self._knows = GlassesState(bus=bus, clock=clock, notes=notes, configured=configured or {})
         self._backoff = backoff
         self._version = version
         self._watched = watched
-        self._heartbeat_s = heartbeat_s
+        self._suppressed = suppressed
+        self._heartbeat_s = HEARTBEAT_S
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
         self._transport: Transport[Any] | None = None
-        self._ready_since: float | None = None
+        self._ready_since = 0.0
         self._history: tuple[recovery.Failure, ...] = ()
-        self._wishes = RestoredSettings()
+        self._settings = RestoredSettings()
         self._pausing = asyncio.Lock()
         self._held = ""
         self._hold, self._let_go, self._go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._let_go.set()
-        self.hides_words: Callable[[], bool] = lambda: False
-        """Whether transcripts are suppressed now; the daemon sets it once, when it is put
-        together.
-        """
 
     # -------------------------------------------------------------- what others see
 
     def status(self) -> GlassesStatus:
-        if self._knows.status.ready and self._transport is not None:
-            self._knows.carries(self._transport.max_packet + 3)
-        return self._knows.status
+        if self._state.status.ready and self._transport is not None:
+            self._state.set_mtu(self._transport.max_packet + 3)
+        return self._state.status
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
         """Send a command, return its answer, or raise as `GlassesPort.request` says."""
@@ -151,16 +147,19 @@ class LinkManager:
         except (CommandTimeout, asyncio.CancelledError):  # it may have been done all the same
             self._doubt(command)
             raise
-        self._wishes.granted(command)
-        self._knows.hides(self._wishes.unseen, self._wishes.covered)
+        self._settings.accept(command)
+        self._update_hiding()
         done = reply if isinstance(reply, Done) else Done()
         if done.skew_s is not None:
-            self._knows.drew(done.skew_s)
+            self._state.update(skew_ms=round(done.skew_s * 1000, 1))
         return done
 
     def _doubt(self, command: Command) -> None:
-        self._wishes.unanswered(command)
-        self._knows.hides(self._wishes.unseen, self._wishes.covered)
+        self._settings.doubt(command)
+        self._update_hiding()
+
+    def _update_hiding(self) -> None:
+        self._state.update(unseen=self._settings.unseen, covered=self._settings.covered)
 
     async def post(self, command: Command) -> None:
         """Send a command that has no answer. Raises `GlassesAway`."""
@@ -170,12 +169,12 @@ class LinkManager:
             raise GlassesAway(str(lost)) from lost
 
     def _ready_driver(self) -> Driver[Any]:
-        if self._driver is None or self._knows.state is not LinkState.READY:
-            raise GlassesAway(self._knows.status.reason or "the glasses are not connected")
+        if self._driver is None or self._state.state is not LinkState.READY:
+            raise GlassesAway(self._state.status.reason or "the glasses are not connected")
         return self._driver
 
     def resume(self) -> None:
-        """Try at once, whatever we rest for: a person says that things have changed."""
+        """Try at once: a person reports that things have changed."""
         self._history = ()
         self._go_on.set()
 
@@ -201,9 +200,9 @@ class LinkManager:
 
     async def run(self) -> None:
         """Keep a link until cancelled, which closes the connection first, or `LeftToSystemd`."""
-        await self._knows.recall()
+        await self._state.recall()
         self._let_go.clear()
-        self._knows.move(LinkState.SEEKING)
+        self._state.move(LinkState.SEEKING)
         try:
             while True:
                 await self._rest(await self._one_connection())
@@ -211,12 +210,12 @@ class LinkManager:
             self._driver = self._transport = None
             await asyncio.shield(self._finder.close())
             self._let_go.set()
-            if self._knows.state is not LinkState.OFF:
-                self._knows.move(LinkState.CLOSING)
-                self._knows.move(LinkState.OFF)
+            if self._state.state is not LinkState.OFF:
+                self._state.move(LinkState.CLOSING)
+                self._state.move(LinkState.OFF)
 
     async def _one_connection(self) -> BridgeError:
-        """Live through one connection, from seeking it to its end; gives why it ended."""
+        """Keep one connection, from seeking to its end; return why it ended."""
         try:
             await race(self._live(), _until(self._hold))
         except BridgeError as cause:
@@ -226,16 +225,15 @@ class LinkManager:
     async def _live(self) -> None:
         with self._within(self._step_s, "link: seeking") as step:
             sighting = await self._finder.seek()
-            self._knows.move(LinkState.CONNECTING)
+            self._state.move(LinkState.CONNECTING)
             step.again(self._step_s, "link: connecting")
             found = await self._finder.connect(sighting)
-            self._knows.move(LinkState.PREPARING)
+            self._state.move(LinkState.PREPARING)
             step.again(self._step_s, "link: greeting")
             async with _closing(found.transport):
                 codec = found.entry.codec(found.transport.max_packet)
-                driver = Driver(
-                    found.transport, codec, clock=self._clock.boot, heartbeat_s=self._heartbeat_s
-                )
+                clock, beat_s = self._clock.boot, self._heartbeat_s
+                driver = Driver(found.transport, codec, clock=clock, heartbeat_s=beat_s)
                 try:
                     await race(driver.run(), self._use(driver, found, step))
                 finally:
@@ -244,75 +242,63 @@ class LinkManager:
     async def _use(self, driver: Driver[Any], found: FoundGlasses, step: Deadline) -> None:
         info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
         if not isinstance(info, GlassesInfo):
-            raise LinkLost(
-                LostReason.PROTOCOL, "the glasses did not answer our greeting with who they are"
-            )
+            detail = "the glasses did not answer our greeting with who they are"
+            raise LinkLost(LostReason.PROTOCOL, detail)
         entry = catalog.by_firmware_model(info.model) or found.entry
-        await self._wish_again(driver, found.transport.address)
+        await self._restore_settings(driver, found.transport.address)
         self._driver, self._transport = driver, found.transport
-        there = found.transport
-        self._knows.met(
-            entry,
-            firmware=info.firmware,
-            address=there.address,
-            mtu=there.max_packet + 3,
-            transport=there.name,
-        )
-        await self._knows.learn(entry, info.capabilities)
-        self._knows.move(LinkState.READY)
+        self._state.identify(entry, info.firmware, found.transport)
+        await self._state.learn(entry, info.capabilities)
+        self._state.move(LinkState.READY)
         step.done()
         self._ready_since = self._clock.boot()
-        s = self._knows.status
+        s = self._state.status
         log.info("glasses ready: %s over %s, MTU %d", s.model, s.transport, s.mtu)
         self._bus.publish(GlassesReady(s.model, s.firmware, s.address, s.mtu, s.transport))
         async for event in driver.events():
             if isinstance(event, CapabilitiesChanged):
-                await self._knows.learn(entry, event.capabilities)
+                await self._state.learn(entry, event.capabilities)
             if isinstance(event, HidingChanged):
-                self._wishes.said(event)
-                self._knows.hides(self._wishes.unseen, self._wishes.covered)
-            self._knows.said(event)
-            private = isinstance(event, Transcript) and self.hides_words()
+                self._settings.report_hiding(event)
+                self._update_hiding()
+            self._state.take_event(event)
+            private = isinstance(event, Transcript) and self._suppressed()
             self._bus.publish(PrivateWords(event) if private else GlassesSaid(event))
         # the driver is closing the connection: it says when that is done, and why it ended
         await asyncio.Event().wait()
 
-    async def _wish_again(self, driver: Driver[Any], address: str) -> None:
+    async def _restore_settings(self, driver: Driver[Any], address: str) -> None:
         """Restore settings and microphone before the glasses are reported as ready."""
-        for command in self._wishes.of(address):
+        for command in self._settings.of(address):
             try:
                 await driver.request(command, timeout_s=HELLO_S)
             except (CommandRefused, CommandTimeout) as error:
-                self._wishes.refused(command)
+                self._settings.refuse(command)
                 log.info("the glasses do not take %s again: %s", type(command).__name__, error)
             else:
-                self._wishes.granted(command)
-        self._knows.hides(self._wishes.unseen, self._wishes.covered)
+                self._settings.accept(command)
+        self._update_hiding()
 
     # -------------------------------------------------------------- after a connection
 
     async def _rest(self, cause: BridgeError) -> None:
-        was_ready = self._knows.state is LinkState.READY
-        up_s = (
-            self._clock.boot() - self._ready_since
-            if was_ready and self._ready_since is not None
-            else 0.0
-        )
+        was_ready = self._state.state is LinkState.READY
+        up_s = self._clock.boot() - self._ready_since if was_ready else 0.0
         self._driver = self._transport = None
         if was_ready:
-            self._knows.lost()
+            self._state.lose()
         advice = self._judge(cause, up_s)
-        self._knows.move(LinkState.RESTING, str(cause))
+        self._state.move(LinkState.RESTING, str(cause))
         if was_ready:
             self._bus.publish(GlassesLost(str(cause)))
-            self._bus.publish(CapabilitiesLearned(self._knows.status.model, stale=True))
+            self._bus.publish(CapabilitiesLearned(self._state.status.model, stale=True))
         if advice.step is RecoveryStep.LEAVE:
             raise LeftToSystemd(
                 f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)"
             )
         await self._carry_out(advice)
         await self._pause(advice)
-        self._knows.move(LinkState.SEEKING, str(cause))
+        self._state.move(LinkState.SEEKING, str(cause))
 
     def _judge(self, cause: BridgeError, up_s: float) -> Advice:
         """Remember the failure and choose what to do about it; being paused is none."""
@@ -322,34 +308,25 @@ class LinkManager:
         self._history = recovery.remember(self._history, recovery.Failure(kind, up_s))
         advice = recovery.advise(self._history, watched=self._watched)
         hint = advice.hint or (cause.hint if isinstance(cause, RadioError) else "")
-        needs_somebody = (
-            advice.step is RecoveryStep.ASK and self._knows.status.step != RecoveryStep.ASK.value
-        )
-        attempts = self._knows.failed(kind.value, advice.step, hint)
-        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for
-        # who debugs. One more when the trying stops: nothing else in the log would say that
-        # somebody has to come.
-        log.log(
-            logging.WARNING if attempts == 1 or needs_somebody else logging.DEBUG,
-            "no link to the glasses: %s (%s: %s)%s",
-            cause,
-            advice.why,
-            advice.step,
-            f"; {hint}" if hint else "",
-        )
+        step = advice.step
+        asks_now = step is RecoveryStep.ASK and self._state.status.step != step.value
+        attempts = self._state.count_failure(kind.value, advice.step, hint)
+        # One WARNING per cycle, at its first failure; another when trying stops, because nothing
+        # else in the log would say that a person is needed. Repeats are for debugging.
+        level = logging.WARNING if attempts == 1 or asks_now else logging.DEBUG
+        text = "no link to the glasses: %s (%s: %s)%s"
+        log.log(level, text, cause, advice.why, advice.step, f"; {hint}" if hint else "")
         return advice
 
     async def _carry_out(self, advice: Advice) -> None:
-        cure = {RecoveryStep.FRESH: self._finder.fresh, RecoveryStep.RESET: self._finder.reset}.get(
-            advice.step
-        )
-        if cure is None or self._held:
+        steps = {RecoveryStep.FRESH: self._finder.fresh, RecoveryStep.RESET: self._finder.reset}
+        if advice.step not in steps or self._held:
             return
         try:
             with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
                 async with timeout(CURE_S):
-                    # a power cycle that is called off ends powered on
-                    await race(cure(), _until(self._hold))
+                    # a cancelled power cycle ends powered on
+                    await race(steps[advice.step](), _until(self._hold))
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 
@@ -359,11 +336,11 @@ class LinkManager:
             ends = [_until(self._go_on), _until(self._hold)]
             if advice.step is not RecoveryStep.ASK:
                 rest_s = self._backoff.nth(advice.times, at_least_s=advice.at_least_s)
-                ends += [self._slept(rest_s), self._stirred(advice, rest_s)]
+                ends += [self._sleep(rest_s), self._stirred(advice, rest_s)]
             elif advice.again_s:
-                ends.append(self._slept(advice.again_s))
+                ends.append(self._sleep(advice.again_s))
             await race(*ends)
-        # one pause may follow another, and a word to go on may be older than both
+        # one pause may follow another, and `_go_on` may have been set before both
         while self._hold.is_set():
             self._go_on.clear()
             self._let_go.set()
@@ -371,7 +348,7 @@ class LinkManager:
             self._let_go.clear()
         self._go_on.clear()
 
-    async def _slept(self, seconds: float) -> None:
+    async def _sleep(self, seconds: float) -> None:
         await self._rest_for(seconds)
 
     async def _stirred(self, advice: Advice, rest_s: float) -> None:
@@ -396,8 +373,7 @@ async def _closing(transport: Transport[Any]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        # The disconnect must reach the radio even when we are being cancelled, or the glasses stay
-        # taken.
+        # The disconnect must reach the radio even on cancellation, or the glasses stay connected.
         await asyncio.shield(transport.close())
 
 

@@ -27,7 +27,7 @@ from edge.core.pairing_state import (
     PairingTimes,
     check,
 )
-from edge.link.bonds import Bonds
+from edge.link.bonds import Bonds, to_json
 from edge.link.scan import ScannedGlasses, ScanResults, heard_of
 from edge.ports import GlassesStatus
 from edge.runtime.bus import Bus
@@ -52,6 +52,7 @@ _BUSY: Final = (
     "somebody else is pairing glasses now",
     "wait until that is over, or close it: glassd pair --cancel",
 )
+_MAKE_ROOM: Final = "make room in the state directory"
 
 
 class PairingService:
@@ -93,37 +94,21 @@ class PairingService:
         if status.issue == LOST:
             return "lost"
         known = self._bonds.all()
-        bond = (
-            self._bonds.find(status.address)
-            if status.address
-            else known[0]
-            if len(known) == 1
-            else None
-        )
+        bond = self._bonds.find(status.address) if status.address else None
+        if not status.address and len(known) == 1:
+            bond = known[0]
         return bond.how if bond else ""
 
     def alarms(self) -> dict[str, str]:
         return {"bonds": self._bonds.put_aside} if self._bonds.put_aside else {}
 
     def describe(self) -> dict[str, Json]:
-        window = self._window
-        return {
-            "state": (window.state if window else PairingState.IDLE).value,
-            "closes_in_s": round(max(0.0, window.until - self._clock.boot()), 1)
-            if window
-            else None,
-            "bonds": [
-                {
-                    "id": b.id,
-                    "model": b.model,
-                    "name": b.name,
-                    "addresses": dict(b.addresses),
-                    "how": b.how,
-                    "pairedAt": b.paired_at,
-                }
-                for b in self._bonds.all()
-            ],
-        }
+        state, closes_in_s = PairingState.IDLE, None
+        if window := self._window:
+            state = window.state
+            closes_in_s = round(max(0.0, window.until - self._clock.boot()), 1)
+        bonds: list[Json] = [to_json(bond, paired_at="pairedAt") for bond in self._bonds.all()]
+        return {"state": state.value, "closes_in_s": closes_in_s, "bonds": bonds}
 
     async def scan(
         self, seconds: float, *, settle_s: float | None = None
@@ -156,18 +141,17 @@ class PairingService:
             return ()
         bond = self._bonds.find(status.address)
         entry = next((m for m in self._catalog.models if m.key == status.model), None)
-        return (
-            HeardGlasses(
-                bond.id if bond else status.address,
-                status.model,
-                entry.title if entry else status.model,
-                bond.name if bond else "",
-                status.address,
-                None,
-                ours=bond is not None,
-                connected=True,
-            ),
+        heard = HeardGlasses(
+            id=bond.id if bond else status.address,
+            model=status.model,
+            title=entry.title if entry else status.model,
+            name=bond.name if bond else "",
+            address=status.address,
+            rssi=None,
+            ours=bond is not None,
+            connected=True,
         )
+        return (heard,)
 
     def _ours(self, glasses: ScannedGlasses) -> bool:
         return any(self._bonds.find(s.address) is not None for s in glasses.sides.values())
@@ -206,11 +190,8 @@ class PairingService:
             self._bus.publish(GlassesPaired(bond.model, bond.id, bond.how))
             window.move(PairingStep(PairingState.PAIRED, heard, how=bond.how))
         except TimeoutError:
-            window.fail(
-                "TIMEOUT",
-                f"the pairing window closed after {length_s:g} s",
-                "open it again: glassd pair",
-            )
+            text = f"the pairing window closed after {length_s:g} s"
+            window.fail("TIMEOUT", text, "open it again: glassd pair")
         except PairingError as error:
             window.fail(error.reason.value.upper(), str(error), error.hint)
         except RadioError as error:
@@ -219,11 +200,8 @@ class PairingService:
         except PairingRefused as refused:
             window.fail(refused.code, str(refused), refused.fix)
         except OSError as error:
-            window.fail(
-                "NOT_SAVED",
-                f"the bond cannot be saved: {error.strerror}",
-                "make room in the state directory, then: glassd pair",
-            )
+            text = f"the bond cannot be saved: {error.strerror}"
+            window.fail("NOT_SAVED", text, f"{_MAKE_ROOM}, then: glassd pair")
         finally:
             window.over()
 
@@ -239,35 +217,21 @@ class PairingService:
             fresh = await self._unbonded(radio, sighting)
             text = f"the {side} side" if side else ""
             window.move(PairingStep(PairingState.CONNECTING, heard, text=text))
-            proof = await pairing.pair(
-                radio,
-                fresh,
-                window.person(heard),
-                timeout_s=max(1.0, window.until - self._clock.boot()),
-            )
+            left_s = max(1.0, window.until - self._clock.boot())
+            proof = await pairing.pair(radio, fresh, _Person(window, heard), timeout_s=left_s)
             addresses[side] = proof.address
             hows.append(proof.how)
-        entry = next(iter(glasses.sides.values())).entry
         how = min(hows, key=list(How).index)  # a pair is only as well proved as its weaker side
-        bond = Bond(
-            glasses.id,
-            entry.key,
-            heard.name,
-            MappingProxyType(addresses),
-            how.value,
-            self._clock.wall(),
-        )
-        return bond, heard
+        fixed, now = MappingProxyType(addresses), self._clock.wall()
+        return Bond(glasses.id, heard.model, heard.name, fixed, how.value, now), heard
 
     async def _find(self, radio: ble.Radio, wanted: str | None) -> ScannedGlasses:
         """Wait for the wanted glasses, or the only ones. Raises `RadioError`, `PairingRefused`."""
-        gathering = ScanResults(
-            self._catalog, settle_s=self._limits.settle_s if wanted is None else None
-        )
         if wanted is not None:
-            bond = self._bonds.find(wanted)
-            return await gathering.one(radio, bond.id if bond else wanted, self._limits.scan_s)
-        found = await gathering.all(radio, self._limits.scan_s)
+            bond, results = self._bonds.find(wanted), ScanResults(self._catalog)
+            return await results.one(radio, bond.id if bond else wanted, self._limits.scan_s)
+        results = ScanResults(self._catalog, settle_s=self._limits.settle_s)
+        found = await results.all(radio, self._limits.scan_s)
         if len(found) > 1:
             names = ", ".join(sorted(g.id for g in found))
             raise PairingRefused(
@@ -283,22 +247,15 @@ class PairingService:
             await self._bonds.remove(bond.id)
         if not forgotten:
             return sighting
-        return await ble.scan(
-            radio,
-            self._catalog,
-            timeout_s=self._limits.scan_s,
-            address=sighting.address,
-            arms=False,
-        )
+        address, scan_s = sighting.address, self._limits.scan_s
+        return await ble.scan(radio, self._catalog, timeout_s=scan_s, address=address, arms=False)
 
     def answer(self, *, passkey: int | None = None, same: bool | None = None) -> None:
         """Answer what is asked now. Raises `PairingRefused`."""
-        if self._window is None or not self._window.answered(
-            passkey if passkey is not None else same
-        ):
-            raise PairingRefused(
-                "NOTHING_ASKED", "nothing of this kind is asked now", "see: glassd status"
-            )
+        answer = passkey if passkey is not None else same
+        if self._window is None or not self._window.answer(answer):
+            text = "nothing of this kind is asked now"
+            raise PairingRefused("NOTHING_ASKED", text, "see: glassd status")
 
     async def close(self) -> bool:
         """Close the window; its client hears that it failed."""
@@ -339,25 +296,19 @@ class PairingService:
             if bond is not None:
                 await self._removed(bond)
         if bond is None and not any(forgotten):
-            raise PairingRefused(
-                "NOT_FOUND", f"there is no bond with {wanted}", "see which there are: glassd scan"
-            )
-        self._bus.publish(
-            GlassesUnpaired(bond.model if bond else "", bond.id if bond else str(wanted))
-        )
+            text = f"there is no bond with {wanted}"
+            raise PairingRefused("NOT_FOUND", text, "see which there are: glassd scan")
+        model, name = (bond.model, bond.id) if bond else ("", str(wanted))
+        self._bus.publish(GlassesUnpaired(model, name))
         return bond
 
     async def _removed(self, bond: Bond) -> None:
         try:
             await self._bonds.remove(bond.id)
         except OSError as error:
-            text = (
-                f"the key is forgotten, but {bond.id} still stands in the "
-                f"file of bonds: {error.strerror}"
-            )
-            raise PairingRefused(
-                "NOT_SAVED", text, "make room in the state directory, then: glassd unpair"
-            ) from None
+            text = f"the key is deleted, but {bond.id} is still in the file: {error.strerror}"
+            fix = f"{_MAKE_ROOM}, then: glassd unpair"
+            raise PairingRefused("NOT_SAVED", text, fix) from None
 
     def _bond_named(self, wanted: str | None) -> Bond | None:
         if wanted is not None:
@@ -395,11 +346,8 @@ class _Window:
     def over(self) -> None:
         self.steps.put_nowait(None)
 
-    def person(self, glasses: HeardGlasses) -> "_Person":
-        return _Person(self, glasses)
-
-    async def asked(self, kind: type, step: PairingStep) -> Any:
-        """Tell what is asked and wait for the answer; deadlines are the asker's."""
+    async def ask(self, kind: type, step: PairingStep) -> Any:
+        """Publish a question and wait for its answer; the caller sets the deadline."""
         waiting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._question = (kind, waiting)
         self.move(step)
@@ -410,43 +358,31 @@ class _Window:
             if self.state is PairingState.ASKING:
                 self.move(PairingStep(PairingState.CONNECTING, step.glasses))
 
-    def answered(self, answer: Any) -> bool:
-        if (
-            self._question is None
-            or type(answer) is not self._question[0]
-            or self._question[1].done()
-        ):
+    def answer(self, answer: Any) -> bool:
+        """Answer the open question; False if there is none of this kind."""
+        kind, waiting = self._question or (None, None)
+        if waiting is None or type(answer) is not kind or waiting.done():
             return False
-        self._question[1].set_result(answer)
+        waiting.set_result(answer)
         return True
 
 
 class _Person:
-    """Implements `Asker`: whoever sits at the other end of the window."""
+    """Implements `Asker`: the person at the client of the window."""
 
     def __init__(self, window: _Window, glasses: HeardGlasses) -> None:
         self._window = window
         self._glasses = glasses
 
     async def passkey(self) -> int | None:
-        return int(
-            await self._window.asked(
-                int, PairingStep(PairingState.ASKING, self._glasses, ask="passkey")
-            )
-        )
+        return int(await self._window.ask(int, self._step("passkey")))
 
     async def same(self, number: int) -> bool:
-        return bool(
-            await self._window.asked(
-                bool,
-                PairingStep(
-                    PairingState.ASKING, self._glasses, ask="compare", number=f"{number:06d}"
-                ),
-            )
-        )
+        return bool(await self._window.ask(bool, self._step("compare", f"{number:06d}")))
 
     async def show(self, number: int) -> None:
-        self._window.move(
-            PairingStep(PairingState.ASKING, self._glasses, ask="show", number=f"{number:06d}")
-        )
+        self._window.move(self._step("show", f"{number:06d}"))
         self._window.move(PairingStep(PairingState.CONNECTING, self._glasses))
+
+    def _step(self, ask: str, number: str = "") -> PairingStep:
+        return PairingStep(PairingState.ASKING, self._glasses, ask=ask, number=number)

@@ -21,9 +21,9 @@ from firmware_bridge.messages import (
 
 _SETTINGS = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
 _SET: Final = (Hiding.SILENT, Hiding.DARK)
-"""What hides a page until it is set otherwise; the rest goes by itself."""
+"""What hides a page until a setting changes; anything else ends by itself."""
 MOST_GLASSES: Final = 8
-"""Other glasses of which it is remembered whether their lens is dark."""
+"""Other glasses of which the dark lens is remembered."""
 
 
 class RestoredSettings:
@@ -36,7 +36,7 @@ class RestoredSettings:
         self._hidden: dict[Hiding, bool] = {}
         self._others: dict[str, tuple[dict[Hiding, bool], dict[object, Command]]] = {}
 
-    def granted(self, command: Command) -> None:
+    def accept(self, command: Command) -> None:
         """The glasses carried `command` out."""
         self._unsure.pop(type(command), None)
         match command:
@@ -48,33 +48,33 @@ class RestoredSettings:
                 self._granted[type(command)] = command
                 self._hidden.update(_hidden_by(command))
 
-    def said(self, event: HidingChanged) -> None:
+    def report_hiding(self, event: HidingChanged) -> None:
         """The glasses report the page hidden or visible, which is newer than any setting."""
         self._hidden[event.by] = event.hidden
         self._unsure = {
-            key: wish for key, wish in self._unsure.items() if event.by not in _hidden_by(wish)
+            key: setting
+            for key, setting in self._unsure.items()
+            if event.by not in _hidden_by(setting)
         }
 
-    def unanswered(self, command: Command) -> None:
+    def doubt(self, command: Command) -> None:
         """`command` may have been carried out: assume so while it would hide the lens."""
         if _why_unseen(command):
             self._unsure[type(command)] = command
 
     @property
     def unseen(self) -> str:
-        """Why nobody sees what is on the lens until it is set otherwise; "" when it can be seen."""
-        sure = next((by.value for by in _SET if self._hidden.get(by)), "")
+        """Why nobody sees what is on the lens until a setting changes; "" if it can be seen."""
+        if sure := next((by.value for by in _SET if self._hidden.get(by)), ""):
+            return sure
         unsure = next(map(_why_unseen, self._unsure.values()), "")
-        return sure or (
-            f"perhaps {unsure}: it was set without an answer; set it again" if unsure else ""
-        )
+        return f"perhaps {unsure}: it was set without an answer; set it again" if unsure else ""
 
     @property
     def covered(self) -> str:
-        """What of the glasses' own lies over the page for a while; "" when nothing does."""
-        return next(
-            (by.value for by, hidden in self._hidden.items() if hidden and by not in _SET), ""
-        )
+        """What the glasses show over the page for a while; "" if nothing."""
+        covering = (by.value for by, hidden in self._hidden.items() if hidden and by not in _SET)
+        return next(covering, "")
 
     def of(self, address: str) -> tuple[Command, ...]:
         """Return what to send to the glasses at `address` again: nothing if others were connected
@@ -89,18 +89,18 @@ class RestoredSettings:
             self._granted.clear()
         self._hidden = {by: hidden for by, hidden in self._hidden.items() if by in _SET}
         self._granted = {
-            key: wish
-            for key, wish in self._granted.items()
-            if _hidden_by(wish).items() <= self._hidden.items()
+            key: setting
+            for key, setting in self._granted.items()
+            if _hidden_by(setting).items() <= self._hidden.items()
         }
         return tuple(self._granted.values())
 
-    def refused(self, command: Command) -> None:
+    def refuse(self, command: Command) -> None:
         """The glasses refused this now: do not send it again, but its effect may still last."""
         for by in _hidden_by(command):
             self._hidden.pop(by, None)
-        self._granted = {key: kept for key, kept in self._granted.items() if kept is not command}
-        self.unanswered(command)
+        self._granted = {key: each for key, each in self._granted.items() if each is not command}
+        self.doubt(command)
 
 
 def _why_unseen(command: Command) -> str:

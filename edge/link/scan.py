@@ -13,9 +13,9 @@ from firmware_bridge.sides import Side
 from firmware_bridge.transports import ble
 
 MAX_HEARD: Final = 256
-"""Glasses that can be told apart in one scan; a fair has fewer."""
+"""Glasses listed by one scan; a trade fair has fewer."""
 LOUDER_DB: Final = 6
-"""A change of signal worth telling again: twice the distance, or half of it."""
+"""A change of signal worth reporting: twice the distance, or half of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,12 @@ class ScannedGlasses:
     @property
     def missing(self) -> str:
         """The side of a pair that was not heard yet; empty when the glasses are whole."""
-        return (
-            "" if "" in self.sides else next((side for side in Side if side not in self.sides), "")
-        )
+        return "" if "" in self.sides else next((s for s in Side if s not in self.sides), "")
+
+    @property
+    def rssi(self) -> int:
+        """The stronger signal of both sides, in dBm."""
+        return max(sighting.rssi for sighting in self.sides.values())
 
     def with_side(self, side: str, sighting: ble.Sighting) -> "ScannedGlasses":
         sides = {**self.sides, side: sighting}
@@ -40,12 +43,12 @@ class ScannedGlasses:
 def heard_of(glasses: ScannedGlasses, *, ours: bool) -> HeardGlasses:
     first = next(iter(glasses.sides.values()))
     return HeardGlasses(
-        glasses.id,
-        first.entry.key,
-        first.entry.title,
-        first.name,
-        first.address,
-        max(s.rssi for s in glasses.sides.values()),
+        id=glasses.id,
+        model=first.entry.key,
+        title=first.entry.title,
+        name=first.name,
+        address=first.address,
+        rssi=glasses.rssi,
         ours=ours,
         missing=glasses.missing,
     )
@@ -58,7 +61,7 @@ class ScanResults:
         self._catalog = catalog
         self._settle_s = settle_s
         self._found: dict[str, ScannedGlasses] = {}
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
         self._news: asyncio.Queue[ScannedGlasses] = asyncio.Queue(MAX_HEARD)
 
     async def listen(
@@ -112,7 +115,7 @@ class ScanResults:
                 f"no glasses heard in {seconds:g} s",
                 "switch the glasses on and bring them near",
             )
-        return sorted(found, key=lambda g: -max(s.rssi for s in g.sides.values()))
+        return sorted(found, key=lambda glasses: -glasses.rssi)
 
     def _hear(self, sighting: ble.Sighting) -> None:
         pair = sighting.entry.side_of(sighting.name)
@@ -125,10 +128,10 @@ class ScanResults:
         fresh = (
             known is None
             or side not in known.sides
-            or abs(sighting.rssi - self._told.get(sighting.address, 0)) >= LOUDER_DB
+            or abs(sighting.rssi - self._reported.get(sighting.address, 0)) >= LOUDER_DB
         )
         if fresh and not self._news.full():
-            self._told[sighting.address] = sighting.rssi
+            self._reported[sighting.address] = sighting.rssi
             self._news.put_nowait(glasses)
 
     async def _next(self, scanning: "asyncio.Future[list[ble.Sighting]]") -> ScannedGlasses | None:
@@ -143,7 +146,5 @@ class ScanResults:
 
 
 def _named(glasses: ScannedGlasses, wanted: str) -> bool:
-    name = wanted.upper()
-    return glasses.id.upper() == name or any(
-        s.address.upper() == name for s in glasses.sides.values()
-    )
+    names = (glasses.id, *(sighting.address for sighting in glasses.sides.values()))
+    return wanted.upper() in {name.upper() for name in names}

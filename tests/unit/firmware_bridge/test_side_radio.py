@@ -14,7 +14,7 @@ from firmware_bridge.driver import Driver
 from firmware_bridge.errors import LinkLost, RadioError, RadioReason
 from firmware_bridge.messages import Done, GlassesInfo, Hello, ShowPage, SideChanged, TextLine
 from firmware_bridge.sim.air import Air
-from firmware_bridge.transports import advertisements, ble
+from firmware_bridge.transports import ble
 from firmware_bridge.transports.side_radio import Joiner, connect_any
 from tests.unit.firmware_bridge.two_arms import ADDRESS, DEADLINE_S, L, R, TwoArms
 
@@ -90,7 +90,7 @@ async def test_the_address_of_either_arm_names_the_pair(air, radio, tmp_path):
 async def test_one_arm_alone_is_taken_after_a_grace_and_shows_alone(
     air, radio, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(advertisements, "ARMS_GRACE_S", 0.3)
+    monkeypatch.setattr(ble, "ARMS_GRACE_S", 0.3)
     async with TwoArms(air, tmp_path).worn(R) as arms, paired(radio) as (driver, transport):
         assert transport.address == "G1_47"
         assert await driver.request(page("alone"), timeout_s=DEADLINE_S) == Done()
@@ -160,7 +160,7 @@ async def test_a_stranger_on_the_same_channel_never_takes_the_place_of_a_lost_si
 
 
 def heard(name, address):
-    return advertisements.sided(advertisements.Sighting(find("even_g1"), address, name, -50, None))
+    return ble.sided(ble.Sighting(find("even_g1"), address, name, -50, None))
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_who_may_join_as_a_side_of_a_pair_whose_right_arm_is_known(side, name, a
 
 
 async def test_an_arm_that_is_not_wanted_is_none_of_the_pair(air, radio, tmp_path, monkeypatch):
-    monkeypatch.setattr(advertisements, "ARMS_GRACE_S", 0.3)
+    monkeypatch.setattr(ble, "ARMS_GRACE_S", 0.3)
     async with TwoArms(air, tmp_path, addresses={L: ADDRESS[L], R: STRANGER[R]}).worn(L, R):
         sighting = await ble.scan(
             radio, timeout_s=DEADLINE_S, wanted=lambda heard: heard.address in ADDRESS.values()

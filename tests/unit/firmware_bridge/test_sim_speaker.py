@@ -9,7 +9,7 @@ import opuslib_next
 import pytest
 
 from firmware_bridge.messages import AudioFormat
-from firmware_bridge.sim import speaker as module
+from firmware_bridge.sim import sound as module
 from firmware_bridge.sim.sound import CHUNK_SAMPLES, Microphone, SimSpeaker, SpeakerError
 
 

@@ -15,6 +15,7 @@ from dbus_fast import Variant
 from edge.core.backoff import Backoff
 from edge.core.recovery import Wake
 from edge.link.discovery import BleFinder
+from edge.link.glasses_state import GlassesState
 from edge.link.manager import LinkManager
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -52,11 +53,12 @@ class Story:
             "bluez", address=None, model="mock:display", scan_s=scan_s, connect_s=5.0, ours=ours
         )
         self.bus = Bus()
+        clock = Clock()
         self.link = LinkManager(
             self.finder,
+            GlassesState(self.bus, clock, MemoryNotes(), {}),
             bus=self.bus,
-            clock=Clock(),
-            notes=MemoryNotes(),
+            clock=clock,
             backoff=Backoff(lambda: 0.5, first_s=0.05, most_s=0.1),
         )
         self._was, self._read = [], 0

@@ -12,7 +12,7 @@ import pytest
 
 from edge.core.backoff import Backoff
 from edge.core.recovery import DOUBT_S, LeftToSystemd, Wake
-from edge.link.glasses_state import NOTE
+from edge.link.glasses_state import NOTE, GlassesState
 from edge.link.manager import FoundGlasses, LinkManager
 from edge.link.restore import MOST_GLASSES, RestoredSettings
 from edge.ports import GlassesAway, SideStatus
@@ -132,12 +132,12 @@ class Story:
         self.bus = Bus()
         self.notes = notes or MemoryNotes()
         self.rests = []
+        clock = clock or Clock()
         self.manager = LinkManager(
             self.finder,
+            GlassesState(self.bus, clock, self.notes, configured or {}),
             bus=self.bus,
-            clock=clock or Clock(),
-            notes=self.notes,
-            configured=configured,
+            clock=clock,
             backoff=Backoff(lambda: 1.0, first_s=0.5, most_s=4.0, stable_s=10.0),
             rest=self._rest,
         )
@@ -564,25 +564,25 @@ def spied(session):
     return names
 
 
-async def test_a_wish_that_the_glasses_refuse_now_is_not_wished_again(tmp_path):
+async def test_a_setting_that_the_glasses_refuse_now_is_not_sent_again(tmp_path):
     story = Story(tmp_path)
-    story.manager._wishes.of("loopback:glasses")
-    story.manager._wishes.granted(SetBrightness(level=3))
+    story.manager._settings.of("loopback:glasses")
+    story.manager._settings.accept(SetBrightness(level=3))
     async with story.running():
         await story.until("glasses.ready")
-        assert story.manager._wishes.of("loopback:glasses") == ()
+        assert story.manager._settings.of("loopback:glasses") == ()
 
 
-def test_wishes_are_of_one_pair_of_glasses_and_the_newest_of_each_kind():
-    wishes = RestoredSettings()
-    assert wishes.of("a") == ()
-    wishes.granted(SetBrightness(level=3))
-    wishes.granted(PAGE)
-    wishes.granted(SetBrightness(level=5))
-    wishes.granted(SetSilentMode(on=True))
-    assert wishes.of("a") == (SetBrightness(level=5), SetSilentMode(on=True))
-    assert wishes.of("b") == ()
-    assert wishes.of("a") == ()
+def test_settings_are_of_one_pair_of_glasses_and_the_newest_of_each_kind():
+    settings = RestoredSettings()
+    assert settings.of("a") == ()
+    settings.accept(SetBrightness(level=3))
+    settings.accept(PAGE)
+    settings.accept(SetBrightness(level=5))
+    settings.accept(SetSilentMode(on=True))
+    assert settings.of("a") == (SetBrightness(level=5), SetSilentMode(on=True))
+    assert settings.of("b") == ()
+    assert settings.of("a") == ()
 
 
 @pytest.mark.requirement("I11-consent-alone")
@@ -603,47 +603,47 @@ async def test_a_setting_that_was_cancelled_under_way_may_have_darkened_the_lens
 
 @pytest.mark.requirement("I11-consent-alone")
 def test_glasses_that_were_left_dark_count_as_dark_when_they_are_worn_again():
-    wishes = RestoredSettings()
-    wishes.of("a")
-    wishes.granted(SetSilentMode(on=True))
-    wishes.of("unsure")
-    assert wishes.unseen == ""
-    wishes.unanswered(SetBrightness(level=0))
-    wishes.of("b")
-    wishes.said(HidingChanged(Hiding.DASHBOARD, hidden=True))
-    wishes.granted(StartMicrophone(0, AudioFormat.LC3))
-    assert wishes.of("a") == ()
-    assert wishes.unseen == Hiding.SILENT.value
-    wishes.of("unsure")
-    assert wishes.unseen.startswith("perhaps ")
-    assert wishes.of("b") == ()
-    assert (wishes.unseen, wishes.covered) == ("", "")
-    wishes.of("a")
-    wishes.said(HidingChanged(Hiding.SILENT, hidden=False))
-    assert wishes.unseen == "", "what the glasses say themselves is newer"
-    wishes.granted(SetSilentMode(on=True))
+    settings = RestoredSettings()
+    settings.of("a")
+    settings.accept(SetSilentMode(on=True))
+    settings.of("unsure")
+    assert settings.unseen == ""
+    settings.doubt(SetBrightness(level=0))
+    settings.of("b")
+    settings.report_hiding(HidingChanged(Hiding.DASHBOARD, hidden=True))
+    settings.accept(StartMicrophone(0, AudioFormat.LC3))
+    assert settings.of("a") == ()
+    assert settings.unseen == Hiding.SILENT.value
+    settings.of("unsure")
+    assert settings.unseen.startswith("perhaps ")
+    assert settings.of("b") == ()
+    assert (settings.unseen, settings.covered) == ("", "")
+    settings.of("a")
+    settings.report_hiding(HidingChanged(Hiding.SILENT, hidden=False))
+    assert settings.unseen == "", "what the glasses say themselves is newer"
+    settings.accept(SetSilentMode(on=True))
     for number in range(MOST_GLASSES + 1):
-        wishes.of(str(number))
-    assert len(wishes._others) == MOST_GLASSES
-    wishes.of("a")
-    assert wishes.unseen == "", "the glasses left longest ago are forgotten"
+        settings.of(str(number))
+    assert len(settings._others) == MOST_GLASSES
+    settings.of("a")
+    assert settings.unseen == "", "the glasses left longest ago are forgotten"
 
 
 @pytest.mark.requirement("I11-consent-alone")
 async def test_a_lens_that_was_made_dark_counts_as_dark_after_a_reconnect_too(tmp_path):
     story = Story(tmp_path)
-    story.manager._wishes.of("loopback:glasses")
-    story.manager._wishes.granted(SetBrightness(level=0))
+    story.manager._settings.of("loopback:glasses")
+    story.manager._settings.accept(SetBrightness(level=0))
     async with story.running():
         await story.until(
             "glasses.ready"
         )  # these glasses refuse it now, so nobody knows how bright they are
         assert story.manager.status().unseen.startswith("perhaps ")
-        story.manager._wishes.granted(SetBrightness(level=0))
+        story.manager._settings.accept(SetBrightness(level=0))
         await story.manager.request(PAGE)
         assert story.manager.status().unseen == "the brightness of the display is 0"
-        story.manager._wishes.of("other glasses")
-        assert story.manager._wishes.unseen == ""
+        story.manager._settings.of("other glasses")
+        assert story.manager._settings.unseen == ""
         await story.finder.walk_away()
         await story.until("glasses.ready")
         assert story.manager.status().unseen == "the brightness of the display is 0"
@@ -658,23 +658,23 @@ async def test_a_lens_that_was_made_dark_counts_as_dark_after_a_reconnect_too(tm
     ],
 )
 def test_a_setting_without_an_answer_hides_the_lens_until_one_is_answered(hiding, showing):
-    wishes = RestoredSettings()
-    wishes.of("a")
-    wishes.unanswered(showing)
-    assert wishes.unseen == ""
-    wishes.unanswered(hiding)
-    assert wishes.unseen.startswith("perhaps ")
-    assert wishes.of("a") == (), "nobody asks for it again"
-    wishes.unanswered(showing)
-    assert wishes.unseen.startswith("perhaps ")
-    wishes.granted(showing)
-    assert wishes.unseen == ""
-    wishes.granted(hiding)
-    wishes.unanswered(showing)
-    assert "perhaps" not in wishes.unseen != ""
-    wishes.unanswered(hiding)
-    assert wishes.of("b") == ()
-    assert wishes.unseen == ""
+    settings = RestoredSettings()
+    settings.of("a")
+    settings.doubt(showing)
+    assert settings.unseen == ""
+    settings.doubt(hiding)
+    assert settings.unseen.startswith("perhaps ")
+    assert settings.of("a") == (), "nobody asks for it again"
+    settings.doubt(showing)
+    assert settings.unseen.startswith("perhaps ")
+    settings.accept(showing)
+    assert settings.unseen == ""
+    settings.accept(hiding)
+    settings.doubt(showing)
+    assert "perhaps" not in settings.unseen != ""
+    settings.doubt(hiding)
+    assert settings.of("b") == ()
+    assert settings.unseen == ""
 
 
 # ------------------------------------------------------------------ two sides

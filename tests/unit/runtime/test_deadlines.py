@@ -10,6 +10,7 @@ import pytest
 from edge.cloud.mqtt.client import STEP_S, MqttUplink, UplinkOptions
 from edge.core.backoff import Backoff
 from edge.display.presenter import ACT_S, Presenter
+from edge.link.glasses_state import GlassesState
 from edge.link.manager import LinkManager
 from edge.runtime.bus import HANDLED_S, Bus
 from edge.runtime.clock import Clock
@@ -190,11 +191,12 @@ class Notes:
 
 
 def link(finder, vigil):
+    bus, clock = Bus(vigil.within), Clock.system()
     return LinkManager(
         finder,
-        bus=Bus(vigil.within),
-        clock=Clock.system(),
-        notes=Notes(),
+        GlassesState(bus, clock, Notes(), {}),
+        bus=bus,
+        clock=clock,
         backoff=Backoff(lambda: 1.0, first_s=0.01, most_s=0.01, stable_s=1.0),
         within=vigil.within,
         step_s=50.0,
