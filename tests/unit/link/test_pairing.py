@@ -429,7 +429,7 @@ async def test_a_bond_that_cannot_be_taken_out_of_the_file_is_told(tmp_path):
         await place.steps()
         (tmp_path / "blocked").write_text("")
         place.bonds._path = tmp_path / "blocked" / "bonds.json"
-        with pytest.raises(PairingRefused, match="still stands in the file") as refused:
+        with pytest.raises(PairingRefused, match="is still in the file") as refused:
             await place.desk.unpair(None)
         assert refused.value.code == "NOT_SAVED"
         assert place.link.held == 0
