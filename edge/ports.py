@@ -363,8 +363,10 @@ class RenderPort(Protocol):
         later progress of the delivery comes as `DeliveryChanged` on the bus.
         """
 
-    async def tell(self, text: str, *, scene: str = ..., brief: bool = ...) -> DeliveryReport:
-        """Show (or say) a short word of our own: progress, fallback, alarm. `brief` never
+    async def tell(
+        self, text: str, *, scene: str = ..., call_id: str = ..., brief: bool = ...
+    ) -> DeliveryReport:
+        """Show (or speak) a short text: an alarm, or progress of the call `call_id`. `brief` never
         interrupts a result.
         """
 

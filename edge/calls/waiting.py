@@ -306,12 +306,12 @@ class ResultWaiter:
         shown there is none.
         """
         if self._tasks.open and visibility.shown(ticket.call, ticket.tool):
-            scene = f"{ticket.call.call_id}/word"
-            self._tasks.create_task(self._tell(text, scene, brief=brief), name="call.word")
+            telling = self._tell(text, ticket.call.call_id, brief=brief)
+            self._tasks.create_task(telling, name="call.word")
 
-    async def _tell(self, text: str, scene: str, *, brief: bool) -> None:
+    async def _tell(self, text: str, call_id: str, *, brief: bool) -> None:
         try:
-            await self._stage.tell(text, scene=scene, brief=brief)
+            await self._stage.tell(text, call_id=call_id, brief=brief)
         except Exception:  # noqa: BLE001 - a word that is not shown must not end the calls of this group
             _log.exception("a progress text of a call could not be shown")
 

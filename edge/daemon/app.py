@@ -257,7 +257,7 @@ class Daemon:
                 note=self.audit,
                 configs=s.tool.values,
                 network=self.lending.network,
-                glasses_do=GlassesSettings(self.link, self.clock, self.stage.beside),
+                glasses_do=GlassesSettings(self.link, self.clock, self.stage.side_commands),
                 knowledge=self.lending.knowledge,
                 calendars=self.lending.calendars,
                 pictures=self.lending.pictures,

@@ -1,16 +1,13 @@
 """The page on the lens: which one, until when, its saved scene, and what a prompt does to it."""
 
 from contextlib import suppress
-from typing import Final
 
 from edge.display.lens import LensWriter
-from edge.display.presentation import Presentation, Told
+from edge.display.presentation import NEWER, OnReport, Presentation, SpeechState
 from edge.display.saved_scene import SavedScenes
 from edge.ports import GlassesAway
 from edge.runtime.clock import Clock
 from firmware_bridge.messages import Done
-
-NEWER: Final = "by something newer"
 
 
 class CurrentPage:
@@ -26,9 +23,9 @@ class CurrentPage:
         self._covered_at: float | None = None
         self.now: Presentation | None = None
 
-    async def recall(self, told: Told) -> bool:
+    async def recall(self, on_report: OnReport) -> bool:
         """Take up what the last daemon was showing; return whether it ended during a prompt."""
-        self.now = await self._scenes.recall(told)
+        self.now = await self._scenes.recall(on_report)
         return self._scenes.asked
 
     @property
@@ -39,39 +36,39 @@ class CurrentPage:
         """When its page is over (boot clock); None while nobody can read it."""
         return self.now.until if self.now is not None and not self.covered else None
 
-    def outranks(self, act: Presentation) -> bool:
-        return self.now is not None and act.rank < self.now.rank
+    def outranks(self, item: Presentation) -> bool:
+        return self.now is not None and item.rank < self.now.rank
 
     # ------------------------------------------------------------------ coming and going
 
-    async def lit(self, act: Presentation, done: Done) -> None:
+    async def lit(self, item: Presentation, done: Done) -> None:
         """The glasses drew its first page."""
-        previous, self.now = self.now, act
-        if previous is not None and previous is not act:
+        previous, self.now = self.now, item
+        if previous is not None and previous is not item:
             previous.supersede(NEWER)
-        act.light(done, self._clock.boot())
-        await self._scenes.keep(act)
+        item.light(done, self._clock.boot())
+        await self._scenes.keep(item)
 
     async def turn(self) -> bool:
         """Go to the next page; False when there is none, or no time for it."""
-        act = self.now
+        item = self.now
         if (
-            act is None
-            or act.page >= len(act.sheets)
-            or (act.leave_at is not None and act.leave_at <= self._clock.boot())
+            item is None
+            or item.page >= len(item.sheets)
+            or (item.leave_at is not None and item.leave_at <= self._clock.boot())
         ):
             return False
-        act.turn(self._clock.boot())
-        if await self._lens.turn(act.scene, act.sheets, act.page):
-            act.seen = max(act.seen, act.page)
-            await self._scenes.keep(act)
+        item.turn(self._clock.boot())
+        if await self._lens.turn(item.scene, item.sheets, item.page):
+            item.seen = max(item.seen, item.page)
+            await self._scenes.keep(item)
         return True
 
     def end(self) -> None:
         """It had its time."""
-        act, self.now = self.now, None
-        if act is not None and act.speech != "begun":
-            act.settle()
+        item, self.now = self.now, None
+        if item is not None and item.speech is not SpeechState.BEGUN:
+            item.settle()
 
     async def dark(self, *, at_once: bool = False) -> None:
         """Darken the lens. The lens before the disk: a gesture's echo must not wait."""
@@ -81,7 +78,7 @@ class CurrentPage:
             await self._scenes.forget()
 
     async def wipe(self) -> bool:
-        """Somebody wants the lens dark: whether it is."""
+        """Clear the lens on request; return whether it is dark."""
         previous, self.now = self.now, None
         if previous is not None:
             previous.supersede("the lens was cleared")
@@ -94,9 +91,9 @@ class CurrentPage:
 
         `returned`: the glasses just returned; skip it if they were shown something since.
         """
-        act, put = self.now, self._lens.restore if returned else self._lens.turn
-        if act is not None and act.until > self._clock.boot():
-            await put(act.scene, act.sheets, act.page)
+        item, put = self.now, self._lens.restore if returned else self._lens.turn
+        if item is not None and item.until > self._clock.boot():
+            await put(item.scene, item.sheets, item.page)
         elif self._lens.lit or self._scenes.leftover:
             self.end()
             self._scenes.leftover = False
@@ -116,14 +113,13 @@ class CurrentPage:
         self._covered_at = None
 
     async def bare(self) -> None:
-        """Let no question be on the lens any more, nor in the note."""
+        """Remove the prompt from the lens and from the saved scene."""
         try:
             if self._lens.scene != (self.now.scene if self.now is not None else ""):
                 with suppress(GlassesAway):
                     await self.again()
         finally:
-            await (
-                self._scenes.forget()
-                if self.now is None or self.now.brief
-                else self._scenes.keep(self.now)
-            )
+            if self.now is None or self.now.brief:
+                await self._scenes.forget()
+            else:
+                await self._scenes.keep(self.now)

@@ -7,15 +7,15 @@ from typing import Final
 
 from edge.core.results import LayoutKind, Rendering
 from edge.display.lens import CannotShow, LensWriter, plan
-from edge.display.presentation import Presentation
-from edge.display.speech_output import SpeechOutput
+from edge.display.presentation import Presentation, SpeechState
+from edge.display.speech import SpeechOutput
 from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
 from firmware_bridge.messages import Done
 
 Lit = Callable[[Presentation, Done], Awaitable[None]]
-"""Called when the glasses acknowledged an act's first page and drew something of it."""
+"""Called when the glasses acknowledged an item's first page and drew something of it."""
 REFUSALS: Final = (CommandRefused, CommandTimeout, LocalMisuse)
 """How glasses that are there do not take a page."""
 
@@ -23,41 +23,35 @@ REFUSALS: Final = (CommandRefused, CommandTimeout, LocalMisuse)
 class Fallback:
     """Raises `GlassesAway` wherever the glasses leave."""
 
-    def __init__(self, lens: LensWriter, ear: SpeechOutput, lit: Lit) -> None:
+    def __init__(self, lens: LensWriter, speech: SpeechOutput, lit: Lit) -> None:
         self._lens = lens
-        self._ear = ear
+        self._speech = speech
         self._lit = lit
 
-    async def climb(self, act: Presentation, capabilities: Capabilities) -> None:
-        """Go down the ladder as far as needed: lens first, then the ear."""
+    async def climb(self, item: Presentation, capabilities: Capabilities) -> None:
+        """Show it on the lens, else speak it, else show its words."""
         why: list[str] = []
-        wanted = act.rendering
+        wanted = item.rendering
         if wanted.layout is not None:
-            await self._lens_rung(act, wanted, capabilities, why)
-        heard = (
-            wanted.speech or wanted.pcm or (wanted.words if not act.lit else "")
-        ) and not wanted.silent
-        if heard and act.speech == "not yet" and self._ear.begin(act, capabilities, why):
+            await self._lens_rung(item, wanted, capabilities, why)
+        sound = wanted.speech or wanted.pcm or (wanted.words if not item.lit else "")
+        speak = sound and not wanted.silent and item.speech is SpeechState.NOT_BEGUN
+        if speak and self._speech.begin(item, capabilities, why):
             return
-        if not act.lit and wanted.layout is None and capabilities.has(Hardware.DISPLAY):
-            await self._words_rung(act, capabilities, why)
-        _end(act, why)
+        if not item.lit and wanted.layout is None and capabilities.has(Hardware.DISPLAY):
+            await self._words_rung(item, capabilities, why)
+        _end(item, why)
 
-    async def unheard(self, act: Presentation, reason: str, status: GlassesStatus) -> None:
+    async def unheard(self, item: Presentation, reason: str, status: GlassesStatus) -> None:
         """Speech came to nothing and the lens has nothing yet: the words go there if they can."""
-        why = [reason]
-        untried = act.rendering.layout is None
-        if (
-            untried
-            and status.ready
-            and status.capabilities
-            and status.capabilities.has(Hardware.DISPLAY)
-        ):
-            await self._words_rung(act, status.capabilities, why)
-        _end(act, why)
+        why, known = [reason], status.capabilities
+        untried = item.rendering.layout is None and status.ready
+        if untried and known and known.has(Hardware.DISPLAY):
+            await self._words_rung(item, known, why)
+        _end(item, why)
 
     async def _lens_rung(
-        self, act: Presentation, wanted: Rendering, capabilities: Capabilities, why: list[str]
+        self, item: Presentation, wanted: Rendering, capabilities: Capabilities, why: list[str]
     ) -> None:
         try:
             # a large picture takes tenths of a second to decode
@@ -68,26 +62,25 @@ class Fallback:
         except CannotShow as e:
             why.append(str(e))
             return
-        act.sheets, act.remark = planned.sheets, planned.remark
-        act.downgrade = act.downgrade or planned.downgrade
-        await self._first_page(act, why)
-        if not act.lit and wanted.layout is LayoutKind.BITMAP_VIEW and not planned.downgrade:
-            act.downgrade = "image→text"
+        item.sheets, item.remark = planned.sheets, planned.remark
+        item.downgrade = item.downgrade or planned.downgrade
+        await self._first_page(item, why)
+        if not item.lit and wanted.layout is LayoutKind.BITMAP_VIEW and not planned.downgrade:
+            item.downgrade = "image→text"
             words = replace(wanted, layout=LayoutKind.TEXT_WALL)
-            await self._lens_rung(act, words, capabilities, why)
+            await self._lens_rung(item, words, capabilities, why)
 
     async def _words_rung(
-        self, act: Presentation, capabilities: Capabilities, why: list[str]
+        self, item: Presentation, capabilities: Capabilities, why: list[str]
     ) -> None:
-        """What cannot be said is written."""
-        act.downgrade = "speech→display"
-        await self._lens_rung(
-            act, replace(act.rendering, layout=LayoutKind.TEXT_WALL), capabilities, why
-        )
+        """Write what cannot be spoken."""
+        item.downgrade = "speech→display"
+        words = replace(item.rendering, layout=LayoutKind.TEXT_WALL)
+        await self._lens_rung(item, words, capabilities, why)
 
-    async def _first_page(self, act: Presentation, why: list[str]) -> None:
+    async def _first_page(self, item: Presentation, why: list[str]) -> None:
         try:
-            done = await self._lens.show(act.scene, act.sheets, 1)
+            done = await self._lens.show(item.scene, item.sheets, 1)
         except CommandTimeout:
             why.append("the glasses did not confirm the page")
         except REFUSALS as e:
@@ -96,11 +89,11 @@ class Fallback:
             if done.drawn == 0:
                 why.append("nothing was drawn")
             else:
-                await self._lit(act, done)
+                await self._lit(item, done)
 
 
-def _end(act: Presentation, why: list[str]) -> None:
-    if act.lit:
-        act.settle()
+def _end(item: Presentation, why: list[str]) -> None:
+    if item.lit:
+        item.settle()
     else:
-        act.drop(why)
+        item.drop(why)

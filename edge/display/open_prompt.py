@@ -54,7 +54,7 @@ class OpenPrompt:
     unprompted: bool = False
 
     @property
-    def said(self) -> bool:
+    def speaking(self) -> bool:
         """True when at least the beginning of it was spoken."""
         return self.speech is not None and self.speech.report.state is Delivery.SENT
 

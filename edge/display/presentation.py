@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Final
 
 from edge.core.results import Rendering
@@ -10,12 +11,21 @@ from edge.display.lens import Sheet
 from firmware_bridge.messages import Done
 from tools_cache.api.tool import Delivery, DeliveryReport
 
-Told = Callable[[str, DeliveryReport], None]
+OnReport = Callable[[str, DeliveryReport], None]
 """(call id, report): called when a delivery changed after its first report."""
 BRIEF_RANK: Final = -100
 ASKING_RANK: Final = 100
-"""The spoken form of a question; nothing gives way to it here, the stage sees to that."""
+"""Rank of a question's spoken form."""
+NEWER: Final = "by something newer"
 _NOTHING: Final = DeliveryReport(Delivery.NONE)
+
+
+class SpeechState(Enum):
+    """How far the speech of an item is."""
+
+    NOT_BEGUN = auto()
+    BEGUN = auto()
+    OVER = auto()
 
 
 def _future() -> "asyncio.Future[DeliveryReport]":
@@ -35,14 +45,16 @@ class Presentation:
     rendering: Rendering
     rank: int
     expires_at: float
-    told: Told
+    on_report: OnReport
+    progress_of: str = ""
+    """The call whose progress this is; "" for anything else."""
     sheets: tuple[Sheet, ...] = ()
     page: int = 0
     seen: int = 0
     lit: bool = False
     until: float = 0.0
     leave_at: float | None = None
-    speech: str = "not yet"
+    speech: SpeechState = SpeechState.NOT_BEGUN
     downgrade: str = ""
     remark: str = ""
     report: DeliveryReport = _NOTHING
@@ -59,18 +71,18 @@ class Presentation:
 
     @property
     def reached(self) -> bool:
-        """True when the wearer really got something of it."""
+        """Whether the wearer really got something of it."""
         return self.report.state in (Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED)
 
     def say(self, state: Delivery, reason: str = "", *, final: bool = False) -> None:
-        """Move the report along and tell whoever waits."""
+        """Change the report, and resolve what waits for it."""
         report = DeliveryReport(state, reason, self.downgrade)
         changed = report != self.report
         self.report = report
         if not self.first.done():
             self.first.set_result(report)
         elif changed:
-            self.told(self.call_id, report)
+            self.on_report(self.call_id, report)
         if final:
             self.settle()
 
@@ -81,10 +93,8 @@ class Presentation:
             self.leave_at = now + self.rendering.duration_s
         self._stay(now)
         remarks = (self.remark, f"{done.clipped} clipped" if done.clipped else "")
-        self.say(
-            Delivery.ACKNOWLEDGED if done.drawn is None else Delivery.SHOWN,
-            "; ".join(filter(None, remarks)),
-        )
+        state = Delivery.ACKNOWLEDGED if done.drawn is None else Delivery.SHOWN
+        self.say(state, "; ".join(filter(None, remarks)))
 
     def turn(self, now: float) -> None:
         """Go to the next page."""
@@ -92,7 +102,7 @@ class Presentation:
         self._stay(now)
 
     def hold(self, seconds: float) -> None:
-        """Something else had the lens for so long: its reading time begins again where it was."""
+        """Something else had the lens for so long: extend the reading time by it."""
         self.until += seconds
         if self.leave_at is not None:
             self.leave_at += seconds
@@ -105,12 +115,12 @@ class Presentation:
             self.until = self.leave_at if last else min(self.until, self.leave_at)
 
     def drop(self, why: list[str]) -> None:
-        """No rung of the ladder held; so none replaced another."""
+        """Nothing could be shown or spoken, so nothing replaced anything either."""
         self.downgrade = ""
         self.say(Delivery.DROPPED, "; ".join(dict.fromkeys(why)) or "nothing was shown", final=True)
 
     def settle(self) -> None:
-        """Whoever waits for the final word gets the report as it is."""
+        """Resolve both futures with the report as it is."""
         for future in (self.first, self.final):
             if not future.done():
                 future.set_result(self.report)

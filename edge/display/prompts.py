@@ -11,10 +11,9 @@ from edge.display.fallback import REFUSALS
 from edge.display.lens import ANSWER_S, CannotShow, LensWriter, Sheet
 from edge.display.open_prompt import OpenPrompt, PromptWay
 from edge.display.presentation import ASKING_RANK, Presentation
-from edge.display.prompt_layout import ANSWERS, can_press, pages, spoken
+from edge.display.prompt_layout import ANSWERS, can_press, pages, to_speech
 from edge.display.side_commands import SideCommands
-from edge.display.speech import CannotSpeak
-from edge.display.speech_output import SpeechOutput, SpeechOver
+from edge.display.speech import CannotSpeak, SpeechOutput, SpeechOver, StoppedBy
 from edge.ports import GlassesAway, GlassesPort, NobodyToAsk, Question
 from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Capabilities, Hardware
@@ -31,7 +30,6 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 
-__all__ = ["OpenPrompt", "PromptWay", "Prompter"]
 _log: Final = logging.getLogger(__name__)
 WAITING: Final = 8
 """Questions that may wait behind the one being asked; nobody remembers a ninth."""
@@ -50,7 +48,7 @@ as many a second as the lens takes, enough for 6.8 years in 32 bits.
 
 
 class Prompter:
-    """`ask`, `gestured` and `receive` never wait for the glasses; the rest is for the actor.
+    """`ask`, `take_gesture` and `receive` never wait for the glasses; the rest is for the actor.
 
     `wake` tells the actor that there may be something to do.
     """
@@ -59,20 +57,20 @@ class Prompter:
         self,
         glasses: GlassesPort,
         lens: LensWriter,
-        ear: SpeechOutput,
+        speech: SpeechOutput,
         clock: Clock,
         wake: Callable[[], None],
     ) -> None:
         self._glasses = glasses
         self._lens = lens
-        self._ear = ear
+        self._speech = speech
         self._clock = clock
         self._wake = wake
         self._queue: deque[OpenPrompt] = deque()
         self._prompts = True
         self._last_number = 0
-        self.beside = SideCommands(
-            glasses, clock, lambda: any(not asking.answer.done() for asking in self._queue)
+        self.side_commands = SideCommands(
+            glasses, clock, lambda: any(not prompt.answer.done() for prompt in self._queue)
         )
         self.stray = False
         """The glasses may hold a question open that is none any more."""
@@ -81,24 +79,24 @@ class Prompter:
 
     async def ask(self, question: Question) -> Answer:
         """See `AskPort`."""
-        asking = self._enlist(question)
+        prompt = self._enlist(question)
         try:
-            return await self._outcome(asking)
+            return await self._outcome(prompt)
         finally:
-            asking.release()
+            prompt.release()
 
     def _enlist(self, question: Question) -> OpenPrompt:
         if reason := self._why_nobody(question, self._glasses.status().capabilities):
             raise NobodyToAsk(reason)
-        waiting = [asking for asking in self._queue if not asking.answer.done()]
+        waiting = [prompt for prompt in self._queue if not prompt.answer.done()]
         if len(waiting) > WAITING:
             raise NobodyToAsk(f"{WAITING} questions wait already")
         self._queue = deque(a for a in self._queue if a is self._queue[0] or a in waiting)
-        asking = OpenPrompt(question, self._clock.boot() + question.timeout_s)
-        asking.answer.add_done_callback(lambda _: self._wake())
-        self._queue.append(asking)
+        prompt = OpenPrompt(question, self._clock.boot() + question.timeout_s)
+        prompt.answer.add_done_callback(lambda _: self._wake())
+        self._queue.append(prompt)
         self._wake()
-        return asking
+        return prompt
 
     def _why_nobody(self, question: Question, capabilities: Capabilities | None) -> str:
         """Why these glasses cannot ask this, or not be answered; "" when they can."""
@@ -119,109 +117,109 @@ class Prompter:
                 why[0] if why else "these glasses have neither a display nor a speaker and a button"
             )
         try:
-            spoken(question, capabilities)
-            unheard = self._ear.why_not(capabilities)
+            to_speech(question, capabilities)
+            unheard = self._speech.why_not(capabilities)
         except CannotSpeak as e:
             unheard = str(e)
         return "; ".join([*why, unheard]) if unheard else ""
 
-    async def _outcome(self, asking: OpenPrompt) -> Answer:
+    async def _outcome(self, prompt: OpenPrompt) -> Answer:
         """Wait for the answer. Our clock alone says when the time is over."""
-        while not asking.answer.done():
-            left = asking.expires_at - self._clock.boot()
+        while not prompt.answer.done():
+            left = prompt.expires_at - self._clock.boot()
             if left <= 0:
-                asking.settle(Answer.TIMEOUT)
+                prompt.settle(Answer.TIMEOUT)
             else:
-                await asyncio.wait({asking.answer}, timeout=min(left, _SLICE_S))
-        return asking.answer.result()
+                await asyncio.wait({prompt.answer}, timeout=min(left, _SLICE_S))
+        return prompt.answer.result()
 
     # ------------------------------------------------------------------ what the wearer does
 
-    def gestured(self, gesture: Gesture) -> bool:
+    def take_gesture(self, gesture: Gesture) -> bool:
         """Take a gesture that answers, or would; False when it is not for us."""
-        asking = self._head()
-        if asking is None or not asking.begun or gesture not in ANSWERS:
+        prompt = self._head()
+        if prompt is None or not prompt.begun or gesture not in ANSWERS:
             return False
         answer = ANSWERS[gesture]
-        if not self._counts(asking, answer):
+        if not self._counts(prompt, answer):
             return True
         if (
             answer is Answer.ALLOW
-            and asking.way is PromptWay.PAGE
-            and asking.page < len(asking.sheets)
+            and prompt.way is PromptWay.PAGE
+            and prompt.page < len(prompt.sheets)
         ):
-            asking.turn()
+            prompt.turn()
             self._wake()
         else:
-            self._decide(asking, answer)
+            self._decide(prompt, answer)
         return True
 
-    def _counts(self, asking: OpenPrompt, answer: Answer) -> bool:
+    def _counts(self, prompt: OpenPrompt, answer: Answer) -> bool:
         """Whether the wearer can know what the gesture answers; a no needs only the beginning."""
-        settled, status = self._clock.boot() - asking.since >= TOO_SOON_S, self._glasses.status()
-        if asking.way is PromptWay.PAGE and not (status.ready and status.link == asking.link):
+        settled, status = self._clock.boot() - prompt.since >= TOO_SOON_S, self._glasses.status()
+        if prompt.way is PromptWay.PAGE and not (status.ready and status.link == prompt.link):
             return False  # another connection: nobody knows what is on the lens now
-        if asking.way is not PromptWay.EAR and self._hidden():
+        if prompt.way is not PromptWay.EAR and self._hidden():
             return False
         if self._unworn(answer):
             return False
-        if answer is Answer.DENY and asking.page > 1:
+        if answer is Answer.DENY and prompt.page > 1:
             return True  # the wearer has turned pages already
-        if asking.way is PromptWay.PAGE:
+        if prompt.way is PromptWay.PAGE:
             return settled
-        if asking.way is not PromptWay.EAR or not status.ready or status.address != asking.address:
+        if prompt.way is not PromptWay.EAR or not status.ready or status.address != prompt.address:
             return False
-        return asking.said if answer is Answer.DENY else asking.heard and settled
+        return prompt.speaking if answer is Answer.DENY else prompt.heard and settled
 
     def _hidden(self) -> str:
         """Why nobody sees the lens now; "" when it can be seen."""
         status = self._glasses.status()
         return status.unseen or status.covered
 
-    def _gone(self, asking: OpenPrompt) -> None:
+    def _show_again(self, prompt: OpenPrompt) -> None:
         """The page may be off the lens or unseen: show it again from its first page."""
-        asking.hidden = True
-        if asking.way is PromptWay.PAGE:
-            asking.nowhere()
-        if asking.way is PromptWay.NOWHERE:
-            asking.again_at = float("-inf")
+        prompt.hidden = True
+        if prompt.way is PromptWay.PAGE:
+            prompt.nowhere()
+        if prompt.way is PromptWay.NOWHERE:
+            prompt.again_at = float("-inf")
         self._wake()
 
-    def told(self, event: Event) -> None:
+    def receive(self, event: Event) -> None:
         """Take what else the glasses say."""
         head = self._head()
         if isinstance(event, PromptAnswered):
-            self.answered(event)
+            self.receive_answer(event)
         elif isinstance(event, WornChanged):
             self.worn_changed()
         elif isinstance(event, HidingChanged | PageClosed) and head is not None:
-            self._gone(head)
+            self._show_again(head)
 
-    def answered(self, event: PromptAnswered) -> None:
+    def receive_answer(self, event: PromptAnswered) -> None:
         """Process an answer of the glasses. Their clocks are not trusted: a question they gave up
         too early is shown again; one answered too early is shown as a page, whose gestures are read
         here.
         """
-        asking = self._head()
-        if asking is None or asking.number != event.prompt:
+        prompt = self._head()
+        if prompt is None or prompt.number != event.prompt:
             _log.debug("an answer to prompt %d, which is not open", event.prompt)
             return
-        asking.number = None
+        prompt.number = None
         now = self._clock.boot()
-        if event.answer is Answer.TIMEOUT and now < asking.expires_at:
-            asking.nowhere(now + RETRY_S)
+        if event.answer is Answer.TIMEOUT and now < prompt.expires_at:
+            prompt.nowhere(now + RETRY_S)
         elif (
-            asking.way is not PromptWay.PROMPT
-            or now - asking.since < TOO_SOON_S
+            prompt.way is not PromptWay.PROMPT
+            or now - prompt.since < TOO_SOON_S
             or self._unworn(event.answer)
         ):
             _log.debug(
                 "an answer to prompt %d came before anybody could have read it", event.prompt
             )
-            asking.unprompted = self.stray = True
-            asking.nowhere()
+            prompt.unprompted = self.stray = True
+            prompt.nowhere()
         else:
-            self._decide(asking, event.answer)
+            self._decide(prompt, event.answer)
         self._wake()
 
     def _unworn(self, answer: Answer) -> bool:
@@ -232,26 +230,26 @@ class Prompter:
         """The glasses were put on or taken off, which touches them: what is there was not read yet,
         what is said not heard whole.
         """
-        if (asking := self._head()) is None:
+        if (prompt := self._head()) is None:
             return
-        asking.since = self._clock.boot()
-        asking.missed = asking.speech is not None
-        if asking.heard:
-            self._say_again(asking)
+        prompt.since = self._clock.boot()
+        prompt.missed = prompt.speech is not None
+        if prompt.heard:
+            self._say_again(prompt)
             self._wake()
 
-    def _say_again(self, asking: OpenPrompt, again_at: float = float("-inf")) -> None:
-        asking.speech, asking.heard, asking.missed = None, False, False
-        asking.nowhere(again_at)
+    def _say_again(self, prompt: OpenPrompt, again_at: float = float("-inf")) -> None:
+        prompt.speech, prompt.heard, prompt.missed = None, False, False
+        prompt.nowhere(again_at)
 
-    def _decide(self, asking: OpenPrompt, answer: Answer) -> None:
-        late = self._clock.boot() >= asking.expires_at
-        asking.settle(Answer.TIMEOUT if late else answer)
+    def _decide(self, prompt: OpenPrompt, answer: Answer) -> None:
+        late = self._clock.boot() >= prompt.expires_at
+        prompt.settle(Answer.TIMEOUT if late else answer)
 
     # ------------------------------------------------------------------ for the actor
 
     @property
-    def asking(self) -> bool:
+    def active(self) -> bool:
         """A question is before the wearer, or was when the glasses left."""
         head = self._head()
         return head is not None and head.begun
@@ -259,13 +257,15 @@ class Prompter:
     @property
     def over_by(self) -> float:
         """When the last question now known is over at the latest (boot clock)."""
-        return max((asking.expires_at for asking in self._queue), default=self._clock.boot())
+        return max((prompt.expires_at for prompt in self._queue), default=self._clock.boot())
 
     def due_at(self) -> float | None:
         """When a question's turn comes by time alone; None if there is nothing to wait for."""
         head = self._head()
         wanted = head is not None and head.way is PromptWay.NOWHERE and self._glasses.status().ready
-        return max(head.again_at, self.beside.over_at) if head is not None and wanted else None
+        return (
+            max(head.again_at, self.side_commands.over_at) if head is not None and wanted else None
+        )
 
     def connected(self) -> None:
         """The glasses are there anew: what was put to the wearer has to be put again, unless it
@@ -280,11 +280,11 @@ class Prompter:
     async def tidy(self) -> None:
         """Remove questions that are answered, withdrawn or out of time; silence their speech."""
         while self._queue and self._queue[0].answer.done():
-            asking = self._queue.popleft()
-            if asking.speech is not None and self._ear.speaking is asking.speech:
-                await self._ear.hush("the end of its question")
-            if asking.number is not None:
-                await self.end_prompt(asking.number)
+            prompt = self._queue.popleft()
+            if prompt.speech is not None and self._speech.speaking is prompt.speech:
+                await self._speech.hush(StoppedBy.ANSWERED)
+            if prompt.number is not None:
+                await self.end_prompt(prompt.number)
 
     async def end_prompt(self, number: int | None = None) -> None:
         """Take a prompt (None: whichever there is) off the glasses, if they can do that."""
@@ -299,35 +299,35 @@ class Prompter:
 
     async def put(self) -> None:
         """Show the question whose turn it is, unless a side command covers the lens first."""
-        async with self.beside.turn:
-            if self._clock.boot() >= self.beside.over_at:
+        async with self.side_commands.turn:
+            if self._clock.boot() >= self.side_commands.over_at:
                 await self._put()
 
     async def _put(self) -> None:
         """On the lens, else in the ear."""
-        asking, capabilities, why = (
+        prompt, capabilities, why = (
             self._queue[0],
             self._glasses.status().capabilities,
             ["glasses away"],
         )
-        asking.begun = True
-        nobody = why[0] if capabilities is None else self._why_nobody(asking.question, capabilities)
+        prompt.begun = True
+        nobody = why[0] if capabilities is None else self._why_nobody(prompt.question, capabilities)
         # what is hidden now may be seen before the time is over
         if capabilities is None or (nobody and not self._hidden()):
-            asking.give_up(nobody)
+            prompt.give_up(nobody)
             return
         try:
-            if await self._on_lens(asking, capabilities, why) or self._in_ear(
-                asking, capabilities, why
+            if await self._on_lens(prompt, capabilities, why) or self._in_ear(
+                prompt, capabilities, why
             ):
                 return
         except GlassesAway:
-            self.stray = self.stray or asking.number is not None
+            self.stray = self.stray or prompt.number is not None
         except Exception:  # noqa: BLE001 - one question that cannot be drawn must not stop all that is shown
             _log.exception("a question could not be asked")
-            asking.give_up("it could not be asked")
+            prompt.give_up("it could not be asked")
         _log.debug("a question is nowhere yet: %s", "; ".join(why))
-        asking.nowhere(self._clock.boot() + RETRY_S)
+        prompt.nowhere(self._clock.boot() + RETRY_S)
 
     def _head(self) -> OpenPrompt | None:
         return self._queue[0] if self._queue else None
@@ -335,55 +335,55 @@ class Prompter:
     # ------------------------------------------------------------------ the lens
 
     async def _on_lens(
-        self, asking: OpenPrompt, capabilities: Capabilities, why: list[str]
+        self, prompt: OpenPrompt, capabilities: Capabilities, why: list[str]
     ) -> bool:
         if not capabilities.has(Hardware.DISPLAY):
             return False
         if hidden := self._hidden():
             why.append(hidden)
             return False
-        asking.hidden = False
+        prompt.hidden = False
         try:
-            sheets, link = pages(asking.question, capabilities), self._glasses.status().link
-            if (sheets, link) != (asking.sheets, asking.link):
-                asking.sheets, asking.link, asking.page = sheets, link, 1
-            native = self._prompts and not asking.unprompted and len(sheets) == 1
-            done = await self._prompted(asking, sheets[0]) if native else None
+            sheets, link = pages(prompt.question, capabilities), self._glasses.status().link
+            if (sheets, link) != (prompt.sheets, prompt.link):
+                prompt.sheets, prompt.link, prompt.page = sheets, link, 1
+            native = self._prompts and not prompt.unprompted and len(sheets) == 1
+            done = await self._prompted(prompt, sheets[0]) if native else None
             way = PromptWay.PAGE if done is None else PromptWay.PROMPT
             if done is None:
-                if asking.unprompted and self.stray:  # theirs may still be over the page
+                if prompt.unprompted and self.stray:  # theirs may still be over the page
                     await self.end_prompt()
-                done = await self._lens.show(asking.question.scene, sheets, asking.page)
+                done = await self._lens.show(prompt.question.scene, sheets, prompt.page)
         except (CannotShow, *REFUSALS) as e:
             why.append(f"not on the lens: {e}")
-            self.stray = self.stray or asking.number is not None
-            asking.number = None
+            self.stray = self.stray or prompt.number is not None
+            prompt.number = None
             return False
-        if way is PromptWay.PROMPT and asking.number is None:
+        if way is PromptWay.PROMPT and prompt.number is None:
             return True  # given up, or answered too early, before we heard that it is drawn
-        if way is PromptWay.PAGE and asking.hidden:
+        if way is PromptWay.PAGE and prompt.hidden:
             why.append("it was hidden while it was drawn")
             return False
         if done.drawn == 0 or done.clipped:  # a yes to what nobody could see is none
             why.append("nothing was drawn" if done.drawn == 0 else "not all of it was drawn")
-            number, asking.number = asking.number, None
+            number, prompt.number = prompt.number, None
             if number is not None:
                 await self.end_prompt(number)
             return False
-        asking.way, asking.since = way, self._clock.boot()
+        prompt.way, prompt.since = way, self._clock.boot()
         return True
 
-    async def _prompted(self, asking: OpenPrompt, sheet: Sheet) -> Done | None:
+    async def _prompted(self, prompt: OpenPrompt, sheet: Sheet) -> Done | None:
         """Let the glasses ask; one question at a time is open on them. None when they cannot."""
         if self.stray:
             await self.end_prompt()
         for again in (True, False):
-            asking.number = number = self._number()
-            left = min(_LONGEST_PROMPT_S, max(0.1, asking.expires_at - self._clock.boot()))
+            prompt.number = number = self._number()
+            left = min(_LONGEST_PROMPT_S, max(0.1, prompt.expires_at - self._clock.boot()))
             try:
-                return await self._lens.ask(asking.question.scene, sheet, number, left)
+                return await self._lens.ask(prompt.question.scene, sheet, number, left)
             except CommandRefused as e:
-                asking.number = None
+                prompt.number = None
                 if e.code == "unsupported":
                     self._prompts = False
                     return None
@@ -400,45 +400,45 @@ class Prompter:
 
     # ------------------------------------------------------------------ the ear
 
-    def _in_ear(self, asking: OpenPrompt, capabilities: Capabilities, why: list[str]) -> bool:
+    def _in_ear(self, prompt: OpenPrompt, capabilities: Capabilities, why: list[str]) -> bool:
         if not can_press(capabilities):
             return False
         here = self._glasses.status().address
-        if asking.address != here:  # who wears these glasses has heard nothing of it yet
-            self._say_again(asking)
-        if asking.speech is None:
+        if prompt.address != here:  # who wears these glasses has heard nothing of it yet
+            self._say_again(prompt)
+        if prompt.speech is None:
             try:
-                words = Rendering(speech=spoken(asking.question, capabilities))
+                words = Rendering(speech=to_speech(prompt.question, capabilities))
             except CannotSpeak as e:
                 why.append(str(e))
                 return False
-            act = Presentation(
+            item = Presentation(
                 "",
-                asking.question.scene,
+                prompt.question.scene,
                 words,
                 ASKING_RANK,
-                asking.expires_at,
+                prompt.expires_at,
                 lambda _id, _report: None,
             )
-            if not self._ear.begin(act, capabilities, why):
+            if not self._speech.begin(item, capabilities, why):
                 return False
-            asking.speech, asking.address = act, here
-        asking.way, asking.since = PromptWay.EAR, self._clock.boot()
+            prompt.speech, prompt.address = item, here
+        prompt.way, prompt.since = PromptWay.EAR, self._clock.boot()
         return True
 
-    def spoken(self, over: SpeechOver) -> None:
+    def speech_ended(self, over: SpeechOver) -> None:
         """A question's speech ended. Heard to its end it may be answered now; else it is spoken
         again from its beginning when the glasses are back.
         """
-        asking = self._head()
-        if asking is None or asking.speech is not over.act or asking.answer.done():
+        prompt = self._head()
+        if prompt is None or prompt.speech is not over.item or prompt.answer.done():
             return
-        if over.whole and not asking.missed:
-            asking.heard, asking.since = True, self._clock.boot()
+        if over.whole and not prompt.missed:
+            prompt.heard, prompt.since = True, self._clock.boot()
             return
-        capabilities, again = self._glasses.status().capabilities, over.away or asking.missed
-        asking.speech = None
+        capabilities, again = self._glasses.status().capabilities, over.away or prompt.missed
+        prompt.speech = None
         if again or (capabilities is not None and capabilities.has(Hardware.DISPLAY)):
-            self._say_again(asking, self._clock.boot() + RETRY_S)
+            self._say_again(prompt, self._clock.boot() + RETRY_S)
         else:
-            asking.give_up(over.reason or "a part of the question has no sound")
+            prompt.give_up(over.reason or "a part of the question has no sound")

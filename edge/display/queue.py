@@ -1,13 +1,15 @@
-"""Items that wait for the lens: one for glasses that are away, a few behind what is being read."""
+"""Items that wait for the lens: results in a bounded queue, and the newest progress of calls."""
 
 from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from edge.display.presentation import Presentation
+from edge.display.presentation import NEWER, Presentation
 from tools_cache.api.tool import Delivery
 
 AWAY: Final = "glasses away"
+_CANCELLED: Final = 64
+"""Calls whose late progress is not shown again: twice as many as may run."""
 LATER: Final = 4
 """Results that wait for the lens; the fifth supersedes the oldest. Alarms and the like go last."""
 
@@ -29,46 +31,89 @@ class DisplayQueue:
     def pop(self) -> Presentation:
         return self._later.popleft()
 
-    def park(self, act: Presentation) -> None:
+    def park(self, item: Presentation) -> None:
         """Keep the newest result for glasses that may come back; brief words are not worth it."""
-        if act.brief:
-            act.say(Delivery.DROPPED, AWAY, final=True)
-        elif act.lit:
-            act.settle()  # the wearer had it; the scene comes back by itself
+        if item.brief:
+            item.say(Delivery.DROPPED, AWAY, final=True)
+        elif item.lit:
+            item.settle()  # the wearer had it; the scene comes back by itself
         else:
-            if self.parked is not None and self.parked is not act:
-                self.parked.supersede("by something newer")
-            self.parked = act
-            act.say(Delivery.QUEUED, AWAY)
+            if self.parked is not None and self.parked is not item:
+                self.parked.supersede(NEWER)
+            self.parked = item
+            item.say(Delivery.QUEUED, AWAY)
 
     def take_parked(self) -> Presentation | None:
-        act, self.parked = self.parked, None
-        return act
+        item, self.parked = self.parked, None
+        return item
 
     def unpark(self) -> None:
         """The glasses are there: what waited for them waits for the lens, before all others."""
-        if (act := self.take_parked()) is not None:
-            self._later.appendleft(act)
+        if (item := self.take_parked()) is not None:
+            self._later.appendleft(item)
 
-    def wait(self, act: Presentation, why: str, *, at_least_until: float) -> None:
+    def wait(self, item: Presentation, why: str, *, at_least_until: float) -> None:
         """Let a result wait until it expires, an alarm until it can be shown."""
-        if act.brief:
-            act.say(Delivery.DROPPED, why, final=True)
+        if item.brief:
+            item.say(Delivery.DROPPED, why, final=True)
             return
-        if not act.call_id:
-            act.expires_at = max(act.expires_at, at_least_until)
+        if not item.call_id:
+            item.expires_at = max(item.expires_at, at_least_until)
         if len(self._later) >= LATER:
             oldest = next((waiting for waiting in self._later if waiting.call_id), self._later[0])
             self._later.remove(oldest)
-            oldest.supersede("by something newer")
-        self._later.append(act)
-        act.say(Delivery.QUEUED, why)
+            oldest.supersede(NEWER)
+        self._later.append(item)
+        item.say(Delivery.QUEUED, why)
 
     def give_up(self, now: float) -> None:
         """Let go what nobody can see in time."""
         if self.parked is not None and self.parked.expires_at <= now:
-            act, self.parked = self.parked, None
-            act.say(Delivery.DROPPED, AWAY, final=True)
-        for act in [act for act in self._later if act.expires_at <= now]:
-            self._later.remove(act)
-            act.say(Delivery.EXPIRED, "the lens was busy", final=True)
+            item, self.parked = self.parked, None
+            item.say(Delivery.DROPPED, AWAY, final=True)
+        for item in [item for item in self._later if item.expires_at <= now]:
+            self._later.remove(item)
+            item.say(Delivery.EXPIRED, "the lens was busy", final=True)
+
+
+class ProgressIndicator:
+    """The newest progress text, waiting for the lens; an older one is answered at once."""
+
+    def __init__(self) -> None:
+        self.waiting: Presentation | None = None
+        self._cancelled: deque[str] = deque(maxlen=_CANCELLED)
+        self._unseen, self._unseen_until = "", 0.0
+
+    def put(self, item: Presentation) -> None:
+        """Take the newest text; it replaces the one before it."""
+        if self.waiting is not None:
+            self.waiting.supersede(NEWER)
+        self.waiting = item
+
+    def take(self) -> Presentation | None:
+        item, self.waiting = self.waiting, None
+        return item
+
+    def over(self, call_id: str) -> None:
+        """A call has its result: none of its progress is worth showing."""
+        if self.waiting is not None and self.waiting.progress_of == call_id:
+            self.waiting.supersede("by its result")
+            self.waiting = None
+        if self._unseen == call_id:
+            self._unseen = ""
+
+    def unseen(self, call_id: str, until: float) -> None:
+        """There is no lens for this progress; the call is awaited (until: boot clock)."""
+        self._unseen, self._unseen_until = call_id, until
+
+    def awaited(self, now: float) -> str:
+        """The call whose progress would be shown if there were a lens; "" when there is none."""
+        return self._unseen if now < self._unseen_until else ""
+
+    def cancel(self, call_id: str) -> None:
+        """The wearer cancelled this call; its further progress is not shown."""
+        self._cancelled.append(call_id)
+        self.over(call_id)
+
+    def is_cancelled(self, call_id: str) -> bool:
+        return call_id in self._cancelled

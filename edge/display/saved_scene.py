@@ -5,7 +5,7 @@ from typing import Final
 
 from edge.core.results import Rendering
 from edge.display.lens import Sheet
-from edge.display.presentation import Presentation, Told
+from edge.display.presentation import OnReport, Presentation, SpeechState
 from edge.runtime.clock import Clock
 from edge.storage.notes import Notes
 from firmware_bridge.messages import TextLine
@@ -26,65 +26,64 @@ class SavedScenes:
         self.asked = False
         """The last daemon ended while a question was before the wearer."""
 
-    async def keep(self, act: Presentation) -> None:
+    async def keep(self, item: Presentation) -> None:
         """Remember what is on the lens; brief words are not worth it."""
-        if not act.brief:
-            await self._put(to_note(act, self._clock))
+        if not item.brief:
+            await self._put(to_note(item, self._clock))
 
-    async def cover(self, act: Presentation | None) -> None:
+    async def cover(self, item: Presentation | None) -> None:
         """A prompt covers `item`: should this daemon end meanwhile, the next one removes it."""
-        under = {} if act is None or act.brief else to_note(act, self._clock)
+        under = {} if item is None or item.brief else to_note(item, self._clock)
         await self._put({**under, "question": True})
 
     async def forget(self) -> None:
         await self._put(None)
 
-    async def recall(self, told: Told) -> Presentation | None:
+    async def recall(self, on_report: OnReport) -> Presentation | None:
         """What the last daemon was showing, if its time is not over."""
         try:
             note = await self._notes.get(NOTE)
-            act = from_note(note, self._clock, told)
-        except Exception as e:  # noqa: BLE001 - damaged or unreadable: either way there is nothing to put back
-            _log.warning(
-                "stage: the remembered scene is not readable (%s); starting dark", type(e).__name__
-            )
-            note, act = "unreadable", None
-        self.leftover = note is not None and act is None
+            item = from_note(note, self._clock, on_report)
+        except Exception as e:  # noqa: BLE001 - damaged or unreadable: there is nothing to restore
+            text = "display: the saved scene is not readable (%s); starting dark"
+            _log.warning(text, type(e).__name__)
+            note, item = "unreadable", None
+        self.leftover = note is not None and item is None
         self.asked = isinstance(note, dict) and note.get("question") is True
-        return act
+        return item
 
     async def _put(self, value: Json) -> None:
         try:
             await self._notes.put(NOTE, value)
         except Exception as e:  # noqa: BLE001 - as above
-            _log.warning("stage: the scene is not kept over a restart: %s", e)
+            _log.warning("display: the scene is not kept over a restart: %s", e)
 
 
-def to_note(act: Presentation, clock: Clock) -> Json:
+def to_note(item: Presentation, clock: Clock) -> Json:
     """Write a scene down; of a picture only that there was one."""
-    if any(sheet.tiles for sheet in act.sheets):
+    if any(sheet.tiles for sheet in item.sheets):
         return {"picture": True}
     now = clock.boot()
     return {
-        "call_id": act.call_id,
-        "scene": act.scene,
-        "rank": act.rank,
-        "page": act.page,
-        "seen": act.seen,
+        "call_id": item.call_id,
+        "scene": item.scene,
+        "rank": item.rank,
+        "page": item.page,
+        "seen": item.seen,
         "sheets": [
             {"lines": [[t.row, t.text, t.x] for t in s.lines], "dwell_s": s.dwell_s}
-            for s in act.sheets
+            for s in item.sheets
         ],
-        "left_s": act.until - now,
-        "leaves_s": None if act.leave_at is None else act.leave_at - now,
+        "left_s": item.until - now,
+        "leaves_s": None if item.leave_at is None else item.leave_at - now,
         "boot_id": clock.boot_id,
         "boot": now,
         "wall": clock.wall(),
-        "report": act.report.to_json(),
+        "report": item.report.to_json(),
     }
 
 
-def from_note(note: Json, clock: Clock, told: Told) -> Presentation | None:
+def from_note(note: Json, clock: Clock, on_report: OnReport) -> Presentation | None:
     """Read a scene; None if there is none or it is over. Raises KeyError, TypeError, ValueError."""
     if note is None or "picture" in note or set(note) == {"question"}:
         return None
@@ -94,22 +93,18 @@ def from_note(note: Json, clock: Clock, told: Told) -> Presentation | None:
     if passed < 0 or left <= 0:
         return None
     now = clock.boot()
-    act = Presentation(
-        str(note["call_id"]), str(note["scene"]), Rendering(), int(note["rank"]), now, told
-    )
-    act.sheets = tuple(
-        Sheet(
-            tuple(TextLine(row, text, x) for row, text, x in sheet["lines"]),
-            (),
-            float(sheet["dwell_s"]),
-        )
+    call_id, scene, rank = str(note["call_id"]), str(note["scene"]), int(note["rank"])
+    item = Presentation(call_id, scene, Rendering(), rank, now, on_report)
+    item.sheets = tuple(
+        Sheet(tuple(TextLine(*line) for line in sheet["lines"]), (), float(sheet["dwell_s"]))
         for sheet in note["sheets"]
     )
-    act.page, act.seen, act.lit, act.speech = int(note["page"]), int(note["seen"]), True, "over"
-    if not 1 <= act.page <= len(act.sheets):
+    item.page, item.seen = int(note["page"]), int(note["seen"])
+    item.lit, item.speech = True, SpeechState.OVER
+    if not 1 <= item.page <= len(item.sheets):
         raise ValueError("page")
-    act.until = now + left
-    act.leave_at = None if note["leaves_s"] is None else now + note["leaves_s"] - passed
-    act.report = DeliveryReport.from_json(note["report"])
-    act.settle()
-    return act
+    item.until = now + left
+    item.leave_at = None if note["leaves_s"] is None else now + note["leaves_s"] - passed
+    item.report = DeliveryReport.from_json(note["report"])
+    item.settle()
+    return item

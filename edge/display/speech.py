@@ -7,16 +7,20 @@ import logging
 import re
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
+from edge.core.results import LayoutKind
+from edge.display.presentation import Presentation, SpeechState
 from edge.display.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, Utterance, VoiceUnavailable
 from edge.ports import GlassesAway, GlassesPort
-from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout
 from firmware_bridge.messages import AudioChunk, AudioFormat, Done, EndAudio, StartAudio
+from tools_cache.api.tool import Delivery
 
 _log: Final = logging.getLogger(__name__)
 RATE: Final = 16000
@@ -31,7 +35,7 @@ _ANSWER_S: Final = 5.0
 _PCM_FRAME: Final = RATE * FRAME_MS // 1000 * 2
 _ENDS: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _UNSAFE: Final = str.maketrans({"‹": " ", "›": " ", "<": " ", ">": " "})
-"""The engine drops what stands inside these (trap 10)."""
+"""The speech engine drops what stands inside these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +119,10 @@ class SpeechPlayer:
             raw = base64.b64decode(pcm, validate=True)
         except (binascii.Error, ValueError) as e:
             raise CannotSpeak(f"audio.pcm is not base64: {e}") from None
-        frames = tuple(
-            raw[at : at + _PCM_FRAME].ljust(_PCM_FRAME, b"\0")
-            for at in range(0, len(raw), _PCM_FRAME)
-        )
-        return await self._stream_out(
-            AudioFormat.PCM16, _only(Utterance(frames, len(raw) // 2)), stop, started
-        )
+        starts = range(0, len(raw), _PCM_FRAME)
+        frames = tuple(raw[at : at + _PCM_FRAME].ljust(_PCM_FRAME, b"\0") for at in starts)
+        sound = _only(Utterance(frames, len(raw) // 2))
+        return await self._stream_out(AudioFormat.PCM16, sound, stop, started)
 
     async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | None]:
         for sentence in sentences(text):
@@ -159,17 +160,14 @@ class SpeechPlayer:
         except BaseException:
             # a stream left open is "busy" for every later speech on this link
             if player is not None:
+                flush = EndAudio(self._stream, flush=True)
                 with suppress(BridgeError, GlassesAway):
-                    await self._glasses.request(
-                        EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S
-                    )
+                    await self._glasses.request(flush, timeout_s=_ANSWER_S)
             raise
+        if player is None and stop.is_set():
+            raise CannotSpeak("stopped before it began")
         if player is None:
-            raise CannotSpeak(
-                "stopped before it began"
-                if stop.is_set()
-                else "the voice has no sound for this text"
-            )
+            raise CannotSpeak("the voice has no sound for this text")
         return Spoken(await player.end(), said, skipped, stop.is_set())
 
 
@@ -192,10 +190,9 @@ class _Player:
         self._began = 0.0
 
     async def open(self, form: AudioFormat) -> None:
+        start = StartAudio(self._stream, form, RATE, FRAME_MS)
         try:
-            await self._glasses.request(
-                StartAudio(self._stream, form, RATE, FRAME_MS), timeout_s=_ANSWER_S
-            )
+            await self._glasses.request(start, timeout_s=_ANSWER_S)
         except (CommandRefused, CommandTimeout) as e:
             raise CannotSpeak(f"the glasses did not open the stream: {e}") from None
         self._began = asyncio.get_running_loop().time()
@@ -217,14 +214,12 @@ class _Player:
         self._check_link()
         try:
             if not self._stop.is_set():
-                done = await self._until_stopped(
-                    EndAudio(self._stream), max(0.0, self._lead()) + _ANSWER_S
-                )
+                timeout_s = max(0.0, self._lead()) + _ANSWER_S
+                done = await self._until_stopped(EndAudio(self._stream), timeout_s)
                 if done is not None:
                     return done.samples
-            return (
-                await self._glasses.request(EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S)
-            ).samples
+            flush = EndAudio(self._stream, flush=True)
+            return (await self._glasses.request(flush, timeout_s=_ANSWER_S)).samples
         except (CommandRefused, CommandTimeout) as e:
             raise CannotSpeak(f"the glasses did not confirm the end: {e}") from None
 
@@ -236,7 +231,7 @@ class _Player:
     async def _until_stopped(self, command: EndAudio, timeout_s: float) -> Done | None:
         """The answer to `command`, or None when the wearer wants silence first."""
         async with asyncio.TaskGroup() as both:
-            asking = both.create_task(self._asked(command, timeout_s))
+            asking = both.create_task(self._try_request(command, timeout_s))
             stopping = both.create_task(self._stop.wait())
             await asyncio.wait({asking, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
@@ -248,7 +243,7 @@ class _Player:
             return answer
         raise answer
 
-    async def _asked(self, command: EndAudio, timeout_s: float) -> Done | Exception:
+    async def _try_request(self, command: EndAudio, timeout_s: float) -> Done | Exception:
         """The answer or the fault as a value, so that it leaves the task group as itself."""
         try:
             return await self._glasses.request(command, timeout_s=timeout_s)
@@ -277,3 +272,128 @@ def _form(capabilities: Capabilities) -> AudioFormat:
         if form in codecs:
             return form
     raise CannotSpeak("these glasses take no sound we can make")
+
+
+class StoppedBy(StrEnum):
+    """Who or what stopped a speech."""
+
+    WEARER = "the wearer"
+    NEWER = "something newer"
+    QUESTION = "a question"
+    ANSWERED = "the end of its question"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechOver:
+    """How a speech ended: what was played (None: nothing), why not, and who stopped it."""
+
+    item: Presentation
+    spoken: Spoken | None
+    reason: str
+    stopped_by: StoppedBy | None
+    away: bool = False
+
+    @property
+    def unsaid(self) -> bool:
+        """Whether it was stopped before the glasses opened a stream: it may be spoken later."""
+        return self.spoken is None and self.item.report.state is not Delivery.SENT and not self.away
+
+    @property
+    def whole(self) -> bool:
+        """Whether all of it was played, to the end."""
+        spoken = self.spoken
+        if spoken is None or spoken.samples == 0:
+            return False
+        return not (spoken.skipped or spoken.stopped or self.stopped_by)
+
+    def remark(self) -> str:
+        """What there is to say about a speech that was heard."""
+        remarks = [f"stopped by {self.stopped_by}"] if self.stopped_by else []
+        if self.spoken is not None and self.spoken.skipped:
+            total = self.spoken.sentences + self.spoken.skipped
+            remarks.append(f"{self.spoken.skipped} of {total} sentences have no sound")
+        return "; ".join(remarks)
+
+
+class SpeechOutput:
+    """Speaks at most one item at a time, while `running`; `over` takes the end of each speech."""
+
+    def __init__(
+        self, glasses: GlassesPort, voice: TextToSpeech, over: Callable[[SpeechOver], None]
+    ) -> None:
+        self._voice = voice
+        self._speaker = SpeechPlayer(glasses, voice)
+        self._over = over
+        self._stop = asyncio.Event()
+        self._silent = asyncio.Event()
+        self._silent.set()
+        self._stopped_by: StoppedBy | None = None
+        self.speaking: Presentation | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[asyncio.TaskGroup]:
+        """Speak in a group of tasks, which the caller may use too; then close the voice."""
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                yield self._tasks
+        finally:
+            self._tasks = None
+            await self._voice.close()
+
+    def why_not(self, capabilities: Capabilities) -> str:
+        """Empty when words can be spoken on these glasses, else the first thing that is missing."""
+        return self._speaker.why_not(capabilities)
+
+    def begin(self, item: Presentation, capabilities: Capabilities, why: list[str]) -> bool:
+        """Begin to speak, and report the end through `over`; or add to `why` and return False."""
+        if not capabilities.has(Hardware.SPEAKER):
+            why.append("these glasses have no speaker")
+            return False
+        reason = self._speaker.why_not(capabilities)
+        if (reason and not item.rendering.pcm) or self._tasks is None:
+            why.append(reason)
+            return False
+        if not item.lit and item.rendering.layout is not None:
+            picture = item.rendering.layout is LayoutKind.BITMAP_VIEW
+            item.downgrade = "image→speech" if picture else "display→speech"
+        self._stop, self._stopped_by = asyncio.Event(), None
+        self.speaking, item.speech = item, SpeechState.BEGUN
+        self._silent.clear()
+        self._tasks.create_task(self._speak(item, capabilities, self._stop), name="display.speak")
+        return True
+
+    def quiet(self, who: StoppedBy) -> None:
+        """Stop what is being said; only the first of several counts as having stopped it."""
+        self._stopped_by = self._stopped_by or who
+        self._stop.set()
+
+    async def hush(self, who: StoppedBy) -> None:
+        """Stop what is being said; wait until the glasses are silent (bounded by deadlines)."""
+        if self.speaking is not None:
+            self.quiet(who)
+            await self._silent.wait()
+
+    async def _speak(
+        self, item: Presentation, capabilities: Capabilities, stop: asyncio.Event
+    ) -> None:
+        spoken, reason, away, wanted = None, "", False, item.rendering
+
+        def started() -> None:
+            if not item.lit:
+                item.say(Delivery.SENT)
+
+        try:
+            say = self._speaker.play if wanted.pcm else self._speaker.speak
+            what = wanted.pcm or wanted.speech or wanted.words
+            spoken = await say(what, capabilities, stop=stop, started=started)
+        except CannotSpeak as e:
+            reason = str(e)
+        except GlassesAway:
+            reason, away = "glasses away", True
+        except BridgeError as e:
+            reason = str(e)
+        finally:
+            self.speaking = None
+            self._silent.set()
+        self._over(SpeechOver(item, spoken, reason, self._stopped_by, away))

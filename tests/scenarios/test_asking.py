@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from edge.display.prompt_layout import spoken
+from edge.display.prompt_layout import to_speech
 from edge.display.speech import RATE, sentences
 from edge.ports import NobodyToAsk, Question
 from firmware_bridge.messages import Answer, AudioFormat, Gesture
@@ -237,7 +237,7 @@ async def test_without_a_lens_the_question_is_heard_to_its_end_and_the_button_an
         await until(lambda: place.mock.glasses.speaker.playing, "the speaker plays")
         assert await pressed(place, asking, Gesture.BUTTON) is Answer.ALLOW
         await until(place.spoken, "the voice ends")
-        assert place.spoken()[0]["flushed"] is False, "no press cut it short"
+        assert place.to_speech()[0]["flushed"] is False, "no press cut it short"
 
 
 @pytest.mark.requirement("I3-ask-ear")
@@ -248,9 +248,9 @@ async def test_a_long_press_denies_while_the_question_is_spoken(tmp_path):
         await until(lambda: place.mock.glasses.speaker.playing, "the speaker plays")
         assert await pressed(place, asking, Gesture.BUTTON_LONG) is Answer.DENY
         await until(place.spoken, "the voice stops")
-        assert place.spoken()[0]["flushed"] is True
+        assert place.to_speech()[0]["flushed"] is True
         await place.call("glasses:say", {"text": "And on it goes."})
-        assert [s["flushed"] for s in place.spoken()] == [True, False]
+        assert [s["flushed"] for s in place.to_speech()] == [True, False]
 
 
 @pytest.mark.requirement("I3-ask-ear", "I11-consent-spoken")
@@ -275,13 +275,16 @@ async def test_a_question_cut_off_by_a_lost_link_is_said_again_from_its_beginnin
         await place.heard("glasses.lost")
         await place.heard("glasses.ready")
         assert await pressed(place, asking, Gesture.BUTTON) is Answer.ALLOW
-        first, *_, last = (stream["samples"] for stream in place.spoken())
+        first, *_, last = (stream["samples"] for stream in place.to_speech())
         assert last > whole - first / 2, f"{first} of {whole} samples were heard, then {last}"
 
 
 async def samples_of(place, question):
     """How long it is to say all of a question: about, because the voice varies a little."""
-    words, say = spoken(question, place.daemon.link.status().capabilities), place.daemon.voice.say
+    words, say = (
+        to_speech(question, place.daemon.link.status().capabilities),
+        place.daemon.voice.say,
+    )
     return sum([(await say(part, AudioFormat.OPUS)).samples for part in sentences(words)])
 
 
@@ -306,7 +309,7 @@ async def test_before_any_glasses_were_known_there_is_nobody_to_ask(tmp_path):
 async def test_a_double_tap_on_a_working_mark_calls_the_call_off(tmp_path):
     async with world(tmp_path) as place:
         await alone(place)
-        await place.daemon.stage.tell("Working…", scene="c1/word", brief=True)
+        await place.daemon.stage.tell("Working…", call_id="c1", brief=True)
         await place.lens_shows("Working…")
         place.mark()
         place.wearer_does(Gesture.DOUBLE_TAP)
@@ -331,7 +334,7 @@ async def test_a_flood_of_progress_reaches_the_lens_at_its_own_rate_and_ends_wit
         for number in range(1000):
             telling.append(
                 asyncio.ensure_future(
-                    place.daemon.stage.tell(f"step {number} of 1000", scene="c1/word", brief=True)
+                    place.daemon.stage.tell(f"step {number} of 1000", call_id="c1", brief=True)
                 )
             )
             await asyncio.sleep(0.001)

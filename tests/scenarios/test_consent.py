@@ -104,7 +104,7 @@ async def test_every_argument_is_on_the_lens_before_a_tap_is_a_yes(tmp_path, mod
             await asyncio.sleep(0.2)
         assert await state(place, call) == "AWAITING_CONFIRMATION"
         await place.answer_question()
-        await until(lambda: not place.daemon.stage._asker.asking, "answered")
+        await until(lambda: not place.daemon.stage._prompter.active, "answered")
         assert await state(place, call) != "AWAITING_CONFIRMATION"
 
 
@@ -118,7 +118,7 @@ async def test_early_taps_run_nothing_and_the_question_stays(tmp_path, native):
         )
         call, _ = await asked(place, SHORT)
         await place.lens_shows("amount: 1", "tap: yes")
-        asking, clock = place.daemon.stage._asker._queue[0], place.daemon.clock
+        asking, clock = place.daemon.stage._prompter._queue[0], place.daemon.clock
         while (
             clock.boot() - asking.since < 0.5
         ):  # later a slow machine may take the tap for one that counts

@@ -21,7 +21,8 @@ from edge.config.model import Settings
 from edge.daemon.app import Daemon
 from edge.devcloud.main import run_devcloud, sample_apps
 from edge.devcloud.registry import InstalledApp
-from edge.display.prompts import TOO_SOON_S, PromptWay
+from edge.display.open_prompt import PromptWay
+from edge.display.prompts import TOO_SOON_S
 from edge.ports import Wait
 from edge.runtime.bus import Listener
 from edge.runtime.events import DaemonEvent, as_json
@@ -255,7 +256,7 @@ class World:
         """Answer what the daemon asks: a gesture for each page, after the time in which none
         counts.
         """
-        asker = self.daemon.stage._asker
+        asker = self.daemon.stage._prompter
         await until(lambda: asker.asking, "a question")
         async with asyncio.timeout(3 * SOON_S):  # a question is spoken as slowly as people listen
             while asker.asking:
@@ -271,7 +272,7 @@ class World:
         self.wearer_does(gesture)
 
     def _may_answer(self) -> bool:
-        asker = self.daemon.stage._asker
+        asker = self.daemon.stage._prompter
         if not asker.asking:
             return False
         asked = asker._queue[0]

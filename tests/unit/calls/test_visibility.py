@@ -241,7 +241,7 @@ async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said
         assert [a.meta["delivery"]["state"] for a in answers] == ["dropped"] * 3
         assert sum("no glasses are connected" in line for line in caplog.messages) == 1
         assert h.glasses.texts() == []
-        assert not h.stage._line.first
+        assert not h.stage._queue.first
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def guarded(monkeypatch) -> None:
 
 async def said(stage: Any, glasses: FakeGlasses) -> None:
     """Wait until a question was spoken to its end."""
-    await glasses.until(lambda: bool(stage._asker._queue) and stage._asker._queue[0].heard)
+    await glasses.until(lambda: bool(stage._prompter._queue) and stage._prompter._queue[0].heard)
 
 
 class Boot:
@@ -274,7 +274,7 @@ async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(
         asking = begin(stage)
         await glasses.until(lambda: glasses.frames() > 0)
         glasses.leave()
-        await glasses.until(lambda: stage._ear.speaking is None)
+        await glasses.until(lambda: stage._speech.speaking is None)
         glasses.come_back()
         await glasses.say(Gesture.BUTTON)
         await glasses.until(lambda: sum(isinstance(c, StartAudio) for c in glasses.told) == 2)
@@ -877,7 +877,9 @@ async def test_what_was_about_to_be_said_is_said_after_the_question_and_once(ope
         await glasses.until(lambda: bool(glasses.streams))
         await asyncio.sleep(0.05)
         assert not told.done()
-        await glasses.until(lambda: bool(stage._asker._queue) and stage._asker._queue[0].heard)
+        await glasses.until(
+            lambda: bool(stage._prompter._queue) and stage._prompter._queue[0].heard
+        )
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
         assert (await told).state is Delivery.SPOKEN

@@ -44,7 +44,7 @@ async def on_page(stage: Any, glasses: FakeGlasses, number: int) -> None:
         )
     )
     await glasses.until(
-        lambda: bool(stage._asker._queue) and stage._asker._queue[0].way.value == "page"
+        lambda: bool(stage._prompter._queue) and stage._prompter._queue[0].way.value == "page"
     )
 
 
@@ -320,7 +320,9 @@ async def test_a_press_right_after_the_speech_is_no_yes(open_stage) -> None:
     boot = Boot()
     async with open_stage(AUDIO, clock=boot.clock()) as (stage, glasses):
         asking = begin(stage, PAY)
-        await glasses.until(lambda: bool(stage._asker._queue) and stage._asker._queue[0].heard)
+        await glasses.until(
+            lambda: bool(stage._prompter._queue) and stage._prompter._queue[0].heard
+        )
         boot.now += 0.69
         await glasses.say(Gesture.BUTTON)
         await settle()
@@ -340,7 +342,8 @@ async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(
         asking = begin(stage, PAY)
         await glasses.until(
             lambda: (
-                bool(glasses.streams) and (stage._asker._queue[0].heard or when.startswith("while"))
+                bool(glasses.streams)
+                and (stage._prompter._queue[0].heard or when.startswith("while"))
             )
         )
         glasses.worn = False
@@ -355,9 +358,9 @@ async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(
         assert not asking.done(), "it was not heard whole"
 
         def spoken_again() -> bool:
-            boot.now += 0.2 if stage._asker._queue[0].way.value == "nowhere" else 0.0
+            boot.now += 0.2 if stage._prompter._queue[0].way.value == "nowhere" else 0.0
             stage._wake.set()
-            return len(glasses.streams) >= 2 and stage._asker._queue[0].heard
+            return len(glasses.streams) >= 2 and stage._prompter._queue[0].heard
 
         await glasses.until(spoken_again)
         boot.now += 1
@@ -384,17 +387,17 @@ async def test_a_gesture_just_before_a_question_moves_nothing_over_it(open_stage
         FULL, glasses=glasses, clock=boot.clock(), voice=TextToSpeech(off="no voice")
     ) as (stage, _):
         await stage.present("c1", READ)
-        tidied = stage._asker.tidy
+        tidied = stage._prompter.tidy
 
         async def touched() -> None:
             await tidied()
             if (
-                stage._asker._queue and not stage._asker._queue[0].begun
+                stage._prompter._queue and not stage._prompter._queue[0].begun
             ):  # the question is the next to be put
                 glasses.bus.publish(GlassesSaid(Gestured(gesture)))
                 await settle()
 
-        stage._asker.tidy = touched
+        stage._prompter.tidy = touched
         asking = begin(stage, LONG)
         await on_page(stage, glasses, 1)
         await settle()
@@ -410,18 +413,18 @@ async def test_a_call_off_just_before_a_question_does_not_darken_it(open_stage) 
     async with open_stage(
         FULL, glasses=glasses, clock=boot.clock(), voice=TextToSpeech(off="no voice")
     ) as (stage, _):
-        await stage.tell("working", scene="c1/word", brief=True)
-        cover = stage._reading.cover
+        await stage.tell("working", call_id="c1", brief=True)
+        cover = stage._current.cover
 
         async def called_off_while_covering() -> None:
             await glasses.say(Gesture.DOUBLE_TAP)
             await settle()
             await cover()
 
-        stage._reading.cover = called_off_while_covering
+        stage._current.cover = called_off_while_covering
         asking = begin(stage, LONG)
         await on_page(stage, glasses, 1)
-        await glasses.until(lambda: stage._reading.now is None)
+        await glasses.until(lambda: stage._current.now is None)
         await settle()
         assert not isinstance(glasses.told[-1], ClearPage), "the question was taken off the lens"
         assert stage.lens()["scene"] == LONG.scene

@@ -13,7 +13,7 @@ from firmware_bridge.messages import ClearPage, Gesture, ShowPage
 from tests.unit.display.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tools_cache.api.tool import Delivery, DeliveryReport, ToolResponse
 
-MARK = "c1/word"
+CALL = "c1"
 
 
 class Stopwatch(FakeGlasses):
@@ -51,7 +51,7 @@ async def test_a_flood_of_words_is_shown_at_the_rate_of_the_panel_and_the_last_o
         telling, waiting = [], []
         for number in range(1000):
             telling.append(
-                asyncio.ensure_future(stage.tell(f"step {number}", scene=MARK, brief=True))
+                asyncio.ensure_future(stage.tell(f"step {number}", call_id=CALL, brief=True))
             )
             await asyncio.sleep(0.001 if number % 2 else 0)
             waiting.append(sum(not told.done() for told in telling))
@@ -70,15 +70,15 @@ async def test_a_flood_of_words_is_shown_at_the_rate_of_the_panel_and_the_last_o
 async def test_a_result_does_not_wait_behind_a_flood_of_words(open_stage) -> None:
     glasses = Stopwatch(Bus(), DISPLAY)
     async with open_stage(DISPLAY, glasses=glasses, min_gap_s=0.1) as (stage, _):
-        telling = [asyncio.ensure_future(stage.tell("step 0", scene=MARK, brief=True))]
+        telling = [asyncio.ensure_future(stage.tell("step 0", call_id=CALL, brief=True))]
         await glasses.until(lambda: len(glasses.at) == 1)
         telling += [
-            asyncio.ensure_future(stage.tell(f"step {n}", scene=MARK, brief=True))
+            asyncio.ensure_future(stage.tell(f"step {n}", call_id=CALL, brief=True))
             for n in range(1, 500)
         ]
         result = asyncio.ensure_future(stage.present("c1", ToolResponse(data="the result")))
         telling += [
-            asyncio.ensure_future(stage.tell(f"step {n}", scene="c2/word", brief=True))
+            asyncio.ensure_future(stage.tell(f"step {n}", call_id="c2", brief=True))
             for n in range(500, 1000)
         ]
         assert await result == DeliveryReport(Delivery.SHOWN)
@@ -91,8 +91,8 @@ async def test_a_result_does_not_wait_behind_a_flood_of_words(open_stage) -> Non
 @pytest.mark.requirement("I3-progress-rate")
 async def test_a_word_that_waits_for_the_panel_is_moot_when_its_result_is_there(open_stage) -> None:
     async with open_stage(DISPLAY, min_gap_s=30.0) as (stage, glasses):
-        await stage.tell("step 0", scene=MARK, brief=True)
-        waiting = asyncio.ensure_future(stage.tell("step 1", scene=MARK, brief=True))
+        await stage.tell("step 0", call_id=CALL, brief=True)
+        waiting = asyncio.ensure_future(stage.tell("step 1", call_id=CALL, brief=True))
         await asyncio.sleep(0.02)
         presenting = asyncio.ensure_future(stage.present("c1", ToolResponse(data=None)))
         assert (await waiting).state is Delivery.SUPERSEDED
@@ -104,7 +104,7 @@ async def test_a_word_that_waits_for_the_panel_is_moot_when_its_result_is_there(
 async def test_a_gap_that_makes_no_sense_is_not_believed(open_stage, said) -> None:
     async with open_stage({**DISPLAY, "display.min_gap_ms": said}) as (stage, glasses):
         for number in range(3):
-            await stage.tell(f"step {number}", scene=MARK, brief=True)
+            await stage.tell(f"step {number}", call_id=CALL, brief=True)
         assert len(glasses.texts()) == 3
 
 
@@ -117,8 +117,8 @@ async def test_a_double_tap_on_a_working_mark_calls_its_call_off_and_the_mark_go
 ) -> None:
     async with open_stage(DISPLAY, min_gap_s=3.0) as (stage, glasses):
         with glasses.bus.listen() as heard:
-            await stage.tell("Working…", scene=MARK, brief=True)
-            waiting = asyncio.ensure_future(stage.tell("half way", scene=MARK, brief=True))
+            await stage.tell("Working…", call_id=CALL, brief=True)
+            waiting = asyncio.ensure_future(stage.tell("half way", call_id=CALL, brief=True))
             await asyncio.sleep(0.01)
             began = asyncio.get_running_loop().time()
             await glasses.say(Gesture.DOUBLE_TAP)
@@ -126,7 +126,7 @@ async def test_a_double_tap_on_a_working_mark_calls_its_call_off_and_the_mark_go
             assert asyncio.get_running_loop().time() - began < 2.9, "it waits for no panel"
             assert called_off(heard) == [CallOff("c1", "the wearer")]
         assert (await waiting).state is Delivery.SUPERSEDED
-        late = await stage.tell("nearly there", scene=MARK, brief=True)
+        late = await stage.tell("nearly there", call_id=CALL, brief=True)
         assert late == DeliveryReport(Delivery.DROPPED, "called off by the wearer")
         assert glasses.texts() == ["Working…"]
         assert (await stage.present("c1", ToolResponse(data="Cancelled"))).state is Delivery.SHOWN
@@ -136,16 +136,16 @@ async def test_a_double_tap_on_a_working_mark_calls_its_call_off_and_the_mark_go
 async def test_a_double_tap_on_anything_else_only_leaves_it(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         with glasses.bus.listen() as heard:
-            await stage.tell("Working…", scene=MARK, brief=True)
+            await stage.tell("Working…", call_id=CALL, brief=True)
             await glasses.say(Gesture.TAP)
             await glasses.until(lambda: glasses.clears() == 1)
             await stage.tell("Hm", scene="other", brief=True)
             await glasses.say(Gesture.DOUBLE_TAP)
             await glasses.until(lambda: glasses.clears() == 2)
-            await stage.tell("Saved for later: weather", scene=MARK)
+            await stage.tell("Saved for later: weather", call_id=CALL)
             await glasses.say(Gesture.DOUBLE_TAP)
             await glasses.until(lambda: glasses.clears() == 3)
-            await stage.tell("Working…", scene=MARK, brief=True)
+            await stage.tell("Working…", call_id=CALL, brief=True)
             await stage.present("c1", ToolResponse(data="the result"))
             await glasses.say(Gesture.DOUBLE_TAP)
             await glasses.until(lambda: glasses.clears() == 4)
@@ -157,7 +157,7 @@ async def test_a_result_that_took_the_place_of_the_mark_is_not_taken_away_with_i
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
-        await stage.tell("Working…", scene=MARK, brief=True)
+        await stage.tell("Working…", call_id=CALL, brief=True)
         release = glasses.hold()
         presenting = asyncio.ensure_future(stage.present("c2", ToolResponse(data="another result")))
         await glasses.until(lambda: len(glasses.pages()) == 2)
@@ -176,14 +176,14 @@ async def test_without_a_lens_a_long_press_calls_off_what_is_awaited(open_stage,
     async with open_stage(AUDIO, clock=Clock(boot=lambda: now[0])) as (stage, glasses):
         with glasses.bus.listen() as heard:
             await glasses.say(gesture)
-            await stage.tell("Working…", scene=MARK, brief=True)
+            await stage.tell("Working…", call_id=CALL, brief=True)
             await glasses.say(gesture)
             await glasses.say(gesture)
             assert called_off(heard) == [CallOff("c1", "the wearer")]
-            await stage.tell("Working…", scene="c2/word", brief=True)
+            await stage.tell("Working…", call_id="c2", brief=True)
             await stage.present("c2", ToolResponse(data=None))
             await glasses.say(gesture)
-            await stage.tell("Working…", scene="c3/word", brief=True)
+            await stage.tell("Working…", call_id="c3", brief=True)
             now[0] += 10
             await glasses.say(gesture)
             assert len(called_off(heard)) == 1, "nothing is awaited any more"
@@ -192,6 +192,6 @@ async def test_without_a_lens_a_long_press_calls_off_what_is_awaited(open_stage,
 async def test_a_long_press_calls_nothing_off_where_there_is_a_lens(open_stage) -> None:
     async with open_stage(FULL) as (stage, glasses):
         with glasses.bus.listen() as heard:
-            await stage.tell("Working…", scene=MARK, brief=True)
+            await stage.tell("Working…", call_id=CALL, brief=True)
             await glasses.say(Gesture.BUTTON_LONG)
             assert not called_off(heard)

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from edge.core.call_summary import TooLong, lines
 from edge.display.lens import CannotShow
-from edge.display.prompt_layout import CONTINUED, MAX_PAGES, pages, spoken
+from edge.display.prompt_layout import CONTINUED, MAX_PAGES, pages, to_speech
 from edge.display.speech import CannotSpeak
 from edge.ports import Question
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -218,29 +218,29 @@ def test_arguments_over_the_bound_are_refused_before_they_are_laid_out() -> None
 
 def test_the_ear_hears_the_question_and_what_to_press() -> None:
     asked = Question("s", "Pay 20\neuros?", 30.0, "pay", "stop")
-    assert spoken(asked, VOICE) == "Pay 20 euros?\nPress: pay. Long press: stop."
+    assert to_speech(asked, VOICE) == "Pay 20 euros?\nPress: pay. Long press: stop."
     tapping = Capabilities.of(
         "mock",
         {**AUDIO, "button": False, "gestures": "tap,double_tap"},
         origin=Origin.FIRMWARE,
         now=0.0,
     )
-    assert spoken(asked, tapping).endswith("Tap: pay. Double tap: stop.")
+    assert to_speech(asked, tapping).endswith("Tap: pay. Double tap: stop.")
 
 
 @pytest.mark.requirement("I11-consent-spoken")
 def test_a_question_too_long_to_be_spoken_is_refused() -> None:
     with pytest.raises(CannotSpeak, match="too long to be spoken"):
-        spoken(Question("s", "word " * 500, 30.0), VOICE)
+        to_speech(Question("s", "word " * 500, 30.0), VOICE)
 
 
 @pytest.mark.requirement("I11-consent-spoken")
 def test_signs_are_spoken_by_name_and_letters_without_sound_are_refused() -> None:
-    said = spoken(
+    said = to_speech(
         Question("s", "\n".join(lines(tool(), {"amount": -5, "to": "a@b.org"})), 30.0, exact=True),
         VOICE,
     )
     assert "close bracket: dash 5.\n" in said
     assert "close bracket: a at b dot org.\n" in said
     with pytest.raises(CannotSpeak, match="cannot be spoken"):
-        spoken(Question("s", "to: Жук", 30.0, exact=True), VOICE)
+        to_speech(Question("s", "to: Жук", 30.0, exact=True), VOICE)

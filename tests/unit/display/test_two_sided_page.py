@@ -25,7 +25,7 @@ STORY = (
 def said_to_both_arms(page):
     """What either arm was told to draw, over packets of a real MTU."""
     pair = Pair()
-    pair.central._errands._width = METRICS.width
+    pair.central._encoder._width = METRICS.width
     assert isinstance(pair.ask(page), Done)
     assert pair.shown[L] == pair.shown[R]
     return pair.shown[L][-1]

@@ -9,7 +9,7 @@ import pytest
 
 from edge.cloud.mqtt.client import STEP_S, MqttUplink, UplinkOptions
 from edge.core.backoff import Backoff
-from edge.display.presenter import ACT_S, Presenter
+from edge.display.presenter import DRAW_S, Presenter
 from edge.link.glasses_state import GlassesState
 from edge.link.manager import LinkManager
 from edge.runtime.bus import HANDLED_S, Bus
@@ -269,8 +269,8 @@ async def test_a_drawing_that_never_ends_is_noticed(vigil, time, monkeypatch):
     )
     async with Running(stage.run()), Running(stage.tell("hello")):
         await asyncio.wait_for(stuck.entered.wait(), 40)
-        time.now = ACT_S + 1
-        assert vigil.overdue() == ["stage: drawing (1 s late)"]
+        time.now = DRAW_S + 1
+        assert vigil.overdue() == ["display: drawing (1 s late)"]
 
 
 async def test_a_connection_to_the_broker_that_never_opens_is_noticed(vigil, time, monkeypatch):
