@@ -23,6 +23,8 @@ MAX_SENTENCE: Final = 500
 MAX_REPLY: Final = 4 * 1024 * 1024
 """Bytes of one answer: two minutes of PCM."""
 IDLE_S: Final = 60.0
+START_S: Final = 20.0
+"""For the first sentence of a child: it loads its libraries first, on a busy machine slowly."""
 
 
 class VoiceUnavailable(Exception):
@@ -49,6 +51,7 @@ class TextToSpeech:
         *,
         language: str = "en-US",
         deadline_s: float = 5.0,
+        start_s: float = START_S,
         idle_s: float = IDLE_S,
         command: Sequence[str] | None = None,
         off: str = "",
@@ -56,6 +59,7 @@ class TextToSpeech:
         self._off = off
         self._language = language
         self._deadline_s = deadline_s
+        self._start_s = start_s
         self._custom = command is not None
         # -I: neither the environment nor the working directory can put another module in the
         # engine's place
@@ -63,6 +67,7 @@ class TextToSpeech:
             command or (sys.executable, "-I", "-m", "edge.display.tts_worker", str(idle_s))
         )
         self._child: asyncio.subprocess.Process | None = None
+        self._has_spoken = False
         self._dying: list[asyncio.subprocess.Process] = []
         self._turn = asyncio.Lock()
 
@@ -109,18 +114,19 @@ class TextToSpeech:
             raise Unspeakable("the voice ended without an answer") from e
 
     async def _exchange(self, request: bytes) -> bytes:
+        limit_s = self._deadline_s if self._has_spoken and self._is_alive() else self._start_s
         try:
-            async with timeout(self._deadline_s):
+            async with timeout(limit_s):
                 child = await self._alive()
                 assert child.stdin is not None
                 assert child.stdout is not None
                 child.stdin.write(struct.pack(">I", len(request)) + request)
                 await child.stdin.drain()
                 (size,) = struct.unpack(">I", await child.stdout.readexactly(4))
-                return await child.stdout.readexactly(min(size, MAX_REPLY))
+                reply = await child.stdout.readexactly(min(size, MAX_REPLY))
         except TimeoutError:
             self._drop()
-            _log.warning("voice: stuck for %.1f s; killed", self._deadline_s)
+            _log.warning("voice: stuck for %.1f s; killed", limit_s)
             raise Unspeakable("the voice took too long") from None
         except OSError as e:
             self._drop()
@@ -131,9 +137,15 @@ class TextToSpeech:
             # half an answer may still be in the pipe: this child cannot be asked again
             self._drop()
             raise
+        self._has_spoken = True
+        return reply
+
+    def _is_alive(self) -> bool:
+        return self._child is not None and self._child.returncode is None
 
     async def _alive(self) -> asyncio.subprocess.Process:
         if self._child is None or self._child.returncode is not None:
+            self._has_spoken = False
             self._child = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=asyncio.subprocess.PIPE,

@@ -49,17 +49,24 @@ async def test_what_the_voice_cannot_say_is_told_and_the_child_lives_on(
 
 
 async def test_a_stuck_child_is_killed_and_the_next_sentence_gets_another() -> None:
-    voice = TextToSpeech(
-        deadline_s=0.3, command=[sys.executable, "-c", "import time; time.sleep(60)"]
-    )
+    voice = TextToSpeech(start_s=0.3, command=[sys.executable, "-c", "import time; time.sleep(60)"])
     with pytest.raises(Unspeakable, match="too long"):
         await voice.say("x", AudioFormat.OPUS)
     assert voice._child is None
     voice._command = TextToSpeech()._command
-    voice._deadline_s = 5
+    voice._start_s = 40.0
     assert (await voice.say("Back again.", AudioFormat.OPUS)).samples > 0
     await voice.close()
     assert not voice._dying
+
+
+async def test_a_child_that_has_yet_to_start_has_more_time_than_one_that_has_spoken() -> None:
+    voice = TextToSpeech(deadline_s=0.0, start_s=40.0)
+    assert (await voice.say("A slow start.", AudioFormat.OPUS)).samples > 0
+    with pytest.raises(Unspeakable, match="too long"):
+        await voice.say("Stuck.", AudioFormat.OPUS)
+    assert (await voice.say("Another slow start.", AudioFormat.OPUS)).samples > 0
+    await voice.close()
 
 
 async def test_a_child_that_went_idle_is_replaced_without_anybody_noticing() -> None:
@@ -68,6 +75,7 @@ async def test_a_child_that_went_idle_is_replaced_without_anybody_noticing() -> 
     child = voice._child
     assert child is not None
     await asyncio.wait_for(child.wait(), 40)
+    voice._deadline_s = 0.0  # the next child has to start, too
     assert (await voice.say("Two.", AudioFormat.OPUS)).samples > 0
     await voice.close()
 
