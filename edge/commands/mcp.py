@@ -52,12 +52,8 @@ async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
             await load("edge.mcp.server.stdio", "mcp").serve(facade)
             return 0
         http = load("edge.mcp.server.http", "mcp")
-        try:
-            await http.serve(
-                facade, _listen_address(args, http, os.environ), announcer(screen, "mcp")
-            )
-        except http.CannotServe as e:
-            raise UserError(e.code, str(e), e.fix) from None
+        address = _listen_address(args, http, os.environ)
+        await http.serve(facade, address, announcer(screen, "mcp"))
     return 0
 
 
@@ -101,8 +97,8 @@ def _facade_parts(
     from tools_cache.api.tool import RateLimit  # noqa: PLC0415
 
     clock = Clock.system()
-    return server.DaemonClient(sockets), server.Ways(
-        cold=lambda: offline_listing.read(env, now=time.time()).tools,
+    return server.DaemonClient(sockets), server.Options(
+        offline=lambda: offline_listing.read(env, now=time.time()).tools,
         chance=random.random,
         new_id=lambda: new_call_id(clock.wall()),
         rate=RateLimit(max(1, args.rate // BURST_OF), 60.0 / BURST_OF),

@@ -15,8 +15,11 @@ from typing import Any
 
 from edge.commands.shared.console import Screen, announcer
 from edge.mcp.server import http
-from edge.mcp.server.content import NoPrompt, NoResource
-from edge.mcp.server.server import DaemonClient, Facade, Ways
+from edge.mcp.server.content import McpContent
+from edge.mcp.server.daemon_client import DaemonClient
+from edge.mcp.server.prompts import NoPrompt
+from edge.mcp.server.resources import NoResource
+from edge.mcp.server.server import Facade, Options
 from edge.mcp.server.tools import alias_of
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id
@@ -25,8 +28,9 @@ from tests.conformance.stage import FIXTURES
 from tools_cache.api.tool import RateLimit
 
 
-class FixtureShelf:
-    """See `edge.mcp.server.content.Content`."""
+class FixtureContent(McpContent):
+    def __init__(self) -> None:
+        """There is no daemon to ask."""
 
     def resources(self) -> list[dict[str, Any]]:
         return fixture_texts.RESOURCES
@@ -61,13 +65,13 @@ async def main() -> None:
     options.add_argument("--socket", required=True, type=Path)
     chosen = options.parse_args()
     clock = Clock.system()
-    ways = Ways(
-        cold=lambda: (),
+    ways = Options(
+        offline=lambda: (),
         rate=RateLimit(10_000, 60.0),
         chance=random.random,
         new_id=lambda: new_call_id(clock.wall()),
         alias=alias_of({FIXTURES}),
-        shelf=FixtureShelf(),
+        content=FixtureContent(),
     )
     host, _, port = chosen.http.rpartition(":")
     screen = Screen(sys.stdout, sys.stderr, {}, as_json=True)

@@ -212,7 +212,7 @@ async def test_only_what_is_allowed_is_there_and_what_the_policy_asks_about_wait
         ("raw:die", {}, "NETWORK_ERROR", "lost during the call"),
         ("impatient:hang", {}, "TIMEOUT", "did not answer in time"),
         ("raw:big", {"size": 10_000_000}, "EXECUTION_ERROR", "more than 2097152 bytes"),
-        ("raw:lie", {}, "EXECUTION_ERROR", "not what the tool promises"),
+        ("raw:lie", {}, "EXECUTION_ERROR", "does not match the tool's output schema"),
         ("raw:null", {}, "EXECUTION_ERROR", "null"),
         ("raw:fail", {}, "EXECUTION_ERROR", "no such"),
     ],

@@ -1,7 +1,6 @@
-"""The client of other MCP servers: one child process holds every connection, the daemon holds a
-handle to it.
+"""The client of other MCP servers: one child process holds every connection, and the daemon holds
+a handle to it.
 
-`words`, `frames` and `client` are the daemon's side (no SDK, no pydantic); everything else runs in
-the child (`python -m edge.mcp.client`). Refuses to know tools, scopes and envelopes: those are the
-daemon's.
+`models`, `frames`, `client`, `manager`, `state`, `results` and `cache` run in the daemon, without
+the SDK and pydantic; everything else runs in the child (`python -m edge.mcp.client`).
 """

@@ -1,6 +1,4 @@
-"""The child: `python -m edge.mcp.client`. Started by `UpstreamClient` alone; its stdin and stdout
-carry frames.
-"""
+"""The child process, started by `UpstreamClient`; its stdin and stdout carry frames."""
 
 from edge.mcp.client.child import main
 

@@ -1,8 +1,5 @@
-"""The lists of tools that other servers gave last, on disk: a restart without a network still lists
-them.
-
-Refuses to judge what stands in them, and to lose a start over them: a file that is not whole is
-none.
+"""The last tool lists of other servers, on disk: a restart without a network still has them. A
+damaged file counts as none.
 """
 
 import json
@@ -23,8 +20,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CachedList:
-    """One server's list as it came. `asked` tells of which server: what is kept of another
-    address is not this one's.
+    """One server's list as it came. `asked` is the server's fingerprint: the list of another
+    address is not used.
     """
 
     asked: str
@@ -33,48 +30,36 @@ class CachedList:
 
 
 class ListCache:
-    """One file. Both methods block: they are for a thread, or for a start."""
+    """One file. Both methods block: call them in a thread, or at startup."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def load(self) -> dict[str, CachedList]:
-        """Give what was kept, by server; what cannot be read is as if it had never been."""
+        """Return the stored lists by server; {} if they cannot be read."""
         try:
             with self._path.open("rb") as file:
                 return _read(file.read(MAX_BYTES + 1))
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-            log.warning(
-                "the kept lists of other servers' tools cannot be read (%s): they are listed again",
-                e,
-            )
+            log.warning("stored tool lists cannot be read (%s): servers are listed again", e)
             return {}
 
-    def save(self, kept: Mapping[str, CachedList]) -> None:
-        """Replace the file whole. A disk that takes nothing costs that, and nothing else."""
+    def save(self, lists: Mapping[str, CachedList]) -> None:
+        """Replace the file. A failure is logged."""
         servers = {
-            name: {
-                "asked": one.asked,
-                "wall": one.wall,
-                "tools": [dict(tool) for tool in one.tools],
-            }
-            for name, one in kept.items()
+            name: {"asked": one.asked, "wall": one.wall, "tools": [dict(t) for t in one.tools]}
+            for name, one in lists.items()
         }
         raw = json.dumps({"version": VERSION, "servers": servers}, separators=(",", ":")).encode()
         if len(raw) > MAX_BYTES:
-            log.warning(
-                "other servers' tools are %d bytes, too many to keep for a start without a network",
-                len(raw),
-            )
+            log.warning("tool lists are not stored: %d bytes are more than %d", len(raw), MAX_BYTES)
             return
         try:
             write_atomic(self._path, raw)
         except OSError as e:
-            log.warning(
-                "other servers' tools cannot be kept for a start without a network: %s", e.strerror
-            )
+            log.warning("tool lists cannot be stored for a start without a network: %s", e.strerror)
 
 
 def _read(raw: bytes) -> dict[str, CachedList]:
@@ -83,11 +68,11 @@ def _read(raw: bytes) -> dict[str, CachedList]:
     document = json.loads(raw)
     if document["version"] != VERSION:
         raise ValueError("another version")
-    return {str(name): _kept(one) for name, one in document["servers"].items()}
+    return {str(name): _parse(one) for name, one in document["servers"].items()}
 
 
-def _kept(one: Mapping[str, Json]) -> CachedList:
+def _parse(one: Mapping[str, Json]) -> CachedList:
     tools = one["tools"]
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
-        raise ValueError("a list of tools is none")
+        raise ValueError("tools is not a list of objects")
     return CachedList(str(one["asked"]), float(one["wall"]), tuple(tools))

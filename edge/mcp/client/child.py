@@ -1,24 +1,17 @@
-"""The child process: takes frames from the daemon, holds the servers, says what comes of them.
-Refuses to know the daemon.
-
-It ends when its stdin does. Everything of its servers that could break it ends here: no bound of
-theirs is the daemon's.
+"""The child process: reads frames from the daemon, holds the servers, and reports outcomes. It ends
+when its stdin does. Whatever a server breaks, it breaks here and not in the daemon.
 """
 
 import asyncio
 import logging
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from edge.mcp.client import frames
 from edge.mcp.client.models import CallFault, McpServer, Outcome, ServerNews, ServerProgress, fault
 from edge.mcp.client.server import McpServerClient
 from edge.runtime.stdio import claim_stdio
-
-MOST_FRAME: Final = 24 * 1024 * 1024
-log = logging.getLogger(__name__)
 
 
 class ServersChild:
@@ -31,7 +24,7 @@ class ServersChild:
         self._calls: dict[str, asyncio.Task[None]] = {}
 
     async def run(self, stream: asyncio.StreamReader) -> None:
-        """Do what is said until nothing more is."""
+        """Handle frames until the stream ends."""
         while (frame := await frames.read(stream)) is not None:
             self._do(frame)
         for server in self._servers.values():
@@ -40,17 +33,18 @@ class ServersChild:
             call.cancel()
 
     def _do(self, frame: frames.Frame) -> None:
-        what = frame["do"]
-        if what == "configure":
-            self._configure(frame)
-        elif what == "call":
-            self._calls[frame["id"]] = self._group.create_task(self._call(frame))
-        elif what == "cancel" and frame["id"] in self._calls:
-            self._calls[frame["id"]].cancel()
-        elif what == "refresh" and frame["server"] in self._servers:
-            self._servers[frame["server"]].refresh()
-        elif what == "authorize" and frame["server"] in self._servers:
-            self._servers[frame["server"]].authorize(frame["code"], frame["state"], frame["iss"])
+        server = self._servers.get(frame.get("server", ""))
+        match frame["do"]:
+            case "configure":
+                self._configure(frame)
+            case "call":
+                self._calls[frame["id"]] = self._group.create_task(self._call(frame))
+            case "cancel" if frame["id"] in self._calls:
+                self._calls[frame["id"]].cancel()
+            case "refresh" if server is not None:
+                server.refresh()
+            case "authorize" if server is not None:
+                server.authorize(frame["code"], frame["state"], frame["iss"])
 
     def _configure(self, frame: frames.Frame) -> None:
         wanted = {item["config"]["id"]: item for item in frame["servers"]}
@@ -62,19 +56,18 @@ class ServersChild:
                 self._add(frames.server_of(item["config"]), frame["tools"].get(id_))
                 if item["start"]:
                     self._servers[id_].start()
-        self._told()
+        self._report_idle()
 
     def _add(self, config: McpServer, tools: Any) -> None:
-        def tell(news: ServerNews) -> None:
+        def report(news: ServerNews) -> None:
             if self._servers.get(config.id) is server:
-                self._say({"say": "news", "news": frames.news_to(news)})
-                self._told()
+                self._send("news", news=news)
+                self._report_idle()
 
-        known = None if tools is None else frames.tools_of(tools)
         server = self._servers[config.id] = McpServerClient(
-            config, self._group, tell=tell, tools=known
+            config, self._group, report=report, tools=frames.tools_of(tools)
         )
-        self._say({"say": "news", "news": frames.news_to(server.news)})
+        self._send("news", news=server.news)
 
     async def _call(self, frame: frames.Frame) -> None:
         id_ = frame["id"]
@@ -83,8 +76,13 @@ class ServersChild:
             outcome = await self._outcome(frame)
         finally:
             del self._calls[id_]
-            self._answer(id_, outcome)
-            self._told()
+            try:
+                self._send("outcome", id=id_, outcome=outcome)
+            except frames.BadFrame as e:
+                self._send(
+                    "outcome", id=id_, outcome=fault(CallFault.INVALID, f"the answer is {e}")
+                )
+            self._report_idle()
 
     async def _outcome(self, frame: frames.Frame) -> Outcome:
         id_, server = frame["id"], self._servers.get(frame["server"])
@@ -92,14 +90,14 @@ class ServersChild:
             return fault(CallFault.UNSENT, "the server is no longer configured")
 
         async def sending() -> None:
-            """The daemon must know before the server can: should we die, it sends again only
-            what was not said here.
+            """The daemon must know before the server can: if this process dies, the daemon repeats
+            only calls that were not announced here.
             """
-            self._say({"say": "sending", "id": id_})
+            self._send("sending", id=id_)
             await self._out.drain()
 
-        def progress(said: ServerProgress) -> None:
-            self._say({"say": "progress", "id": id_, "progress": frames.progress_to(said)})
+        def progress(step: ServerProgress) -> None:
+            self._send("progress", id=id_, progress=step)
 
         return await server.call(
             frame["tool"],
@@ -113,25 +111,14 @@ class ServersChild:
             on_progress=progress if frame["progress"] else None,
         )
 
-    def _answer(self, id_: str, outcome: Outcome) -> None:
-        try:
-            self._say({"say": "outcome", "id": id_, "outcome": frames.outcome_to(outcome)})
-        except frames.BadFrame as e:
-            self._say(
-                {
-                    "say": "outcome",
-                    "id": id_,
-                    "outcome": frames.outcome_to(fault(CallFault.INVALID, f"the answer is {e}")),
-                }
-            )
-
-    def _told(self) -> None:
+    def _report_idle(self) -> None:
         if not self._calls and all(server.resting for server in self._servers.values()):
-            self._say({"say": "idle"})
+            self._send("idle")
 
-    def _say(self, frame: Mapping[str, Any]) -> None:
+    def _send(self, what: str, **fields: Any) -> None:
         if not self._out.is_closing():
-            self._out.write(frames.pack(frame))
+            body = {key: frames.plain(value) for key, value in fields.items()}
+            self._out.write(frames.pack({"say": what, **body}))
 
 
 async def _run(inward: int, outward: int) -> None:
@@ -149,7 +136,7 @@ async def _run(inward: int, outward: int) -> None:
 
 
 def main() -> None:
-    """Be the child: stdin and stdout are taken for frames, so that nothing else can write there."""
+    """Run the child. It keeps stdin and stdout for frames, so that nothing else can write there."""
     inward, outward = claim_stdio()
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="%(name)s: %(message)s")
     logging.getLogger("edge").setLevel(logging.DEBUG)

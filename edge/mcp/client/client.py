@@ -1,9 +1,9 @@
-"""The daemon's handle to its MCP servers: keeps the child that holds them, gives it calls, tells
-what comes of them.
+"""The daemon's handle to its MCP servers: runs the child process that holds them, sends it calls,
+and yields their news.
 
-Refuses to know MCP, and to load its SDK: that costs 67 MiB, which the child pays while a server is
-in use and gives back when all rest. A call never raises for a server's or the child's fault: every
-fault is an `Outcome`.
+It does not load MCP's SDK: that takes 67 MiB, which the child needs while a server is in use and
+gives back when all are idle. A call never raises for a server's or the child's fault: every fault
+is an `Outcome`.
 """
 
 import asyncio
@@ -20,12 +20,14 @@ from edge.core.backoff import Backoff, Chance
 from edge.mcp.client import frames
 from edge.mcp.client.models import (
     NOTHING,
+    PASSED_ON,
     CallFault,
     Json,
     McpServer,
     OnProgress,
     Outcome,
     ServerNews,
+    ServerProgress,
     Status,
     fault,
 )
@@ -34,58 +36,36 @@ from edge.runtime.logs import clean
 from firmware_bridge.deadlines import timeout
 
 GRACE_S: Final = 5.0
-"""The child answers within a call's time; one that has not after this much more is stuck, and
-is ended.
+"""The child answers within a call's time; one that has not after this much more is stuck, and is
+killed.
 """
 END_S: Final = 6.0
 """Closing its servers takes the child at most 2 + 2 s (their own grace, then SIGTERM)."""
 MAX_LINE: Final = 400
-INHERITED: Final = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "PYTHONPATH",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
+_PROXIES: Final = ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+INHERITED: Final = PASSED_ON.union(
+    ("PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR"), _PROXIES, map(str.upper, _PROXIES)
 )
-"""All that the child gets of the daemon's environment; servers get less
-(`edge/mcp/client/stdio.py`).
-"""
+"""All that the child gets of the daemon's environment; servers get `PASSED_ON` only."""
 
 log = logging.getLogger(__name__)
 
 
-class _Flight:
-    """One call under way. `answer` gives its outcome, or None when the child died; `go` wakes
-    it when there is a child.
+class _PendingCall:
+    """`answer` becomes its outcome, or None if the child died; `go` wakes it when there is a
+    child.
     """
-
-    __slots__ = ("announced", "answer", "go", "handed", "on_progress")
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self.on_progress = on_progress
         self.go = asyncio.Event()
         self.announced = False
-        self.renew()
+        """Whether the child reported that it sends the call, so it may be done."""
+        self.reset()
 
-    def renew(self) -> None:
-        """Get ready to be handed to a (new) child."""
-        self.handed = False
+    def reset(self) -> None:
+        """Prepare for a (new) child."""
+        self.written = False
         self.answer: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
 
     def settle(self, outcome: Outcome | None) -> None:
@@ -95,9 +75,7 @@ class _Flight:
 
 
 class UpstreamClient:
-    """One per daemon: `run` is its service. `environment` is the daemon's own, of which the
-    child gets `INHERITED`.
-    """
+    """One per daemon; `run` is its service. The child gets `INHERITED` of `environment`."""
 
     def __init__(
         self,
@@ -116,46 +94,41 @@ class UpstreamClient:
         self._servers: dict[str, McpServer] = {}
         self._news: dict[str, ServerNews] = {}
         self._fresh: dict[str, ServerNews] = {}
-        self._told = asyncio.Event()
+        self._has_news = asyncio.Event()
         self._needed = asyncio.Event()
         self._pipe: asyncio.StreamWriter | None = None
         self._child: asyncio.subprocess.Process | None = None
-        self._flights: dict[str, _Flight] = {}
+        self._calls: dict[str, _PendingCall] = {}
         self._in_progress: Counter[str] = Counter()
         self._trouble = False
-        self._last = ""
-        """Line that the child wrote to stderr."""
+        self._last_line = ""
+        """The last line that the child wrote to stderr."""
         self._stale: set[str] = set()
-        """To be listed again, as soon as there is a child to do it."""
-        self._heard = False
-        """Whether all was heard that the child said, up to its end."""
+        """Servers to list again as soon as there is a child."""
+        self._read_all = False
+        """Whether everything was read that the child wrote, up to its end."""
         self._idle = False
-        """The child said that its servers rest."""
-        self._rests = asyncio.Event()
-        """This child ends because nobody needs it."""
+        """Whether the child reported that its servers are idle."""
+        self._unneeded = asyncio.Event()
+        """Set when this child ends because nothing needs it."""
 
-    # -------------------------------------------------------------- what the daemon asks
+    # -------------------------------------------------------------- for the daemon
 
     async def run(self) -> None:
-        """Keep the child while it is needed, until cancelled."""
+        """Run the child while it is needed, until cancelled."""
         while True:
             await self._needed.wait()
             began = self._now()
-            if await self._life():
+            if await self._run_child():
                 continue
             pause = self._backoff.after(self._now() - began)
-            level = logging.DEBUG if self._trouble else logging.WARNING
-            log.log(
-                level,
-                "upstream: the child ended (%s); another in %.1f s",
-                self._last or "nothing said",
-                pause,
-            )
+            level, why = logging.DEBUG if self._trouble else logging.WARNING, self._last_line
+            log.log(level, "MCP: the child ended (%s); next in %.1f s", why or "no output", pause)
             self._trouble = True
             await asyncio.sleep(pause)
 
     async def configure(self, servers: Iterable[McpServer]) -> None:
-        """These are the servers from now on; one that did not change keeps its connection."""
+        """Use these servers from now on; one that did not change keeps its connection."""
         new = {server.id: server for server in servers}
         for gone in [key for key, old in self._servers.items() if new.get(key) != old]:
             self._news.pop(gone, None)
@@ -182,17 +155,17 @@ class UpstreamClient:
         input: Mapping[str, Json] | None = None,
         on_progress: OnProgress | None = None,
     ) -> Outcome:
-        """Call a tool by its server's id and the name it has there. Never raises, but for its own
+        """Call a tool by its server's id and the name it has there. Raises nothing but
         cancellation, which cancels the call at the server. `idempotent`: it may be sent again when
-        nobody knows whether it was done.
+        it is unknown whether it was done.
         """
         if server_id not in self._servers:
             return fault(CallFault.UNSENT, f"no MCP server {clean(server_id, 60)} is configured")
         if absent := _absent():
             return fault(CallFault.UNSENT, absent)
-        if call_id in self._flights:
+        if call_id in self._calls:
             return fault(CallFault.UNSENT, "a call of this id is already under way")
-        flight = self._flights[call_id] = _Flight(on_progress)
+        pending = self._calls[call_id] = _PendingCall(on_progress)
         self._in_progress[server_id] += 1
         request = {
             "do": "call",
@@ -206,33 +179,31 @@ class UpstreamClient:
         }
         try:
             async with timeout(timeout_s + GRACE_S):
-                return await self._tried(flight, request, self._now() + timeout_s)
+                return await self._try(pending, request, self._now() + timeout_s)
         except TimeoutError:
-            return self._too_late(flight)
+            return self._end_late(pending)
         except asyncio.CancelledError:
-            self._say({"do": "cancel", "id": call_id})
+            self._write({"do": "cancel", "id": call_id})
             raise
         except frames.BadFrame as e:
             return fault(CallFault.UNSENT, f"the arguments cannot be sent: {e}")
         finally:
-            del self._flights[call_id]
+            del self._calls[call_id]
             self._in_progress[server_id] -= 1
-            self._rest()
+            self._release_if_idle()
 
     async def cancel(self, call_id: str) -> None:
-        """End a call: it gives an `Outcome` of its own soon (cancelled, or its result if that
-        was quicker).
-        """
-        flight = self._flights.get(call_id)
-        if flight is None:
+        """Cancel a call, which then soon returns an `Outcome` (its result, if that was quicker)."""
+        pending = self._calls.get(call_id)
+        if pending is None:
             return
-        if flight.handed:
-            self._say({"do": "cancel", "id": call_id})
+        if pending.written:
+            self._write({"do": "cancel", "id": call_id})
         else:
-            flight.settle(fault(CallFault.CANCELLED, "cancelled before it was sent"))
+            pending.settle(fault(CallFault.CANCELLED, "cancelled before it was sent"))
 
     async def refresh(self, server_id: str) -> None:
-        """Connect if need be and list the tools again; what comes of it is news."""
+        """List the tools again, connecting if needed; the outcome is news."""
         if server_id in self._servers and not _absent():
             self._stale.add(server_id)
             self._needed.set()
@@ -241,185 +212,172 @@ class UpstreamClient:
     async def authorize(
         self, server_id: str, code: str, state: str, *, iss: str | None = None
     ) -> None:
-        """Hand over what the browser was sent back with (S1-48); whether it was good is news."""
+        """Pass on what the browser came back with; whether it is accepted is news."""
         await self._send(
             {"do": "authorize", "server": server_id, "code": code, "state": state, "iss": iss}
         )
 
     async def events(self) -> AsyncIterator[ServerNews]:
-        """News as they come, of each server the latest; for one listener. Ends never."""
+        """Yield the latest news of each server as they change, without end; for one listener."""
         while True:
             while self._fresh:
                 yield self._fresh.pop(next(iter(self._fresh)))
-            self._told.clear()
-            await self._told.wait()
+            self._has_news.clear()
+            await self._has_news.wait()
 
     def news(self) -> Mapping[str, ServerNews]:
-        """The latest of each configured server that was heard of (S1-35)."""
+        """Return the latest news of each configured server that had any."""
         return dict(self._news)
 
     def in_progress(self, server_id: str) -> int:
-        """How many calls are under way there (S1-28)."""
+        """Return how many calls of this server are under way."""
         return self._in_progress[server_id]
 
     # -------------------------------------------------------------- one call
 
-    async def _tried(self, flight: _Flight, request: Mapping[str, Any], ends_at: float) -> Outcome:
-        """Hand it to the child; once more when that died and the call was provably unsent or
-        may be repeated.
-        """
+    async def _try(
+        self, pending: _PendingCall, request: Mapping[str, Any], ends_at: float
+    ) -> Outcome:
+        """Send it to the child; again if that died and the call was not sent or is idempotent."""
+        lost = "the process that holds the MCP connections died"
         for attempt in (1, 2):
-            outcome = await self._once(flight, {**request, "attempt": attempt}, ends_at)
+            outcome = await self._send_call(pending, {**request, "attempt": attempt}, ends_at)
             if outcome is not None:
                 return replace(outcome, attempts=max(outcome.attempts, attempt))
-            if flight.announced and not request["idempotent"]:
-                return fault(
-                    CallFault.LOST,
-                    "the process that holds the MCP connections died during "
-                    "the call; it may have been done",
-                )
-            flight.renew()
-        kind = CallFault.LOST if flight.announced else CallFault.UNSENT
-        return fault(
-            kind,
-            "the process that holds the MCP connections died twice during the call",
-            attempts=2,
-        )
+            if pending.announced and not request["idempotent"]:
+                return fault(CallFault.LOST, f"{lost} during the call; it may have been done")
+            pending.reset()
+        kind = CallFault.LOST if pending.announced else CallFault.UNSENT
+        return fault(kind, f"{lost} twice during the call", attempts=2)
 
-    async def _once(
-        self, flight: _Flight, request: Mapping[str, Any], ends_at: float
+    async def _send_call(
+        self, pending: _PendingCall, request: Mapping[str, Any], ends_at: float
     ) -> Outcome | None:
         self._needed.set()
-        while self._pipe is None and not flight.answer.done():
-            flight.go.clear()
-            await flight.go.wait()
-        if not flight.answer.done():
-            frame = frames.pack({**request, "timeout_s": max(0.0, ends_at - self._now())})
-            flight.handed, self._idle = True, False
-            self._write(frame)
-        return await flight.answer
+        while self._pipe is None and not pending.answer.done():
+            pending.go.clear()
+            await pending.go.wait()
+        if not pending.answer.done():
+            self._write({**request, "timeout_s": max(0.0, ends_at - self._now())})
+            pending.written, self._idle = True, False
+        return await pending.answer
 
-    def _too_late(self, flight: _Flight) -> Outcome:
-        """The child keeps deadlines: one that let this pass is stuck."""
-        if flight.handed and self._child is not None:
-            log.warning("upstream: the child answers no more; it is ended")
+    def _end_late(self, pending: _PendingCall) -> Outcome:
+        """The child keeps deadlines: one that missed this one is stuck."""
+        if pending.written and self._child is not None:
+            log.warning("MCP: the child does not answer and is killed")
             _kill(self._child)
-        if flight.announced:
+        if pending.announced:
             return fault(CallFault.TIMEOUT, "no answer in time; it may have been done")
         return fault(CallFault.UNSENT, "no MCP connection in time")
 
-    # -------------------------------------------------------------- the child's life
+    # -------------------------------------------------------------- the child process
 
-    async def _life(self) -> bool:
-        """One child from start to end; says whether it ended because nobody needs it."""
+    async def _run_child(self) -> bool:
+        """Run one child from start to end; return whether it ended because nothing needs it."""
         try:
             child = await asyncio.create_subprocess_exec(
                 *self._command,
                 env=self._environment,
-                start_new_session=True,  # a terminal's Ctrl-C is for us to pass on
+                start_new_session=True,  # a terminal's Ctrl-C goes to the daemon only
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
             )
         except OSError as e:
-            log.warning("upstream: no child can be started: %s", e)
+            log.warning("MCP: the child cannot be started: %s", e)
             return False
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        self._child, self._pipe, self._idle, self._heard = child, child.stdin, False, False
-        self._rests.clear()
+        self._child, self._pipe, self._idle, self._read_all = child, child.stdin, False, False
+        self._unneeded.clear()
         try:
-            self._say(self._configuration())
-            self._wake()
-            await race(self._listen(child.stdout), self._log(child.stderr), _when(self._rests))
+            self._write(self._configuration())
+            for pending in self._calls.values():
+                pending.go.set()
+            await race(self._listen(child.stdout), self._log(child.stderr), _wait(self._unneeded))
         except frames.BadFrame as e:
-            log.warning("upstream: the child does not keep the form: %s", e)
+            log.warning("MCP: the child sent a bad frame: %s", e)
             _kill(child)
         finally:
             self._child = self._pipe = None
             try:
-                await _ended(child, self._end_s)
+                await _end(child, self._end_s)
             finally:
-                self._lost(rests=self._rests.is_set())
-        return self._rests.is_set()
+                self._settle_lost(unneeded=self._unneeded.is_set())
+        return self._unneeded.is_set()
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
         while (frame := await frames.read(stream)) is not None:
             try:
-                if frame["say"] == "idle":
-                    self._idle = True
-                    self._rest()
-                else:
-                    self._hear(frame["say"], frame)
+                self._handle(frame)
             except (KeyError, TypeError, ValueError) as e:
                 raise frames.BadFrame(f"{type(e).__name__}: {e}") from None
-        self._heard = True
+        self._read_all = True
 
     async def _log(self, stream: asyncio.StreamReader) -> None:
-        """What the child and its servers write to stderr, for who debugs: bounded lines,
-        cleaned.
-        """
+        """Log what the child and its servers write to stderr, in bounded and clean lines."""
         rest = b""
         while chunk := await stream.read(4096):
             *lines, rest = (rest + chunk).split(b"\n")
             if len(rest) > MAX_LINE:
                 lines, rest = [*lines, rest], b""
             for line in filter(None, map(bytes.strip, lines)):
-                self._last = clean(line.decode(errors="replace"), MAX_LINE)
-                log.debug("%s", self._last)
-        await asyncio.Event().wait()  # stdout says when it is over
+                self._last_line = clean(line.decode(errors="replace"), MAX_LINE)
+                log.debug("%s", self._last_line)
+        await asyncio.Event().wait()  # the end of stdout is the end
 
-    def _rest(self) -> None:
-        """All servers rest: unless somebody is just calling, the child may go."""
-        told = self._news.keys() == self._servers.keys() and all(
+    def _release_if_idle(self) -> None:
+        """Let the child end if all servers are idle and no call is under way."""
+        disconnected = self._news.keys() == self._servers.keys() and all(
             n.status is Status.DISCONNECTED for n in self._news.values()
         )
-        if self._idle and told and not self._flights and not self._stale:
-            log.debug("upstream: all rest; the child ends")
+        if self._idle and disconnected and not self._calls and not self._stale:
+            log.debug("MCP: all servers are idle; the child ends")
             self._needed.clear()
-            self._rests.set()
-            # a call that comes from now on is the next child's: this one may do what nobody hears
-            # of
-            self._pipe = None
+            self._unneeded.set()
+            self._pipe = None  # later calls are for the next child: nothing reads this one's answer
 
-    def _hear(self, said: str, frame: frames.Frame) -> None:
-        if said == "news":
+    def _handle(self, frame: frames.Frame) -> None:
+        what = frame["say"]
+        if what == "idle":
+            self._idle = True
+            self._release_if_idle()
+        elif what == "news":
             self._publish(frames.news_of(frame["news"]))
+        elif (pending := self._calls.get(frame["id"])) is None:
             return
-        flight = self._flights.get(frame["id"])
-        if flight is None:
-            return
-        if said == "sending":
-            flight.announced = True
-        elif said == "outcome":
-            flight.settle(frames.outcome_of(frame["outcome"]))
-        elif said == "progress" and flight.on_progress is not None:
-            flight.on_progress(frames.progress_of(frame["progress"]))
+        elif what == "sending":
+            pending.announced = True
+        elif what == "outcome":
+            pending.settle(frames.outcome_of(frame["outcome"]))
+        elif what == "progress" and pending.on_progress is not None:
+            pending.on_progress(ServerProgress(**frame["progress"]))
 
     def _publish(self, news: ServerNews) -> None:
         if news.server not in self._servers:
-            return  # of a server that was just taken out
+            return  # it was just removed
         if news.status is Status.CONNECTED and self._trouble:
             self._trouble = False
-            log.info("upstream: the child is back")
+            log.info("MCP: the child is back")
         if news.status is not Status.DISCONNECTED or news.error:
             self._stale.discard(news.server)
         self._news[news.server] = self._fresh[news.server] = news
-        self._told.set()
+        self._has_news.set()
 
-    def _lost(self, *, rests: bool) -> None:
-        """The child is gone: calls hear of it, and servers are disconnected with it."""
+    def _settle_lost(self, *, unneeded: bool) -> None:
+        """The child is gone: end its calls, and mark its servers disconnected."""
         self._idle = False
-        for flight in list(self._flights.values()):
-            if flight.handed:
-                flight.announced |= (
-                    not self._heard
-                )  # what it said last was not read: it may have said that it sends
-                flight.settle(None)
-        error = "" if rests else "the process that holds the connections ended; it is started again"
+        for pending in list(self._calls.values()):
+            if pending.written:
+                # its last frames were not read: one may have announced this call
+                pending.announced |= not self._read_all
+                pending.settle(None)
+        error = "the process that holds the connections ended; it is started again"
+        error = "" if unneeded else error
         for news in list(self._news.values()):
-            if not rests or news.status is not Status.DISCONNECTED:
+            if not unneeded or news.status is not Status.DISCONNECTED:
                 self._publish(
                     replace(news, status=Status.DISCONNECTED, error=error, authorize_url="")
                 )
@@ -427,76 +385,62 @@ class UpstreamClient:
     def _configuration(self) -> dict[str, Any]:
         """Servers whose tools are known are connected by their first call, the others at once."""
         known = {key for key, news in self._news.items() if news.tools is not None}
-        rest = known - self._stale
+        wait = known - self._stale
         return {
             "do": "configure",
             "servers": [
-                {"config": frames.server_to(s), "start": s.id not in rest}
-                for s in self._servers.values()
+                {"config": frames.plain(server), "start": id_ not in wait}
+                for id_, server in self._servers.items()
             ],
-            "tools": {key: frames.news_to(self._news[key])["tools"] for key in known},
+            "tools": {key: frames.plain(self._news[key].tools) for key in known},
         }
 
-    def _wake(self) -> None:
-        for flight in self._flights.values():
-            flight.go.set()
-
-    def _say(self, frame: Mapping[str, Any]) -> None:
-        """Write without waiting; nothing happens where there is no child."""
-        self._write(frames.pack(frame))
-
-    def _write(self, frame: bytes) -> None:
+    def _write(self, frame: Mapping[str, Any]) -> None:
+        """Write without waiting, if there is a child. Raises `BadFrame`."""
+        data = frames.pack(frame)
         if self._pipe is not None and not self._pipe.is_closing():
-            with suppress(
-                RuntimeError
-            ):  # uvloop's word for a pipe whose reader died just now: its calls will hear of it
-                self._pipe.write(frame)
+            # uvloop raises it for a pipe whose reader has just died: its calls are settled then
+            with suppress(RuntimeError):
+                self._pipe.write(data)
 
     async def _send(self, frame: Mapping[str, Any]) -> None:
-        self._say(frame)
+        self._write(frame)
         pipe = self._pipe
         if pipe is not None:
             try:
                 async with timeout(GRACE_S):
                     await pipe.drain()
             except (TimeoutError, ConnectionError):
-                log.debug("upstream: the child does not read")
+                log.debug("MCP: the child does not read")
 
 
 def _absent() -> str:
-    """Why there can be no child; "" when there can."""
-    return (
-        ""
-        if find_spec("mcp") is not None
-        else "the MCP SDK is missing on this machine: install glassd[mcp]"
-    )
+    """Return why there can be no child; "" if there can."""
+    missing = find_spec("mcp") is None
+    return "the MCP SDK is missing on this machine: install glassd[mcp]" if missing else ""
 
 
-async def _when(event: asyncio.Event) -> None:
+async def _wait(event: asyncio.Event) -> None:
     await event.wait()
 
 
-async def _ended(child: asyncio.subprocess.Process, end_s: float) -> None:
-    """See it end: by itself when its pipe closes, else by force. Takes at most `end_s`, also
-    when we are cancelled.
-    """
+async def _end(child: asyncio.subprocess.Process, end_s: float) -> None:
+    """Close its pipe and wait for its end; kill it after `end_s`, or when cancelled."""
     try:
         if child.stdin is not None:
             child.stdin.close()
         async with timeout(end_s):
-            await _emptied(child)
+            await _drain(child)
     except TimeoutError:
-        log.warning("upstream: the child did not end within %g s", end_s)
+        log.warning("MCP: the child did not end within %g s", end_s)
     finally:
         if child.returncode is None:
             _kill(child)
-            await _emptied(child)
+            await _drain(child)
 
 
-async def _emptied(child: asyncio.subprocess.Process) -> None:
-    """Wait for its end, reading on: with a full pipe it would not come to it, nor would we hear
-    of it.
-    """
+async def _drain(child: asyncio.subprocess.Process) -> None:
+    """Wait for its end, reading on: a full pipe would keep it from ending."""
     assert child.stdout is not None
     assert child.stderr is not None
     for stream in (child.stdout, child.stderr):

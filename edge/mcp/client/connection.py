@@ -1,7 +1,6 @@
-"""One connection to one MCP server, from opening to its end; used once. Refuses to know calls,
-idleness and retries.
+"""One connection to one MCP server, from opening to its end; used once.
 
-`run` holds it in one task, as the SDK's contexts want. `settled` is set when it is open, has
+`run` holds it in one task, as the SDK's contexts require. `settled` is set when it is open, has
 failed, or waits for a person's authorisation; `problem` says which.
 """
 
@@ -9,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
@@ -21,15 +20,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from edge.mcp.client.listing import Listing
-from edge.mcp.client.models import CallFault, McpServer
-from edge.mcp.client.request_trace import FLIGHT, RequestTrace
+from edge.mcp.client.models import AUTHORIZE_S, CallFault, McpServer
+from edge.mcp.client.request_trace import TRACE, RequestTrace
 from edge.mcp.client.session import US, Dispatcher, McpSession, agree
 from edge.mcp.client.stdio import stdio_wire
 from edge.runtime.logs import clean
 from firmware_bridge.deadlines import timeout
 
-AUTHORIZE_S: Final = 600.0
-"""As the flow's own patience."""
 _STEP_UP: Final = 403
 MIN_TTL_S: Final = 60.0
 MAX_TTL_S: Final = 24 * 3600.0
@@ -51,8 +48,8 @@ class ConnectionProblem:
 
 
 class ServerConnection:
-    """`on_change` is called when `settled`, `problem` or `listing` changed, and when the tools
-    should be listed again (`stale` is set then).
+    """`on_change` is called when `settled`, `problem` or `listing` changed, and when `stale` is
+    set: the tools should be listed again.
     """
 
     def __init__(
@@ -70,7 +67,7 @@ class ServerConnection:
         self.listing = Listing(config.max_tools)
         self.stale = asyncio.Event()
         self.lost = True
-        """Whether it ended by itself: not because we closed it."""
+        """Whether it ended by itself, not by `close`."""
         self._over = asyncio.Event()
         self._legacy = legacy
         self._elicit = elicit
@@ -85,7 +82,7 @@ class ServerConnection:
         self.probing = False
         self.too_slow = False
         self.declined = ""
-        """What the server last asked a person for, and was not given."""
+        """What the server last asked a person for, in vain."""
 
     @property
     def session(self) -> ClientSession:
@@ -103,7 +100,7 @@ class ServerConnection:
 
     @property
     def session_known(self) -> bool:
-        """Whether it came as far as to know the era."""
+        """Whether the protocol's version is known."""
         return self._session is not None and self._session.protocol_version is not None
 
     @property
@@ -115,7 +112,7 @@ class ServerConnection:
 
     @property
     def why(self) -> str:
-        """Why it ended, for a person."""
+        """Why it ended, for people."""
         return self._why() or "the connection ended"
 
     def close(self) -> None:
@@ -126,24 +123,30 @@ class ServerConnection:
             self._deadline.reschedule(asyncio.get_running_loop().time())
 
     def abandon(self) -> None:
-        """It was found dead: end it, and let it count as lost."""
+        """End it as lost: it was found dead."""
         self._over.set()
 
     async def run(self) -> None:
-        """Open it, hold it until it ends, close it. Never raises, but for its own cancellation."""
-        flight = RequestTrace()
-        FLIGHT.set(flight)
+        """Open it, hold it until it ends, close it. Raises nothing but cancellation."""
+        trace = RequestTrace()
+        TRACE.set(trace)
         try:
             async with self._wire() as (read, write):
                 self._dispatcher = Dispatcher(read, write)
-                async with self._made(self._dispatcher) as session:
-                    await self._opened(session)
+                async with McpSession(
+                    dispatcher=self._dispatcher,
+                    client_info=US,
+                    message_handler=self._on_message,
+                    list_roots_callback=_no_roots,
+                    elicitation_callback=self._elicit or self._decline,
+                ) as session:
+                    await self._open(session)
                     async with asyncio.TaskGroup() as group:
                         follower = group.create_task(self._follow(session))
                         await self._over.wait()
                         follower.cancel()
-        except Exception as e:  # noqa: BLE001 - a server may break the SDK in any way; it is told as its fault
-            self._fail(e, flight)
+        except Exception as e:  # noqa: BLE001 - a server may break the SDK in any way; it is reported as its fault
+            self._fail(e, trace)
         finally:
             self._over.set()
             if not self.settled.is_set():
@@ -152,30 +155,19 @@ class ServerConnection:
     @asynccontextmanager
     async def _wire(self) -> AsyncGenerator[tuple[Any, Any]]:
         if self.config.command:
-            async with stdio_wire(self.config, ended=self._over, say=self._say_line) as wire:
+            async with stdio_wire(self.config, ended=self._over, log_line=self._log_line) as wire:
                 self._why = lambda: wire.why
                 yield wire.read, wire.write
         else:
             from edge.mcp.client.http import http_wire  # noqa: PLC0415 - httpx2 is only for servers on the network
 
-            auth = (
-                None
-                if self._authorizer is None
-                else self._authorizer.flow(wants=self.wants, authorized=self.authorized)
-            )
-            async with http_wire(self.config, auth) as streams:
+            flow = None
+            if self._authorizer is not None:
+                flow = self._authorizer.flow(wait=self.wait_for_person, resume=self.resume)
+            async with http_wire(self.config, flow) as streams:
                 yield streams
 
-    def _made(self, dispatcher: Dispatcher) -> McpSession:
-        return McpSession(
-            dispatcher=dispatcher,
-            client_info=US,
-            message_handler=self._heard,
-            list_roots_callback=_no_roots,
-            elicitation_callback=self._elicit or self._decline,
-        )
-
-    async def _opened(self, session: McpSession) -> None:
+    async def _open(self, session: McpSession) -> None:
         self._session = session
         try:
             async with timeout(self.config.start_timeout_s if self.lost else 0) as self._deadline:
@@ -194,124 +186,103 @@ class ServerConnection:
         listing = Listing(self.config.max_tools)
         if capabilities is not None and capabilities.tools is not None:
             assert self._dispatcher is not None
-            self._dispatcher.checked = listing.checked
+            self._dispatcher.keep_valid = listing.keep_valid
             await listing.read(self.session)
         self.listing = listing
 
     # -------------------------------------------------------------- authorisation
 
-    def wants(self, url: str, status: int) -> None:
-        """A person has to open this address. While it is being opened the deadline waits for them;
-        later only a call that needs more rights does (403), and all is begun anew when the server
-        knows us no more (401).
+    def wait_for_person(self, url: str, status: int) -> None:
+        """Wait for a person who opens this address. A connection that is being opened gets a later
+        deadline. In an open one only a call that needs more rights waits (403); a connection that
+        is no longer authorised (401) ends.
         """
-        problem = ConnectionProblem(
-            CallFault.AUTH,
-            "authorisation is needed: open the address that `glassd servers` shows",
-            url,
-        )
+        message = "authorisation is needed: open the address that `glassd servers` shows"
         if self.known and status != _STEP_UP:
-            problem = replace(
-                problem, authorize_url=""
-            )  # which dies with this connection; the next one has its own
+            url = ""  # it is void with this connection; the next one has its own
             self._over.set()
         elif self._deadline is not None and not self.known:
             self._deadline.reschedule(asyncio.get_running_loop().time() + AUTHORIZE_S)
-        self._settle(problem)
+        self._settle(ConnectionProblem(CallFault.AUTH, message, url))
 
-    def authorized(self) -> None:
-        """They did; go on."""
+    def resume(self) -> None:
+        """Go on: the person has authorised."""
         if self.known:
             self._settle(None)
         elif self._deadline is not None:
-            self._deadline.reschedule(
-                asyncio.get_running_loop().time() + self.config.start_timeout_s
-            )
+            ends_at = asyncio.get_running_loop().time() + self.config.start_timeout_s
+            self._deadline.reschedule(ends_at)
 
-    def unwanted(self) -> None:
-        """The call that needed more rights has ended without them."""
+    def stop_waiting(self) -> None:
+        """Go on without more rights: the call that needed them has ended."""
         if self.known and not self.over:
             self._settle(None)
 
-    # -------------------------------------------------------------- what happens to it
+    # -------------------------------------------------------------- events
 
     def _settle(self, problem: ConnectionProblem | None) -> None:
         self.problem = problem
         self.settled.set()
         self._on_change()
 
-    def _fail(self, error: BaseException, flight: RequestTrace) -> None:
+    def _fail(self, error: BaseException, trace: RequestTrace) -> None:
         cause = _first(error)
         self.too_slow = isinstance(cause, TimeoutError)
-        if self.open:
-            log.debug("%s: the connection ended: %r", self.config.id, cause)
-            self._why = self._why if self._why() else lambda: words(cause)
+        if not self.open:
+            self._settle(ConnectionProblem(*self._problem_of(cause, trace)))
             return
+        log.debug("%s: the connection ended: %r", self.config.id, cause)
+        self._why = self._why if self._why() else lambda: describe(cause)
+
+    def _problem_of(self, cause: BaseException, trace: RequestTrace) -> tuple[CallFault, str]:
+        """Return why it could not be opened."""
         if not self.lost:
-            self._settle(ConnectionProblem(CallFault.UNSENT, "closed before it was open"))
-        elif isinstance(cause, TimeoutError) and self.problem is not None:
-            self._settle(
-                ConnectionProblem(
-                    CallFault.AUTH,
-                    "nobody authorised it in time: `glassd servers refresh` asks again",
-                )
-            )
-        elif flight.fault is not None and not isinstance(cause, OSError):
-            more = (
-                f": {words(cause)}"
-                if flight.fault is CallFault.AUTH and not isinstance(cause, MCPError)
-                else ""
-            )
-            self._settle(ConnectionProblem(flight.fault, flight.message + more))
-        elif isinstance(cause, TimeoutError):
-            self._settle(
-                ConnectionProblem(
-                    CallFault.UNSENT, f"did not start within {self.config.start_timeout_s:g} s"
-                )
-            )
-        elif isinstance(cause, ValidationError):
-            self._settle(ConnectionProblem(CallFault.INVALID, f"speaks no MCP: {words(cause)}"))
-        elif isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
-            self._settle(ConnectionProblem(CallFault.UNSENT, self.why))
-        else:
-            self._settle(ConnectionProblem(CallFault.UNSENT, words(cause)))
+            return CallFault.UNSENT, "closed before it was open"
+        if self.too_slow and self.problem is not None:
+            again = "`glassd servers refresh` asks again"
+            return CallFault.AUTH, f"nobody authorised it in time: {again}"
+        if trace.fault is not None and not isinstance(cause, OSError):
+            explained = trace.fault is not CallFault.AUTH or isinstance(cause, MCPError)
+            return trace.fault, trace.message + ("" if explained else f": {describe(cause)}")
+        if self.too_slow:
+            return CallFault.UNSENT, f"did not start within {self.config.start_timeout_s:g} s"
+        if isinstance(cause, ValidationError):
+            return CallFault.INVALID, f"speaks no MCP: {describe(cause)}"
+        if isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+            return CallFault.UNSENT, self.why
+        return CallFault.UNSENT, describe(cause)
 
     async def _follow(self, session: ClientSession) -> None:
-        """Notice that the list of tools is no longer what it was: told by the server, or by its
-        time to live.
-        """
+        """Listen for changes of the list of tools, if a modern server announces them."""
         capabilities = session.server_capabilities
+        tools = capabilities.tools if capabilities is not None else None
+        if self.legacy or tools is None or not tools.list_changed:
+            return
         try:
-            if (
-                not self.legacy
-                and capabilities is not None
-                and capabilities.tools
-                and capabilities.tools.list_changed
-            ):
-                async with listen(session, tools_list_changed=True) as changes:
-                    async for _ in changes:
-                        self.outdated()
+            async with listen(session, tools_list_changed=True) as changes:
+                async for _ in changes:
+                    self.mark_stale()
         except (MCPError, SubscriptionLost, ListenNotSupportedError, TimeoutError) as e:
-            log.debug("%s: no word of changed tools: %s", self.config.id, e)
+            log.debug("%s: changes of its tools cannot be followed: %s", self.config.id, e)
 
-    async def _heard(self, message: object) -> None:
+    async def _on_message(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self.outdated()
+            self.mark_stale()
 
     async def _decline(
         self,
         context: ClientRequestContext,  # noqa: ARG002
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult:
-        """A handshake server asks within a call, which cannot wait for a person here."""
+        """An older server asks within a call, which cannot wait for a person here."""
         self.declined = clean(params.message, MAX_MESSAGE) or "something"
         return types.ElicitResult(action="decline")
 
-    def outdated(self) -> None:
+    def mark_stale(self) -> None:
         self.stale.set()
         self._on_change()
 
-    def _say_line(self, line: str) -> None:
+    def _log_line(self, line: str) -> None:
         log.debug("[%s] %s", self.config.id, clean(line, 400))
 
 
@@ -325,13 +296,13 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def words(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
+    """Return an error as one line for people."""
+    text = str(error) or type(error).__name__
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        return clean(f"{'.'.join(map(str, first['loc'][-3:]))}: {first['msg']}", MAX_MESSAGE)
-    if isinstance(error, OSError):
-        return clean(
-            f"cannot be started: {error.strerror or error}: {error.filename or ''}".rstrip(": "),
-            MAX_MESSAGE,
-        )
-    return clean(str(error) or type(error).__name__, MAX_MESSAGE)
+        text = f"{'.'.join(map(str, first['loc'][-3:]))}: {first['msg']}"
+    elif isinstance(error, OSError):
+        why = f"cannot be started: {error.strerror or error}: {error.filename or ''}"
+        text = why.rstrip(": ")
+    return clean(text, MAX_MESSAGE)

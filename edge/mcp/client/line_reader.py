@@ -1,6 +1,4 @@
-"""Cuts a stream of bytes into lines without ever holding more than one line's bound. Knows no
-JSON and no process.
-"""
+"""Splits a stream of bytes into lines, holding at most one line's limit in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,29 +6,27 @@ from dataclasses import dataclass
 from typing import Final
 
 CHUNK: Final = 64 * 1024
-KEPT: Final = 256
-"""Bytes kept of the beginning and of the end of a line that is too long: enough to see whose
-answer it was.
-"""
+EXCERPT: Final = 256
+"""Bytes of the beginning and the end of a line that is too long: enough to find the request id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlong:
-    """A line beyond the bound: where it began, and its end when it had one."""
+    """The beginning and the end of a line beyond the limit."""
 
     head: bytes
     tail: bytes = b""
 
 
 class Endless(Exception):
-    """A line went on for many times the bound; the writer will not stop by itself."""
+    """A line went on for many times the limit; the writer will not stop."""
 
 
 async def lines(
     stream: asyncio.StreamReader, *, limit: int, patience: int
 ) -> AsyncIterator[bytes | Overlong]:
-    """Give every line; one longer than `limit` as `Overlong`, at its end. Raises `Endless`
-    after `patience` bytes more.
+    """Yield every line; at the end of one longer than `limit`, an `Overlong`. Raises `Endless`
+    after `patience` more bytes.
     """
     held = bytearray()
     skipped = 0
@@ -41,19 +37,19 @@ async def lines(
             piece = chunk[start:end]
             start = end + 1
             if skipped:
-                yield Overlong(head, (bytes(held) + piece)[-KEPT:])
+                yield Overlong(head, (bytes(held) + piece)[-EXCERPT:])
             elif len(held) + len(piece) > limit:
-                yield Overlong(bytes(held[:KEPT]) or piece[:KEPT], piece[-KEPT:])
+                yield Overlong(bytes(held[:EXCERPT]) or piece[:EXCERPT], piece[-EXCERPT:])
             else:
                 yield bytes(held) + piece
             held.clear()
             skipped = 0
         held += chunk[start:]
         if len(held) > limit or skipped:
-            head = head if skipped else bytes(held[:KEPT])
+            head = head if skipped else bytes(held[:EXCERPT])
             skipped += len(held)
             if skipped > limit + patience:
                 raise Endless(f"a line of more than {limit + patience} bytes")
-            del held[:-KEPT]
+            del held[:-EXCERPT]
     if held and not skipped:
         yield bytes(held)

@@ -1,7 +1,5 @@
-"""What a server says its tools are: every page, bounded, each tool checked. Knows no connection's
-life.
-
-A tool that cannot be understood costs itself; a list without end costs what lies behind its bound.
+"""The list of a server's tools: every page, bounded, each tool checked. Invalid tools are left out;
+a list is cut off at its limits.
 """
 
 import json
@@ -23,15 +21,15 @@ MAX_NOTES: Final = 20
 MAX_DESCRIPTION: Final = 8000
 """Characters; a description is read by a model, which pays for each."""
 MAX_NAME: Final = 255
-"""Characters; an allow-list can name no longer one."""
+"""Characters, as in an allow-list."""
 MAX_LIST: Final = 512 * 1024
-"""Bytes of all tools of a server, written as on the pipe. The lists of all servers together fit one
-frame, and the daemon reads one in a few milliseconds; the largest published ones are a fifth of it.
+"""Bytes of all tools of a server, as on the pipe. The lists of all servers together fit one frame;
+the largest published ones are a fifth of it.
 """
 
 
 class Listing:
-    """One listing under way: what is kept, and why the rest was not."""
+    """One listing: the tools, and `notes` about what was left out."""
 
     def __init__(self, max_tools: int) -> None:
         self._max_tools = max_tools
@@ -45,7 +43,7 @@ class Listing:
         return tuple(self._tools.values())
 
     async def read(self, session: ClientSession) -> None:
-        """Ask for every page. Raises what the session raises."""
+        """Read every page. Raises what the session raises."""
         cursor: str | None = None
         seen: set[str | None] = set()
         while len(seen) < MAX_PAGES:
@@ -75,64 +73,57 @@ class Listing:
         if tool.name in self._tools:
             self.note(f"tool {tool.name} is listed twice: the first is taken")
         elif len(self._tools) < self._max_tools:
-            self._keep(upstream_tool(tool))
+            self._add(upstream_tool(tool))
         elif len(self._tools) == self._max_tools:
             self.note(f"it lists more than {self._max_tools} tools: the others were left out")
 
-    def _keep(self, tool: UpstreamTool) -> None:
+    def _add(self, tool: UpstreamTool) -> None:
+        left_out = f"tool {clean(tool.name, 80)} is left out:"
         try:
             size = len(json.dumps(asdict(tool), separators=(",", ":"), allow_nan=False))
         except (ValueError, RecursionError):
-            self.note(
-                f"tool {clean(tool.name, 80)} is left out: "
-                "it holds a number that JSON has not, or goes too deep"
-            )
+            self.note(f"{left_out} it holds a number that JSON has not, or goes too deep")
             return
         if size > self._left:
-            self.note(
-                f"tool {clean(tool.name, 80)} is left out: "
-                f"the list is longer than {MAX_LIST // 1024} KiB"
-            )
+            self.note(f"{left_out} the list is longer than {MAX_LIST // 1024} KiB")
             return
         self._left -= size
         self._tools[tool.name] = tool
 
-    def checked(self, raw: dict[str, Any]) -> dict[str, Any]:
-        """Give a page with only the tools that can be understood; the SDK would refuse it whole
-        for one that cannot.
-        """
+    def keep_valid(self, raw: dict[str, Any]) -> dict[str, Any]:
+        """Return a page without its invalid tools: the SDK would refuse the whole page for one."""
         tools = raw.get("tools")
         if not isinstance(tools, list):
             return raw
-        return {**raw, "tools": [tool for tool in tools[: self._max_tools + 1] if self._good(tool)]}
+        kept = []
+        for tool in tools[: self._max_tools + 1]:
+            if problem := _problem(tool):
+                name = (
+                    clean(tool.get("name", "without a name"), 80) if isinstance(tool, dict) else ""
+                )
+                self.note(f"tool {name or 'that is no object'} is left out: {problem}")
+            else:
+                kept.append(tool)
+        return {**raw, "tools": kept}
 
-    def _good(self, tool: Any) -> bool:
-        name = (
-            clean(tool.get("name", "without a name"), 80)
-            if isinstance(tool, dict)
-            else "that is no object"
-        )
-        try:
-            Tool.model_validate(tool, by_name=False)
-            check_schema(tool["inputSchema"])
-            if tool.get("outputSchema") is not None:
-                check_schema(tool["outputSchema"])
-        except ValidationError as e:
-            first = e.errors(include_url=False, include_input=False)[0]
-            self.note(
-                f"tool {name} is left out: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-            )
-        except BadDefinition as e:
-            self.note(f"tool {name} is left out: {e}")
-        else:
-            if len(tool["name"]) <= MAX_NAME:
-                return True
-            self.note(f"tool {name} is left out: its name is longer than {MAX_NAME} characters")
-        return False
+
+def _problem(tool: Any) -> str:
+    """Return what is wrong with a tool; "" for a valid one."""
+    try:
+        Tool.model_validate(tool, by_name=False)
+        check_schema(tool["inputSchema"])
+        if tool.get("outputSchema") is not None:
+            check_schema(tool["outputSchema"])
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except BadDefinition as e:
+        return str(e)
+    too_long = len(tool["name"]) > MAX_NAME
+    return f"its name is longer than {MAX_NAME} characters" if too_long else ""
 
 
 def upstream_tool(tool: Tool) -> UpstreamTool:
-    """Write a tool in our words (S1-37)."""
     annotations: Mapping[str, Any] = (
         tool.annotations.model_dump(by_alias=True, exclude_unset=True) if tool.annotations else {}
     )

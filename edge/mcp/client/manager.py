@@ -1,14 +1,12 @@
-"""The other servers' tools in a running daemon: lists into the registry, calls out, and what a
-person should know of each server.
-
-Refuses to know settings, secrets' names and MCP itself: it is handed servers that are ready, and
-speaks with the client.
+"""The other servers' tools in a running daemon: it puts their lists into the registry, sends calls,
+and describes each server to people.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -18,15 +16,15 @@ from edge.core.tools.user_tools import ServerDefinition
 from edge.mcp.client.cache import CachedList, ListCache
 from edge.mcp.client.client import UpstreamClient
 from edge.mcp.client.models import McpServer, Outcome, ServerNews, Status
-from edge.mcp.client.results import response_of, unsaid
+from edge.mcp.client.results import remove_secrets, response_of
 from edge.mcp.client.state import (
-    ListingPace,
+    ProgressRelay,
     ServerState,
     Wanted,
-    described,
+    describe,
     digest,
+    hide_secrets,
     raw,
-    unsaid_news,
 )
 from edge.ports import Progress
 from edge.runtime.bus import Bus
@@ -38,26 +36,20 @@ from tools_cache.api.tool import ErrorCode, Json, ToolCall, ToolDefinition, Tool
 from tools_cache.registry.models import App, Dropped
 
 FIRST_S: Final = 0.25
-"""So much earlier than the call's own end is the server's: then the reason is told, and not
-only that time is over.
-"""
+"""The server's deadline is so much before the call's own, so that the reason is reported."""
 ANSWER: Final = 2 * 1024 * 1024
-"""Bytes of one answer: a picture of 1.5 MB. The store of calls keeps 16 MiB of the answered
-past.
-"""
-KEPT: Final = 64
-"""Servers whose last list is kept; twice what may be configured."""
+"""Bytes of one answer: a picture of 1.5 MB. The calls' table holds 16 MiB of answers."""
+MAX_CACHED: Final = 64
+"""Servers whose last list is stored; twice as many as may be configured."""
 SETTLES_S: Final = 45.0
 RELIST_S: Final = 3.0
-"""A server that is connected lists its tools in milliseconds, and tells nothing where they are
-as they were.
-"""
+"""A connected server lists its tools in milliseconds; an unchanged list is no news."""
 
 log = logging.getLogger(__name__)
 UseTools = Callable[[Sequence[App], Mapping[str, str], str], tuple[Dropped, ...]]
 """`ToolRegistry.use_upstream`."""
 SignIn = Callable[[str, str, str], Awaitable[None]]
-"""(server's id, as people call it, URL): put it where the wearer can read it."""
+"""(server id, title, URL): show it to the wearer."""
 
 
 class McpManager:
@@ -84,81 +76,71 @@ class McpManager:
         self._note = note
         self._sign_in = sign_in
         self._known: dict[str, ServerState] = {}
-        self._kept: dict[str, CachedList] = {}
+        self._cached: dict[str, CachedList] = {}
         self._origins: dict[str, tuple[str, str]] = {}
         self._refused: tuple[Dropped, ...] = ()
         self._changed = asyncio.Event()
-        self._fresh = asyncio.Event()
+        self._has_new_list = asyncio.Event()
         self._in_trouble: set[str] = set()
-        self._signing: dict[str, str] = {}
+        self._sign_ins: dict[str, str] = {}
+        """Server → address to sign in at; `_unshown`: those that were not shown yet."""
         self._unshown: dict[str, str] = {}
-        self._asked = asyncio.Event()
+        self._has_unshown = asyncio.Event()
 
-    # -------------------------------------------------------------- what the roof asks
+    # -------------------------------------------------------------- for the daemon
 
     def load(self) -> None:
-        """Read the kept lists. Once, before the first `take`; blocking."""
-        self._kept = self._shelf.load()
+        """Read the stored lists. Call it once, before the first `take`; blocking."""
+        self._cached = self._shelf.load()
 
     def take(self, wanted: Iterable[Wanted]) -> None:
-        """These are the servers from now on; of those that are asked as before all is kept that
-        is known.
-        """
+        """Use these servers from now on; what is known of unchanged ones stays."""
         fresh: dict[str, ServerState] = {}
         for one in wanted:
             name, before = one.server.name, self._known.get(one.server.name)
             if before is not None and before.wanted.ready is not None and before.wanted == one:
                 fresh[name] = before
             else:
-                fresh[name] = self._begun(one, before)
+                fresh[name] = self._new_state(one, before)
         for gone in self._known.keys() - fresh.keys():
-            self._signed_in(gone)
+            self._end_sign_in(gone)
             self._in_trouble.discard(gone)
         self._known = fresh
         self._changed.set()
         self._publish()
 
-    def _begun(self, one: Wanted, before: ServerState | None) -> ServerState:
-        """Begin with the list that was kept, where it is of this very server."""
+    def _new_state(self, one: Wanted, before: ServerState | None) -> ServerState:
+        """Begin with the known or stored list, if it is of the same server."""
         asked = mcp_tools.fingerprint(one.server)
         away = mcp_tools.unavailable(one.server, one.why) if one.why else ""
         if before is not None and mcp_tools.fingerprint(before.wanted.server) == asked:
-            then, now = before.wanted.ready, one.ready
-            if (
-                then is not None and now is not None and self._spoken(then) == self._spoken(now)
-            ):  # its connection stays
+            old, new = before.wanted.ready, one.ready
+            if old is not None and new is not None and self._config(old) == self._config(new):
+                # its connection stays
                 return ServerState(one, before.listed, before.wall, before.news, before.away)
             return ServerState(one, before.listed, before.wall, away=away)
-        kept = self._kept.get(one.server.name)
-        listed, wall = (
-            (kept.tools, kept.wall) if kept is not None and kept.asked == asked else (None, None)
-        )
-        return ServerState(one, listed, wall, away=away)
+        cached = self._cached.get(one.server.name)
+        if cached is None or cached.asked != asked:
+            return ServerState(one, away=away)
+        return ServerState(one, cached.tools, cached.wall, away=away)
 
     async def run(self) -> None:
-        """Keep the client at work and hear its news, until cancelled."""
+        """Run the client and follow its news, until cancelled."""
         self._changed.set()
         await race(
-            self._client.run(), self._listen(), self._configure(), self._keep(), self._show()
+            self._client.run(), self._listen(), self._configure(), self._store(), self._show()
         )
 
     async def _configure(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await self._client.configure(
-                [
-                    self._spoken(ready)
-                    for known in self._known.values()
-                    if (ready := known.wanted.ready) is not None
-                ]
-            )
+            ready = [known.wanted.ready for known in self._known.values()]
+            await self._client.configure([self._config(one) for one in ready if one is not None])
 
-    def _spoken(self, ready: ServerDefinition) -> McpServer:
-        """In the client's words."""
+    def _config(self, ready: ServerDefinition) -> McpServer:
         return McpServer(
             id=ready.name,
-            name=ready.title,
             command=ready.command,
             args=ready.args,
             env=dict(ready.env),
@@ -175,19 +157,17 @@ class McpManager:
         )
 
     def describe(self) -> list[dict[str, Json]]:
-        """Every server as a person may see it; no secret is in it."""
+        """Return every server for people, without secrets."""
         taken, wall = {one.name: one.reason for one in self._refused}, self._clock.wall()
         return [
-            described(known, self._signing.get(name, ""), wall, refused=taken)
+            describe(known, self._sign_ins.get(name, ""), wall, refused=taken)
             for name, known in sorted(self._known.items())
         ]
 
     # -------------------------------------------------------------- calls
 
     async def call(self, call: ToolCall, tool: ToolDefinition, progress: Progress) -> ToolResponse:
-        """Ask the server whose tool it is. Never raises, but for its own cancellation, which
-        the server is told.
-        """
+        """Call the tool at its server. Raises nothing but cancellation, which is passed on."""
         found = self._origins.get(call.tool)
         if found is None:
             return ToolResponse.failure(
@@ -200,7 +180,7 @@ class McpManager:
                 ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began"
             )
         wanted = self._known[found[0]].wanted
-        pace, outcomes = ListingPace(progress, wanted.secrets), list[Outcome]()
+        relay, outcomes = ProgressRelay(progress, wanted.secrets), list[Outcome]()
 
         async def ask() -> None:
             outcomes.append(
@@ -212,57 +192,54 @@ class McpManager:
                     timeout_s=max(limit_s / 2, limit_s - FIRST_S),
                     idempotent=repeatable(tool),
                     input=call.input,
-                    on_progress=pace.heard,
+                    on_progress=relay.put,
                 )
             )
 
         try:
-            await race(ask(), pace.tell())
-            return unsaid(
-                response_of(outcomes[0], tool, server=wanted.server.title or wanted.server.name),
-                wanted.secrets,
-            )
-        # what a server brings us to stumble over ends one call, not the service that runs them all
-        except Exception:
-            log.exception("what %s answers to %s", found[0], call.call_id)
+            await race(ask(), relay.run())
+            title = wanted.server.title or wanted.server.name
+            return remove_secrets(response_of(outcomes[0], tool, server=title), wanted.secrets)
+        except Exception:  # a server's answer must not end the service that runs all calls
+            log.exception("unexpected error in the answer of %s to %s", found[0], call.call_id)
             return ToolResponse.failure(
                 ErrorCode.HANDLER_ERROR,
                 f"Internal error executing {call.tool}",
                 partial_side_effects=not repeatable(tool),
             )
 
-    # -------------------------------------------------------------- what a person asks
+    # -------------------------------------------------------------- for people
 
     async def refresh(self, server: str) -> bool:
-        """Look at its tools anew, until it is settled; False when it is not one that is asked."""
+        """List its tools again and wait for the result; False if it is not in use."""
         known = self._known.get(server)
         if known is None or known.wanted.ready is None:
             return False
-        known.heard.clear()
+        known.updated.clear()
         await self._client.refresh(server)
         connected = known.news is not None and known.news.status is Status.CONNECTED
-        await self._settled(known, RELIST_S if connected else SETTLES_S)
+        await self._wait(known, RELIST_S if connected else SETTLES_S)
         return True
 
     async def authorize(self, server: str, code: str, state: str, iss: str | None = None) -> bool:
-        """Finish its authorization, until it is settled; False when none is under way."""
+        """Finish its authorization and wait for the result; False if none is under way."""
         known = self._known.get(server)
         if known is None or known.news is None or known.news.status is not Status.AUTHORIZING:
             return False
-        known.heard.clear()
+        known.updated.clear()
         await self._client.authorize(server, code, state, iss=iss)
-        await self._settled(known, SETTLES_S)
+        await self._wait(known, SETTLES_S)
         return True
 
-    async def _settled(self, known: ServerState, patience_s: float) -> None:
-        """Wait for news that say how it ended; a list that is as it was brings none."""
+    async def _wait(self, known: ServerState, most_s: float) -> None:
+        """Wait for news of the result; there are none of an unchanged list."""
         with suppress(TimeoutError):
-            async with timeout(patience_s):
+            async with timeout(most_s):
                 while True:
-                    await known.heard.wait()
+                    await known.updated.wait()
                     if known.news is not None and known.news.status is not Status.LOADING:
                         return
-                    known.heard.clear()
+                    known.updated.clear()
 
     # -------------------------------------------------------------- news
 
@@ -270,33 +247,30 @@ class McpManager:
         async for news in self._client.events():
             known = self._known.get(news.server)
             if known is not None and known.wanted.ready is not None:
-                self._hear(known, unsaid_news(news, known.wanted.secrets))
+                self._update(known, hide_secrets(news, known.wanted.secrets))
 
-    def _hear(self, known: ServerState, news: ServerNews) -> None:
+    def _update(self, known: ServerState, news: ServerNews) -> None:
         before, known.news = known.news, news
         if news.available or news.status is Status.AUTHORIZING:
             known.away = ""
         elif news.status is Status.DISCONNECTED and (
             before is None or before.status is not Status.CONNECTED
         ):
-            # A connection that was lost is made again by the next call (S1-31); only one that
-            # cannot be made takes the tools away.
+            # The next call replaces a lost connection; only one that cannot be made takes the
+            # tools away.
             known.away = mcp_tools.unavailable(known.wanted.server, news.error)
         if news.tools is not None and (listed := tuple(map(raw, news.tools))) != known.listed:
             known.listed, known.admitted = listed, None
-            self._fresh.set()
+            self._has_new_list.set()
         if news.status is Status.CONNECTED:
             known.wall = self._clock.wall()
-        if before is None or (before.status, before.error, before.authorize_url) != (
-            news.status,
-            news.error,
-            news.authorize_url,
-        ):
-            self._tell(known.wanted.server, news)
-        known.heard.set()
+        announced = attrgetter("status", "error", "authorize_url")
+        if before is None or announced(before) != announced(news):
+            self._announce(known.wanted.server, news)
+        known.updated.set()
         self._publish()
 
-    def _tell(self, server: ServerDefinition, news: ServerNews) -> None:
+    def _announce(self, server: ServerDefinition, news: ServerNews) -> None:
         name = server.name
         if news.error and name not in self._in_trouble:
             self._in_trouble.add(name)
@@ -307,30 +281,24 @@ class McpManager:
         else:
             log.debug("server %s is %s %s", name, news.status.value, news.error)
         self._bus.publish(ServerChanged(name, news.status.value, len(news.tools or ()), news.error))
-        if news.status is not Status.AUTHORIZING:
-            if news.status is not Status.LOADING:
-                self._signed_in(name)
-            return
-        if news.authorize_url and self._signing.get(name) != news.authorize_url:
-            self._signing[name] = self._unshown[name] = news.authorize_url
-            self._asked.set()
-            self._bus.publish(
-                Alarmed(
-                    f"server.{name}",
-                    f"{server.title or name} wants you to sign in: glassd servers authorize {name}",
-                )
-            )
+        if news.status not in {Status.AUTHORIZING, Status.LOADING}:
+            self._end_sign_in(name)
+        elif news.authorize_url and self._sign_ins.get(name) != news.authorize_url:
+            self._sign_ins[name] = self._unshown[name] = news.authorize_url
+            self._has_unshown.set()
+            text = f"{server.title or name} wants you to sign in: glassd servers authorize {name}"
+            self._bus.publish(Alarmed(f"server.{name}", text))
 
-    def _signed_in(self, name: str) -> None:
+    def _end_sign_in(self, name: str) -> None:
         self._unshown.pop(name, None)
-        if self._signing.pop(name, None) is not None:
+        if self._sign_ins.pop(name, None) is not None:
             self._bus.publish(Alarmed(f"server.{name}", "the sign-in is over", over=True))
 
     async def _show(self) -> None:
-        """Put each sign-in where the wearer can read it, one after the other."""
+        """Show each sign-in to the wearer, one after the other."""
         while True:
-            await self._asked.wait()
-            self._asked.clear()
+            await self._has_unshown.wait()
+            self._has_unshown.clear()
             while self._unshown and self._sign_in is not None:
                 name, url = self._unshown.popitem()
                 server = self._known[name].wanted.server
@@ -339,17 +307,15 @@ class McpManager:
                 except Exception:
                     log.exception("the sign-in of %s cannot be shown", name)
 
-    # -------------------------------------------------------------- into the registry
+    # -------------------------------------------------------------- the registry
 
     def _publish(self) -> None:
-        """Put what is known into the registry, and tell what of it is refused when that is news
-        (C-17).
-        """
+        """Put the lists into the registry; log and audit the tools that it newly refuses."""
         apps: list[App] = []
         away: dict[str, str] = {}
         origins: dict[str, tuple[str, str]] = {}
         for name, known in self._known.items():
-            if (found := known.judged()) is None or not found.origins:
+            if (found := known.admit()) is None or not found.origins:
                 continue
             apps.append(found.app)
             origins |= {ours: (name, theirs) for ours, theirs in found.origins.items()}
@@ -364,12 +330,12 @@ class McpManager:
                 self._note({"toolId": one.name, "outcome": "refused", "reason": one.reason})
         self._refused = refused
 
-    async def _keep(self) -> None:
-        """Keep the lists for a start without a network, each time one of them changed."""
+    async def _store(self) -> None:
+        """Store the lists for a start without a network, each time one of them changed."""
         while True:
-            await self._fresh.wait()
-            self._fresh.clear()
-            self._kept |= {
+            await self._has_new_list.wait()
+            self._has_new_list.clear()
+            self._cached |= {
                 name: CachedList(
                     mcp_tools.fingerprint(known.wanted.server),
                     known.wall or self._clock.wall(),
@@ -378,8 +344,6 @@ class McpManager:
                 for name, known in self._known.items()
                 if known.listed is not None
             }
-            newest = sorted(self._kept.items(), key=lambda kept: kept[1].wall, reverse=True)[
-                :KEPT
-            ]  # of those switched off too
-            self._kept = dict(newest)
-            await asyncio.to_thread(self._shelf.save, self._kept)
+            newest = sorted(self._cached.items(), key=lambda item: item[1].wall, reverse=True)
+            self._cached = dict(newest[:MAX_CACHED])  # those of disabled servers too
+            await asyncio.to_thread(self._shelf.save, self._cached)

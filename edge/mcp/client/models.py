@@ -1,8 +1,5 @@
-"""What the daemon and the child that talks to MCP servers say to each other: servers, their news,
-calls' outcomes.
-
-Refuses to know the SDK, the registry and the envelope. Everything here is a value: a server's fault
-is an `Outcome`, never an exception.
+"""Values that the daemon and the child process exchange: servers, their state, outcomes of calls.
+A server's fault is an `Outcome`, never an exception.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,22 +11,16 @@ from typing import Any, Final
 Json = Any
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
-IDLE_S: Final = 1800.0
-"""S1-29: a connection nobody used for half an hour is closed; the next call opens it again."""
-START_TIMEOUT_S: Final = 30.0
-"""`npx` and `uvx` fetch a package at their first start; a start that took this long gives
-nobody anything.
-"""
-MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""One message of a server: an image of 3 MB as base64."""
-MAX_TOOLS: Final = 512
-"""Of one server; the largest published ones have about a hundred."""
+PASSED_ON: Final = frozenset(
+    ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+)
+"""All of the daemon's environment that a server gets."""
+AUTHORIZE_S: Final = 600.0
+"""How long a person has to authorise; then the server is asked for a new address."""
 
 
 class Status(StrEnum):
-    """S1-36. A server that is disconnected without an `error` only rests: the next call
-    connects it.
-    """
+    """A server that is disconnected without an `error` is idle: the next call connects it."""
 
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
@@ -41,67 +32,64 @@ class CallFault(StrEnum):
     """Why a call has no result of its tool."""
 
     UNSENT = "unsent"
-    """The server never got it: cannot be started or reached, too busy, unknown here."""
+    """The server never got it: it cannot be started or reached, is too busy, or is unknown."""
     LOST = "lost"
-    """It was sent and the connection ended: nobody knows whether it was done."""
+    """Sent, then the connection ended: it may have been done."""
     TIMEOUT = "timeout"
-    """Sent, not answered in time; the server was told to stop."""
+    """Sent and not answered in time; the server was asked to stop."""
     TOO_LARGE = "too_large"
     INVALID = "invalid"
-    """The answer is no MCP, is null, or is not what the tool's own schema promises."""
+    """The answer is not MCP, is null, or does not match the tool's own schema."""
     AUTH = "auth"
-    """The server wants a person's authorisation (`authorize_url` where there is one) or another
-    secret.
-    """
+    """A person must authorise (`authorize_url`, if there is one), or the secret is wrong."""
     DENIED = "denied"
-    """The server knows us and refuses (HTTP 403)."""
+    """The server refused (HTTP 403)."""
     FAILED = "failed"
-    """The server answered with a protocol error; `code` is its JSON-RPC code (-32602: it does
-    not know the tool).
-    """
+    """A protocol error; `code` is its JSON-RPC code (-32602: the tool is unknown)."""
     CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
     """One configured server: `command` (stdio) or `url` (streamable HTTP), never both. Secrets
-    stand in `env`, `headers` and `bearer`, already read by the daemon, and are in no `repr`.
+    are in `env`, `headers`, `bearer` and `client_secret`, and in no `repr`.
     """
 
     id: str
-    """Routing key (S1-24); `name` is for people."""
-    name: str = ""
+    """Routing key."""
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Beside a clean environment (PATH, HOME, LANG and their like): nothing of the daemon's
-    reaches a server.
-    """
+    """Added to `PASSED_ON`."""
     cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     bearer: str = field(default="", repr=False)
     ca_file: str = ""
-    """Authorities to trust instead of the machine's own. TLS is always verified."""
+    """Certificate authorities to trust instead of the machine's. TLS is always verified."""
     oauth: bool = True
-    """Follow the server's demand for authorisation (HTTP without `bearer` only)."""
+    """Whether to follow a demand for authorisation (HTTP without `bearer` only)."""
     redirect_uri: str = "http://127.0.0.1:8765/callback"
-    """Where the browser is sent with `code` and `state`; nobody need listen there, a person can
-    copy both.
+    """Where the browser is sent with `code` and `state`. Nothing need listen there: a person can
+    copy the address.
     """
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""
     client_metadata_url: str = ""
-    """CIMD: our client id as a document on the web, for authorisation servers that take it."""
+    """CIMD: the client id as a document on the web, for authorisation servers that take it."""
     tokens_file: str = ""
-    """Where OAuth tokens are kept, mode 0600; "" keeps them in memory."""
-    idle_s: float = IDLE_S
-    start_timeout_s: float = START_TIMEOUT_S
-    max_answer_bytes: int = MAX_ANSWER_BYTES
-    max_tools: int = MAX_TOOLS
+    """OAuth tokens, mode 0600; "" keeps them in memory."""
+    idle_s: float = 1800.0
+    """A connection that is not used for so long is closed; the next call opens it again."""
+    start_timeout_s: float = 30.0
+    """`npx` and `uvx` download a package at their first start."""
+    max_answer_bytes: int = 4 * 1024 * 1024
+    """One message of a server: an image of 3 MB as base64."""
+    max_tools: int = 512
+    """The largest published servers have about a hundred."""
     era: str = ""
-    """"" probes (modern first); `legacy` shakes hands at once."""
+    """"" probes for a modern server first; `legacy` sends `initialize` at once."""
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):
@@ -112,8 +100,8 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTool:
-    """One tool as its server tells it (S1-37), checked: schemas are bounded and compile.
-    Annotations are only claims.
+    """One tool as its server lists it. Its schemas are bounded and compile; its annotations are
+    claims.
     """
 
     name: str
@@ -127,30 +115,28 @@ class UpstreamTool:
 
 @dataclass(frozen=True, slots=True)
 class ServerNews:
-    """How a server fares now. `tools` is None until it was listed once, and keeps the last list
-    when it is gone.
+    """The state of a server. `tools` is None until they were listed once; the last list stays
+    when the server is gone.
     """
 
     server: str
     status: Status
     error: str = ""
-    """Why it is not connected, or wants authorisation: one line for a person, sanitised. ""
-    when it only rests.
-    """
+    """Why it is not connected, or wants authorisation: one sanitised line; "" when it is idle."""
     tools: tuple[UpstreamTool, ...] | None = None
     notes: tuple[str, ...] = ()
     """What was left out of the list, and why."""
     authorize_url: str = ""
     title: str = ""
     version: str = ""
-    """The server's own name and version, for show only."""
+    """The server's own name and version, to show."""
     instructions: str = ""
     protocol: str = ""
     """Revision in use, such as 2026-07-28."""
 
     @property
     def available(self) -> bool:
-        """Whether a call is worth trying: connected, or resting."""
+        """Whether a call is worth trying: connected, or idle."""
         return self.status is Status.CONNECTED or (
             self.status is Status.DISCONNECTED and not self.error
         )
@@ -158,7 +144,7 @@ class ServerNews:
 
 @dataclass(frozen=True, slots=True)
 class ServerProgress:
-    """What a running call says of how far it is; at most ten a second."""
+    """How far a running call is; at most ten a second."""
 
     call_id: str
     progress: float
@@ -171,15 +157,14 @@ OnProgress = Callable[[ServerProgress], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call. Exactly one of: a result (`fault` None, `input_requests` None;
-    `is_error` when the tool says it failed), a question (`input_requests`), no result (`fault`).
+    """The end of a call. Exactly one of: a result (`is_error` if the tool says that it failed), a
+    question (`input_requests`), no result (`fault`).
     """
 
     content: tuple[Mapping[str, Json], ...] = ()
     """Content blocks, verbatim."""
     structured: Json = None
-    """structuredContent that keeps the tool's output schema, or the JSON object that the one
-    text block holds.
+    """structuredContent that matches the output schema, or the JSON object in the only text block.
     """
     is_error: bool = False
     meta: Mapping[str, Json] = field(default_factory=dict)
@@ -191,19 +176,16 @@ class Outcome:
     """JSON-RPC code of a protocol error."""
     authorize_url: str = ""
     input_requests: Mapping[str, Json] | None = None
-    """The server asks back (MRTR): call again with `input={"inputResponses": …, "requestState":
-    …}`.
-    """
+    """The server asks back: call again with `input={"inputResponses": …, "requestState": …}`."""
     request_state: str | None = None
     attempts: int = 1
-    """2 when it was sent again after a lost connection."""
+    """2 if it was sent again after a lost connection."""
 
     @property
     def ok(self) -> bool:
-        """Whether the tool did what it was asked."""
         return self.fault is None and not self.is_error and self.input_requests is None
 
 
 def fault(kind: CallFault, message: str, **more: Any) -> Outcome:
-    """Say why there is no result."""
+    """Return the outcome of a call without a result."""
     return Outcome(is_error=True, fault=kind, message=message, **more)

@@ -1,8 +1,8 @@
-"""A person's authorisation for one server, through the SDK's client: discovery, registration, PKCE,
+"""A person's authorisation for one server, by the SDK's client: discovery, registration, PKCE,
 refreshing.
 
-Adds what a machine without a browser needs: the address is told as news, and code and state are
-handed in later. Tokens are kept in a file that only we can read. Refuses to know connections.
+It adds what a machine without a browser needs: the address is reported as news, and code and state
+are passed in later. Tokens are stored in a file of mode 0600.
 """
 
 import asyncio
@@ -11,81 +11,68 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx2
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from edge.mcp.client.models import McpServer
-from edge.mcp.client.request_trace import FLIGHT
+from edge.mcp.client.models import AUTHORIZE_S, McpServer
+from edge.mcp.client.request_trace import TRACE
 from edge.runtime.files import write_atomic
 from firmware_bridge.deadlines import timeout
 
-AUTHORIZE_S: Final = 600.0
-"""How long a person has to authorise; then the server is asked for a new address."""
 MAX_FILE: Final = 64 * 1024
 
 log = logging.getLogger(__name__)
-Wants = Callable[[str, int], None]
 Browser = Callable[[str], Awaitable[tuple[str, str, str | None]]]
-"""Goes to an address as a person would; gives code, state and issuer. For who can do without a
-person.
-"""
+"""Opens an address in place of a person; returns code, state and issuer."""
+M = TypeVar("M", bound=BaseModel)
 
 
 class Tokens:
-    """The SDK's storage: one JSON file, mode 0600, replaced whole; without a path only memory."""
+    """The SDK's storage: one JSON file, mode 0600; without a path in memory only."""
 
     def __init__(self, server: McpServer) -> None:
         self._path = Path(server.tokens_file) if server.tokens_file else None
         self._server = server
-        self._kept: dict[str, Any] = self._read()
-        self.expires_at: float | None = self._kept.get("expires_at")
+        self._stored: dict[str, Any] = self._read()
+        self.expires_at: float | None = self._stored.get("expires_at")
 
     async def get_tokens(self) -> OAuthToken | None:
-        """What was kept, if it can still be understood."""
-        try:
-            return (
-                OAuthToken.model_validate(self._kept["tokens"]) if "tokens" in self._kept else None
-            )
-        except ValidationError:
-            return None
+        """Return the stored tokens; None if they are absent or invalid."""
+        return self._get("tokens", OAuthToken)
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep them, and until when they hold."""
         self.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        self._keep(
+        self._store(
             tokens=tokens.model_dump(mode="json", exclude_none=True), expires_at=self.expires_at
         )
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Who we are there: as configured, else as registered."""
-        if self._server.client_id:
-            method = (
-                "client_secret_basic" if self._server.client_secret else "none"
-            )  # every server must take it (RFC 6749 §2.3.1)
-            return OAuthClientInformationFull.model_validate(
-                {
-                    "client_id": self._server.client_id,
-                    "client_secret": self._server.client_secret or None,
-                    "redirect_uris": [self._server.redirect_uri],
-                    "token_endpoint_auth_method": method,
-                }
-            )
-        try:
-            return (
-                OAuthClientInformationFull.model_validate(self._kept["client"])
-                if "client" in self._kept
-                else None
-            )
-        except ValidationError:
-            return None
+        """Return the client as configured, else as registered."""
+        if not self._server.client_id:
+            return self._get("client", OAuthClientInformationFull)
+        secret = self._server.client_secret or None
+        return OAuthClientInformationFull.model_validate(
+            {
+                "client_id": self._server.client_id,
+                "client_secret": secret,
+                "redirect_uris": [self._server.redirect_uri],
+                # every server must support it (RFC 6749 §2.3.1)
+                "token_endpoint_auth_method": "client_secret_basic" if secret else "none",
+            }
+        )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep what we were registered as."""
-        self._keep(client=client_info.model_dump(mode="json", exclude_none=True))
+        self._store(client=client_info.model_dump(mode="json", exclude_none=True))
+
+    def _get(self, key: str, model: type[M]) -> M | None:
+        try:
+            return model.model_validate(self._stored[key])
+        except (KeyError, ValidationError):
+            return None
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -94,20 +81,18 @@ class Tokens:
             return {}
         return found if isinstance(found, dict) and found.get("url") == self._server.url else {}
 
-    def _keep(self, **more: Any) -> None:
-        self._kept |= {"url": self._server.url, **more}
+    def _store(self, **more: Any) -> None:
+        self._stored |= {"url": self._server.url, **more}
         if self._path is None:
             return
         try:
-            write_atomic(self._path, json.dumps(self._kept).encode())
+            write_atomic(self._path, json.dumps(self._stored).encode())
         except OSError as e:
-            log.warning("the tokens of %s cannot be kept: %s", self._server.id, e.strerror)
+            log.warning("the tokens of %s cannot be stored: %s", self._server.id, e.strerror)
 
 
 class Authorizer:
-    """One per server; a new flow per connection. `browser` answers in a person's place, where
-    there is none to wait for.
-    """
+    """One per server, with a new flow per connection. `browser` answers in place of a person."""
 
     def __init__(self, server: McpServer, browser: Browser | None = None) -> None:
         self._server = server
@@ -115,16 +100,16 @@ class Authorizer:
         self._tokens = Tokens(server)
         self._answer: asyncio.Future[AuthorizationCodeResult] | None = None
 
-    def flow(self, *, wants: Wants, authorized: Callable[[], None]) -> httpx2.Auth:
-        """Give the SDK's flow. `wants(url, status)` is told that a person is needed,
-        `authorized()` that they were there.
+    def flow(self, *, wait: Callable[[str, int], None], resume: Callable[[], None]) -> httpx2.Auth:
+        """Return the SDK's flow. It calls `wait(url, HTTP status)` when a person is needed, and
+        `resume()` when they have answered.
         """
 
         async def redirect(url: str) -> None:
-            flight = FLIGHT.get()
+            trace = TRACE.get()
             self._answer = asyncio.get_running_loop().create_future()
             if self._browser is None:
-                wants(url, 401 if flight is None else flight.status)
+                wait(url, 401 if trace is None else trace.status)
                 return
             code, state, iss = await self._browser(url)
             self.complete(code, state, iss)
@@ -133,11 +118,11 @@ class Authorizer:
             assert self._answer is not None
             async with timeout(AUTHORIZE_S):
                 found = await self._answer
-            authorized()
+            resume()
             return found
 
         server = self._server
-        described = OAuthClientMetadata.model_validate(
+        metadata = OAuthClientMetadata.model_validate(
             {
                 "client_name": "glassd",
                 "redirect_uris": [server.redirect_uri],
@@ -146,7 +131,7 @@ class Authorizer:
         )
         return _Provider(
             server.url,
-            described,
+            metadata,
             self._tokens,
             redirect,
             callback,
@@ -154,7 +139,7 @@ class Authorizer:
         )
 
     def complete(self, code: str, state: str, iss: str | None = None) -> bool:
-        """Hand over what the browser came back with; says whether anybody was waiting for it."""
+        """Pass on what the browser came back with; return whether a flow was waiting for it."""
         if self._answer is None or self._answer.done():
             return False
         self._answer.set_result(AuthorizationCodeResult(code=code, state=state, iss=iss))
@@ -162,9 +147,7 @@ class Authorizer:
 
 
 class _Provider(OAuthClientProvider):
-    """Knows when tokens from the file end; the SDK's would be told by the server, and then ask
-    a person again.
-    """
+    """Knows when stored tokens expire; the SDK's learns it from a refusal, and asks a person."""
 
     async def _initialize(self) -> None:
         await super()._initialize()
@@ -173,8 +156,8 @@ class _Provider(OAuthClientProvider):
             self.context.token_expiry_time = storage.expires_at
 
 
-def wanted(server: McpServer) -> bool:
-    """Whether a demand for authorisation is followed: not where a secret is configured."""
+def supports(server: McpServer) -> bool:
+    """Return whether a demand for authorisation is followed: not if a secret is configured."""
     return (
         server.oauth
         and bool(server.url)

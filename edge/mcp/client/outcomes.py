@@ -1,7 +1,7 @@
-"""What a server answered → an `Outcome`. Pure: knows no connection.
+"""A server's result → an `Outcome`. Pure.
 
-Content goes through verbatim. Structured content has to keep the tool's own output schema; JSON in
-the one text block counts as structured when it is an object (S1-27).
+Content stays verbatim. Structured content must match the tool's output schema; a JSON object in the
+only text block counts as structured.
 """
 
 import json
@@ -17,17 +17,13 @@ MAX_MESSAGE: Final = 300
 MAX_TEXT: Final = 1024 * 1024
 """Characters of one text block that is tried as JSON."""
 MAX_DEPTH: Final = 100
-"""Levels of JSON in a text; in the message itself the parser allows about 200, and whoever
-walks it has room for those.
-"""
+"""Levels of JSON in a text; the parser of messages allows about 200."""
 
 
 def outcome(
     raw: Mapping[str, Any], schema: Mapping[str, Json] | None, *, most_bytes: int
 ) -> Outcome:
-    """Read a result that the SDK found to be one. `schema`: what the tool promises of its
-    structured content.
-    """
+    """Return the outcome of a result that the SDK accepted. `schema`: the tool's output schema."""
     meta = raw.get("_meta") or {}
     if raw.get("resultType") == "input_required":
         return Outcome(
@@ -41,24 +37,18 @@ def outcome(
             content=content,
             structured=raw.get("structuredContent"),
             is_error=True,
-            message=_said(content),
+            message=_failure(content),
             meta=meta,
         )
-    structured, told = raw.get("structuredContent"), "structuredContent" in raw
-    if not told:
-        structured = _json_in(content)
+    explicit = "structuredContent" in raw
+    structured = raw.get("structuredContent") if explicit else _json_in(content)
     problem = _problem(structured, schema, most_bytes) if schema is not None else ""
-    if problem and (told or not content):
-        return fault(
-            CallFault.INVALID,
-            clean(f"the answer is not what the tool promises: {problem}", MAX_MESSAGE),
-        )
-    if problem:
-        return fault(
-            CallFault.INVALID,
-            "the tool promises structured content and gave none that keeps its schema",
-        )
-    return Outcome(content=content, structured=structured, meta=meta)
+    if not problem:
+        return Outcome(content=content, structured=structured, meta=meta)
+    message = f"the answer does not match the tool's output schema: {problem}"
+    if content and not explicit:
+        message = "the tool has an output schema, but its answer has no structured content"
+    return fault(CallFault.INVALID, clean(message, MAX_MESSAGE))
 
 
 def _problem(value: Json, schema: Mapping[str, Json], most_bytes: int) -> str:
@@ -70,7 +60,7 @@ def _problem(value: Json, schema: Mapping[str, Json], most_bytes: int) -> str:
 
 
 def _json_in(content: tuple[Mapping[str, Any], ...]) -> Json:
-    """The JSON object that is all of the one text block there is; None when it is not."""
+    """Return the JSON object in the only text block; None if there is none."""
     if len(content) != 1 or content[0].get("type") != "text":
         return None
     text = str(content[0].get("text", ""))
@@ -78,16 +68,15 @@ def _json_in(content: tuple[Mapping[str, Any], ...]) -> Json:
         return None
     try:
         found = json.loads(text, parse_constant=_no_number)
-        json.dumps(
-            found, ensure_ascii=False, allow_nan=False
-        ).encode()  # half a character, and 1e999, are no JSON either
+        # a lone surrogate and 1e999 are not JSON either
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and not _too_deep(found) else None
 
 
 def _too_deep(value: Json) -> bool:
-    """Look level by level, so that no depth can exhaust the stack."""
+    """Look level by level: recursion could exhaust the stack."""
     level = [value]
     for _ in range(MAX_DEPTH):
         inner = (
@@ -105,7 +94,7 @@ def _no_number(word: str) -> Json:
     raise ValueError(f"{word} is not JSON")
 
 
-def _said(content: tuple[Mapping[str, Any], ...]) -> str:
-    """What a failing tool says, as one line."""
+def _failure(content: tuple[Mapping[str, Any], ...]) -> str:
+    """Return what a failed tool says, as one line."""
     texts = [str(block.get("text", "")) for block in content if block.get("type") == "text"]
     return clean(" ".join(texts) or "the tool failed and does not say why", MAX_MESSAGE)

@@ -1,7 +1,5 @@
-"""One MCP server as a child process: a clean environment, its own process group, pipes we own.
-Knows no MCP.
-
-Whatever it forks ends with it, and all of it ends with us: also when we are killed.
+"""One MCP server as a child process, with a clean environment, a process group and bounded pipes.
+All that it starts ends with it; it ends with this process, even if that is killed.
 """
 
 import asyncio
@@ -11,32 +9,18 @@ import os
 import signal
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from edge.mcp.client.line_reader import CHUNK
-from edge.mcp.client.models import McpServer
+from edge.mcp.client.models import PASSED_ON, McpServer
 from firmware_bridge.deadlines import timeout
 
-PASSED_ON: Final = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-)
-"""All of our environment that a server gets; proxies may carry a password, so who needs one
-says so in `env`.
-"""
 GRACE_S: Final = 2.0
 """Time to end after its stdin closed, and again after SIGTERM."""
 MAX_LINE: Final = 400
 LINES: Final = 200
-"""Of stderr, a second; what is more is dropped."""
+"""Lines of stderr a second; more are dropped."""
 _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None)
 
@@ -55,16 +39,15 @@ class Process:
 
     @classmethod
     async def start(cls, server: McpServer) -> "Process":
-        """Raises OSError when there is no such program or folder."""
-        (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = (
-            os.pipe(),
-            os.pipe(),
-            os.pipe(),
-        )
+        """Raises OSError if there is no such program or folder."""
+        (theirs_in, ours_in), (ours_out, theirs_out) = os.pipe(), os.pipe()
+        ours_err, theirs_err = os.pipe()
+        # proxies may contain a password: a server that needs one gets it in `env`
+        passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         try:
             with warnings.catch_warnings():
-                # Python warns of forks beside threads; between fork and exec ours makes one system
-                # call and takes no lock.
+                # Python warns of forks beside threads; between fork and exec this one makes one
+                # system call and takes no lock.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child = await asyncio.create_subprocess_exec(
                     server.command,
@@ -73,9 +56,9 @@ class Process:
                     stdout=theirs_out,
                     stderr=theirs_err,
                     start_new_session=True,
-                    env=environment(server),
+                    env=passed_on | dict(server.env),
                     cwd=server.cwd or None,
-                    preexec_fn=_die_with_us,
+                    preexec_fn=_die_with_parent,
                 )
         except BaseException:
             for end in (ours_in, ours_out, ours_err):
@@ -87,8 +70,8 @@ class Process:
         os.set_blocking(ours_in, False)
         return cls(child, ours_in, await Pipe.open(ours_out), await Pipe.open(ours_err))
 
-    async def tell_stderr(self, say: Callable[[str], None]) -> None:
-        """Hand over what it writes to stderr, line by line, bounded in length and in number."""
+    async def read_stderr(self, log_line: Callable[[str], None]) -> None:
+        """Pass on its stderr line by line, bounded in length and number."""
         loop, rest, budget, second = asyncio.get_running_loop(), b"", LINES, 0.0
         while chunk := await self._stderr.reader.read(CHUNK):
             if loop.time() - second >= 1:
@@ -97,36 +80,34 @@ class Process:
             if len(rest) > MAX_LINE:
                 whole, rest = [*whole, rest], b""
             for line in whole[:budget]:
-                say(line[:MAX_LINE].decode(errors="replace"))
+                log_line(line[:MAX_LINE].decode(errors="replace"))
             budget = max(0, budget - len(whole))
 
     @property
     def ending(self) -> str:
-        """How it ended, for a person; "" while it runs."""
+        """How it ended, for people; "" while it runs."""
         code = self._child.returncode
         if code is None:
             return ""
         return f"ended by signal {-code}" if code < 0 else f"ended with {code}"
 
     async def stop(self) -> None:
-        """End it and all it forked: stdin closed, SIGTERM, SIGKILL, each with its grace.
-        Callable twice.
-        """
+        """End it and all that it started: close stdin, SIGTERM, SIGKILL. May be called twice."""
         if self.stdin >= 0:
             os.close(self.stdin)
             self.stdin = -1
         try:
-            if not await self.ended(GRACE_S):
+            if not await self.wait(GRACE_S):
                 self._signal(signal.SIGTERM)
-                await self.ended(GRACE_S)
+                await self.wait(GRACE_S)
         finally:
             self._signal(signal.SIGKILL)
-            self._stdout.close()
-            self._stderr.close()
-        await self.ended(GRACE_S)
+            self._stdout.transport.close()
+            self._stderr.transport.close()
+        await self.wait(GRACE_S)
 
-    async def ended(self, within_s: float) -> bool:
-        """Say whether it ended within this time."""
+    async def wait(self, within_s: float) -> bool:
+        """Return whether it ends within this time."""
         try:
             async with timeout(within_s):
                 await self._child.wait()
@@ -139,12 +120,12 @@ class Process:
             os.killpg(self._child.pid, number)
 
 
+@dataclass(frozen=True, slots=True)
 class Pipe:
-    """The reading end of a pipe, with a reader that holds back who writes too much."""
+    """The reading end of a pipe; its reader has a bounded buffer."""
 
-    def __init__(self, transport: asyncio.BaseTransport, reader: asyncio.StreamReader) -> None:
-        self._transport = transport
-        self.reader = reader
+    transport: asyncio.BaseTransport
+    reader: asyncio.StreamReader
 
     @classmethod
     async def open(cls, descriptor: int) -> "Pipe":
@@ -155,14 +136,6 @@ class Pipe:
         )
         return cls(transport, reader)
 
-    def close(self) -> None:
-        self._transport.close()
 
-
-def environment(server: McpServer) -> dict[str, str]:
-    """What a server finds in its environment: the machine's plain words and its own settings."""
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ} | dict(server.env)
-
-
-def _die_with_us() -> None:
+def _die_with_parent() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,12 +1,12 @@
-"""What becomes of one request on its way to a server, told by the transport to who sent it.
+"""What became of one request, reported by the transport to the sender.
 
-The SDK gives one error for many things; whether a request left, and what hit a limit, only the
-transport knows. It finds the flight of the request it carries in a context variable, as both
-transports run in their sender's context.
+The SDK raises one error for many causes; only the transport knows whether a request was sent and
+which limit it hit. It finds the trace in a context variable: both transports run in the context of
+the sender.
 """
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from edge.mcp.client.models import CallFault
@@ -14,12 +14,10 @@ from edge.mcp.client.models import CallFault
 
 @dataclass(slots=True)
 class RequestTrace:
-    """`sent`: the last byte was handed over, so the server may have acted. The first fault told
-    is the cause.
-    """
+    """`sent`: the last byte was written, so the server may have acted. The first fault is kept."""
 
     tried: bool = False
-    """There was a connection for it."""
+    """Whether there was a connection for it."""
     sent: bool = False
     fault: CallFault | None = None
     message: str = ""
@@ -27,12 +25,10 @@ class RequestTrace:
     """The result as it came."""
     status: int = 0
     """HTTP status of the answer."""
-    declined: list[str] = field(default_factory=list)
-    """What the server asked for meanwhile and did not get."""
 
     def fail(self, kind: CallFault, message: str) -> None:
         if self.fault is None:
             self.fault, self.message = kind, message
 
 
-FLIGHT: ContextVar[RequestTrace | None] = ContextVar("flight", default=None)
+TRACE: ContextVar[RequestTrace | None] = ContextVar("trace", default=None)

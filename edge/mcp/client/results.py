@@ -1,11 +1,10 @@
-"""What came of a call at another server, made into the one envelope; each way to fail has its own
-words.
-
-Refuses to know connections, and to believe that what was sent was not done.
+"""The outcome of a call at another server → a `ToolResponse`, with a message for each fault. A call
+that was sent may have been done.
 """
 
 import base64
 import binascii
+import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -16,7 +15,7 @@ from edge.mcp.client.models import CallFault, Outcome
 from tools_cache.api.tool import ErrorCode, Json, ToolDefinition, ToolError, ToolResponse
 
 CONTENT: Final = "content"
-"""Of `meta`: the content blocks verbatim, for facades that speak MCP."""
+"""Key in `meta` of the verbatim content blocks, for our MCP server."""
 MAX_MESSAGE: Final = 500
 UNKNOWN_TOOL: Final = -32602
 PICTURE: Final = "image/png"
@@ -25,31 +24,30 @@ _WAVES: Final = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/vnd.
 
 
 def response_of(outcome: Outcome, tool: ToolDefinition, *, server: str) -> ToolResponse:
-    """Make the envelope. `server` is what people call it."""
+    """Return the response. `server` is the server's title."""
     blocks = [dict(block) for block in outcome.content]
     if outcome.input_requests is not None:
-        return ToolResponse(error=_asks(outcome, server))
+        return ToolResponse(error=_question(outcome, server))
     if outcome.fault is not None:
         return ToolResponse(error=_fault(outcome, outcome.fault, tool, server))
     meta: dict[str, Json] = {CONTENT: blocks} if blocks else {}
     if outcome.is_error:
-        said = (outcome.message or texts(blocks) or f"{server} says that it failed").strip()[
-            :MAX_MESSAGE
-        ]
+        message = outcome.message or texts(blocks) or f"{server} says that it failed"
         error = ToolError.of(
             ErrorCode.EXECUTION_ERROR,
-            said,
+            message.strip()[:MAX_MESSAGE],
             partial_side_effects=not repeatable(tool),
             details=outcome.structured,
         )
         return ToolResponse(error=error, meta=meta)
-    return ToolResponse(data=_data(outcome, blocks), meta=meta, render=_render(blocks))
+    data = outcome.structured
+    if data is None and (text := texts(blocks)):
+        data = {"text": text}
+    return ToolResponse(data=data, meta=meta, render=_render(blocks))
 
 
-def unsaid(response: ToolResponse, secrets: frozenset[str]) -> ToolResponse:
-    """Take the owner's secrets out of what a server says back; what shows them would store them
-    too.
-    """
+def remove_secrets(response: ToolResponse, secrets: frozenset[str]) -> ToolResponse:
+    """Remove the owner's secrets from a response, which is shown and stored."""
     if not secrets:
         return response
     error = response.error
@@ -66,7 +64,7 @@ def unsaid(response: ToolResponse, secrets: frozenset[str]) -> ToolResponse:
 
 
 def texts(blocks: Sequence[Mapping[str, Any]]) -> str:
-    """Give the words in it."""
+    """Return the text of all text blocks."""
     return "\n".join(
         str(block["text"])
         for block in blocks
@@ -74,32 +72,18 @@ def texts(blocks: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _data(outcome: Outcome, blocks: Sequence[Mapping[str, Any]]) -> Json:
-    """The structured part, JSON that stood in a text (S1-27), else the words."""
-    if outcome.structured is not None:
-        return outcome.structured
-    return {"text": texts(blocks)} if texts(blocks) else None
-
-
 # ------------------------------------------------------------------ failures
 
 
-def _asks(outcome: Outcome, server: str) -> ToolError:
-    """It wants to know more before it does anything: whoever called answers with the same call,
-    and `input` beside it.
-    """
-    asked = {
-        key: one
-        for key, one in {
-            "inputRequests": outcome.input_requests,
-            "requestState": outcome.request_state,
-        }.items()
-        if one is not None
-    }
+def _question(outcome: Outcome, server: str) -> ToolError:
+    """Ask the caller what the server asks: the answer is the same call with `input` added."""
+    details: dict[str, Json] = {"inputRequests": outcome.input_requests}
+    if outcome.request_state is not None:
+        details["requestState"] = outcome.request_state
     return ToolError.of(
         ErrorCode.INVALID_ARGUMENTS,
         f"{server} asks for more before it goes on",
-        details=asked,
+        details=details,
         suggestion=(
             "Answer error.details.inputRequests: the same call again, "
             "with input = {inputResponses, requestState}"
@@ -107,7 +91,7 @@ def _asks(outcome: Outcome, server: str) -> ToolError:
     )
 
 
-_SAYS: Final[Mapping[CallFault, tuple[ErrorCode, str]]] = {
+_MESSAGES: Final[Mapping[CallFault, tuple[ErrorCode, str]]] = {
     CallFault.UNSENT: (ErrorCode.NETWORK_ERROR, "{server}: {why}"),
     CallFault.LOST: (ErrorCode.NETWORK_ERROR, "{server}: {why}"),
     CallFault.TIMEOUT: (ErrorCode.TIMEOUT, "{server} did not answer in time"),
@@ -123,15 +107,14 @@ _NOTHING_DONE: Final = frozenset({CallFault.UNSENT, CallFault.AUTH, CallFault.DE
 
 def _fault(outcome: Outcome, fault: CallFault, tool: ToolDefinition, server: str) -> ToolError:
     if fault is CallFault.FAILED and outcome.code == UNKNOWN_TOOL:
+        called = tool.name.partition(":")[2]
+        message = f"{server} does not know {called} as we called it: {outcome.message}"
         return ToolError.of(
             ErrorCode.TOOL_NOT_FOUND,
-            (
-                f"{server} does not know {tool.name.partition(':')[2]} as "
-                f"we called it: {outcome.message}"
-            )[:MAX_MESSAGE],
+            message[:MAX_MESSAGE],
             suggestion="glassd servers refresh, then look at its arguments: glassd tools",
         )
-    code, words = _SAYS[fault]
+    code, template = _MESSAGES[fault]
     unsafe = fault not in _NOTHING_DONE and not repeatable(tool)
     more: dict[str, Any] = {}
     if fault is CallFault.AUTH and outcome.authorize_url:
@@ -140,10 +123,10 @@ def _fault(outcome: Outcome, fault: CallFault, tool: ToolDefinition, server: str
             "suggestion": "glassd servers authorize",
         }
     if fault is CallFault.UNSENT:
-        more = {"suggestion": "glassd servers tells how it fares"}
+        more = {"suggestion": "glassd servers shows its state"}
     return ToolError.of(
         code,
-        words.format(server=server, why=outcome.message or "no reason given")[:MAX_MESSAGE],
+        template.format(server=server, why=outcome.message or "no reason given")[:MAX_MESSAGE],
         partial_side_effects=unsafe,
         idempotency_required=unsafe and fault is CallFault.LOST,
         **more,
@@ -154,8 +137,8 @@ def _fault(outcome: Outcome, fault: CallFault, tool: ToolDefinition, server: str
 
 
 def _render(blocks: Sequence[Mapping[str, Any]]) -> Mapping[str, Json] | None:
-    """The first picture for the lens, the first sound for the ear; the words stand in for what
-    these glasses cannot do. None: there are words alone, and they are shown as any.
+    """Return the first picture for the display and the first sound for the speaker, with the text
+    as the alternative; None for text alone, which is shown like any other.
     """
     words = texts(blocks)
     picture = next((block for block in blocks if block.get("type") == "image"), None)
@@ -163,17 +146,11 @@ def _render(blocks: Sequence[Mapping[str, Any]]) -> Mapping[str, Json] | None:
         (wave for block in blocks if block.get("type") == "audio" and (wave := _pcm(block))), ""
     )
     display: dict[str, Json] = {}
-    if (
-        picture is not None
-        and picture.get("mimeType") == PICTURE
-        and isinstance(picture.get("data"), str)
-    ):
+    kind = picture.get("mimeType", "") if picture is not None else None
+    if picture is not None and kind == PICTURE and isinstance(picture.get("data"), str):
         display = {"layout": "bitmap_view", "data": picture["data"], "alt": words or "(a picture)"}
     elif picture is not None and not words:
-        display = {
-            "layout": "text_wall",
-            "text": f"(a picture: {str(picture.get('mimeType', ''))[:40]})",
-        }
+        display = {"layout": "text_wall", "text": f"(a picture: {str(kind)[:40]})"}
     audio: dict[str, Json] = {"pcm": sound} if sound else {}
     if not display and not audio:
         return None
@@ -183,7 +160,7 @@ def _render(blocks: Sequence[Mapping[str, Any]]) -> Mapping[str, Json] | None:
 
 
 def _pcm(block: Mapping[str, Any]) -> str:
-    """Take the samples out of a WAV as glasses play it (16 kHz, mono, 16 bit), base64; "" for
+    """Return the samples of a WAV that glasses can play (16 kHz, mono, 16 bit) as base64; "" for
     any other sound.
     """
     if block.get("mimeType") not in _WAVES or not isinstance(block.get("data"), str):
@@ -206,10 +183,8 @@ def _pcm(block: Mapping[str, Any]) -> str:
 
 
 def _playable(form: bytes) -> bool:
-    """PCM, one channel, 16 kHz, 16 bit."""
-    return len(form) == 16 and (
-        form[0:2],
-        form[2:4],
-        int.from_bytes(form[4:8], "little"),
-        form[14:16],
-    ) == (b"\1\0", b"\1\0", _RATE, b"\x10\0")
+    """Return whether it is PCM, one channel, 16 kHz, 16 bit."""
+    if len(form) != 16:
+        return False
+    codec, channels, rate, _, _, bits = struct.unpack("<HHIIHH", form)
+    return (codec, channels, rate, bits) == (1, 1, _RATE, 16)

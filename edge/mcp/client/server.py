@@ -1,8 +1,7 @@
-"""One MCP server: connected when it is needed, closed when nobody used it for a while, asked with
-deadlines.
+"""One MCP server: connected when it is needed, closed when it was not used for a while, called with
+deadlines. Calls never raise for a server's fault.
 
-Usable alone: `async with serving(config) as server: outcome = await server.call(…)`. Refuses to
-know other servers and the daemon. Calls never raise for a server's fault.
+It can be used alone: `async with serving(config) as server: outcome = await server.call(…)`.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcp.client.session import ElicitationFnT
 
 from edge.core.backoff import Backoff, Chance
-from edge.mcp.client.call import Ask, ask
+from edge.mcp.client.call import ToolRequest, call_tool
 from edge.mcp.client.connection import MAX_TTL_S, MIN_TTL_S, ConnectionProblem, ServerConnection
 from edge.mcp.client.models import (
     CallFault,
@@ -37,35 +36,30 @@ from firmware_bridge.deadlines import timeout, timeout_at
 MAX_CALLS: Final = 32
 """At once, at one server: each may hold an answer of `max_answer_bytes`."""
 SILENT: Final = 3
-"""Calls in a row that got no answer; then the server gets a new start."""
+"""Calls in a row without an answer; then the connection is replaced."""
 MAX_INSTRUCTIONS: Final = 4000
 RELIST_S: Final = 1.0
 """After a listing, before the next."""
 FEW: Final = 8
-"""Changes one after the other that are nothing odd; from then on each rest is twice as long as
-the last.
-"""
+"""Changes in a row that are nothing unusual; from then on each pause is twice the last one."""
 MOST_RELIST_S: Final = 60.0
-"""Each new list is written to the disk and told to the cloud: a server that plays with its own
-does it once a minute.
+"""Each new list is stored and sent to the cloud: a server that changes its list all the time does
+that once a minute.
 """
 
 if TYPE_CHECKING:
     from edge.mcp.client.oauth import Authorizer, Browser
 
 log = logging.getLogger(__name__)
-Tell = Callable[[ServerNews], None]
 Sending = Callable[[], Awaitable[None]]
 
 
 @asynccontextmanager
-async def serving(config: McpServer, **parts: Any) -> AsyncGenerator["McpServerClient"]:
-    """Give a server to call; its connection has ended when this is left. `parts` are those of
-    `McpServerClient`.
-    """
+async def serving(config: McpServer, **options: Any) -> AsyncGenerator["McpServerClient"]:
+    """Yield a `McpServerClient` with these options, and end its connection on leaving."""
     failed: Exception | None = None
     async with asyncio.TaskGroup() as group:
-        server = McpServerClient(config, group, **parts)
+        server = McpServerClient(config, group, **options)
         try:
             yield server
         except Exception as e:  # noqa: BLE001 - raised below, not as a group's
@@ -77,8 +71,8 @@ async def serving(config: McpServer, **parts: Any) -> AsyncGenerator["McpServerC
 
 
 class McpServerClient:
-    """`tell` hears the news, `chance` spreads attempts to connect, `tools` are what an earlier
-    process found. Its tasks live in `group`, and end soon after `close`.
+    """`report` gets the news, `chance` spreads attempts to connect, `tools` were found by an
+    earlier process. Its tasks run in `group`, and end soon after `close`.
     """
 
     def __init__(
@@ -86,7 +80,7 @@ class McpServerClient:
         config: McpServer,
         group: asyncio.TaskGroup,
         *,
-        tell: Tell = lambda _: None,
+        report: Callable[[ServerNews], None] = lambda _: None,
         chance: Chance = random.random,
         tools: tuple[UpstreamTool, ...] | None = None,
         elicit: ElicitationFnT | None = None,
@@ -96,7 +90,7 @@ class McpServerClient:
         self.in_progress = 0
         self.news = ServerNews(server=config.id, status=Status.DISCONNECTED, tools=tools)
         self._group = group
-        self._tell = tell
+        self._report = report
         self._elicit = elicit
         self._backoff = Backoff(chance, first_s=1.0, most_s=300.0)
         self._authorizer = _authorizer(config, browser)
@@ -110,10 +104,10 @@ class McpServerClient:
         self._not_before = 0.0
         self._silent = 0
 
-    # -------------------------------------------------------------- what it is asked
+    # -------------------------------------------------------------- requests
 
     def start(self) -> None:
-        """Connect now, in the background; and again, later and later, while that fails."""
+        """Connect now, in the background, and again with growing delays while that fails."""
         if self._current is None and not self._closed:
             self._open()
 
@@ -121,17 +115,17 @@ class McpServerClient:
         """List the tools again, connecting if need be."""
         self._not_before = 0.0
         if self._current is not None and self._current.open:
-            self._current.outdated()
+            self._current.mark_stale()
         else:
             self.start()
 
     def authorize(self, code: str, state: str, iss: str | None = None) -> None:
-        """Hand over what a browser came back with; whether it was good is news (S1-48)."""
+        """Pass on what a browser came back with; whether it is accepted is news."""
         if self._authorizer is None or not self._authorizer.complete(code, state, iss):
             log.debug("%s: nothing waits for an authorisation", self.config.id)
 
     def close(self) -> None:
-        """End the connection and everything that waits; the group then runs empty."""
+        """End the connection, the timers and the tasks."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -146,8 +140,8 @@ class McpServerClient:
         return self._current is None and "retry" not in self._timers and not self.in_progress
 
     async def connected(self, timeout_s: float) -> ConnectionProblem | None:
-        """Connect if need be; says what is in the way."""
-        found = await self._connected(_now() + timeout_s)
+        """Connect if needed; return the problem, if there is one."""
+        found = await self._connect(_now() + timeout_s)
         return found if isinstance(found, ConnectionProblem) else None
 
     async def call(
@@ -163,62 +157,59 @@ class McpServerClient:
         sending: Sending | None = None,
         on_progress: OnProgress | None = None,
     ) -> Outcome:
-        """Call a tool by the name it has there, arguments as they are (S1-25). `sending` is awaited
-        before it may be sent. Cancelling cancels it at the server. `retry`: once more, when it was
-        provably unsent or is `idempotent`.
+        """Call a tool by the name it has there, with its arguments as they are. `sending` is
+        awaited before anything is sent. Cancelling cancels it at the server. `retry`: send it again
+        if it was not sent or is `idempotent`.
         """
         if self.in_progress >= MAX_CALLS:
             return fault(CallFault.UNSENT, f"{MAX_CALLS} calls are under way at this server")
         self.in_progress += 1
-        self._used()
+        self._restart_idle_timer()
         try:
             ends_at = _now() + timeout_s
-            asked = Ask(tool, args, call_id, input, on_progress)
-            outcome = await self._once(asked, ends_at, sending)
-            if retry and asked.flight.tried and _again(outcome, idempotent=idempotent):
-                log.debug("%s: sent once more: %s", self.config.id, outcome.message)
-                outcome = replace(
-                    await self._once(replace(asked, flight=RequestTrace()), ends_at, sending),
-                    attempts=2,
-                )
+            request = ToolRequest(tool, args, call_id, input, on_progress)
+            outcome = await self._call(request, ends_at, sending)
+            lost = CallFault.LOST if idempotent else CallFault.UNSENT
+            if retry and request.trace.tried and outcome.fault in {CallFault.UNSENT, lost}:
+                log.debug("%s: sent again: %s", self.config.id, outcome.message)
+                request = replace(request, trace=RequestTrace())
+                outcome = replace(await self._call(request, ends_at, sending), attempts=2)
         finally:
             self.in_progress -= 1
-            self._used()
-        self._count(outcome)
+            self._restart_idle_timer()
+        self._replace_if_silent(outcome)
         return outcome
 
     # -------------------------------------------------------------- one call
 
-    async def _once(self, asked: Ask, ends_at: float, sending: Sending | None) -> Outcome:
-        found = await self._connected(ends_at)
+    async def _call(self, request: ToolRequest, ends_at: float, sending: Sending | None) -> Outcome:
+        found = await self._connect(ends_at)
         if isinstance(found, ConnectionProblem):
-            return fault(found.kind, found.message, authorize_url=found.authorize_url)
-        asked.flight.tried = True
+            return _fault_of(found)
+        request.trace.tried = True
         if sending is not None:
             await sending()
-        task = self._group.create_task(ask(found, asked))
+        task = self._group.create_task(call_tool(found, request))
         try:
             await asyncio.wait({task}, timeout=max(0.0, ends_at - _now()))
         finally:
             if not task.done():
-                # which tells the server; not waited for, as one that does not read would hold us up
+                # This notifies the server. It is not awaited: a server that does not read would
+                # block it.
                 task.cancel()
         if task.done() and not task.cancelled():
             outcome = task.result()
-            if outcome.fault is CallFault.UNSENT or (
-                outcome.fault is CallFault.LOST and self.config.command
-            ):
-                found.abandon()  # it is dead, even where it does not know yet
+            stdio_lost = outcome.fault is CallFault.LOST and self.config.command
+            if stdio_lost or outcome.fault is CallFault.UNSENT:
+                found.abandon()  # it is dead, even if it has not noticed yet
             return outcome
         if (problem := found.problem) is not None:
-            found.unwanted()
-            return fault(problem.kind, problem.message, authorize_url=problem.authorize_url)
-        return fault(
-            CallFault.TIMEOUT,
-            "the server did not answer in time and was told to stop; it may have been done",
-        )
+            found.stop_waiting()
+            return _fault_of(problem)
+        message = "the server did not answer in time and was told to stop; it may have been done"
+        return fault(CallFault.TIMEOUT, message)
 
-    async def _connected(self, ends_at: float) -> ServerConnection | ConnectionProblem:
+    async def _connect(self, ends_at: float) -> ServerConnection | ConnectionProblem:
         while True:
             connection = self._current
             if connection is None or connection.over:
@@ -237,11 +228,11 @@ class McpServerClient:
             if connection.problem is not None and self._current in (None, connection):
                 return connection.problem
 
-    def _count(self, outcome: Outcome) -> None:
-        """A server that lets call after call pass may never answer again: it gets a new start."""
+    def _replace_if_silent(self, outcome: Outcome) -> None:
+        """Close the connection of a server that did not answer `SILENT` calls in a row."""
         self._silent = self._silent + 1 if outcome.fault is CallFault.TIMEOUT else 0
         if self._silent >= SILENT and not self.in_progress and self._current is not None:
-            log.debug("%s: answers nothing; it gets a new start", self.config.id)
+            log.debug("%s: does not answer; connected again", self.config.id)
             self._silent = 0
             self._current.close()
 
@@ -251,85 +242,70 @@ class McpServerClient:
         self._stop("retry")
         connection = ServerConnection(
             self.config,
-            on_change=self._changed,
+            on_change=self._update,
             legacy=self._legacy,
             elicit=self._elicit,
             authorizer=self._authorizer,
         )
         self._current = connection
-        self._group.create_task(self._live(connection))
-        self._changed()
+        self._group.create_task(self._run(connection))
+        self._update()
         return connection
 
-    async def _live(self, connection: ServerConnection) -> None:
+    async def _run(self, connection: ServerConnection) -> None:
         began = _now()
         await connection.run()
         if connection.session_known:
-            self._legacy = connection.legacy  # the era of a server is found once
+            self._legacy = connection.legacy  # from now on without a probe
         if self._current is not connection:
             return
         self._current = None
-        if (
-            connection.probing
-            and connection.lost
-            and not connection.too_slow
-            and self.config.command
-            and not self._legacy
-        ):
-            self._legacy = True  # it died of a question it did not know
+        died_of_probe = connection.probing and connection.lost and not connection.too_slow
+        if died_of_probe and self.config.command and not self._legacy:
+            self._legacy = True
             self._open()
             return
-        self._problem = (
-            (connection.problem or ConnectionProblem(CallFault.LOST, connection.why))
-            if connection.lost
-            else None
-        )
-        self._changed()
-        if connection.known and self._problem is not None and self._problem.kind is CallFault.AUTH:
-            # It knew us and does no more: the new connection asks for a new address. Some know us
-            # for all but one thing, for ever.
-            self._later("retry", self._backoff.after(_now() - began), self.start)
-        elif self._problem is not None and self._problem.kind is not CallFault.AUTH:
+        lost = connection.problem or ConnectionProblem(CallFault.LOST, connection.why)
+        self._problem = lost if connection.lost else None
+        self._update()
+        if self._problem is None:
+            return
+        if self._problem.kind is not CallFault.AUTH:
             pause = self._backoff.after(_now() - began)
             self._not_before = _now() + (pause if connection.problem is not None else 0.0)
-            self._later("retry", pause, self.start)
+            self._set_timer("retry", pause, self.start)
+        elif connection.known:
+            # It was authorised once: a new connection asks for a new address. The pause is for
+            # servers that refuse one thing again and again.
+            self._set_timer("retry", self._backoff.after(_now() - began), self.start)
 
-    def _changed(self) -> None:
-        """Tell how it fares, if that is another than was told."""
+    def _update(self) -> None:
+        """Start what the state requires, and report the state if it changed."""
         connection = self._current
         if connection is not None and connection.open:
-            if connection.stale.is_set():
-                self._relist()
+            if connection.stale.is_set() and self._relisting is None and not self._closed:
+                self._relisting = self._group.create_task(self._relist())
             if "idle" not in self._timers:
-                self._used()
+                self._restart_idle_timer()
             if connection.listing.ttl_s and "ttl" not in self._timers:
-                self._later(
-                    "ttl", min(MAX_TTL_S, max(MIN_TTL_S, connection.listing.ttl_s)), self._outlived
-                )
+                ttl_s = min(MAX_TTL_S, max(MIN_TTL_S, connection.listing.ttl_s))
+                self._set_timer("ttl", ttl_s, self._expire_list)
         news = _news(self.news, connection, self._problem)
         if news != self.news:
             self.news = news
-            self._tell(news)
+            self._report(news)
 
-    def _used(self) -> None:
-        """Begin the idle time anew (S1-29)."""
-        self._later("idle", self.config.idle_s, self._idle)
+    def _restart_idle_timer(self) -> None:
+        self._set_timer("idle", self.config.idle_s, self._close_idle)
 
-    def _idle(self) -> None:
+    def _close_idle(self) -> None:
         if self.in_progress == 0 and self._current is not None and self._current.open:
-            log.debug(
-                "%s: nobody used it for %g s; disconnected until the next call",
-                self.config.id,
-                self.config.idle_s,
-            )
+            idle_s, id_ = self.config.idle_s, self.config.id
+            log.debug("%s: not used for %g s; disconnected until the next call", id_, idle_s)
             self._current.close()
 
-    def _relist(self) -> None:
-        if self._relisting is None and not self._closed:
-            self._relisting = self._group.create_task(self._relisted())
-
-    async def _relisted(self) -> None:
-        """List again, and once more when it changed meanwhile."""
+    async def _relist(self) -> None:
+        """List the tools again, until they do not change meanwhile."""
         try:
             await asyncio.sleep(0)
             while (
@@ -341,9 +317,9 @@ class McpServerClient:
                 try:
                     async with timeout(self.config.start_timeout_s):
                         await connection.list_tools()
-                except Exception as e:  # noqa: BLE001 - whatever a server brings the SDK to raise costs its list, not the other servers
+                except Exception as e:  # noqa: BLE001 - whatever a server brings the SDK to raise must not affect the other servers
                     log.debug("%s: its tools cannot be listed again: %s", self.config.id, e)
-                self._changed()
+                self._update()
                 await asyncio.sleep(self._pause())
         finally:
             self._relisting = None
@@ -353,15 +329,13 @@ class McpServerClient:
         self._changes, self._rested_at = self._changes + 1 if again else 0, _now()
         return min(MOST_RELIST_S, RELIST_S * 2.0 ** max(0, min(self._changes - FEW, 10)))
 
-    def _outlived(self) -> None:
-        """The list is as old as its server lets it become; a server that rests lists again when
-        it is connected.
-        """
+    def _expire_list(self) -> None:
+        """List again after the server's time to live; an idle server is listed when connected."""
         if self._current is not None and self._current.open:
-            self._current.outdated()
+            self._current.mark_stale()
 
-    def _later(self, name: str, after_s: float, then: Callable[[], None]) -> None:
-        """One timer of each name; setting it again moves it."""
+    def _set_timer(self, name: str, after_s: float, then: Callable[[], None]) -> None:
+        """Set the one timer of this name, or move it."""
         self._stop(name)
         if not self._closed:
 
@@ -377,33 +351,31 @@ class McpServerClient:
             timer.cancel()
 
 
-def _again(outcome: Outcome, *, idempotent: bool) -> bool:
-    """S1-31: once more when it provably never left, or may be repeated."""
-    return outcome.fault is CallFault.UNSENT or (outcome.fault is CallFault.LOST and idempotent)
+def _fault_of(problem: ConnectionProblem) -> Outcome:
+    return fault(problem.kind, problem.message, authorize_url=problem.authorize_url)
 
 
 def _news(
     before: ServerNews, connection: ServerConnection | None, problem: ConnectionProblem | None
 ) -> ServerNews:
-    """What is to be told of a server in this state; the tools of one that is gone stay."""
+    """Return the news of a server in this state; the last list of tools stays."""
+    plain = replace(before, error="", authorize_url="")
     if connection is not None and connection.settled.is_set():
         problem = connection.problem
     elif connection is not None:
-        return replace(before, status=Status.LOADING, error="", authorize_url="")
+        return replace(plain, status=Status.LOADING)
     if problem is not None:
         status = Status.AUTHORIZING if problem.kind is CallFault.AUTH else Status.DISCONNECTED
         return replace(
             before, status=status, error=problem.message, authorize_url=problem.authorize_url
         )
     if connection is None or connection.over:
-        return replace(before, status=Status.DISCONNECTED, error="", authorize_url="")
+        return replace(plain, status=Status.DISCONNECTED)
     listing, session = connection.listing, connection.session
     info = session.server_info
     return replace(
-        before,
+        plain,
         status=Status.CONNECTED,
-        error="",
-        authorize_url="",
         tools=listing.tools,
         notes=tuple(listing.notes),
         title=clean(info.title or info.name, 80) if info else "",
@@ -418,7 +390,7 @@ def _authorizer(config: McpServer, browser: "Browser | None") -> "Authorizer | N
         return None
     from edge.mcp.client import oauth  # noqa: PLC0415 - only for servers that may ask for it
 
-    return oauth.Authorizer(config, browser) if oauth.wanted(config) else None
+    return oauth.Authorizer(config, browser) if oauth.supports(config) else None
 
 
 def _now() -> float:

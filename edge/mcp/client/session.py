@@ -1,7 +1,5 @@
-"""The SDK's session with two changes: answers are kept as they came, and are judged by us. Refuses
-to know transports.
-
-Python's own validator follows patterns that never end; ours is bounded and offline.
+"""The SDK's session with two changes: answers are kept as they came, and validated by us (the SDK's
+validator follows regular expressions that never end; ours is bounded and offline).
 """
 
 from collections.abc import Callable, Mapping
@@ -15,17 +13,15 @@ from mcp_types import UNSUPPORTED_PROTOCOL_VERSION, RequestId
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from edge.mcp.client.request_trace import FLIGHT
+from edge.mcp.client.request_trace import TRACE
 
 US: Final = types.Implementation(name="glassd", version="1")
 
 
 class Dispatcher(JSONRPCDispatcher):
-    """Leaves a raw answer with the flight that asked, and lets a list of tools be cleaned
-    before the SDK judges it.
-    """
+    """Stores raw answers in their trace, and filters a list of tools before the SDK reads it."""
 
-    checked: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    keep_valid: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     async def send_raw_request(
         self,
@@ -39,28 +35,23 @@ class Dispatcher(JSONRPCDispatcher):
         raw = await super().send_raw_request(
             method, params, opts, _related_request_id=_related_request_id
         )
-        if method == "tools/list" and self.checked is not None:
-            raw = self.checked(raw)
-        flight = FLIGHT.get()
-        if flight is not None:
-            flight.raw = raw
-        return (
-            {"resultType": "complete", **raw}
-            if method == "tools/call" and isinstance(raw, dict)
-            else raw
-        )  # absent means complete (SEP-2322)
+        if method == "tools/list" and self.keep_valid is not None:
+            raw = self.keep_valid(raw)
+        if (trace := TRACE.get()) is not None:
+            trace.raw = raw
+        if method == "tools/call" and isinstance(raw, dict):
+            return {"resultType": "complete", **raw}  # absent means complete (SEP-2322)
+        return raw
 
 
 class McpSession(ClientSession):
-    """Judges no structured content: `outcomes.py` does."""
-
     async def validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
-        """Take it as it is."""
+        """Accept it: `outcomes.py` validates."""
 
 
 async def agree(session: ClientSession, *, legacy: bool) -> None:
-    """Find the era: modern first, and whatever does not look modern shakes hands (facts/mcp.md §1).
-    Raises what the SDK raises when neither will do.
+    """Agree on the protocol's version: modern first, then `initialize`. Raises what the SDK
+    raises if neither works.
     """
     if not legacy:
         try:
@@ -68,7 +59,7 @@ async def agree(session: ClientSession, *, legacy: bool) -> None:
         except MCPError as e:
             if _modern_only(e):
                 raise
-        except (ValidationError, RuntimeError):  # it answers, and not as a modern server would
+        except (ValidationError, RuntimeError):  # not the answer of a modern server
             pass
         else:
             return
@@ -77,9 +68,8 @@ async def agree(session: ClientSession, *, legacy: bool) -> None:
     except MCPError as e:
         if e.code != UNSUPPORTED_PROTOCOL_VERSION or legacy:
             raise
-        await (
-            session.discover()
-        )  # it was only slow: a late answer to the probe made the connection modern
+        # it was only slow: a late answer to the probe made the connection modern
+        await session.discover()
 
 
 def _modern_only(error: MCPError) -> bool:

@@ -1,7 +1,5 @@
-"""What is known of one other server: as it is wanted, as it was listed, as it fares; and how that
-is told without a secret.
-
-Refuses to ask anybody and to decide anything.
+"""What is known of one other server: its configuration, its last list, its state; and how that is
+shown without secrets.
 """
 
 import asyncio
@@ -13,19 +11,19 @@ from typing import Any, Final
 from edge.core.tools import mcp_tools, templates
 from edge.core.tools.mcp_tools import Admitted
 from edge.core.tools.user_tools import ServerDefinition
-from edge.mcp.client.models import NOTHING, ServerNews, ServerProgress as Said, Status, UpstreamTool
+from edge.mcp.client.models import NOTHING, ServerNews, ServerProgress, Status, UpstreamTool
 from edge.ports import Progress
 from tools_cache.api.tool import Json
 from tools_cache.registry.models import App
 
 NAMED: Final = 100
-"""Tools named in a description of a server."""
+"""Tools listed in the description of a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One server as it is configured (`server`, its templates unfilled), and ready to be asked,
-    or why it is not.
+    """One server as configured (`server`, with its templates), and with secrets filled in
+    (`ready`), or why that is not possible.
     """
 
     server: ServerDefinition
@@ -36,8 +34,8 @@ class Wanted:
 
 @dataclass(slots=True, eq=False)
 class ServerState:
-    """`listed` is its last list as it came, `wall` when it was seen; `away` says why its tools
-    cannot be called now.
+    """`listed` is its last list as it came, `wall` its time; `away` is why its tools cannot be
+    called now.
     """
 
     wanted: Wanted
@@ -46,34 +44,34 @@ class ServerState:
     news: ServerNews | None = None
     away: str = ""
     admitted: Admitted | None = None
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
+    updated: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def judged(self) -> Admitted | None:
-        """What of its list comes in; None before there was a list."""
+    def admit(self) -> Admitted | None:
+        """Return what of its list is allowed in; None before there was a list."""
         if self.admitted is None and self.listed is not None:
             self.admitted = mcp_tools.admitted(self.wanted.server, self.listed)
         return self.admitted
 
 
 def raw(tool: UpstreamTool) -> dict[str, Json]:
-    """A tool as MCP writes it."""
+    """Return a tool in MCP's form."""
     optional: dict[str, Any] = {
         "title": tool.title,
         "outputSchema": tool.output_schema,
         "annotations": dict(tool.annotations),
         "_meta": dict(tool.meta),
     }
-    told = {
+    return {
         "name": tool.name,
         "description": tool.description,
         "inputSchema": dict(tool.input_schema),
+        **{key: value for key, value in optional.items() if value},
     }
-    return {**told, **{key: value for key, value in optional.items() if value}}
 
 
-def unsaid_news(news: ServerNews, secrets: frozenset[str]) -> ServerNews:
-    """Take the owner's secrets out of what a server says of itself: it is shown, logged, and
-    told to models.
+def hide_secrets(news: ServerNews, secrets: frozenset[str]) -> ServerNews:
+    """Remove the owner's secrets from what a server reports: it is shown, logged, and sent to
+    models.
     """
     if not secrets:
         return news
@@ -81,13 +79,9 @@ def unsaid_news(news: ServerNews, secrets: frozenset[str]) -> ServerNews:
     def bare(text: str) -> str:
         return str(templates.without_secrets(text, secrets))
 
-    tools = (
-        None
-        if news.tools is None
-        else tuple(
-            replace(tool, description=bare(tool.description), title=bare(tool.title))
-            for tool in news.tools
-        )
+    tools = news.tools and tuple(
+        replace(tool, description=bare(tool.description), title=bare(tool.title))
+        for tool in news.tools
     )
     return replace(
         news,
@@ -101,33 +95,33 @@ def unsaid_news(news: ServerNews, secrets: frozenset[str]) -> ServerNews:
 
 
 def digest(apps: Iterable[App]) -> str:
-    """Name what the servers offer, for the registry's version; "" when that is nothing."""
-    told = [(tool.name, tool.version, tool.description) for app in apps for tool in app.tools]
-    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest() if told else ""
+    """Return a hash of what the servers offer, for the registry's version; "" for nothing."""
+    tools = [(tool.name, tool.version, tool.description) for app in apps for tool in app.tools]
+    return hashlib.sha256(repr(tools).encode("utf-8", "surrogatepass")).hexdigest() if tools else ""
 
 
-# ------------------------------------------------------------------ telling it
+# ------------------------------------------------------------------ description
 
 
-def described(
+def describe(
     known: ServerState, sign_in: str, wall: float, *, refused: Mapping[str, str] = NOTHING
 ) -> dict[str, Json]:
-    """A server as a person may see it (S1-38): how it is asked with its secrets' names, not their
-    values. `refused`: tools whose name is taken, and why.
+    """Return a server for people: its configuration holds names of secrets, not their values.
+    `refused`: tools whose name is taken, and why.
     """
-    server, news, found = known.wanted.server, known.news, known.judged()
+    server, news, found = known.wanted.server, known.news, known.admit()
     error = known.wanted.why or (news.error if news is not None else "")
-    told: dict[str, Json] = {
+    status = news.status if news is not None and not known.wanted.why else Status.DISCONNECTED
+    offered = found.origins.keys() - refused.keys() if found else set[str]()
+    description: dict[str, Json] = {
         "id": server.name,
         "name": server.title or server.name,
         "enabled": server.enabled,
-        "status": (
-            news.status if news is not None and not known.wanted.why else Status.DISCONNECTED
-        ).value,
+        "status": status.value,
         "error": error,
         "config": _config(server),
         "allowed": sorted(server.allowed_tools),
-        "tools": sorted(found.origins.keys() - refused.keys())[:NAMED] if found else [],
+        "tools": sorted(offered)[:NAMED],
         "not_allowed": sorted(found.not_allowed)[:NAMED] if found else [],
         "left_out": [
             *(f"{one.name}: {one.reason}" for one in (found.dropped if found else ())),
@@ -138,54 +132,44 @@ def described(
             ),
             *(news.notes if news is not None else ()),
         ],
-        "available": bool(found and found.origins.keys() - refused.keys()) and not known.away,
+        "available": bool(offered) and not known.away,
         "listed_ago_s": None if known.wall is None else round(max(0.0, wall - known.wall), 1),
     }
     if sign_in:
-        told["authorize_url"] = sign_in
+        description["authorize_url"] = sign_in
     if news is not None and news.title:
-        told["server"] = {"title": news.title, "version": news.version, "protocol": news.protocol}
-    return told
+        about = {"title": news.title, "version": news.version, "protocol": news.protocol}
+        description["server"] = about
+    return description
 
 
 def _config(server: ServerDefinition) -> dict[str, Json]:
-    """Texts that hold a secret hold its name only; of all others that could be one, the name is
-    enough.
-    """
+    """Arguments and addresses with a secret are masked; of `env` and `headers` only the names."""
     if server.command:
         args = [arg if not templates.secrets(arg) else "***" for arg in server.args]
-        return {
-            "command": server.command,
-            "args": args,
-            "env": sorted(server.env),
-            "cwd": server.cwd,
-        }
-    return {
-        "url": templates.origin(server.url) + "/…"
-        if "?" in server.url or templates.secrets(server.url)
-        else server.url,
-        "headers": sorted(server.headers),
-    }
+        env = sorted(server.env)
+        return {"command": server.command, "args": args, "env": env, "cwd": server.cwd}
+    masked = "?" in server.url or templates.secrets(server.url)
+    url = templates.origin(server.url) + "/…" if masked else server.url
+    return {"url": url, "headers": sorted(server.headers)}
 
 
-class ListingPace:
-    """Hands progress on: `heard` is called in the middle of things, `tell` waits for whoever
-    takes it. Only the last counts.
-    """
+class ProgressRelay:
+    """Passes progress from `put`, which does not wait, to `run`, which does; the latest wins."""
 
     def __init__(self, progress: Progress, secrets: frozenset[str] = frozenset()) -> None:
         self._progress = progress
         self._secrets = secrets
         self._text = ""
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    def heard(self, said: Said) -> None:
-        of = f" of {said.total:g}" if said.total is not None else ""
-        self._text = said.message or f"{said.progress:g}{of}"
-        self._news.set()
+    def put(self, step: ServerProgress) -> None:
+        of = f" of {step.total:g}" if step.total is not None else ""
+        self._text = step.message or f"{step.progress:g}{of}"
+        self._changed.set()
 
-    async def tell(self) -> None:
+    async def run(self) -> None:
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._changed.wait()
+            self._changed.clear()
             await self._progress(str(templates.without_secrets(self._text, self._secrets)))

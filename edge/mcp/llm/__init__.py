@@ -1,3 +1,1 @@
-"""Models' own tool formats: a model's message in, the messages with our tools' answers out.
-Every part is pure but `turn`.
-"""
+"""Providers' message formats: a model's message with tool calls in, messages with results out."""

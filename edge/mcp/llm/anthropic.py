@@ -1,44 +1,37 @@
-"""Anthropic's form: `tool_use` blocks of an assistant's message, answered by `tool_result` blocks
-of one user's message.
-
-Refuses to run anything. Sources: facts/providers.md 4; the types of the `anthropic` package,
-against which the tests hold it.
+"""Anthropic's format: `tool_use` blocks of an assistant's message, answered by `tool_result` blocks
+of one user's message. The tests compare it with the types of the `anthropic` package.
 """
 
 from collections.abc import Sequence
 
 from edge.mcp.llm import models
-from edge.mcp.llm.models import Answered, BadMessage, ModelCall
+from edge.mcp.llm.models import Answered, ModelCall
 from tools_cache.api.tool import Json
 
 
 class Anthropic:
-    """Takes a message, or its `content`."""
+    """Reads a message, or its `content`."""
 
     form = "anthropic"
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
-        content = (
-            message
-            if isinstance(message, list)
-            else models.an_object(message, "message").get("content")
-        )
+        content = message
+        if not isinstance(message, list):
+            content = models.an_object(message, "message").get("content")
         if isinstance(content, str):
             return ()
         found = []
         for number, one in enumerate(models.a_list(content, "content")):
-            block = models.an_object(one, f"content.{number}")
+            where = f"content.{number}"
+            block = models.an_object(one, where)
             if block.get("type") == "tool_use":
-                if not block.get("id"):
-                    raise BadMessage(
-                        f"content.{number}.id: missing; the answer is found by it, "
-                        "so hand in the message as it came"
-                    )
-                found.append(models.call(block, block.get("input"), where=f"content.{number}"))
-        return models.bounded(found)
+                id_ = models.call_id(block, where=where)
+                call = models.call(id_, block.get("name"), block.get("input"), where=where)
+                found.append(call)
+        return models.limit(found)
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
-        """One message with all of them: results that are spread over several are refused there."""
+        """Return one message with all results: several messages would be refused."""
         del message
         results = [
             {

@@ -1,7 +1,5 @@
-"""What a model asks for and what it is answered, in no provider's form; and how a provider's form
-is read with care.
-
-Refuses to know any provider, and who runs a call.
+"""A model's tool calls and their answers, independent of providers, and helpers that parse messages
+of providers.
 """
 
 import json
@@ -12,24 +10,23 @@ from typing import Any, Final, Protocol
 from tools_cache.api.tool import Json
 
 MAX_CALLS: Final = 128
-"""Of one message: as many functions as any provider lets a request name (facts/providers.md 2)."""
+"""In one message: as many functions as the most generous provider accepts in a request."""
 MAX_NAME: Final = 255
 MAX_ID: Final = 255
+_AS_IT_CAME: Final = "hand in the provider's answer as it came"
 
 Envelope = Mapping[str, Json]
 """The whole answer to one call, as docs/control-api.md describes it."""
 
 
 class BadMessage(ValueError):
-    """There is no telling what the model asks for; the words name the field, what is wrong with
-    it and the fix.
-    """
+    """A message cannot be parsed; the text names the field, the problem and the fix."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call as a model made it. `problem` says why it cannot be run as it is; it is answered all
-    the same, because every provider refuses a conversation in which a call has no answer.
+    """One call by a model. `problem` says why it cannot be run; it is answered all the same,
+    because every provider refuses a conversation in which a call has no answer.
     """
 
     id: str | None
@@ -42,85 +39,77 @@ Answered = tuple[ModelCall, Envelope]
 
 
 class Provider(Protocol):
-    """One provider's form, both ways. Stateless."""
+    """One provider's message format. Stateless."""
 
     form: str
-    """Which of `tools_cache.providers.forms.MAKERS` tells this provider of a tool."""
+    """The key of its tool format in `tools_cache.providers.forms.MAKERS`."""
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
-        """Read what the model asks for, in its order; () when it asks for nothing. Raises
-        `BadMessage`.
-        """
+        """Return the model's calls, in its order. Raises `BadMessage`."""
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
-        """Give what is appended to the conversation after `message`: each envelope whole
-        (S2-114), by its call's id (C-33).
+        """Return what is appended to the conversation after `message`: each whole envelope with the
+        id of its call.
         """
 
     def tools(self, forms: Sequence[Json]) -> list[Json]:
-        """Give the `tools` of a request."""
+        """Return the `tools` of a request."""
 
 
-# ------------------------------------------------------------------ reading
+# ------------------------------------------------------------------ parsing
 
 
 def an_object(value: Json, what: str) -> dict[str, Any]:
-    """Raises `BadMessage`."""
-    if not isinstance(value, dict):
-        raise BadMessage(
-            f"{what}: must be an object, not {kind(value)}; "
-            "hand in the provider's answer as it came"
-        )
-    return value
+    """Return a value that must be an object. Raises `BadMessage`."""
+    if isinstance(value, dict):
+        return value
+    raise BadMessage(f"{what}: must be an object, not {_kind(value)}; {_AS_IT_CAME}")
 
 
 def a_list(value: Json, what: str) -> list[Any]:
-    """None is an empty list: some SDKs write what is not there. Raises `BadMessage`."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise BadMessage(
-            f"{what}: must be a list, not {kind(value)}; hand in the provider's answer as it came"
-        )
-    return value
+    """Return a value that must be a list; None is an empty one. Raises `BadMessage`."""
+    if value is None or isinstance(value, list):
+        return value or []
+    raise BadMessage(f"{what}: must be a list, not {_kind(value)}; {_AS_IT_CAME}")
 
 
-def bounded(found: Sequence[ModelCall]) -> tuple[ModelCall, ...]:
-    """Raises `BadMessage` for more calls than anybody meant."""
+def limit(found: Sequence[ModelCall]) -> tuple[ModelCall, ...]:
+    """Return the calls. Raises `BadMessage` if there are too many."""
     if len(found) > MAX_CALLS:
-        raise BadMessage(
-            f"{len(found)} calls in one message; "
-            f"at most {MAX_CALLS} are taken, so ask the model for fewer"
-        )
+        problem = f"{len(found)} calls in one message; at most {MAX_CALLS} are taken"
+        raise BadMessage(f"{problem}, so ask the model for fewer")
     return tuple(found)
 
 
-def call(of: Mapping[str, Json], args: Json, *, where: str, id_key: str = "id") -> ModelCall:
-    """Read one call. What is wrong with its name or arguments becomes its `problem`; a call whose
-    id cannot be read cannot be answered either. Raises `BadMessage`.
+def call_id(of: Mapping[str, Json], *, where: str, key: str = "id") -> str:
+    """Return the id of a call that must have one. Raises `BadMessage`."""
+    if found := of.get(key):
+        return _valid_id(found, f"{where}.{key}")
+    raise BadMessage(
+        f"{where}.{key}: missing; the answer is found by it, so hand in the message as it came"
+    )
+
+
+def call(id_: Json, name: Json, args: Json, *, where: str) -> ModelCall:
+    """Return one call. A wrong name or wrong arguments become its `problem`; a call with a wrong id
+    cannot be answered. Raises `BadMessage`.
     """
-    found = of.get(id_key)
-    if found is not None and not (isinstance(found, str) and 0 < len(found) <= MAX_ID):
-        raise BadMessage(
-            f"{where}.{id_key}: must be text of 1 to {MAX_ID} "
-            "characters; it is what the answer is found by"
-        )
-    name = of.get("name")
+    id_ = None if id_ is None else _valid_id(id_, f"{where}.id")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-        return ModelCall(
-            found,
-            name[:MAX_NAME] if isinstance(name, str) else "",
-            {},
-            f"name: must be text of 1 to {MAX_NAME} characters",
-        )
-    arguments, problem = _arguments(args)
-    return ModelCall(found, name, arguments, problem)
+        problem = f"name: must be text of 1 to {MAX_NAME} characters"
+        return ModelCall(id_, name[:MAX_NAME] if isinstance(name, str) else "", {}, problem)
+    return ModelCall(id_, name, *_arguments(args))
+
+
+def _valid_id(found: Json, where: str) -> str:
+    if isinstance(found, str) and 0 < len(found) <= MAX_ID:
+        return found
+    problem = f"{where}: must be text of 1 to {MAX_ID} characters"
+    raise BadMessage(f"{problem}; it is what the answer is found by")
 
 
 def _arguments(args: Json) -> tuple[dict[str, Json], str]:
-    """An object, or the JSON text of one; a model that has nothing to say leaves them out or
-    sends an empty text.
-    """
+    """Parse an object, or the JSON text of one; models without arguments send none or ""."""
     if args is None or (isinstance(args, str) and not args.strip()):
         return {}, ""
     if isinstance(args, str):
@@ -129,7 +118,7 @@ def _arguments(args: Json) -> tuple[dict[str, Json], str]:
         except (ValueError, RecursionError) as e:
             return {}, f"arguments: are not JSON ({str(e)[:120]}); send one JSON object"
     if not isinstance(args, dict):
-        return {}, f"arguments: must be an object, not {kind(args)}; send one JSON object"
+        return {}, f"arguments: must be an object, not {_kind(args)}; send one JSON object"
     return args, ""
 
 
@@ -137,8 +126,8 @@ def _no_constant(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
 
 
-def kind(value: Json) -> str:
-    """Name a JSON value's kind, for messages."""
+def _kind(value: Json) -> str:
+    """Return a JSON value's type, for messages."""
     names: dict[type, str] = {
         dict: "an object",
         list: "a list",
@@ -150,5 +139,5 @@ def kind(value: Json) -> str:
 
 
 def text(envelope: Envelope) -> str:
-    """Write an envelope for a place that takes text."""
+    """Return an envelope as text."""
     return json.dumps(envelope, ensure_ascii=False, separators=(",", ":"))

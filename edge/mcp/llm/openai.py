@@ -1,31 +1,26 @@
-"""OpenAI's two forms: chat completions (`message.tool_calls`) and responses (`output` of
-`function_call` items).
-
-Refuses to run anything. Sources: facts/providers.md 3; the types of the `openai` package, against
-which the tests hold it.
+"""OpenAI's two formats: chat completions (`message.tool_calls`) and responses (`output` with
+`function_call` items). The tests compare them with the types of the `openai` package.
 """
 
 from collections.abc import Sequence
 from typing import Final
 
 from edge.mcp.llm import models
-from edge.mcp.llm.models import Answered, BadMessage, ModelCall
+from edge.mcp.llm.models import Answered, ModelCall
 from tools_cache.api.tool import Json
 
 NO_FUNCTION: Final = "this is no call of a function; only functions are offered here"
 
 
 class OpenAiChat:
-    """Takes an assistant message, or the whole chat completion it came in."""
+    """Reads an assistant message, or the whole chat completion."""
 
     def __init__(self, form: str = "openai") -> None:
         self.form = form
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
         asked = models.a_list(self._message(message).get("tool_calls"), "tool_calls")
-        return models.bounded(
-            [self._call(one, f"tool_calls.{number}") for number, one in enumerate(asked)]
-        )
+        return models.limit([self._call(one, f"tool_calls.{n}") for n, one in enumerate(asked)])
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
         del message
@@ -43,52 +38,38 @@ class OpenAiChat:
         choices = models.a_list(found.get("choices"), "choices")
         if not choices:
             return found
-        return models.an_object(
-            models.an_object(choices[0], "choices.0").get("message"), "choices.0.message"
-        )
+        message = models.an_object(choices[0], "choices.0").get("message")
+        return models.an_object(message, "choices.0.message")
 
     @staticmethod
     def _call(one: Json, where: str) -> ModelCall:
         asked = models.an_object(one, where)
-        if not asked.get("id"):
-            raise BadMessage(
-                f"{where}.id: missing; the answer is found by it, so hand in the message as it came"
-            )
+        id_ = models.call_id(asked, where=where)
         if asked.get("type", "function") != "function":
-            return ModelCall(
-                models.call({**asked, "name": "_"}, {}, where=where).id, "", {}, NO_FUNCTION
-            )
+            return ModelCall(id_, "", {}, NO_FUNCTION)
         function = models.an_object(asked.get("function"), f"{where}.function")
-        return models.call({**function, "id": asked["id"]}, function.get("arguments"), where=where)
+        return models.call(id_, function.get("name"), function.get("arguments"), where=where)
 
 
 class OpenAiResponses:
-    """Takes a response, or its `output`."""
+    """Reads a response, or its `output`."""
 
     def __init__(self, form: str = "openai") -> None:
         self.form = form
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
-        items = (
-            message
-            if isinstance(message, list)
-            else models.a_list(models.an_object(message, "response").get("output"), "output")
-        )
+        items = message
+        if not isinstance(message, list):
+            items = models.a_list(models.an_object(message, "response").get("output"), "output")
         found = []
         for number, one in enumerate(items):
-            item = models.an_object(one, f"output.{number}")
+            where = f"output.{number}"
+            item = models.an_object(one, where)
             if item.get("type") == "function_call":
-                if not item.get("call_id"):
-                    raise BadMessage(
-                        f"output.{number}.call_id: missing; the answer is found by "
-                        "it, so hand in the response as it came"
-                    )
-                found.append(
-                    models.call(
-                        item, item.get("arguments"), where=f"output.{number}", id_key="call_id"
-                    )
-                )
-        return models.bounded(found)
+                id_ = models.call_id(item, where=where, key="call_id")
+                call = models.call(id_, item.get("name"), item.get("arguments"), where=where)
+                found.append(call)
+        return models.limit(found)
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
         del message
@@ -98,5 +79,5 @@ class OpenAiResponses:
         ]
 
     def tools(self, forms: Sequence[Json]) -> list[Json]:
-        """The same form, flat: `{type, name, description, parameters, strict}`."""
+        """Return the same form, flat: `{type, name, description, parameters, strict}`."""
         return [{"type": "function", **one["function"]} for one in forms]

@@ -1,4 +1,4 @@
-"""The one place where a provider is chosen: its name on the command line → its form, both ways."""
+"""A provider's name on the command line → its message format."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,9 +1,6 @@
-"""One turn of a model: the tools it is told of, and its calls run one after another through the
-daemon's whole pipeline.
-
-Refuses to know providers' forms and how the daemon is reached. Whoever repeats a turn after a fault
-gets the first answers again and does nothing twice, where the provider gave its calls ids, or
-`turn_id` was the same (C-06).
+"""One turn of a model: the tools that it is offered, and its calls, run one after another by the
+daemon. A turn that is repeated after a fault gets the first answers again and does nothing twice,
+if the provider gave its calls ids, or with the same `turn_id`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,63 +14,57 @@ from tools_cache.providers.models import DescribedTool, Withheld
 from tools_cache.providers.openai import without_nulls
 
 MARGIN_S: Final = 70.0
-"""The daemon ends a call at its own deadline plus 60 s; ours lies behind that, so that its word
-is the one heard.
-"""
+"""The daemon ends a call at its own deadline plus 60 s; its answer should come first."""
 
 
 class BadModelRequest(Exception):
-    """The daemon cannot read a request; what the model asked for made it so, and the model can
-    mend it.
-    """
+    """The daemon refused a request because of the model's call; the model can correct it."""
 
 
-class Ask(Protocol):
-    """The daemon's control API."""
+class SendRequest(Protocol):
+    """Sends a request to the daemon's control API."""
 
     def __call__(
         self, method: str, path: str, body: Json = None, *, timeout_s: float = 30.0
     ) -> Json:
-        """Raises `BadModelRequest`; every other fault is the caller's own and passes through."""
+        """Return the answer. Raises `BadModelRequest`, and other errors, which pass through."""
 
 
 class ModelTurn:
-    """`fields` go with every call as they are (session, turn_id, mode)."""
+    """`fields` are added to every call (session, turn_id, mode)."""
 
     def __init__(
-        self, transport: Provider, ask: Ask, *, ttl_s: float, fields: Mapping[str, str]
+        self, provider: Provider, ask: SendRequest, *, ttl_s: float, fields: Mapping[str, str]
     ) -> None:
-        self._transport = transport
+        self._provider = provider
         self._ask = ask
         self._ttl_s = ttl_s
         self._fields = {key: value for key, value in fields.items() if value}
 
     def tools(self) -> tuple[list[Json], dict[str, str]]:
-        """Give the `tools` of a request, of what is offered now; and which of them this
-        provider cannot be told of, and why.
+        """Return the `tools` of a request, of those that are offered now; and which of them this
+        provider does not support, and why.
         """
-        told: list[Json] = []
+        forms: list[Json] = []
         withheld: dict[str, str] = {}
-        for entry in self._listed(everything=False):
+        for entry in self._list(everything=False):
             if entry.get("state") == "offered":
                 try:
-                    told.append(MAKERS[self._transport.form](_told(entry)).document)
+                    forms.append(MAKERS[self._provider.form](_describe(entry)).document)
                 except Withheld as e:
                     withheld[entry["name"]] = str(e)
-        return self._transport.tools(told), withheld
+        return self._provider.tools(forms), withheld
 
     def answer(self, message: Json) -> list[dict[str, Json]]:
-        """Run what a model asks for; give what is appended to the conversation. Raises
-        `BadMessage`.
-        """
-        calls = self._transport.calls(message)
+        """Run a model's calls; return what is appended to the conversation. Raises `BadMessage`."""
+        calls = self._provider.calls(message)
         answered: list[Answered] = []
         if calls:
-            known = self._known(calls)
-            answered = [(call, self._one(call, number, known)) for number, call in enumerate(calls)]
-        return self._transport.answer(message, answered)
+            known = self._find(calls)
+            answered = [(call, self._run(call, number, known)) for number, call in enumerate(calls)]
+        return self._provider.answer(message, answered)
 
-    def _one(
+    def _run(
         self, call: ModelCall, ordinal: int, known: Mapping[str, Mapping[str, Any]]
     ) -> Envelope:
         if call.problem:
@@ -81,11 +72,9 @@ class ModelTurn:
         entry = known.get(call.name)
         if entry is None:
             return _refused(call, ErrorCode.TOOL_NOT_FOUND, f"there is no tool {call.name[:80]}")
-        args = (
-            without_nulls(entry["inputSchema"], call.args)
-            if self._transport.form == "openaiStrict"
-            else call.args
-        )
+        args = call.args
+        if self._provider.form == "openaiStrict":
+            args = without_nulls(entry["inputSchema"], args)
         body = {
             "tool": entry["name"],
             "args": args,
@@ -103,18 +92,16 @@ class ModelTurn:
             return _refused(call, ErrorCode.INVALID_REQUEST, str(e))
         return envelope
 
-    def _known(self, calls: Sequence[ModelCall]) -> dict[str, Mapping[str, Any]]:
-        """Find tools by alias and by name. Those that are hidden are looked at only when somebody
-        asks for one of them: the daemon then says why it is hidden.
+    def _find(self, calls: Sequence[ModelCall]) -> dict[str, Mapping[str, Any]]:
+        """Return the tools by alias and by name; hidden ones too if a call needs one: the daemon
+        then says why it is hidden.
         """
-        known = _by_any_name(self._listed(everything=False))
-        return (
-            known
-            if all(call.problem or call.name in known for call in calls)
-            else _by_any_name(self._listed(everything=True))
-        )
+        known = _by_any_name(self._list(everything=False))
+        if all(call.problem or call.name in known for call in calls):
+            return known
+        return _by_any_name(self._list(everything=True))
 
-    def _listed(self, *, everything: bool) -> list[dict[str, Any]]:
+    def _list(self, *, everything: bool) -> list[dict[str, Any]]:
         document: Any = self._ask("GET", f"/v1/tools?all={int(everything)}")
         listed: list[dict[str, Any]] = document["tools"]
         return listed
@@ -125,7 +112,7 @@ def _by_any_name(listed: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, 
     return {alias: entries[name] for alias, name in names.aliases(entries).items()} | entries
 
 
-def _told(entry: Mapping[str, Any]) -> DescribedTool:
+def _describe(entry: Mapping[str, Any]) -> DescribedTool:
     return DescribedTool(
         name=entry["name"],
         description=entry["description"],

@@ -1,7 +1,5 @@
-"""One tool call of an MCP client, end to end: through the daemon, with its progress, its questions,
-and its calling off.
-
-What can be reported to this client and asked of it is an `McpCaller`.
+"""One tool call of an MCP client, end to end: through the daemon, with its progress, its questions
+and its cancellation.
 """
 
 import asyncio
@@ -24,28 +22,26 @@ from tools_cache.api.tool import RateLimit
 log: Final = logging.getLogger(__name__)
 
 LIFE_S: Final = 40.0
-"""A call's life when the client names none, as everywhere."""
+"""A call's time to live if the client names none, as everywhere."""
 MAX_LIFE_S: Final = 3600.0
 SLACK_S: Final = 70.0
-"""The daemon gives up 60 s after a call's own end; its word is the one to hear."""
+"""The daemon gives up 60 s after a call's own end; its answer should come first."""
 POLL_S: Final = 50.0
-STORY_S: Final = 900.0
-"""The longest a result is waited for that somebody else decided: a question's life and a call's."""
-OFF_S: Final = 10.0
+DECIDED_S: Final = 900.0
+"""How long to wait for a result after another decision: a question's life and a call's."""
+CANCEL_S: Final = 10.0
 END_S: Final = 3.0
-"""How long our own end waits for the daemon to hear what is called off."""
+"""How long the end of this process waits until cancellations are sent."""
 ROUNDS: Final = 8
-"""Questions one after the other within one call of an older client, which cannot bring a state
-back.
-"""
+"""Questions within one call of an older client, which cannot bring a state back."""
 ASK_S: Final = 300.0
-WORDS: Final = RateLimit(20, 1.0)
-"""What a client is told of one call's progress; of more, what comes too soon is left out."""
-RUNNING: Final = 24
-"""Calls at once; the daemon has 64 connections for everybody."""
-TELLING: Final = 8
-"""Calls at once whose progress is followed; the daemon has 16 streams for everybody. Others run
-without.
+PROGRESS: Final = RateLimit(20, 1.0)
+"""Reports of one call's progress; more are left out."""
+MAX_CALLS: Final = 24
+"""At once; the daemon has 64 connections for all clients."""
+MAX_FOLLOWED: Final = 8
+"""Calls at once whose progress is followed; the daemon has 16 streams for all clients. Others run
+without progress.
 """
 _PASSED_ON: Final = {
     "idempotencyKey": "idempotency_key",
@@ -65,8 +61,8 @@ class LacksCapability(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class QuestionAsked:
-    """What a client asked for: which tool, with what, and what it brought back from a question."""
+class CallRequest:
+    """A client's call: the tool, its arguments, and the answer to an earlier question."""
 
     tool: KnownTool
     args: Mapping[str, Any]
@@ -75,11 +71,11 @@ class QuestionAsked:
 
 
 class Calls:
-    """Runs calls; `tasks` is the group in which one that nobody waits for any more is called off.
+    """Runs calls; abandoned ones are cancelled in the task group that `tasks` returns.
 
-    With `owner`, which reaches the daemon as its owner, a yes of the client's user counts; without,
-    only the wearer's and the owner's own: the program that asks for a call does not answer the
-    question about it.
+    With `owner`, a client with the owner's rights, a confirmation by the client's user counts.
+    Without it only the wearer's and the owner's do: the program that asks for a call does not
+    confirm it.
     """
 
     def __init__(
@@ -94,35 +90,29 @@ class Calls:
         self._owner = owner
         self._new_id = new_id
         self._tasks = tasks
-        self._given_up: set[asyncio.Task[None]] = set()
-        self._telling = 0
+        self._cancelling: set[asyncio.Task[None]] = set()
+        self._followed = 0
         self._running = 0
 
-    async def run(self, asked: QuestionAsked, caller: McpCaller) -> dict[str, Any]:
-        """Give a CallToolResult or an InputRequiredResult, as a dict. Raises `LacksCapability`."""
-        if self._running >= RUNNING:
-            busy = results.refused(
-                "RATE_LIMIT",
-                "RATE_LIMIT",
-                f"{RUNNING} calls run already",
-                "Wait for one of them",
-                retryable=True,
-            )
-            return self._result(busy, asked, caller)
+    async def run(self, request: CallRequest, caller: McpCaller) -> dict[str, Any]:
+        """Return a CallToolResult or an InputRequiredResult. Raises `LacksCapability`."""
+        if self._running >= MAX_CALLS:
+            busy, fix = f"{MAX_CALLS} calls run already", "Wait for one of them"
+            return self._result(results.too_often(busy, fix), request, caller)
         self._running += 1
         try:
-            return await self._rounds(asked, caller)
+            return await self._call_and_ask(request, caller)
         finally:
             self._running -= 1
 
-    async def _rounds(self, asked: QuestionAsked, caller: McpCaller) -> dict[str, Any]:
+    async def _call_and_ask(self, request: CallRequest, caller: McpCaller) -> dict[str, Any]:
+        """Call the tool; ask an older client what the tool asks, and call it again."""
         for _ in range(ROUNDS):
-            outcome = await self._once(asked, caller)
+            outcome = await self._once(request, caller)
             asking = outcome if isinstance(outcome, Asking) else elicitation.asking(outcome)
-            if asking is None or (
-                asking.call_id and self._owner is None and isinstance(outcome, Mapping)
-            ):
-                return self._result(outcome, asked, caller)
+            waits_for_owner = asking is not None and asking.call_id and self._owner is None
+            if asking is None or (waits_for_owner and isinstance(outcome, Mapping)):
+                return self._result(outcome, request, caller)
             requests = elicitation.askable(asking.requests, caller.capabilities)
             able = bool(requests or not asking.requests) and (caller.modern or caller.reachable)
             if able and caller.modern:
@@ -130,209 +120,173 @@ class Calls:
             if not able and not asking.call_id and caller.modern:
                 raise LacksCapability(elicitation.lacking(asking.requests, caller.capabilities))
             if not able and isinstance(outcome, Mapping):
-                return self._result(
-                    outcome if asking.call_id else _unaskable(asking, caller), asked, caller
-                )
-            back = await self._asked_now(requests, asking, caller)
+                envelope = outcome if asking.call_id else _unaskable(asking, caller)
+                return self._result(envelope, request, caller)
+            back = await self._ask(requests, asking, caller)
             if isinstance(back, Mapping):
-                return self._result(back, asked, caller)
-            asked = replace(asked, back=back)
+                return self._result(back, request, caller)
+            request = replace(request, back=back)
+        problem, fix = "The tool asks again and again", "Use another tool"
         return self._result(
-            results.refused(
-                "UNSUPPORTED", "PERMANENT", "The tool asks again and again", "Use another tool"
-            ),
-            asked,
-            caller,
+            results.refused("UNSUPPORTED", "PERMANENT", problem, fix), request, caller
         )
 
-    def _result(self, envelope: Any, asked: QuestionAsked, caller: McpCaller) -> dict[str, Any]:
-        shaped = asked.tool.shaped if caller.modern else asked.tool.as_object
+    def _result(self, envelope: Any, request: CallRequest, caller: McpCaller) -> dict[str, Any]:
+        shaped = request.tool.shaped if caller.modern else request.tool.as_object
         return results.result(envelope, shaped=shaped, modern=caller.modern)
 
     # -------------------------------------------------------------- one round
 
-    async def _once(self, asked: QuestionAsked, caller: McpCaller) -> Mapping[str, Any] | Asking:
-        """Ask the daemon once: the envelope, or a question of ours that has to be put again."""
-        call_id = (asked.back.call_id if asked.back else "") or self._new_id()
+    async def _once(self, request: CallRequest, caller: McpCaller) -> Mapping[str, Any] | Asking:
+        """Call it once; return the envelope, or our own question if it must be asked again."""
+        call_id = (request.back.call_id if request.back else "") or self._new_id()
         try:
-            if asked.back is not None and asked.back.call_id:
-                return await self._decided(asked.back)
-            return await self._called(asked, call_id, caller)
+            if request.back is not None and request.back.call_id:
+                return await self._confirm(request.back)
+            return await self._call(request, call_id, caller)
         except UserError as e:
-            if e.may_have_run:
-                return _unknown(e, asked, call_id)
-            return results.refused(
-                *code_of(e),
-                e.message,
-                e.fix[:1].upper() + e.fix[1:],
-                retryable=e.code in {"NOT_RUNNING", "BUSY", "STORAGE_UNAVAILABLE", "DISK_FULL"},
-            )
+            return _unknown(e, request, call_id) if e.may_have_run else refusal_of(e)
         except asyncio.CancelledError:
-            self._give_up(call_id)
+            self._cancel_later(call_id)
             raise
 
-    async def _called(
-        self, asked: QuestionAsked, call_id: str, caller: McpCaller
+    async def _call(
+        self, request: CallRequest, call_id: str, caller: McpCaller
     ) -> Mapping[str, Any]:
-        body = self._body(asked) | {"call_id": call_id, "ask": "return"}
-        if asked.back is not None:
-            body["input"] = asked.back.input
+        body = self._body(request) | {"call_id": call_id, "ask": "return"}
+        if request.back is not None:
+            body["input"] = request.back.input
         elif "roots" in caller.capabilities:
-            body[
-                "input"
-            ] = {}  # it has roots of its own to tell; for who has none the daemon says so
-        if not caller.listens or self._telling >= TELLING:
-            return await self._answered(body, caller)
-        self._telling += 1
+            body["input"] = {}  # this client answers about roots itself, not the daemon
+        if not caller.listens or self._followed >= MAX_FOLLOWED:
+            return await self._answer(body, caller)
+        self._followed += 1
         try:
-            return await self._answered(body | {"progress": True}, caller)
+            return await self._answer(body | {"progress": True}, caller)
         except UserError as e:
             if e.code != "BUSY":
                 raise
         finally:
-            self._telling -= 1
-        return await self._answered(
-            body, caller
-        )  # no stream was free, so it was not begun; it goes without its progress
+            self._followed -= 1
+        # no stream was free, so it was not begun; it goes without progress
+        return await self._answer(body, caller)
 
-    async def _answered(self, body: Mapping[str, Any], caller: McpCaller) -> Mapping[str, Any]:
-        """Hand the call over and tell of its progress, if any is told; the envelope. Raises
-        `UserError`.
-        """
-        step, often = 0, RateLimits()
-        async with aclosing(
-            self._daemon.told("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)
-        ) as words:
-            async for word in words:
-                match word:
+    async def _answer(self, body: Mapping[str, Any], caller: McpCaller) -> Mapping[str, Any]:
+        """Send the call, report its progress, return the envelope. Raises `UserError`."""
+        step, limits = 0, RateLimits()
+        stream = self._daemon.stream("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)
+        async with aclosing(stream) as parts:
+            async for part in parts:
+                match part:
                     case {"event": "progress", "text": text}:
-                        if often.take("", "", WORDS, asyncio.get_running_loop().time()):
+                        if limits.take("", "", PROGRESS, asyncio.get_running_loop().time()):
                             continue
                         step += 1
-                        await caller.tell(step, str(text))
+                        await caller.report(step, str(text))
                     case {"event": "answer", "envelope": dict(envelope)}:
                         return envelope
                     case {"event": "late"}:
-                        raise UserError(
-                            "TIMEOUT",
-                            "glassd gave no answer in time",
-                            "see what became of it: glassd calls",
-                            may_have_run=True,
-                        )
+                        problem, fix = "gave no answer in time", "see its state: glassd calls"
+                        raise UserError("TIMEOUT", f"glassd {problem}", fix, may_have_run=True)
                     case {"ok": _}:
-                        return dict(word)
-        raise UserError(
-            "NOT_RUNNING",
-            "glassd ended the call without an answer",
-            "see whether it runs: glassd status",
-            may_have_run=True,
-        )
+                        return dict(part)
+        problem, fix = "ended the call without an answer", "see whether it runs: glassd status"
+        raise UserError("NOT_RUNNING", f"glassd {problem}", fix, may_have_run=True)
 
-    def _body(self, asked: QuestionAsked) -> dict[str, Any]:
+    def _body(self, request: CallRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "tool": asked.tool.name,
-            "args": dict(asked.args),
+            "tool": request.tool.name,
+            "args": dict(request.args),
             "origin": "mcp",
             "ttl_s": LIFE_S,
         }
         for theirs, ours in _PASSED_ON.items():
-            if isinstance(value := asked.meta.get(META + theirs), str) and value:
+            if isinstance(value := request.meta.get(META + theirs), str) and value:
                 body[ours] = value
-        life = asked.meta.get(META + "ttlS")
+        life = request.meta.get(META + "ttlS")
         if isinstance(life, int | float) and not isinstance(life, bool) and 0 < life <= MAX_LIFE_S:
             body["ttl_s"] = life
         return body
 
-    async def _decided(self, back: Answered) -> Mapping[str, Any] | Asking:
-        """Take the user's yes or no to the daemon; of it, a tap and a time-out only the first
-        counts.
-        """
+    async def _confirm(self, back: Answered) -> Mapping[str, Any] | Asking:
+        """Send the user's yes or no to the daemon; the first of it, a tap and a timeout counts."""
         if self._owner is None:
-            return results.refused(
-                "DENIED", "PERMANENT", "This server takes no yes from its client", elicitation.HOW
-            )
+            problem = "This server takes no yes from its client"
+            return results.refused("DENIED", "PERMANENT", problem, elicitation.HOW)
         if back.allowed is None:
             return elicitation.confirmation(back.state or "this", back.call_id)
         body = {"call_id": back.call_id, "allow": back.allowed}
         envelope = await self._owner.ask("POST", "/v1/confirm", body, timeout_s=LIFE_S + SLACK_S)
-        if (
-            back.allowed and (envelope.get("error") or {}).get("code") == "USED"
-        ):  # the wearer was quicker, or this is a repetition
-            return await self._told_elsewhere(back.call_id, STORY_S) or envelope
+        if back.allowed and (envelope.get("error") or {}).get("code") == "USED":
+            # the wearer was quicker, or this is a repetition
+            return await self._wait_elsewhere(back.call_id, DECIDED_S) or envelope
         return dict(envelope)
 
-    async def story(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
-        """Wait for a call's final answer; None when it has none yet. Raises `UserError`."""
+    async def wait_for(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
+        """Wait for a call's final answer; None if it has none yet. Raises `UserError`."""
         left = wait_s
         while left > 0:
             poll = min(left, POLL_S)
-            story = await self._daemon.ask(
-                "GET",
-                f"/v1/calls/{quote(call_id, safe='')}?wait={poll:g}",
-                timeout_s=poll + SLACK_S,
-            )
-            if story is not None and story.get("response"):
-                return dict(story["response"])
+            path = f"/v1/calls/{quote(call_id, safe='')}?wait={poll:g}"
+            call = await self._daemon.ask("GET", path, timeout_s=poll + SLACK_S)
+            if call is not None and call.get("response"):
+                return dict(call["response"])
             left -= poll
         return None
 
-    # -------------------------------------------------------------- asking an older client on the
-    # way
+    # ------------------------------------------------- asking an older client during the call
 
-    async def _asked_now(
+    async def _ask(
         self, requests: elicitation.Requests, asking: Asking, caller: McpCaller
     ) -> Answered | Mapping[str, Any]:
-        """Ask one after the other; what came back, or the call's answer when the wearer gave
-        theirs on the glasses meanwhile.
+        """Ask one after the other; return the answers, or the call's answer if the wearer decided
+        on the glasses meanwhile.
         """
         if not asking.call_id:
             return Answered(await _responses(requests, caller), asking.state)
         theirs = asyncio.ensure_future(_responses(requests, caller))
-        wearers = asyncio.ensure_future(self._told_elsewhere(asking.call_id, ASK_S))
+        wearers = asyncio.ensure_future(self._wait_elsewhere(asking.call_id, ASK_S))
         try:
             await asyncio.wait({theirs, wearers}, return_when=asyncio.FIRST_COMPLETED)
             if wearers.done() and (answer := wearers.result()) is not None:
                 return answer
             return Answered(await theirs, asking.state, asking.call_id)
         except asyncio.CancelledError:
-            self._give_up(asking.call_id)
+            self._cancel_later(asking.call_id)
             raise
         finally:
             theirs.cancel()
             wearers.cancel()
 
-    async def _told_elsewhere(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
-        """Wait for the answer of a call that somebody else may decide; None when none comes, or
-        the call is not known.
-        """
+    async def _wait_elsewhere(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
+        """Wait for the answer of a call that is decided elsewhere; None if there is none."""
         try:
-            return await self.story(call_id, wait_s)
+            return await self.wait_for(call_id, wait_s)
         except UserError:
             return None
 
-    def _give_up(self, call_id: str) -> None:
-        task = self._tasks().create_task(self._call_off(call_id), name="mcp.cancel")
-        self._given_up.add(task)
-        task.add_done_callback(self._given_up.discard)
+    def _cancel_later(self, call_id: str) -> None:
+        task = self._tasks().create_task(self._cancel(call_id), name="mcp.cancel")
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
 
-    async def ended(self) -> None:
-        """Let the daemon hear what was called off, before the group ends its tasks."""
-        if self._given_up:
-            await asyncio.wait(self._given_up, timeout=END_S)
+    async def finish(self) -> None:
+        """Wait until cancellations are sent, before the group ends its tasks."""
+        if self._cancelling:
+            await asyncio.wait(self._cancelling, timeout=END_S)
 
-    async def _call_off(self, call_id: str) -> None:
-        """Have the daemon end a call nobody waits for; it may have its answer already."""
+    async def _cancel(self, call_id: str) -> None:
+        """Cancel an abandoned call at the daemon; it may have its answer already."""
         path = f"/v1/calls/{quote(call_id, safe='')}/cancel"
+        reason = {"reason": "called off by the MCP client"}
         try:
-            await self._daemon.ask(
-                "POST", path, {"reason": "called off by the MCP client"}, timeout_s=OFF_S
-            )
+            await self._daemon.ask("POST", path, reason, timeout_s=CANCEL_S)
         except UserError as e:
-            log.debug("the call %s was not called off: %s", call_id, e.message)
+            log.debug("call %s was not cancelled: %s", call_id, e.message)
 
 
 async def _responses(requests: elicitation.Requests, caller: McpCaller) -> dict[str, Any]:
-    """Ask in order; what a client does not answer counts as not wanted."""
+    """Ask in order; a question that the client does not answer counts as cancelled."""
     responses: dict[str, Any] = {}
     for key, request in requests.items():
         try:
@@ -344,63 +298,57 @@ async def _responses(requests: elicitation.Requests, caller: McpCaller) -> dict[
 
 
 def _input_required(requests: elicitation.Requests, asking: Asking) -> dict[str, Any]:
-    told: dict[str, Any] = {"resultType": "input_required"}
+    result: dict[str, Any] = {"resultType": "input_required"}
     if asking.call_id or asking.state is not None or not requests:
-        told["requestState"] = asking.sealed()
-    return told | (
-        {"inputRequests": {key: dict(request) for key, request in requests.items()}}
-        if requests
-        else {}
-    )
+        result["requestState"] = asking.seal()
+    if requests:
+        result["inputRequests"] = {key: dict(request) for key, request in requests.items()}
+    return result
 
 
 def _unaskable(asking: Asking, caller: McpCaller) -> dict[str, Any]:
-    needs = (
-        ", ".join(elicitation.lacking(asking.requests, caller.capabilities))
-        or "a stream on which it can be asked"
-    )
-    return results.refused(
-        "UNSUPPORTED",
-        "PERMANENT",
-        f"The tool asks back, and this client lacks: {needs}",
-        "Use a client that has it",
-    )
+    lacking = ", ".join(elicitation.lacking(asking.requests, caller.capabilities))
+    needs = lacking or "a stream on which it can be asked"
+    problem = f"The tool asks back, and this client lacks: {needs}"
+    return results.refused("UNSUPPORTED", "PERMANENT", problem, "Use a client that has it")
 
 
-def _unknown(e: UserError, asked: QuestionAsked, call_id: str) -> dict[str, Any]:
-    """An envelope for a call of which only the daemon knows whether it was carried out: whoever
-    repeats it might do it twice.
-    """
-    twice = not (asked.tool.repeatable or asked.meta.get(META + "idempotencyKey"))
-    code = "TIMEOUT" if e.code == "TIMEOUT" else "INTERRUPTED"
-    advice = f"Ask {results.GET_PENDING} with id {call_id} what became of it"
-    told = results.refused(
-        code,
+def _unknown(e: UserError, request: CallRequest, call_id: str) -> dict[str, Any]:
+    """Return an envelope for a call that may have been done; a repetition may do it twice."""
+    twice = not (request.tool.repeatable or request.meta.get(META + "idempotencyKey"))
+    envelope = results.refused(
+        "TIMEOUT" if e.code == "TIMEOUT" else "INTERRUPTED",
         "TRANSIENT",
         f"{e.message}; whether the call was carried out is not known",
-        advice,
+        f"Ask {results.GET_PENDING} with id {call_id} what became of it",
         retryable=not twice,
     )
-    return {
-        **told,
-        "error": {**told["error"], "partialSideEffects": twice},
-        "meta": {"callId": call_id},
-    }
+    envelope["error"]["partialSideEffects"] = twice
+    return {**envelope, "meta": {"callId": call_id}}
 
 
-def code_of(e: UserError) -> tuple[str, str]:
-    """Code and type of an envelope for what the control API, or its absence, says."""
-    match e.code:
-        case "TIMEOUT":
-            return "TIMEOUT", "TRANSIENT"
-        case "INVALID_REQUEST":
-            return "INVALID_REQUEST", "VALIDATION"
-        case "CONFLICT" | "INTERNAL":
-            return e.code, e.code
-        case "BUSY":
-            return "RATE_LIMIT", "RATE_LIMIT"
-        case "PERMISSION":
-            return "DENIED", "PERMANENT"
-        case "STORAGE_UNAVAILABLE" | "DISK_FULL":
-            return "STORAGE_UNAVAILABLE", "TRANSIENT"
-    return "NETWORK_ERROR", "TRANSIENT"
+_ENVELOPE: Final = {
+    "TIMEOUT": ("TIMEOUT", "TRANSIENT"),
+    "INVALID_REQUEST": ("INVALID_REQUEST", "VALIDATION"),
+    "CONFLICT": ("CONFLICT", "CONFLICT"),
+    "INTERNAL": ("INTERNAL", "INTERNAL"),
+    "BUSY": ("RATE_LIMIT", "RATE_LIMIT"),
+    "PERMISSION": ("DENIED", "PERMANENT"),
+    "STORAGE_UNAVAILABLE": ("STORAGE_UNAVAILABLE", "TRANSIENT"),
+    "DISK_FULL": ("STORAGE_UNAVAILABLE", "TRANSIENT"),
+}
+"""Code of the control API → code and type of an envelope."""
+_RETRYABLE: Final = frozenset({"NOT_RUNNING", "BUSY", "STORAGE_UNAVAILABLE", "DISK_FULL"})
+
+
+def refusal_of(e: UserError, *, looked_up: bool = False) -> dict[str, Any]:
+    """Return an envelope for a request that the daemon refused or did not get. `looked_up`: it only
+    asked for a call's result.
+    """
+    code, kind = _ENVELOPE.get(e.code, ("NETWORK_ERROR", "TRANSIENT"))
+    retryable = e.code in _RETRYABLE
+    if looked_up:
+        code, kind = ("TOOL_NOT_FOUND", "NOT_FOUND") if e.code == "NOT_FOUND" else (code, kind)
+        retryable = kind in {"TRANSIENT", "RATE_LIMIT"}
+    fix = e.fix[:1].upper() + e.fix[1:]
+    return results.refused(code, kind, e.message, fix, retryable=retryable)

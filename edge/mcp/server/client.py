@@ -1,7 +1,4 @@
-"""The MCP client a request came from: both revisions behind one face.
-
-Refuses to know what is called.
-"""
+"""The MCP client that sent a request, of either revision."""
 
 from collections.abc import Mapping, MutableMapping
 from typing import Any, Final
@@ -17,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 Context = ServerRequestContext[Any, Any]
 LEVEL: Final = "info"
-"""The level of what a running tool says."""
+"""The level of progress messages."""
 _LEVELS: Final = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 _KINDS: Final[Mapping[str, tuple[type[Any], type[BaseModel]]]] = {
     "elicitation/create": (types.ElicitRequest, types.ElicitResult),
@@ -26,7 +23,7 @@ _KINDS: Final[Mapping[str, tuple[type[Any], type[BaseModel]]]] = {
 }
 
 Levels = MutableMapping[Connection, str]
-"""What older clients want to hear, by connection; it goes with the connection."""
+"""The log levels that older clients set, by connection."""
 
 
 def levels() -> Levels:
@@ -55,8 +52,8 @@ class McpCaller:
         self._ctx = ctx
         self._name = name
         self.modern = is_modern(ctx)
-        """Does it bring answers back by itself (2026-07-28), or is it asked on the way
-        (2025-11-25)?
+        """Whether it brings answers in its next request (2026-07-28), or is asked during the call
+        (2025-11-25).
         """
         capabilities = ctx.session.client_capabilities
         self.capabilities: Mapping[str, Any] = (
@@ -65,28 +62,28 @@ class McpCaller:
         self._progress = "progressToken" in meta_of(ctx)
         self._logs = self._wants_logs(wanted)
         self.listens = self._progress or self._logs
-        """Does it want to hear how far a call is?"""
+        """Whether it wants reports of progress."""
         self.reachable = not self.modern and ctx.session.can_send_request
-        """Can it be asked something now?"""
+        """Whether it can be asked something now."""
 
     def _wants_logs(self, wanted: Levels) -> bool:
         if self.modern:
             return LEVEL in allowed_log_levels(self._ctx.protocol_version, self._ctx.meta)
         return _LEVELS.index(wanted.get(connection_of(self._ctx), LEVEL)) <= _LEVELS.index(LEVEL)
 
-    async def tell(self, step: int, text: str) -> None:
-        """Say how far the call is; `step` grows by one. It goes as progress to who asked for that,
-        and as a log message to who hears those.
+    async def report(self, step: int, text: str) -> None:
+        """Report progress to a client that asked for it, and as a log message to one that reads
+        those. `step` grows by one.
         """
         if self._progress:
             await self._ctx.session.report_progress(step, None, text)
         if self._logs:
-            said = types.LoggingMessageNotificationParams(
-                level="info", data=text, logger=self._name
+            message = types.LoggingMessageNotification(
+                params=types.LoggingMessageNotificationParams(
+                    level="info", data=text, logger=self._name
+                )
             )
-            await self._ctx.session.send_notification(
-                types.LoggingMessageNotification(params=said), self._ctx.request_id
-            )
+            await self._ctx.session.send_notification(message, self._ctx.request_id)
 
     async def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """Ask something of an older client. Raises what `unanswered` lists."""
@@ -95,5 +92,5 @@ class McpCaller:
         result = await self._ctx.session.send_request(
             asked.model_validate(dict(request)), answered, timeout_s, metadata
         )
-        told: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
-        return told
+        answer: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return answer

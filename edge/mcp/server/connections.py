@@ -1,9 +1,9 @@
 """The connections of `glassd mcp --http`: how many there may be, how long a request may take to
-arrive, who has the token.
+arrive, which have the token.
 
-A connection is a stranger until a request with the token came over it (where there is no token:
-until one request came whole). Strangers never cost a known client its place: they have places of
-their own, and the oldest leaves for the next.
+A connection is a stranger until a request with the token came over it (without a token: until one
+request came whole). Strangers have places of their own, so that they never take one of a known
+client.
 """
 
 import asyncio
@@ -20,15 +20,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 STRANGERS: Final = 64
-"""Connections at once that have not yet shown that they may be here."""
+"""Connections at once that have not shown the token yet."""
 CONNECTIONS: Final = 128
 """Connections of known clients at once."""
 HEAD_S: Final = 10.0
-"""Seconds from the first byte of a request (of the first request: from the connection) to the
-end of its head.
+"""From the first byte of a request (of the first one: from the connection) to the end of its head.
 """
 BODY_S: Final = 60.0
-"""Seconds from there to the end of its body, which has at most 4 MiB."""
+"""From there to the end of its body, which has at most 4 MiB."""
 
 
 class Connections:
@@ -39,7 +38,7 @@ class Connections:
         self._before = before
         self._strangers: dict[Connection, None] = {}
         self._known: dict[Connection, None] = {}
-        """Each in order of age; the known ones by when they were last used."""
+        """Strangers by age; known ones by when they were last used."""
 
     def open(
         self,
@@ -48,12 +47,12 @@ class Connections:
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> "Connection":
-        """Make what uvicorn asks for when it has accepted a connection."""
+        """Return the protocol of a new connection, for uvicorn."""
         return Connection(self, config, server_state, app_state, _loop)
 
     def add(self, new: "Connection") -> None:
-        """Take a new connection in; where strangers have no place left, the oldest of the
-        busiest peer is closed.
+        """Add a new connection; if there are too many strangers, the oldest of the busiest peer is
+        closed.
         """
         self._strangers[new] = None
         if len(self._strangers) > STRANGERS:
@@ -66,14 +65,14 @@ class Connections:
         self._strangers.pop(gone, None)
         self._known.pop(gone, None)
 
-    def arrived(self, connection: "Connection") -> None:
-        """Where there is no token, a request that came whole makes its client a known one."""
+    def note_request(self, connection: "Connection") -> None:
+        """Without a token, a request that came whole makes its client a known one."""
         if not self._wanted:
             self._admit(connection)
 
     def _admit(self, connection: "Connection") -> bool:
-        """Make room among the known ones by closing the one that was idle for longest. False:
-        all have requests that run.
+        """Make it a known one, in place of the one that was idle for longest. Return False if all
+        have running requests.
         """
         if connection not in self._known and len(self._known) >= CONNECTIONS:
             idle = next((c for c in self._known if c.idle), None)
@@ -88,7 +87,7 @@ class Connections:
     async def serve(
         self, app: ASGIApp, connection: "Connection", scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Answer one request whose head has arrived: by `app` if its client may ask."""
+        """Answer one request whose head has arrived, with `app` if its client is allowed."""
         if self._wanted and not self._allowed(scope):
             challenge = (b"www-authenticate", b'Bearer realm="glassd"')
             await _refuse(send, 401, b"this server wants a bearer token", challenge)
@@ -107,7 +106,7 @@ class Connections:
 
 
 def _digest(token: str) -> bytes:
-    """Hash to one length for any token, so that the time of comparing tells nothing about it."""
+    """Hash to one length, so that the time of a comparison reveals nothing."""
     return hashlib.sha256(token.encode("latin-1", "replace")).digest()
 
 
@@ -122,9 +121,7 @@ async def _refuse(send: Send, status: int, text: bytes, *headers: tuple[bytes, b
 
 
 class Connection(H11Protocol):
-    """uvicorn's HTTP connection, with a time limit for what the client must send next, which
-    uvicorn has not.
-    """
+    """uvicorn's HTTP connection, with a time limit for what the client must send next."""
 
     def __init__(
         self,
@@ -139,7 +136,7 @@ class Connection(H11Protocol):
         self._all = all_of_them
         self._limit: asyncio.TimerHandle | None = None
         self._awaited = ""
-        """What the client must send next: "head", "body" or nothing."""
+        """What the client must send next: "head", "body" or ""."""
         self._asked = False
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,7 +151,7 @@ class Connection(H11Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether all that was asked is answered. Only for a connection that has asked."""
+        """Whether all requests are answered. Only for a connection that had one."""
         return not self._awaited and self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -176,15 +173,13 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """Set the time limit for what the client must send next, or none when nothing of it is
-        awaited.
-        """
+        """Set the time limit for what the client must send next, if anything."""
         awaited = self._next()
         if self.transport.is_closing() or awaited == self._awaited:
             return
         self._asked = self._asked or self._awaited == "head"
         if self._awaited and awaited != "body":
-            self._all.arrived(self)
+            self._all.note_request(self)
         self._stop()
         self._awaited = awaited
         if awaited:

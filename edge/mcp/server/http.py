@@ -1,8 +1,7 @@
-"""MCP as streamable HTTP: who may connect, how much they may send, and where we listen.
+"""MCP as streamable HTTP: who may connect, how much they may send, and where it listens.
 
-Refuses to know the messages. On loopback anybody on this machine may connect (a token keeps others
-out); beyond it nobody without the token. Pages in a browser are strangers wherever they come from:
-Host and Origin are checked always.
+On loopback every program on this machine may connect, unless there is a token; on other addresses a
+token is required. Host and Origin are always checked, because of pages in a browser.
 """
 
 import asyncio
@@ -26,37 +25,29 @@ from starlette.types import Scope
 
 from edge.mcp.server.connections import CONNECTIONS, Connections
 from edge.mcp.server.server import Facade
+from edge.runtime.errors import UserError
 
 log: Final = logging.getLogger(__name__)
 PATH: Final = "/mcp"
 MAX_BODY: Final = 4 * 1024 * 1024
 SESSIONS: Final = 64
-"""Sessions at once before an idle one ends for the next; only older clients have one. Those in
-use are bounded by the connections.
+"""Sessions before an idle one ends for the next; only older clients have one. Those in use are
+bounded by the connections.
 """
 BACKLOG: Final = 64
 IDLE_S: Final = 1800.0
 KEEP_ALIVE_S: Final = 75
 END_S: Final = 3
-"""Seconds a client gets to read the end of its answer when we stop."""
+"""Seconds that a client gets to read the end of its answer when the server stops."""
 FIRST_FD: Final = 3
-"""Where systemd puts the sockets it hands over."""
+"""The first descriptor of the sockets that systemd passes."""
 MIN_TOKEN: Final = 16
-
-
-class CannotServe(Exception):
-    """We may not, or cannot, listen there. `code` is for a program, `fix` the next thing to do."""
-
-    def __init__(self, code: str, problem: str, fix: str) -> None:
-        super().__init__(problem)
-        self.code = code
-        self.fix = fix
 
 
 @dataclass(frozen=True, slots=True)
 class ListenAddress:
-    """Where to listen: an address, or a socket that systemd opened. `hosts` are further names
-    clients may call us by.
+    """Where to listen: an address, or a socket that systemd opened (`handed`). `hosts` are further
+    names by which clients may call the server.
     """
 
     host: str = "127.0.0.1"
@@ -67,51 +58,41 @@ class ListenAddress:
 
 
 def listening(place: ListenAddress) -> socket.socket:
-    """Open the socket, or take the one systemd handed over. Raises `CannotServe`."""
-    found = socket.socket(fileno=os.dup(FIRST_FD)) if place.handed else _bound(place)
-    address = found.getsockname()
-    if found.family == socket.AF_UNIX:
-        return found  # its mode says who may connect
-    if (
-        place.handed and not place.token
-    ):  # the unit has rights its clients may not have: whoever is on this machine could borrow them
+    """Open the socket, or take the one that systemd passed. Raises `UserError`."""
+    found = socket.socket(fileno=os.dup(FIRST_FD)) if place.handed else _bind(place)
+    if found.family != socket.AF_UNIX and (problem := _problem(place, found.getsockname()[0])):
         found.close()
-        fix = (
+        raise problem
+    return found  # the mode of a socket file says who may connect
+
+
+def _problem(place: ListenAddress, address: str) -> UserError | None:
+    """Return why it is not allowed to listen there."""
+    if place.handed and not place.token:
+        # the unit has rights that its clients may lack
+        problem = "as a service there must be a token, or anybody on this machine had the glasses"
+        return UserError(
+            "NO_TOKEN",
+            problem,
             "write one: openssl rand -hex 24 | sudo install -D -m 600 "
-            "/dev/stdin /etc/credstore/glassd-mcp-token"
+            "/dev/stdin /etc/credstore/glassd-mcp-token",
         )
-        raise CannotServe(
-            "NO_TOKEN",
-            "as a service there must be a token, or anybody on this machine had the glasses",
-            fix,
-        )
-    if not _loopback(address[0]) and not place.token:
-        found.close()
-        fix = (
-            "give one: --token-file FILE (a line of at least 16 characters), or listen on 127.0.0.1"
-        )
-        raise CannotServe(
-            "NO_TOKEN",
-            f"{address[0]} can be reached from other machines, and there is no token",
-            fix,
-        )
-    if ipaddress.ip_address(address[0]).is_unspecified and not place.hosts:
-        found.close()
+    if not _loopback(address) and not place.token:
+        problem = f"{address} can be reached from other machines, and there is no token"
+        fix = "give one: --token-file FILE (a line of at least 16 characters)"
+        return UserError("NO_TOKEN", problem, f"{fix}, or listen on 127.0.0.1")
+    if ipaddress.ip_address(address).is_unspecified and not place.hosts:
+        problem = f"{address} is every address of this machine; by which may clients call it?"
         fix = "name them: --allow-host NAME for each name or address clients use"
-        raise CannotServe(
-            "NO_HOST",
-            f"{address[0]} is every address of this machine; by which may clients call it?",
-            fix,
-        )
-    return found
+        return UserError("NO_HOST", problem, fix)
+    return None
 
 
-def _bound(place: ListenAddress) -> socket.socket:
+def _bind(place: ListenAddress) -> socket.socket:
     try:
-        info = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, kind, protocol, _, address = info[0]
+        )[0]
         found = socket.socket(family, kind, protocol)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -121,11 +102,9 @@ def _bound(place: ListenAddress) -> socket.socket:
             found.close()
             raise
     except OSError as e:
-        raise CannotServe(
-            "CANNOT_LISTEN",
-            f"{place.host}:{place.port}: {e.strerror}",
-            "choose another place: --http 127.0.0.1:0",
-        ) from None
+        problem = f"{place.host}:{place.port}: {e.strerror}"
+        fix = "choose another place: --http 127.0.0.1:0"
+        raise UserError("CANNOT_LISTEN", problem, fix) from None
     return found
 
 
@@ -136,13 +115,11 @@ def _loopback(host: str) -> bool:
 
 
 def security(address: Any, hosts: tuple[str, ...]) -> TransportSecuritySettings:
-    """By which names we may be called, and from which pages: our own only."""
+    """Return by which names the server may be called, and from which pages: its own only."""
     names = ["127.0.0.1", "localhost", "[::1]", *hosts]
-    if (
-        isinstance(address, tuple)
-        and not ipaddress.ip_address(address[0].partition("%")[0]).is_unspecified
-    ):
-        names.append(f"[{address[0]}]" if ":" in address[0] else address[0])
+    host = address[0] if isinstance(address, tuple) else ""
+    if host and not ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
+        names.append(f"[{host}]" if ":" in host else host)
     names = list(dict.fromkeys(names))
     allowed = [form for name in names for form in (name, f"{name}:*")]
     origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in allowed]
@@ -152,7 +129,7 @@ def security(address: Any, hosts: tuple[str, ...]) -> TransportSecuritySettings:
 
 
 def url_of(found: socket.socket) -> str:
-    """Where clients find us."""
+    """Return the server's address for clients."""
     address = found.getsockname()
     if not isinstance(address, tuple):
         return f"unix:{address if isinstance(address, str) else ''}"
@@ -162,9 +139,9 @@ def url_of(found: socket.socket) -> str:
 async def serve(
     facade: Facade, place: ListenAddress, announce: Callable[[MutableMapping[str, Any]], None]
 ) -> None:
-    """Serve until cancelled. Raises `CannotServe`."""
+    """Serve until cancelled. Raises `UserError`."""
     found = listening(place)
-    logging.getLogger("uvicorn.error").addFilter(_is_news)
+    logging.getLogger("uvicorn.error").addFilter(_is_error)
     connections = Connections(
         place.token, before=lambda scope: _make_room(facade.server.session_manager, scope)
     )
@@ -176,7 +153,7 @@ async def serve(
             max_sessions=SESSIONS + CONNECTIONS,
             transport_security=security(found.getsockname(), place.hosts),
         )
-        app.router.redirect_slashes = False  # it would send clients to whatever host they name
+        app.router.redirect_slashes = False  # it would redirect clients to any host that they name
         config = uvicorn.Config(
             app,
             http=cast("type[asyncio.Protocol]", connections.open),
@@ -190,26 +167,20 @@ async def serve(
             lifespan="on",
             ws="none",
         )
+        serving = {"event": "serving", "url": url_of(found), "token": bool(place.token)}
         async with facade.running():
-            await _served(
-                _Uvicorn(config),
-                found,
-                lambda: announce(
-                    {"event": "serving", "url": url_of(found), "token": bool(place.token)}
-                ),
-            )
+            await _run(_Uvicorn(config), found, lambda: announce(serving))
     finally:
         found.close()
 
 
 async def _make_room(manager: StreamableHTTPSessionManager, scope: Scope) -> None:
-    """End the session that was idle for longest when a request opens one and all are taken."""
+    """End the session that was idle for longest if a request opens one and there are too many."""
     headers = dict(scope["headers"])
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER.encode(), b"").decode("latin-1")
+    modern = version and version not in HANDSHAKE_PROTOCOL_VERSIONS  # they have no session
     opens = scope["method"] == "POST" and MCP_SESSION_ID_HEADER.encode() not in headers
-    if not opens or (
-        version and version not in HANDSHAKE_PROTOCOL_VERSIONS
-    ):  # newer clients have no session
+    if not opens or modern:
         return
     sessions = manager._server_instances  # noqa: SLF001 - the library refuses the newcomer, and offers no other way
     while len(sessions) >= SESSIONS:
@@ -225,33 +196,27 @@ async def _make_room(manager: StreamableHTTPSessionManager, scope: Scope) -> Non
         await manager._discard_session(idlest, sessions[idlest])  # noqa: SLF001
 
 
-def _is_news(record: logging.LogRecord) -> bool:
-    """A request that our own end cuts off is no mistake; uvicorn logs it as one, with its
-    traceback.
-    """
+def _is_error(record: logging.LogRecord) -> bool:
+    """Return False for a request that ended with the server; uvicorn logs it as an error."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn without its own signal handlers: how a verb ends is the verb's."""
+    """uvicorn without its own signal handlers: the command has them."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
 
-async def _served(server: _Uvicorn, found: socket.socket, ready: Callable[[], None]) -> None:
+async def _run(server: _Uvicorn, found: socket.socket, ready: Callable[[], None]) -> None:
     serving: asyncio.Future[None] = asyncio.ensure_future(server.serve(sockets=[found]))
     try:
-        await _until(lambda: server.started or serving.done())
+        while not (server.started or serving.done()):  # noqa: ASYNC110 - uvicorn has a flag for it, no event
+            await asyncio.sleep(0.01)
         if not serving.done():
             ready()
         await asyncio.shield(serving)
     finally:
         server.should_exit = True
         await asyncio.wait({serving})
-
-
-async def _until(condition: Callable[[], bool]) -> None:
-    while not condition():  # noqa: ASYNC110 - uvicorn has a flag for it, no event
-        await asyncio.sleep(0.01)

@@ -1,24 +1,19 @@
-"""The prompts of the MCP server: how to work with a wearer, generated from the tools that can be
-called now (C-21).
-
-Refuses to know MCP's messages and the socket: plain dicts in MCP's words, and a `get` that is
-handed in. No name of a tool stands in a prompt unless that tool is there.
+"""The prompts of the MCP server: how to help a wearer, generated from the tools that can be called
+now. No other tool is named in a prompt.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from edge.mcp.server.resources import Get
 from tools_cache.api.tool import Mode, Source
 from tools_cache.builder import prompts
 from tools_cache.names import alias
 from tools_cache.registry.tool_docs import DocumentedTool
 
-Get = Callable[[str], Awaitable[Any]]
-"""Asks the control socket: path (`/v1/…`) → the JSON of its answer. Raises what its owner
-raises; that is passed on.
-"""
 AGENT: Final = "use_the_glasses_well"
+TITLE: Final = "Use the glasses well"
 _MODES: Final = tuple(mode.value for mode in Mode)
 _FORMS: Final[Mapping[str, str]] = {
     "glasses:show_text": (
@@ -53,12 +48,12 @@ show a thing once more only when it was not."""  # noqa: E501
 
 
 class NoPrompt(Exception):
-    """There is no such prompt, or an argument of it is wrong; MCP's answer is -32602."""
+    """There is no such prompt, or an argument is wrong; MCP's answer is -32602."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Listed:
-    """One tool as `GET /v1/tools` lists it, as far as a prompt tells of it."""
+class _Tool:
+    """The fields of one tool of `GET /v1/tools` that a prompt uses."""
 
     name: str
     description: str
@@ -69,55 +64,44 @@ class _Listed:
 
 
 def list_prompts() -> list[dict[str, Any]]:
-    """All of them, in MCP's form."""
-    return [
-        {
-            "name": AGENT,
-            "title": "Use the glasses well",
-            "description": (
-                "How to help somebody who wears these glasses: the agent loop, "
-                "what answers mean, the tools there are now."
-            ),
-            "arguments": [
-                {
-                    "name": "mode",
-                    "required": False,
-                    "description": (
-                        "text (the wearer, or a program, writes; "
-                        "this when absent) or voice (the wearer speaks and hears)"
-                    ),
-                }
-            ],
-        }
-    ]
+    """Return all of them, in MCP's form."""
+    mode = {
+        "name": "mode",
+        "required": False,
+        "description": (
+            "text (the wearer, or a program, writes; "
+            "this when absent) or voice (the wearer speaks and hears)"
+        ),
+    }
+    about = (
+        "How to help somebody who wears these glasses: the agent loop, "
+        "what answers mean, the tools there are now."
+    )
+    return [{"name": AGENT, "title": TITLE, "description": about, "arguments": [mode]}]
 
 
 def complete(argument: str, value: str) -> list[str]:
-    """For `completion/complete`: what an argument may be."""
+    """Return the values of an argument that begin so."""
     return [mode for mode in _MODES if mode.startswith(value)] if argument == "mode" else []
 
 
 async def get_prompt(name: str, args: Mapping[str, str] | None, get: Get) -> dict[str, Any]:
-    """Give MCP's `{description, messages}`. Raises `NoPrompt`, and what `get` raises."""
+    """Return MCP's `{description, messages}`. Raises `NoPrompt`, and what `get` raises."""
     if name != AGENT:
         raise NoPrompt(f"Unknown prompt: {name[:100]}")
-    if strange := sorted(set(args or {}) - {"mode"}):
-        raise NoPrompt(f"Unknown argument: {strange[0][:100]}; there is mode")
-    asked = (args or {}).get("mode") or Mode.TEXT.value
-    if asked not in _MODES:
+    if unknown := sorted(set(args or {}) - {"mode"}):
+        raise NoPrompt(f"Unknown argument: {unknown[0][:100]}; there is mode")
+    mode = (args or {}).get("mode") or Mode.TEXT.value
+    if mode not in _MODES:
         raise NoPrompt(f"mode: must be {' or '.join(_MODES)}")
-    told = await get(f"/v1/tools?mode={asked}")
-    tools = [_listed(tool) for tool in told["tools"] if tool.get("state") == "offered"]
-    return {
-        "description": "Use the glasses well",
-        "messages": [
-            {"role": "user", "content": {"type": "text", "text": text(tools, Mode(asked))}}
-        ],
-    }
+    listed = (await get(f"/v1/tools?mode={mode}"))["tools"]
+    tools = [_tool(tool) for tool in listed if tool.get("state") == "offered"]
+    content = {"type": "text", "text": text(tools, Mode(mode))}
+    return {"description": TITLE, "messages": [{"role": "user", "content": content}]}
 
 
 def text(tools: Sequence[DocumentedTool], mode: Mode) -> str:
-    """The standing instructions, what each form of output is for, and the tools, by the names
+    """Return the instructions, the use of each form of output, and the tools, by the names that
     this server gives them.
     """
     there = {tool.name for tool in tools}
@@ -130,8 +114,8 @@ def text(tools: Sequence[DocumentedTool], mode: Mode) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _listed(tool: Mapping[str, Any]) -> _Listed:
-    return _Listed(
+def _tool(tool: Mapping[str, Any]) -> _Tool:
+    return _Tool(
         tool["name"],
         tool.get("summary") or tool["description"],
         tool["category"],

@@ -1,8 +1,5 @@
-"""What an MCP client can read beside calling tools: the registry, each tool's documentation, the
-lens as a picture, the status.
-
-Refuses to know MCP's messages and the socket: plain dicts in MCP's words, and a `get` that is
-handed in. An alias is looked up, never parsed (C-05).
+"""The resources of the MCP server: the registry, each tool's documentation, the lens as a picture,
+the status. An alias is looked up, never parsed.
 """
 
 import asyncio
@@ -16,9 +13,7 @@ from urllib.parse import quote, unquote
 from tools_cache.names import alias
 
 Get = Callable[[str], Awaitable[Any]]
-"""Asks the control socket: path (`/v1/…`) → the JSON of its answer. Raises what its owner
-raises; that is passed on.
-"""
+"""Requests a path (`/v1/…`) of the control API → the JSON of the answer."""
 REGISTRY: Final = "registry://tools"
 LENS: Final = "glasses://lens"
 STATUS: Final = "glasses://status"
@@ -33,11 +28,11 @@ class NoResource(Exception):
 
 
 class CannotRead(Exception):
-    """It is there and cannot be read now: the text says why, and what would help."""
+    """It exists and cannot be read now: the text says why, and what would help."""
 
 
 def list_resources() -> list[dict[str, Any]]:
-    """Those with a fixed address, in MCP's form."""
+    """Return those with a fixed address, in MCP's form."""
     return [
         {
             "uri": LENS,
@@ -62,7 +57,7 @@ def list_resources() -> list[dict[str, Any]]:
         {
             "uri": REGISTRY,
             "name": "tools",
-            "title": "The tools in force",
+            "title": "The current tools",
             "mimeType": "application/json",
             "description": (
                 "Every tool that can be called now: its name here and its "
@@ -73,7 +68,7 @@ def list_resources() -> list[dict[str, Any]]:
 
 
 def list_templates() -> list[dict[str, Any]]:
-    """Those with a place to fill in, in MCP's form."""
+    """Return those with a variable in the address, in MCP's form."""
     return [
         {
             "uriTemplate": DOC,
@@ -89,84 +84,65 @@ def list_templates() -> list[dict[str, Any]]:
 
 
 def doc_uri(name: str) -> str:
-    """Where the documentation of a canonical tool name is read, for a `resource_link`."""
+    """Return the address of a tool's documentation, by its canonical name."""
     return DOC.replace("{alias}", quote(alias(name), safe=""))
 
 
 async def read_resource(uri: str, get: Get) -> dict[str, Any]:
-    """Give MCP's contents, `{uri, mimeType, text | blob}`. Raises `NoResource`, `CannotRead`,
-    and what `get` raises.
+    """Return MCP's contents, `{uri, mimeType, text | blob}`. Raises `NoResource`, `CannotRead`, and
+    what `get` raises.
     """
-    if uri == REGISTRY:
-        return _json(uri, _registry(await get("/v1/tools")))
-    if uri == STATUS:
-        return _json(uri, _status(await get("/v1/status")))
+    if uri in {REGISTRY, STATUS}:
+        document = await (_registry if uri == REGISTRY else _status)(get)
+        text = json.dumps(document, ensure_ascii=False, indent=1)
+        return {"uri": uri, "mimeType": "application/json", "text": text}
     if uri == LENS:
-        return {
-            "uri": uri,
-            "mimeType": "image/png",
-            "blob": base64.b64encode(await _lens(get)).decode(),
-        }
+        blob = base64.b64encode(await _lens(get)).decode()
+        return {"uri": uri, "mimeType": "image/png", "blob": blob}
     if (found := _DOC_URI.fullmatch(uri)) is not None:
-        return {
-            "uri": uri,
-            "mimeType": "text/markdown",
-            "text": await _documentation(unquote(found.group(1)), get),
-        }
+        text = await _documentation(unquote(found.group(1)), get)
+        return {"uri": uri, "mimeType": "text/markdown", "text": text}
     raise NoResource(f"Unknown resource: {uri[:200]}")
 
 
 async def complete(value: str, get: Get) -> list[str]:
-    """The aliases that begin so, for `completion/complete` of the template's `alias`."""
-    names = sorted(alias(tool["name"]) for tool in _tools(await get("/v1/tools")))
+    """Return the aliases that begin so."""
+    names = sorted(alias(tool["name"]) for tool in _callable(await get("/v1/tools")))
     return [name for name in names if name.startswith(value)][:MAX_COMPLETIONS]
-
-
-def _json(uri: str, document: Any) -> dict[str, Any]:
-    return {
-        "uri": uri,
-        "mimeType": "application/json",
-        "text": json.dumps(document, ensure_ascii=False, indent=1),
-    }
 
 
 # ------------------------------------------------------------------ the registry
 
 
-def _tools(told: Any) -> Iterable[Mapping[str, Any]]:
-    """The tools in force of `GET /v1/tools`; what is hidden cannot be called."""
-    return (tool for tool in told["tools"] if not tool.get("hidden"))
+def _callable(answer: Any) -> Iterable[Mapping[str, Any]]:
+    """Return the tools that can be called: not the hidden ones."""
+    return (tool for tool in answer["tools"] if not tool.get("hidden"))
 
 
-def _registry(told: Any) -> dict[str, Any]:
-    return {
-        "version": told["version"],
-        "tools": [
-            {
-                "name": alias(tool["name"]),
-                "canonical": tool["name"],
-                "summary": tool.get("summary") or tool["description"],
-                "category": tool["category"],
-                "source": tool["source"],
-                "sideEffects": tool["sideEffects"],
-                "requiresConfirmation": tool["requiresConfirmation"],
-                "allowedModes": tool["allowedModes"],
-                "state": tool["state"],
-                "doc": doc_uri(tool["name"]),
-            }
-            for tool in _tools(told)
-        ],
-    }
+async def _registry(get: Get) -> dict[str, Any]:
+    answer = await get("/v1/tools")
+    same = ("category", "source", "sideEffects", "requiresConfirmation", "allowedModes", "state")
+    tools = [
+        {
+            "name": alias(tool["name"]),
+            "canonical": tool["name"],
+            "summary": tool.get("summary") or tool["description"],
+            **{key: tool[key] for key in same},
+            "doc": doc_uri(tool["name"]),
+        }
+        for tool in _callable(answer)
+    ]
+    return {"version": answer["version"], "tools": tools}
 
 
-async def _documentation(told: str, get: Get) -> str:
-    """The alias or the canonical name of any tool of the registry, hidden ones too: why it is
-    hidden is worth reading.
+async def _documentation(tool: str, get: Get) -> str:
+    """Return the documentation of a tool by alias or canonical name, also of a hidden one: it says
+    why it is hidden.
     """
     names = [tool["name"] for tool in (await get("/v1/tools?all=true"))["tools"]]
-    name = {**{alias(name): name for name in names}, **{name: name for name in names}}.get(told)
+    name = tool if tool in names else {alias(name): name for name in names}.get(tool)
     if name is None:
-        raise NoResource(f"Unknown tool: {told[:100]}")
+        raise NoResource(f"Unknown tool: {tool[:100]}")
     one = await get(f"/v1/tools/one?tool={quote(name, safe='')}")
     return one.get("documentation") or f"# {name}\n\n{one.get('summary') or one['description']}\n"
 
@@ -174,31 +150,32 @@ async def _documentation(told: str, get: Get) -> str:
 # ------------------------------------------------------------------ the glasses
 
 
-def _status(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What concerns an agent: no address. What to do next is a word for people, as `glassd
-    status` has it, and may name a file of theirs.
+async def _status(get: Get) -> dict[str, Any]:
+    """Return what concerns an agent, without addresses. `next_action` is for people, as in `glassd
+    status`, and may name a file of theirs.
     """
-    glasses, link, uplink = told["glasses"], told["link"], told["uplink"]
-    able = {
+    status = await get("/v1/status")
+    glasses, link, uplink = status["glasses"], status["link"], status["uplink"]
+    capabilities = {
         key: value.get("value") if isinstance(value, Mapping) else value
         for key, value in glasses["capabilities"].items()
     }
-    kept = ("state", "model", "firmware", "battery", "worn", "stale")
+    shown = ("state", "model", "firmware", "battery", "worn", "stale")
     return {
-        "version": told["version"],
-        "glasses": {**{key: glasses[key] for key in kept}, "capabilities": able},
+        "version": status["version"],
+        "glasses": {**{key: glasses[key] for key in shown}, "capabilities": capabilities},
         "link": {key: link[key] for key in ("state", "reason", "issue", "hint")},
         "network": {"state": uplink["state"], "reason": uplink["reason"]},
-        "next_action": told["next_action"],
+        "next_action": status["next_action"],
     }
 
 
 async def _lens(get: Get) -> bytes:
     lens, status = await asyncio.gather(get("/v1/lens?exact=true"), get("/v1/status"))
-    return await asyncio.to_thread(_drawn, lens, status["glasses"]["capabilities"])
+    return await asyncio.to_thread(_draw, lens, status["glasses"]["capabilities"])
 
 
-def _drawn(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
+def _draw(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
     try:
         from firmware_bridge.sim.lens import draw_png  # noqa: PLC0415 - Pillow comes with the extra, at the first look
     except ImportError as e:

@@ -1,8 +1,5 @@
-"""Our tools as MCP tells of them: the list a client gets, and the table by which a called name is
-found.
-
-Refuses to parse a name (C-05): the alias and the canonical name are both keys of one table. Pure:
-rows of `GET /v1/tools` in.
+"""Our tools for MCP clients: the list, and the table in which a called name is found (alias and
+canonical name are both keys). Pure: from rows of `GET /v1/tools`.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -13,12 +10,12 @@ from tools_cache import names
 from tools_cache.errors import BadToolName
 
 META: Final = "io.glassd/"
-"""Before every key of ours in `_meta`."""
+"""The prefix of our keys in `_meta`."""
 OFFERED: Final = "offered"
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 _OWN_DATA: Final = frozenset({"local", "glasses"})
 """Sources that reach nothing beyond this device and its glasses."""
-_TOLD: Final = {
+_META_FIELDS: Final = {
     "name": "toolId",
     "version": "version",
     "category": "category",
@@ -43,37 +40,33 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class KnownTool:
-    """One tool: how clients call it, what the daemon calls it, whether its results promise a form
-    (`as_object`: one that older clients are told too), and whether a second call does no harm.
-    """
+    """One tool: `alias` is its name for clients, `name` its canonical name."""
 
     alias: str
     name: str
     shaped: bool = False
+    """Whether it has an output schema."""
     as_object: bool = False
+    """Whether that is the schema of an object, which older clients understand."""
     repeatable: bool = False
+    """Whether a second call does no harm."""
     schema: Row = field(default_factory=dict)
-    """Of its arguments."""
+    """The schema of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolTable:
-    """The tools of one moment. `listed` are MCP tool objects; `table` finds hidden ones too,
-    whose call says why they are.
+    """The tools at one moment. `listed` are MCP tool objects; `table` has hidden ones too, whose
+    call says why they are hidden.
     """
 
     listed: tuple[dict[str, Any], ...] = ()
     table: Mapping[str, KnownTool] = field(default_factory=dict)
     version: str = ""
 
-    def find(self, name: str) -> KnownTool | None:
-        return self.table.get(name)
-
 
 def alias_of(literal: Collection[str] = ()) -> Callable[[str], str]:
-    """Make the encoder; tools of a package in `literal` keep their own names (a test suite's,
-    which asks for them so).
-    """
+    """Return the encoder of names; tools of a package in `literal` keep their own names."""
 
     def alias(name: str) -> str:
         package, tool = names.parse(name)
@@ -85,8 +78,8 @@ def alias_of(literal: Collection[str] = ()) -> Callable[[str], str]:
 def tools_of(
     rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, version: str = ""
 ) -> ToolTable:
-    """Make list and table, in the order of the canonical names. A name that cannot be told, or
-    is taken, costs itself only.
+    """Return list and table, in the order of the canonical names. A tool whose name is invalid or
+    taken is left out.
     """
     listed: list[dict[str, Any]] = []
     table: dict[str, KnownTool] = {}
@@ -113,32 +106,35 @@ def tools_of(
 
 
 def tool(row: Row, alias: str) -> dict[str, Any]:
-    """One tool as `tools/list` tells it; the author's words as they were written, as far as MCP has
-    a place for them: one that it has not would cost a client the whole list.
+    """Return one tool for `tools/list`. Invalid parts of the author's metadata are left out: a
+    client would refuse the whole list for one.
     """
     title, icons = row.get("title"), row.get("icons")
-    told = {
+    ours = {
+        META + key: row[of]
+        for of, key in _META_FIELDS.items()
+        if row.get(of) not in (None, "", False)
+    }
+    written = {
+        key: value
+        for key, value in _mapping(row.get("annotations")).items()
+        if isinstance(value, _HINTS.get(key, object))
+    }
+    tool = {
         "name": alias,
         "title": title if isinstance(title, str) else None,
         "description": row["description"],
         "inputSchema": row.get("inputSchema") or _EMPTY,
         "outputSchema": _mapping(row.get("outputSchema")) or None,
         "icons": [icon for icon in icons if _is_icon(icon)] if isinstance(icons, list) else None,
-        "annotations": {**_annotations(row), **_hints(row.get("annotations"))},
-        "_meta": {
-            **_mapping(row.get("_meta")),
-            **{
-                META + key: row[of]
-                for of, key in _TOLD.items()
-                if row.get(of) not in (None, "", False)
-            },
-        },
+        "annotations": {**_annotations(row), **written},
+        "_meta": {**_mapping(row.get("_meta")), **ours},
     }
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in tool.items() if value is not None}
 
 
 def _annotations(row: Row) -> dict[str, bool]:
-    """Hints from our own metadata (facts/mcp.md §2)."""
+    """Return hints from our own metadata."""
     writes = row.get("sideEffects") == "writes"
     hints = {"readOnlyHint": not writes, "openWorldHint": row.get("source") not in _OWN_DATA}
     if writes:
@@ -147,23 +143,11 @@ def _annotations(row: Row) -> dict[str, bool]:
     return hints
 
 
-def _hints(written: Any) -> dict[str, Any]:
-    return {
-        key: value
-        for key, value in _mapping(written).items()
-        if isinstance(value, _HINTS.get(key, object))
-    }
-
-
 def _is_icon(written: Any) -> bool:
     icon = {"sizes": [], "mimeType": "", "theme": "light", **_mapping(written)}
     sized = isinstance(icon["sizes"], list) and all(isinstance(size, str) for size in icon["sizes"])
-    return (
-        isinstance(icon.get("src"), str)
-        and isinstance(icon["mimeType"], str)
-        and sized
-        and icon["theme"] in ("light", "dark")
-    )
+    texts = isinstance(icon.get("src"), str) and isinstance(icon["mimeType"], str)
+    return texts and sized and icon["theme"] in ("light", "dark")
 
 
 def _mapping(written: Any) -> Mapping[str, Any]:

@@ -187,7 +187,7 @@ async def test_a_call_that_comes_while_the_child_is_let_go_is_the_next_childs_al
 
     class Late(logging.Handler):
         def emit(self, record):
-            if "all rest" in record.getMessage() and not late:
+            if "all servers are idle" in record.getMessage() and not late:
                 late.append(
                     asyncio.get_running_loop().create_task(ask(client, "echo", call_id="late"))
                 )

@@ -378,7 +378,7 @@ async def test_a_server_that_knows_us_for_all_but_one_thing_is_not_asked_again_a
     office.gate = gate
     async with web(office) as origin:
         office.origin = origin
-        async with serving(place(origin), tell=told.append, chance=lambda: 1000.0) as server:
+        async with serving(place(origin), report=told.append, chance=lambda: 1000.0) as server:
             server.start()
             again = await until(lambda: server._timers.get("retry"))
             assert told[-1].status is Status.AUTHORIZING

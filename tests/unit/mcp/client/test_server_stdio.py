@@ -338,7 +338,7 @@ async def test_what_a_server_forked_ends_with_it(notes):
 @pytest.mark.requirement("S1-36")
 async def test_a_server_nobody_uses_is_disconnected_and_comes_back_with_the_next_call(notes):
     told = []
-    async with serving(raw(f"notes={notes}", idle_s=0.3), tell=told.append) as server:
+    async with serving(raw(f"notes={notes}", idle_s=0.3), report=told.append) as server:
         server.start()
         await until(
             lambda: (
@@ -368,7 +368,7 @@ async def test_a_running_call_keeps_the_connection_however_long_it_takes(notes):
 @pytest.mark.requirement("S1-37")
 async def test_a_changed_list_is_read_again():
     told = []
-    async with serving(raw(), tell=told.append) as server:
+    async with serving(raw(), report=told.append) as server:
         assert (await ask(server, "change")).ok
         await until(lambda: any(t.name == "fresh" for t in server.news.tools))
         assert any(t.name == "fresh" for t in told[-1].tools)
@@ -445,11 +445,11 @@ async def test_a_list_that_no_pipe_can_carry_costs_only_what_is_too_much_of_it()
         assert not {"nan", "x" * 256} & {tool.name for tool in server.news.tools}
         assert any("a number that JSON has not" in note for note in server.news.notes)
         assert any("its name is longer than 255" in note for note in server.news.notes)
-        frames.pack(frames.news_to(server.news))
+        frames.pack(frames.plain(server.news))
     async with serving(raw("heavy")) as server:
         assert await server.connected(SOON_S) is None
         assert {"echo", "t0.0"} <= {tool.name for tool in server.news.tools}
-        assert len(frames.pack(frames.news_to(server.news))) < 600 * 1024
+        assert len(frames.pack(frames.plain(server.news))) < 600 * 1024
         assert any("the list is longer than 512 KiB" in note for note in server.news.notes)
 
 

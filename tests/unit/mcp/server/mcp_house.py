@@ -11,7 +11,7 @@ from mcp.client import Client
 from mcp.shared.memory import create_client_server_memory_streams
 
 from edge.mcp.server.daemon_client import DaemonClient
-from edge.mcp.server.server import Facade, Ways
+from edge.mcp.server.server import Facade, Options
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id
 from tests.unit.control.house import House, open_house
@@ -56,9 +56,9 @@ async def wire(facade):
 
 def ways(**more):
     clock = Clock.system()
-    return Ways(
+    return Options(
         **{
-            "cold": lambda: COLD,
+            "offline": lambda: COLD,
             "rate": RateLimit(10_000, 1.0),
             "chance": lambda: 0.0,
             "new_id": lambda: new_call_id(clock.wall()),

@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from edge.mcp.server import http as mcp_http, notifications
-from edge.mcp.server.http import CannotServe, ListenAddress
+from edge.mcp.server.http import ListenAddress
+from edge.runtime.errors import UserError
 from tests.unit.mcp.server.mcp_house import NEWER, mcp_house
 from tests.unit.mcp.server.test_mcp_server import ADD, until
 
@@ -123,7 +124,7 @@ async def test_a_call_lists_no_tools_until_they_change_and_its_headers_are_still
         assert [await called() for _ in range(3)] == [200] * 3
         assert await called("beer") == 400
         assert asked_for.count("/v1/tools") == 1
-        await mcp.facade.heard(notifications.TOOLS)
+        await mcp.facade.notify(notifications.TOOLS)
         assert [await called() for _ in range(2)] == [200] * 2
         assert asked_for.count("/v1/tools") == 2
 
@@ -218,7 +219,7 @@ async def test_an_end_that_cuts_a_call_off_is_no_mistake_in_the_log(tmp_path, mo
 )
 @pytest.mark.requirement("MCP-token")
 def test_beyond_this_machine_nobody_is_served_without_a_token_and_names(place, code):
-    with pytest.raises(CannotServe) as refused:
+    with pytest.raises(UserError) as refused:
         mcp_http.listening(place)
     assert refused.value.code == code
     assert refused.value.fix
@@ -238,7 +239,7 @@ def test_a_place_that_is_taken_is_named():
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(
-            CannotServe, match=f"127.0.0.1:{taken.getsockname()[1]}: Address already in use"
+            UserError, match=f"127.0.0.1:{taken.getsockname()[1]}: Address already in use"
         ):
             mcp_http.listening(ListenAddress("127.0.0.1", taken.getsockname()[1]))
 
@@ -258,5 +259,5 @@ def test_a_socket_that_systemd_opened_is_taken_and_judged_like_one_of_ours(monke
                 with mcp_http.listening(ListenAddress(handed=True, token=token)) as found:
                     assert found.getsockname() == ours.getsockname()
             else:
-                with pytest.raises(CannotServe):
+                with pytest.raises(UserError):
                     mcp_http.listening(ListenAddress(handed=True, token=token))

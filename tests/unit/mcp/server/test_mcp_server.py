@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from edge.control.http import HttpLimits
 from edge.core.tools.snapshot import Entry
-from edge.mcp.server.calls import QuestionAsked
+from edge.mcp.server.calls import CallRequest
 from edge.mcp.server.daemon_client import DaemonClient
 from edge.mcp.server.server import Facade
 from edge.mcp.server.tools import KnownTool, alias_of
@@ -319,7 +319,7 @@ async def test_a_call_lost_with_the_daemon_may_have_run_and_is_repeated_only_if_
 
     facade = Facade(
         DaemonClient((tmp_path / "dies.sock",)),
-        ways(cold=lambda: [{**COLD[0], **row}], new_id=lambda: "call-1"),
+        ways(offline=lambda: [{**COLD[0], **row}], new_id=lambda: "call-1"),
     )
     async with (
         await asyncio.start_unix_server(dies, tmp_path / "dies.sock"),
@@ -371,7 +371,7 @@ async def test_progress_is_told_in_order_to_who_asked_for_it_and_before_the_resu
 
 
 async def test_a_tool_that_babbles_is_not_passed_on_word_for_word(tmp_path, monkeypatch):
-    monkeypatch.setattr("edge.mcp.server.calls.WORDS", RateLimit(3, 3600.0))
+    monkeypatch.setattr("edge.mcp.server.calls.PROGRESS", RateLimit(3, 3600.0))
     said = []
 
     async def progress(done, _total, _message):
@@ -435,7 +435,7 @@ async def test_a_server_that_is_ended_calls_off_what_still_runs(tmp_path):
     async def served():
         facade = Facade(daemon, ways())
         async with facade.running():
-            await facade._calls.run(QuestionAsked(KnownTool(ADD, "notes:add"), {}, {}), caller)
+            await facade._calls.run(CallRequest(KnownTool(ADD, "notes:add"), {}, {}), caller)
 
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
