@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from tools_cache.api.handed import Json
 from tools_cache.errors import ErrorCode, ToolError, ToolFailure
@@ -99,12 +98,6 @@ class Calendars(Protocol):
 
     async def make(self, plan: Plan) -> Made:
         """Write one event into the primary calendar. Raises `CalendarTrouble`."""
-
-
-def __getattr__(name: str) -> Any:
-    if name == "CalendarContext":  # the old name of ToolContext
-        return import_module("tools_cache.api.tool").ToolContext
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def moment(args: Mapping[str, Json], name: str) -> datetime:

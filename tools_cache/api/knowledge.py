@@ -6,8 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from tools_cache.api.handed import Json
 
@@ -89,12 +88,6 @@ class Knowledge(Protocol):
 
     async def get(self, document: str) -> Document | None:
         """Return one complete document; None if there is none with this id."""
-
-
-def __getattr__(name: str) -> Any:
-    if name == "KnowledgeContext":  # the old name of ToolContext
-        return import_module("tools_cache.api.tool").ToolContext
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def terms(query: str) -> tuple[str, ...]:

@@ -7,13 +7,37 @@ from importlib import import_module
 
 import pytest
 
+from tools_cache.api import handed, tool
 from tools_cache.builder import handler_form
-from tools_cache.old_paths import MOVED
+from tools_cache.old_paths import MOVED, OLD_NAMES
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
 def test_an_old_path_gives_the_very_module_that_moved(old, new):
     assert import_module(old) is import_module(new)
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("pictures", "Pictures", handed.Pictures),
+        ("pictures", "PictureContext", tool.ToolContext),
+        ("sessions", "FAREWELL", tool.FAREWELL),
+        ("sessions", "SessionContext", tool.ToolContext),
+        ("toolbox", "Toolbox", handed.Toolbox),
+        ("toolbox", "ToolboxContext", tool.ToolContext),
+        ("wearer", "Wearer", handed.Wearer),
+        ("wearer", "WearerContext", tool.ToolContext),
+        ("calendars", "CalendarContext", tool.ToolContext),
+        ("knowledge", "KnowledgeContext", tool.ToolContext),
+    ],
+)
+def test_an_old_name_is_what_it_was(module, old, new):
+    assert getattr(import_module(f"tools_cache.{module}"), old) is new
+
+
+def test_every_old_name_is_one_of_these():
+    assert sum(map(len, OLD_NAMES.values())) == 10
 
 
 def test_an_old_path_works_in_every_form_of_import():
