@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from tools_cache.defaults import fill_defaults
 from tools_cache.errors import BadDefinition
+from tools_cache.frozen import Packed
 from tools_cache.nearest import nearest
-from tools_cache.packed import Packed
 
 MAX_DEPTH: Final = 64
 """Maximum nesting; the validator fails near 500, people stop near 10."""

@@ -23,9 +23,8 @@ from tools_cache.api.tool import (
     ToolDefinition,
 )
 from tools_cache.errors import BadDefinition, BadManifest, BadToolName
-from tools_cache.frozen import FrozenDict, frozen
+from tools_cache.frozen import FrozenDict, Packed, frozen
 from tools_cache.names import check_local_name, parse
-from tools_cache.packed import Packed
 from tools_cache.registry import documents, legacy
 from tools_cache.registry.models import (
     HARDWARE_KEY,

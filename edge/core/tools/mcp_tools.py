@@ -13,8 +13,8 @@ from typing import Any, Final
 from edge.core.tools.scope import SERVER_KEY
 from edge.core.tools.user_tools import EXECUTION_KEY, ServerDefinition
 from tools_cache.api.tool import Json, SideEffects, Source, ToolDefinition
+from tools_cache.frozen import Packed
 from tools_cache.names import MAX_NAME
-from tools_cache.packed import Packed
 from tools_cache.registry.models import App, Dropped
 
 EVERY: Final = "*"

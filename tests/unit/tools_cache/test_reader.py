@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tools_cache.errors import BadManifest
-from tools_cache.packed import Packed
+from tools_cache.frozen import Packed
 from tools_cache.registry import manifest, reader
 from tools_cache.registry.reader import ReaderFailed, document, read, uncompilable
 

@@ -7,9 +7,8 @@ import pickle
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tools_cache import packed
-from tools_cache.frozen import FrozenDict, FrozenList
-from tools_cache.packed import Packed
+from tools_cache import frozen
+from tools_cache.frozen import FrozenDict, FrozenList, Packed
 from tools_cache.registry import manifest, registry_store
 from tools_cache.registry.manifest import digest
 from tools_cache.registry.models import MAX_BYTES
@@ -84,10 +83,10 @@ def test_what_is_given_out_cannot_be_changed_and_the_next_reader_sees_it_as_it_w
 
 
 def test_only_the_last_ones_looked_at_stay_open():
-    packed._opened.cache_clear()
-    many = [Packed.of({"n": n}) for n in range(packed.OPEN + 50)]
-    assert [each["n"] for each in many] == list(range(packed.OPEN + 50))
-    assert packed._opened.cache_info().currsize == packed.OPEN
+    frozen._opened.cache_clear()
+    many = [Packed.of({"n": n}) for n in range(frozen.OPEN + 50)]
+    assert [each["n"] for each in many] == list(range(frozen.OPEN + 50))
+    assert frozen._opened.cache_info().currsize == frozen.OPEN
 
 
 @pytest.mark.requirement("I5-10000")
