@@ -13,7 +13,7 @@ from edge.cloud.mqtt.client import MqttUplink
 from edge.config.model import RateConfig, Settings
 from edge.config.validators import BadSettings
 from edge.core.policy import VoiceBudget
-from edge.core.tools.selection import SelectionLimits as Offers
+from edge.core.tools.selection import SelectionLimits
 from edge.core.tools.selection_rules import UserRules
 from edge.daemon.cloud_config import CloudSource
 from edge.daemon.tool_services import ToolServices
@@ -21,8 +21,8 @@ from edge.daemon.user_tools import NotRead, UserTools
 from edge.runtime import logs
 from edge.tools.handlers import BadHandler
 from edge.tools.local import LocalTools
-from edge.tools.registry import ToolRegistry
-from edge.tools.selection import ToolSelection
+from edge.tools.registry import RegistrySettings, ToolRegistry
+from edge.tools.selection import SelectionSettings, ToolSelection
 from tools_cache.api.tool import RateLimit
 
 EVERY_TOOL: Final = ("*",)
@@ -63,16 +63,14 @@ class SettingsApplier:
 
         def take() -> None:
             self._cloud.take(wanted)
-            self._registry.heed(
-                disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s, off=wanted.tool.off
-            )
+            self._registry.apply(registry(wanted))
             self._tools.configure(wanted.tool.values)
             tell_off(wanted)
             self._registry.follow(source)
             if broker != before:
                 self._uplink.use(self._cloud.uplink())
             self._calls.adopt(limits(wanted), policy(wanted))
-            self._choice.adopt(**choice(wanted))
+            self._choice.apply(selection(wanted))
             self._lending.use(wanted)
             logs.set_level(wanted.log.level)
 
@@ -106,9 +104,10 @@ def tell_off(settings: Settings) -> None:
         )
 
 
-def disabled(settings: Settings) -> tuple[str, ...]:
-    """Return the names of the tools that the owner disabled."""
-    return settings.policy.disabled_tools if settings.policy.tools_enabled else EVERY_TOOL
+def registry(settings: Settings) -> RegistrySettings:
+    p = settings.policy
+    disabled = p.disabled_tools if p.tools_enabled else EVERY_TOOL
+    return RegistrySettings(disabled, settings.tool.off, settings.cloud.refresh_s)
 
 
 def limits(settings: Settings) -> CallLimits:
@@ -130,18 +129,15 @@ def policy(settings: Settings, **more: Any) -> CallPolicy:
     )
 
 
-def choice(settings: Settings) -> dict[str, Any]:
-    """Return the settings that decide which tools are offered, and to whom they are denied."""
+def selection(settings: Settings) -> SelectionSettings:
     t, users = settings.tools, settings.policy.users
-    return {
-        "limits": Offers(t.offered_max, t.idle_turns),
-        "essential": t.essential,
-        "cloud_may": settings.policy.cloud_may,
-        "users": {
-            user: UserRules(said.disabled_tools, rates(said.rate_limits))
-            for user, said in users.items()
-        },
-    }
+    return SelectionSettings(
+        settings.edge.user_id,
+        SelectionLimits(t.offered_max, t.idle_turns),
+        t.essential,
+        settings.policy.cloud_may,
+        {name: UserRules(u.disabled_tools, rates(u.rate_limits)) for name, u in users.items()},
+    )
 
 
 def rates(configured: Mapping[str, RateConfig]) -> dict[str, RateLimit]:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.core.tools.registry import Union
 from edge.core.tools.registry_sync import Fetched, RegistrySource, SyncFailed, SyncPace
@@ -53,6 +53,17 @@ class _Left(SyncFailed):
     """The cloud was replaced while it was asked."""
 
 
+class RegistrySettings(NamedTuple):
+    """`disabled` names tools; `off`: tools that their own settings switch off, and why."""
+
+    disabled: Collection[str] = ()
+    off: Mapping[str, str] = MappingProxyType({})
+    refresh_s: float = 300.0
+
+
+DEFAULTS: Final = RegistrySettings()
+
+
 class ToolRegistry:
     """One per daemon. `load()` before anybody is served, then `run()` as a service. `swapped` is
     called after each change of the snapshot.
@@ -66,14 +77,12 @@ class ToolRegistry:
         bus: Bus,
         clock: Clock,
         cloud: RegistrySource | None = None,
-        refresh_s: float = 300.0,
+        settings: RegistrySettings = DEFAULTS,
         retry_s: tuple[float, float] = (1.0, 300.0),
-        disabled: Collection[str] = (),
         per_tool_hardware: bool = False,
         within: Within = unwatched,
         swapped: Callable[[], None] = lambda: None,
         locked: bool = True,
-        off: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._within = within
         self._builtin = builtin
@@ -82,10 +91,9 @@ class ToolRegistry:
         self._bus = bus
         self._clock = clock
         self._cloud = cloud
-        self._disabled = frozenset(disabled)
-        self._off = off
+        self._settings = settings
         self._per_tool_hardware = per_tool_hardware
-        self._pace = SyncPace(refresh_s, retry_s, random.random)
+        self._pace = SyncPace(settings.refresh_s, retry_s, random.random)
         self._record: Capabilities | None = None
         self._stale = False
         self._filtered: dict[str, tuple[str, ...]] = {}
@@ -185,16 +193,10 @@ class ToolRegistry:
         self._cloud = cloud
         self._wake.set()
 
-    def heed(
-        self,
-        *,
-        disabled: Collection[str],
-        refresh_s: float,
-        off: Mapping[str, str] = MappingProxyType({}),
-    ) -> None:
-        """Apply changed settings. `off`: tools that their own settings switch off, and why."""
-        self._disabled, self._off = frozenset(disabled), off
-        self._pace.every(refresh_s)
+    def apply(self, settings: RegistrySettings) -> None:
+        """Apply changed settings."""
+        self._settings = settings
+        self._pace.every(settings.refresh_s)
         self.rebuild()
 
     def describe(self) -> dict[str, Json]:
@@ -410,8 +412,8 @@ class ToolRegistry:
             self._record,
             stale=self._stale,
             unusable=unusable,
-            disabled=self._disabled,
-            withheld={**self._withheld, **self._away, **self._off},
+            disabled=self._settings.disabled,
+            withheld={**self._withheld, **self._away, **self._settings.off},
         )
         if fresh == self._snapshot:
             return

@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from edge.core import permissions, policy, routing
 from edge.core.tools import selection, selection_rules
@@ -77,6 +78,19 @@ async def _at_once() -> None:
     """For a daemon without turns: return at once."""
 
 
+class SelectionSettings(NamedTuple):
+    """The settings that decide which tools are on and offered; `user_id` is this device's user."""
+
+    user_id: str = "local"
+    limits: SelectionLimits = SelectionLimits()
+    essential: Sequence[str] = ()
+    cloud_may: Sequence[str] = permissions.STOCK
+    users: Mapping[str, UserRules] = MappingProxyType({})
+
+
+DEFAULTS: Final = SelectionSettings()
+
+
 class ToolSelection:
     """`load()` before anybody is served, `run()` as a service, `close()` before the store closes.
 
@@ -94,11 +108,7 @@ class ToolSelection:
         bus: Bus,
         clock: Clock,
         facts: Callable[[], Facts],
-        limits: SelectionLimits | None = None,
-        essential: Sequence[str] = (),
-        cloud_may: Sequence[str] = permissions.STOCK,
-        users: Mapping[str, UserRules] | None = None,
-        user_id: str = "local",
+        settings: SelectionSettings = DEFAULTS,
         gates: Sequence[Gate] = (),
         audit: Audit | None = None,
         listed: Callable[[], None] = lambda: None,
@@ -111,17 +121,15 @@ class ToolSelection:
         self._bus = bus
         self._clock = clock
         self._facts = facts
+        self._settings = settings
         self._gates = tuple(gates)
-        self._cloud_may = cloud_may
-        self._users = users or {}
-        self._user_id = user_id
         self._audit = audit
         self._listed = listed
         self._boundary = boundary
         self._tools = tools
         self._forget = forget
         self._switches: dict[str, dict[str, bool]] = {}
-        self._loader = Loader(essential=frozenset(essential), limits=limits or SelectionLimits())
+        self._loader = Loader(essential=frozenset(settings.essential), limits=settings.limits)
         self._began = False
         self._judged: tuple[Snapshot, Facts] | None = None
         self._conditional = True
@@ -133,17 +141,11 @@ class ToolSelection:
         self._unlisted = asyncio.Event()
         self._switching = asyncio.Lock()
 
-    def adopt(
-        self,
-        *,
-        limits: SelectionLimits,
-        essential: Sequence[str],
-        cloud_may: Sequence[str],
-        users: Mapping[str, UserRules],
-    ) -> None:
+    def apply(self, settings: SelectionSettings) -> None:
         """Apply changed settings; what is loaded stays as far as it fits."""
-        self._users, self._cloud_may, self._judged = users, cloud_may, None
-        self._loader = replace(self._loader, limits=limits, essential=frozenset(essential))
+        self._settings, self._judged = settings, None
+        essential = frozenset(settings.essential)
+        self._loader = replace(self._loader, limits=settings.limits, essential=essential)
         self._refresh()
         self._swap()
 
@@ -163,7 +165,7 @@ class ToolSelection:
         return self._rules(user_id).rates.get(tool)
 
     def _rules(self, user_id: str) -> UserRules:
-        return self._users.get(user_id, _NO_RULES)
+        return self._settings.users.get(user_id, _NO_RULES)
 
     def _off(self, user_id: str, tool: ToolDefinition) -> str:
         return selection_rules.off_because(
@@ -197,19 +199,20 @@ class ToolSelection:
         """Return whether the cloud is shown this tool: only what it may call now, and no tools for
         finding tools.
         """
-        tool = entry.definition
-        may = permissions.opened(tool, self._cloud_may) and not selection_rules.built_in(tool)
-        return may and self.choice(entry, self._user_id).state != HIDDEN
+        if selection_rules.built_in(entry.definition):
+            return False
+        may = permissions.opened(entry.definition, self._settings.cloud_may)
+        return may and self.choice(entry, self._settings.user_id).state != HIDDEN
 
     def permitted(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
         """Return why the caller of `call` may not call this other tool (its origin, its scope), or
         None.
         """
-        return permissions.refusal(call, tool, self._cloud_may)
+        return permissions.refusal(call, tool, self._settings.cloud_may)
 
     def listed_for(self, call: ToolCall, tool: ToolDefinition) -> bool:
         """Return whether the caller of `call` is shown this other tool: only what it may call."""
-        return permissions.callable_by(call, tool, self._cloud_may)
+        return permissions.callable_by(call, tool, self._settings.cloud_may)
 
     def offered(self, user_id: str, mode: Mode | None = None) -> Sequence[Entry]:
         """Return the tools a model is shown now, by name; it changes only at turn boundaries."""
@@ -383,7 +386,7 @@ class ToolSelection:
                 user: dict(tools) for user, tools in (await self._store.switches()).items()
             }
             self._favourites = {
-                used.tool: used.calls for used in await self._store.usage(self._user_id)
+                used.tool: used.calls for used in await self._store.usage(self._settings.user_id)
             }
         except Exception as e:  # noqa: BLE001 - said; every tool is as the configuration says
             _log.warning("which tools were switched cannot be read: %s", e)
@@ -452,17 +455,10 @@ class ToolSelection:
             if not e.hidden and not selection_rules.is_helper(e.definition.name)
         ]
         self._conditional = bool(self._gates) or any(tool.available_when for tool in here)
-        said = self._rules(self._user_id).denied or self._switches.get(self._user_id) or self._gates
-        tools = [
-            t for t in here if not (said or t.available_when) or not self.why_not(self._user_id, t)
-        ]
-        tools.sort(
-            key=lambda tool: (
-                -self._favourites.get(tool.name, 0),
-                tool.source not in HERE,
-                tool.name,
-            )
-        )
+        user, uses = self._settings.user_id, self._favourites
+        rules = self._rules(user).denied or self._switches.get(user) or self._gates
+        tools = [t for t in here if not (rules or t.available_when) or not self.why_not(user, t)]
+        tools.sort(key=lambda tool: (-uses.get(tool.name, 0), tool.source not in HERE, tool.name))
         available = tuple(tool.name for tool in tools)
         needs = {tool.name: tool.depends_on for tool in tools if tool.depends_on}
         if self._began:

@@ -6,6 +6,7 @@ import pytest
 
 from edge.config.model import ToolSettings
 from edge.tools.handlers import Handlers
+from edge.tools.registry import RegistrySettings
 from tests.scenarios.world import until, world
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
@@ -93,10 +94,10 @@ async def test_a_tool_with_wrong_settings_is_off_with_its_reason_until_a_good_re
         wrong = ToolSettings(
             {}, {"clock:now": "its settings are wrong ([tool.clock.now] timezone: …)"}
         )
-        daemon.registry.heed(disabled=(), refresh_s=300.0, off=wrong.off)
+        daemon.registry.apply(RegistrySettings(off=wrong.off))
         refused = await place.call("clock:now")
         assert not refused.ok
         assert "its settings are wrong" in refused.error.message
-        daemon.registry.heed(disabled=(), refresh_s=300.0)
+        daemon.registry.apply(RegistrySettings())
         daemon.tools.configure({"clock:now": {"enabled": True, "timezone": "Asia/Tokyo"}})
         assert (await place.call("clock:now")).data["timezone"] == "Asia/Tokyo"

@@ -12,6 +12,7 @@ from edge.config.model import Settings
 from edge.config.validators import BadSettings
 from edge.core.config_changes import plan
 from edge.runtime.worker_process import WorkerProcess
+from edge.tools.registry import RegistrySettings
 from tests.unit.tools.test_local import body, make  # noqa: F401 - a fixture
 from tests.unit.tools_cache.test_compiler import write
 from tests.unit.tools_cache.test_handler_form import CONFIG
@@ -161,9 +162,9 @@ async def test_a_tool_sees_its_settings_and_new_ones_from_the_next_call_on(make)
 @pytest.mark.requirement("S4-08")
 async def test_a_tool_that_is_off_is_hidden_with_its_reason(make):  # noqa: F811
     rig = make(body("return 1"))
-    rig.registry.heed(disabled=(), refresh_s=300.0, off={"demo:do": "its settings are wrong"})
+    rig.registry.apply(RegistrySettings(off={"demo:do": "its settings are wrong"}))
     assert rig.registry.snapshot().find("demo:do").hidden == "its settings are wrong"
-    rig.registry.heed(disabled=(), refresh_s=300.0)
+    rig.registry.apply(RegistrySettings())
     assert rig.registry.snapshot().find("demo:do").hidden == ""
 
 

@@ -18,7 +18,7 @@ from edge.ports import RegistryNotice
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import Alarmed, RegistrySynced, ToolsFiltered
-from edge.tools.registry import ToolRegistry
+from edge.tools.registry import RegistrySettings, ToolRegistry
 from edge.tools.registry_http import CloudRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
 from tools_cache.api.tool import Source, ToolDefinition
@@ -152,7 +152,10 @@ class Rig:
             bus=self.bus,
             clock=Clock.system(),
             cloud=source,
-            **{"refresh_s": 60.0, "retry_s": (0.02, 0.1), **options},
+            settings=RegistrySettings(
+                options.pop("disabled", ()), refresh_s=options.pop("refresh_s", 60.0)
+            ),
+            **{"retry_s": (0.02, 0.1), **options},
         )
         self.cache.load()
 

@@ -30,7 +30,7 @@ from edge.runtime.events import (
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.sqlite.database import SqliteDatabase
 from edge.storage.tool_choices import ToolChoices
-from edge.tools.selection import ToolSelection
+from edge.tools.selection import SelectionSettings, ToolSelection
 from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
@@ -141,6 +141,9 @@ async def house(path, there=FEW, *, running=False, clock=None, **more):
         facts=lambda: world["facts"],
         audit=inside.audit.append,
         listed=lambda: inside.listed.append(inside.names()),
+        settings=SelectionSettings(
+            **{key: more.pop(key) for key in SelectionSettings._fields if key in more}
+        ),
         **more,
     )
     task = None
@@ -523,13 +526,11 @@ async def test_a_tool_is_told_whole_with_its_documentation_read_when_it_is_asked
 async def test_another_configuration_takes_force_at_once(tmp_path):
     async with house(tmp_path, MANY, limits=SMALL) as h:
         rules = {ME: UserRules(("home:*",))}
-        h.choice.adopt(
-            limits=SelectionLimits(8, 2), essential=("far:t20",), cloud_may=(), users=rules
-        )
+        h.choice.apply(SelectionSettings(ME, SelectionLimits(8, 2), ("far:t20",), (), rules))
         assert len(h.names()) == 8
         assert "far:t20" in h.names()
         assert h.refusal("home:one").code is ErrorCode.USER_DISABLED
-        h.choice.adopt(limits=SelectionLimits(60, 2), essential=(), cloud_may=(), users={})
+        h.choice.apply(SelectionSettings(ME, SelectionLimits(60, 2), cloud_may=()))
         assert {"home:one", "far:t29"} <= set(h.names())
 
 
