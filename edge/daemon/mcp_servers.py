@@ -7,8 +7,9 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.config.model import MAX_SERVERS, McpServerConfig, Settings, read_secret
 from edge.config.validators import BadSettings
@@ -178,30 +179,10 @@ def joined(
 
 
 def _of_settings(server: McpServerConfig) -> ServerDefinition:
-    return ServerDefinition(
-        name=server.id,
-        title=server.name,
-        url=server.url,
-        headers=FrozenDict(server.headers),
-        allowed_tools=frozenset(server.allowed_tools),
-        command=server.command,
-        args=server.args,
-        env=FrozenDict(server.env),
-        cwd=server.cwd,
-        secret_files=FrozenDict(server.secret_files),
-        enabled=server.enabled,
-        idle_s=server.idle_s,
-        timeout_s=server.timeout_s,
-        prompt=server.prompt,
-        tool_prompts=FrozenDict(server.tool_prompts),
-        visible=server.visible,
-        confirm=server.confirm,
-        trusted=server.trusted,
-        ca_file=server.ca_file,
-        client_id=server.client_id,
-        client_secret=server.client_secret,
-        scope=server.scope,
-    )
+    given: dict[str, Any] = {f.name: getattr(server, f.name) for f in fields(server)}
+    given = {key: FrozenDict(v) if isinstance(v, dict) else v for key, v in given.items()}
+    given |= {"name": given.pop("id"), "title": given["name"]}
+    return ServerDefinition(**{**given, "allowed_tools": frozenset(server.allowed_tools)})
 
 
 def _from_files(server: ServerDefinition, secret: Secret) -> Secret:

@@ -9,6 +9,7 @@ from edge.ports import GlassesStatus, UplinkStatus
 from firmware_bridge.errors import RadioReason
 
 SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
+_GLASSES: Final = ("model", "firmware", "address", "mtu", "transport", "battery", "worn")
 
 ALARMS: Final = tuple(
     "storage database edge_id bonds configuration"
@@ -68,7 +69,8 @@ class Layers:
 
 def document(layers: Layers, now: float) -> dict[str, Any]:
     """Compose `GET /v1/status`. `now` is CLOCK_BOOTTIME, for the ages of capabilities."""
-    glasses, uplink = layers.glasses, layers.uplink
+    glasses, uplink, left_s = layers.glasses, layers.uplink, layers.certificate_left_s
+    unreadable = "; ".join(fault.said for fault in layers.seen.folders)
     return {
         "version": layers.version,
         "edge_id": layers.edge_id,
@@ -81,21 +83,10 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
             "reason": uplink.reason,
             "since_s": round(uplink.since_s, 1),
             "source": layers.source,
-            "certificate_left_s": None
-            if layers.certificate_left_s is None
-            else round(layers.certificate_left_s),
+            "certificate_left_s": None if left_s is None else round(left_s),
         },
         "registry": dict(layers.registry),
-        **(
-            {
-                "folders": {
-                    "state": "failing",
-                    "reason": "; ".join(f.said for f in layers.seen.folders),
-                }
-            }
-            if layers.seen.folders
-            else {}
-        ),
+        **({"folders": {"state": "failing", "reason": unreadable}} if unreadable else {}),
         "outbox": {
             "waiting": uplink.outbox,
             "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None,
@@ -156,13 +147,7 @@ def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
     known = glasses.capabilities
     return {
         "state": "ready" if glasses.ready else "away" if known else "never seen",
-        "model": glasses.model,
-        "firmware": glasses.firmware,
-        "address": glasses.address,
-        "mtu": glasses.mtu,
-        "transport": glasses.transport,
-        "battery": glasses.battery,
-        "worn": glasses.worn,
+        **{key: getattr(glasses, key) for key in _GLASSES},
         "sides": {side.value: asdict(how) for side, how in glasses.sides.items()},
         "skew_ms": glasses.skew_ms,
         "stale": glasses.stale,

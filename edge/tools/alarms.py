@@ -7,7 +7,7 @@ bounded by its own length: a wrong clock may delay an alarm, but never makes it 
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -165,18 +165,15 @@ class AlarmClock:
             for row in rows:
                 if row["id"] in self._alarms or row["id"] in self._told:
                     continue
-                alarm = self._anchored(row)
-                if row["boot_id"] != self._clock.boot_id or not self._clock.boot_id:
+                after_s, due = float(row["after_s"]), float(row["due_boot"])
+                same_boot = self._clock.boot_id and row["boot_id"] == self._clock.boot_id
+                if not same_boot:
+                    due = self._clock.boot() + self._left_by_wall(after_s, float(row["due_wall"]))
+                alarm = Alarm(int(row["id"]), str(row["text"]), after_s, due)
+                if not same_boot:
                     await self._anchor(alarm)
                 self._alarms[alarm.id] = alarm
             self._loaded = True
-
-    def _anchored(self, row: Mapping[str, Json]) -> Alarm:
-        """Place a stored alarm on this boot's clock."""
-        after_s, due = float(row["after_s"]), float(row["due_boot"])
-        if row["boot_id"] != self._clock.boot_id or not self._clock.boot_id:
-            due = self._clock.boot() + self._left_by_wall(after_s, float(row["due_wall"]))
-        return Alarm(int(row["id"]), str(row["text"]), after_s, due)
 
     def _left_by_wall(self, after_s: float, due_wall: float) -> float:
         """Return the seconds left after a reboot; all of them if either clock was never set."""

@@ -29,6 +29,7 @@ MAX_KEY: Final = 200
 MAX_DEPTH: Final = 3
 """Maximum depth of tools that call tools: deeper is a loop."""
 LOG: Final = "glassd.tool."
+_STATUS: Final = ("state", "ready", "stale", "model", "firmware", "battery", "worn")
 _LENS: Final = ("width", "height", "lines", "bitmap")
 
 T = TypeVar("T")
@@ -62,7 +63,7 @@ class Context:
 
     @property
     def kv(self) -> handed.KV:
-        return KeptValues(self._private.db)
+        return StoredValues(self._private.db)
 
     @property
     def alarms(self) -> handed.Alarms:
@@ -100,23 +101,23 @@ class Context:
 
     @property
     def display(self) -> handed.Display:
-        return Shown(self._present)
+        return Output(self._present)
 
     @property
     def audio(self) -> handed.Audio:
-        return Said(self._present)
+        return Output(self._present)
 
     @property
     def cloud(self) -> handed.Cloud:
-        return Others(self.call_tool)
+        return OtherTools(self.call_tool)
 
     @property
     def clock(self) -> handed.Clock:
-        return Wall(self._services.clock.wall)
+        return WallClock(self._services.clock.wall)
 
     @property
     def session(self) -> handed.Session:
-        return Seen(_there(self._services.state, "a voice session"))
+        return VoiceSession(_there(self._services.state, "a voice session"))
 
     @property
     def voice_active(self) -> bool:
@@ -124,7 +125,7 @@ class Context:
 
     @property
     def audit(self) -> handed.Audit:
-        return Noted(self.call, self._services.note)
+        return AuditLine(self.call, self._services.note)
 
     @property
     def log(self) -> logging.Logger:
@@ -135,26 +136,17 @@ class Context:
 
     def glasses(self) -> Mapping[str, Json]:
         status = self._services.glasses()
+        said: dict[str, Json] = {key: getattr(status, key) for key in _STATUS}
         known = status.capabilities
+        if known is None:
+            return {**said, "can": [], "lens": None, "gestures": []}
+        lens = {key: known.get(f"display.{key}") for key in _LENS}
+        gestures = str(known.get("gestures", "")).replace(" ", "").split(",")
         return {
-            "state": status.state,
-            "ready": status.ready,
-            "stale": status.stale,
-            "model": status.model,
-            "firmware": status.firmware,
-            "battery": status.battery,
-            "worn": status.worn,
-            "can": sorted(
-                key for hardware, key in FLAG.items() if known is not None and known.has(hardware)
-            ),
-            "lens": {key: known.get(f"display.{key}") for key in _LENS}
-            if known is not None and known.has(Hardware.DISPLAY)
-            else None,
-            "gestures": sorted(
-                filter(None, str(known.get("gestures", "")).replace(" ", "").split(","))
-            )
-            if known is not None
-            else [],
+            **said,
+            "can": sorted(key for hardware, key in FLAG.items() if known.has(hardware)),
+            "lens": lens if known.has(Hardware.DISPLAY) else None,
+            "gestures": sorted(filter(None, gestures)),
         }
 
     def network(self) -> Mapping[str, Json]:
@@ -201,10 +193,8 @@ class Context:
     async def _present(self, render: dict[str, Json]) -> str:
         """Show it as a scene of its own: it is not the result of this call."""
         present = _there(self._services.present, "a lens")
-        report = await present(
-            f"{self.call.call_id}/shown-{next(self._shows)}", ToolResponse(render=render)
-        )
-        return report.state.value
+        scene = f"{self.call.call_id}/shown-{next(self._shows)}"
+        return (await present(scene, ToolResponse(render=render))).state.value
 
 
 def _there(part: T | None, what: str) -> T:
@@ -225,7 +215,9 @@ _KV_SET: Final = (
 )
 
 
-class Shown:
+class Output:
+    """Implements `Display` and `Audio`."""
+
     def __init__(self, present: Callable[[dict[str, Json]], Awaitable[str]]) -> None:
         self._present = present
 
@@ -235,16 +227,11 @@ class Shown:
             {"display": {**layout, "text": text}, "audio": {"suppressVoiceResponse": True}}
         )
 
-
-class Said:
-    def __init__(self, present: Callable[[dict[str, Json]], Awaitable[str]]) -> None:
-        self._present = present
-
     async def say(self, text: str) -> str:
         return await self._present({"audio": {"text": text}})
 
 
-class Others:
+class OtherTools:
     def __init__(self, call: Callable[[str, Mapping[str, Json]], Awaitable[ToolResponse]]) -> None:
         self._call = call
 
@@ -252,12 +239,12 @@ class Others:
         return (await self._call(tool, args)).to_json()
 
 
-class Wall:
+class WallClock:
     def __init__(self, now: Callable[[], float]) -> None:
         self.now = now
 
 
-class Seen:
+class VoiceSession:
     def __init__(self, state: Callable[[], Mapping[str, Json]]) -> None:
         self._state = state
 
@@ -265,7 +252,7 @@ class Seen:
         return dict(self._state())
 
 
-class Noted:
+class AuditLine:
     def __init__(self, call: ToolCall, note: Callable[[Mapping[str, Json]], None] | None) -> None:
         self._call = call
         self._note = note
@@ -285,7 +272,7 @@ class Noted:
             )
 
 
-class KeptValues:
+class StoredValues:
     """`KV` in a table of the user's file. Reading creates no table, so it works on a full disk."""
 
     def __init__(self, db: handed.Database) -> None:

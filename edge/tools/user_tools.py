@@ -225,21 +225,9 @@ def _one_way(document: Json) -> None:
 
 
 def _server(document: Mapping[str, Json]) -> ServerDefinition:
-    plain = {
-        "title": "title",
-        "url": "url",
-        "transport": "transport",
-        "command": "command",
-        "enabled": "enabled",
-        "idle": "idle_s",
-        "prompt": "prompt",
-        "visible": "visible",
-        "requiresConfirmation": "confirm",
-        "trusted": "trusted",
-    }
-    given: dict[str, Any] = {
-        ours: document[theirs] for theirs, ours in plain.items() if theirs in document
-    }
+    words = "title url transport command enabled prompt visible trusted".split()
+    plain = {word: word for word in words} | {"idle": "idle_s", "requiresConfirmation": "confirm"}
+    given: dict[str, Any] = {ours: document[key] for key, ours in plain.items() if key in document}
     if "timeout" in document:
         given["timeout_s"] = document["timeout"] / 1000
     return ServerDefinition(

@@ -60,14 +60,8 @@ class WearerEvents:
                 while (found := self._first(events, seen)) is None:
                     await self._news.wait()
                 age_s = round(max(0.0, self._clock.boot() - found.at), 1)
-                gap = {"missed": missed} if missed else {}
-                return {
-                    "event": found.event,
-                    **found.details,
-                    "age_s": age_s,
-                    "after": found.number,
-                    **gap,
-                }
+                said = {"event": found.event, **found.details, "age_s": age_s}
+                return {**said, "after": found.number, **({"missed": missed} if missed else {})}
         return {"event": None, "after": self._last}
 
     def _first(self, events: Container[str] | None, seen: int) -> WearerEvent | None:

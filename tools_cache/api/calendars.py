@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from tools_cache.api.handed import Json
-from tools_cache.errors import ErrorCode, ToolError, ToolFailure
+from tools_cache.errors import ErrorCode, ToolFailure
 
 PRIMARY: Final = "primary"
 RETRY_AFTER_S: Final = 60.0
@@ -122,41 +122,31 @@ def moment(args: Mapping[str, Json], name: str) -> datetime:
 
 def failure(trouble: CalendarTrouble) -> ToolFailure:
     """Return the tool error for a calendar error. AUTH is final: a person must sign in again."""
+    code, fix = _ERRORS[trouble.trouble]
     text, partial = str(trouble), trouble.uncertain
-    match trouble.trouble:
-        case Trouble.RATE_LIMIT:
-            wait_s = min(MOST_RETRY_AFTER_S, max(1.0, trouble.retry_after_s or RETRY_AFTER_S))
-            error = ToolError.of(
-                ErrorCode.RATE_LIMIT,
-                text,
-                retry_after_ms=math.ceil(wait_s * 1000),
-                suggestion=f"Try again in {math.ceil(wait_s)} s",
-                partial_side_effects=partial,
-            )
-        case Trouble.AUTH:
-            error = ToolError.of(
-                ErrorCode.AUTH,
-                text,
-                suggestion="Check calendar.username and calendar.password_file",
-                partial_side_effects=partial,
-            )
-        case Trouble.AWAY:
-            error = ToolError.of(
-                ErrorCode.NETWORK_ERROR,
-                text,
-                suggestion="Try again in a moment",
-                partial_side_effects=partial,
-            )
-        case Trouble.UNKNOWN_CALENDAR:
-            error = ToolError.of(
-                ErrorCode.INVALID_ARGUMENTS, text, suggestion='Leave calendars out for "primary"'
-            )
-        case Trouble.NO_FOLDER:
-            error = ToolError.of(
-                ErrorCode.TOOL_UNAVAILABLE,
-                text,
-                suggestion="Make or mount that folder, or correct [calendar] folder in glassd.toml",
-            )
-        case Trouble.REFUSED:
-            error = ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text, partial_side_effects=partial)
-    return ToolFailure(error)
+    if trouble.trouble is not Trouble.RATE_LIMIT:
+        return ToolFailure.of(code, text, suggestion=fix, partial_side_effects=partial)
+    wait_s = min(MOST_RETRY_AFTER_S, max(1.0, trouble.retry_after_s or RETRY_AFTER_S))
+    return ToolFailure.of(
+        code,
+        text,
+        retry_after_ms=math.ceil(wait_s * 1000),
+        suggestion=f"Try again in {math.ceil(wait_s)} s",
+        partial_side_effects=partial,
+    )
+
+
+_ERRORS: Final[Mapping[Trouble, tuple[ErrorCode, str | None]]] = {
+    Trouble.RATE_LIMIT: (ErrorCode.RATE_LIMIT, None),
+    Trouble.AUTH: (ErrorCode.AUTH, "Check calendar.username and calendar.password_file"),
+    Trouble.AWAY: (ErrorCode.NETWORK_ERROR, "Try again in a moment"),
+    Trouble.REFUSED: (ErrorCode.TOOL_UNAVAILABLE, None),
+    Trouble.UNKNOWN_CALENDAR: (
+        ErrorCode.INVALID_ARGUMENTS,
+        'Leave calendars out for "primary"',
+    ),
+    Trouble.NO_FOLDER: (
+        ErrorCode.TOOL_UNAVAILABLE,
+        "Make or mount that folder, or correct [calendar] folder in glassd.toml",
+    ),
+}
