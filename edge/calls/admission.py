@@ -93,6 +93,9 @@ class CallPolicy:
     choice: GatePort | None = None
 
 
+ANOTHER_TOOLS_CALL: Final = "an id or key of another tool's call"
+
+
 class CallRefused(Exception):
     """This call does not run; `reason` is for the audit line."""
 
@@ -264,7 +267,10 @@ class AdmissionCheck:
         the key passes on. Raises `CallRefused` for a key, or an id, of another tool's call.
         """
         if found.tool not in ("", ticket.call.tool):
-            raise CallRefused(policy.key_problem(found.tool), "a key of another tool's call")
+            same_id = found.call_id == ticket.call.call_id
+            raise CallRefused(
+                policy.identity_problem(found.tool, same_id=same_id), ANOTHER_TOOLS_CALL
+            )
         if found.response is None:
             raise AlreadyAnswered(
                 results.pending(replace(ticket.call, call_id=found.call_id or ticket.call.call_id))

@@ -158,7 +158,7 @@ class Execution:
             route = Route(
                 RouteKind.FALLBACK, "it is not registered any more", ErrorCode.TOOL_NOT_FOUND
             )
-        ticket.route, ticket.reason = route, route.reason
+        ticket.tool, ticket.route, ticket.reason = tool, route, route.reason
         return tool, route
 
     def _circumstances(self, call: ToolCall) -> Circumstances:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from edge.calls.admission import AdmissionCheck, CallLimits, CallPolicy, overrun
+from edge.calls.admission import ANOTHER_TOOLS_CALL, AdmissionCheck, CallLimits, CallPolicy, overrun
 from edge.calls.call import Cancelled, PendingCall
 from edge.calls.cloud_calls import CloudCalls, Taken
 from edge.calls.confirmations import ConfirmationFlow
@@ -205,6 +205,8 @@ class Orchestrator:
         if refused is not None:
             return refused
         if (twin := self._twin(ticket)) is not None:
+            if twin.call.tool != call.tool:
+                return self._of_another_tool(ticket, twin)
             if twin.early and not twin.answer.done() and twin.call.call_id != call.call_id:
                 return self._still_open(
                     twin
@@ -228,6 +230,8 @@ class Orchestrator:
         if refused is not None:
             return refused
         if (twin := self._twin(ticket)) is not None:
+            if twin.call.tool != call.tool:
+                return self._of_another_tool(ticket, twin)
             return self._still_open(twin)
         if (full := self._queued(ticket)) is not None:
             return full
@@ -361,6 +365,10 @@ class Orchestrator:
             async with timeout(_STARTING_S):
                 await self._open.wait()
 
+    def _of_another_tool(self, ticket: PendingCall, twin: PendingCall) -> ToolResponse:
+        error = policy.identity_problem(twin.call.tool, same_id=True)
+        return self._ending.refusal(ticket, error, ANOTHER_TOOLS_CALL)
+
     def _still_open(self, twin: PendingCall) -> ToolResponse:
         """The same call has no answer yet; its id says where to look."""
         pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(
@@ -466,7 +474,6 @@ class Orchestrator:
         try:
             async with self._tasks.run():
                 with self._bus.listen(calls=False) as heard:
-                    await self._ending.voice.load()
                     await self._resume()
                     self._open.set()
                     self._tasks.create_task(self._cloud.run(self._tasks), name="calls.uplink")

@@ -24,6 +24,21 @@ _ON_ITS_WAY: Final = frozenset({Delivery.QUEUED, Delivery.SENT})
 _REACHED: Final = frozenset({Delivery.ACKNOWLEDGED, Delivery.SHOWN, Delivery.SPOKEN})
 
 
+async def restore(controller: SessionController, notes: Notes) -> None:
+    """Continue the stored voice session. Call it before any service starts: a transcript that is
+    suppressed must not be published first. A note that cannot be read counts as suppressed.
+    """
+    try:
+        controller.restore(await notes.get(NOTE))
+    except Exception as e:  # noqa: BLE001 - calls are served without it
+        _log.error(
+            "the stored voice session cannot be read: %s; transcripts are suppressed until a tool "
+            "allows them or starts a voice session",
+            e,
+        )
+        controller.restore({"suppress_transcript": True})
+
+
 class VoiceSession:
     """One per daemon. `controller` holds the state.
 
@@ -49,17 +64,9 @@ class VoiceSession:
         self._clock = clock
         self.controller = controller
         self._tasks = tasks
-        self._on_disk: dict[str, Json] = {}
+        self._on_disk = controller.lasting()
         self._due = False
         self._showing: asyncio.Task[None] | None = None
-
-    async def load(self) -> None:
-        """Go on with what the last daemon kept."""
-        try:
-            self.controller.restore(await self._notes.get(NOTE))
-        except Exception as e:  # noqa: BLE001 - calls are served without it
-            _log.warning("the stored voice session cannot be read: %s", e)
-        self._on_disk = self.controller.lasting()
 
     async def keep(self) -> None:
         """Write down what must outlive the daemon, if it changed."""

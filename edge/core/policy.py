@@ -126,12 +126,15 @@ def registry_changed() -> ToolError:
     return ToolError.of(ErrorCode.INTERNAL, "Registry version mismatch detected - restart server")
 
 
-def key_problem(other: str) -> ToolError:
-    """Return the error for a key that was used for a call of another tool."""
+def identity_problem(other: str, *, same_id: bool) -> ToolError:
+    """Refuse a call id (`same_id`) or an idempotency key that was used for a call of another
+    tool.
+    """
+    name, short = ("call id", "id") if same_id else ("idempotency key", "key")
     return ToolError.of(
         ErrorCode.INVALID_REQUEST,
-        f"This idempotency key belongs to a call of {other}",
-        suggestion="Use a separate key for each call",
+        f"This {name} belongs to a call of {other}",
+        suggestion=f"Use a separate {short} for each call",
     )
 
 

@@ -179,11 +179,16 @@ class SessionController:
         return {**kept, "pending_message": state.pending_message} if state.pending_message else kept
 
     def restore(self, lasting: Json) -> None:
-        """Restore what `lasting()` returned; unreadable parts are ignored."""
-        found = lasting if isinstance(lasting, Mapping) else {}
+        """Take what `lasting()` returned in the last daemon; None is nothing. Raises ValueError
+        where it is not known whether transcripts were suppressed.
+        """
+        found = {} if lasting is None else lasting
+        suppressed = found.get("suppress_transcript", False) if isinstance(found, Mapping) else None
+        if not isinstance(found, Mapping) or not isinstance(suppressed, bool):
+            raise ValueError(f"{str(lasting)[:60]!r} is no stored voice session")
         state = replace(
             self._state,
-            suppress_transcript=found.get("suppress_transcript") is True,
+            suppress_transcript=suppressed,
             pending_message=_message(found.get("pending_message")),
         )
         if state != self._state:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import tools_cache
 from edge import __version__
+from edge.calls import voice_session
 from edge.calls.orchestrator import CallPorts, CallStores, Orchestrator
 from edge.calls.turns import OpenTurns
 from edge.cloud.enrolment.client import Enrolment
@@ -147,7 +148,7 @@ class Daemon:
         self._open_tools(stack)
         self._open_servers(stack)
         await self._open_choice(stack)
-        self._open_calls()
+        await self._open_calls()
         self._open_reload()
         self._open_control()
         self.control.open()
@@ -408,8 +409,9 @@ class Daemon:
             within=self.vigil.within,
         )
 
-    def _open_calls(self) -> None:
+    async def _open_calls(self) -> None:
         s = self.settings
+        await voice_session.restore(self.session, self.notes)
         ports = CallPorts(
             registry=self.registry,
             backends={

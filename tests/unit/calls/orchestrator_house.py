@@ -12,10 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from edge.calls import voice_session
 from edge.calls.orchestrator import CallLimits, CallPorts, CallStores, Orchestrator
 from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.core.routing import HERE, RouteKind
+from edge.core.session import SessionController
 from edge.core.tools.snapshot import Entry
 from edge.display.presenter import Presenter
 from edge.ports import (
@@ -384,6 +386,8 @@ async def house(
     async def on_registry(notice: Any) -> None:
         notices.append(notice)
 
+    session = SessionController()
+    await voice_session.restore(session, Notes(db))
     ports = CallPorts(
         registry=registry,
         backends=tools.backends(),
@@ -399,6 +403,7 @@ async def house(
         clock=clock,
         on_registry=on_registry,
         audit=audit.append,
+        session=session,
     )
     orchestrator = Orchestrator(ports, limits=limits, **more)
     inside = House(

@@ -201,6 +201,37 @@ async def test_the_cloud_cannot_be_told_apart_by_origin_in_keys(tmp_path):
         assert make("notes:add").call_id != first.meta["callId"]
 
 
+@pytest.mark.parametrize("same", [{"call_id": "c-1"}, {"idempotency_key": "k"}])
+async def test_an_id_or_key_of_another_tools_call_is_refused_by_its_name(tmp_path, same):
+    async with house(tmp_path) as h:
+        assert (await h.call("notes:add", ARGS, **same)).ok
+        error = (await h.call("notes:list", **same)).error
+        assert error.code is ErrorCode.INVALID_REQUEST
+        name, short = ("call id", "id") if "call_id" in same else ("idempotency key", "key")
+        assert error.message == f"This {name} belongs to a call of notes:add"
+        assert error.suggestion == f"Use a separate {short} for each call"
+        assert len(h.tools.runs) == 1
+
+
+async def test_an_id_of_another_tools_running_call_is_refused(tmp_path):
+    async with house(tmp_path) as h:
+        running, done = asyncio.Event(), asyncio.Event()
+
+        async def slow(_call, _progress):
+            running.set()
+            await done.wait()
+            return ToolResponse(data={"text": "added"})
+
+        h.tools.handler = slow
+        first = asyncio.create_task(h.call("notes:add", ARGS, call_id="c-1"))
+        await running.wait()
+        error = (await h.call("notes:list", call_id="c-1")).error
+        assert error is not None
+        assert error.message == "This call id belongs to a call of notes:add"
+        done.set()
+        assert (await first).data == {"text": "added"}
+
+
 async def test_a_key_whose_call_the_last_daemon_left_open_is_pending_at_once(tmp_path):
     uplink = FakeUplink()
     uplink.up = False

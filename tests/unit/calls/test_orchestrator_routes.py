@@ -51,6 +51,27 @@ async def test_within_a_turn_a_call_runs_where_its_tool_is_now(tmp_path):
         assert h.tools.ran == [(RouteKind.UPSTREAM, "1.2.3"), (RouteKind.GLASSES, "2.0.0")]
 
 
+async def test_within_a_turn_a_call_is_reported_with_the_definition_that_ran(tmp_path):
+    async with house(tmp_path) as h:
+        await h.call("notes:list", turn_id="t")
+        change(h, "notes:list", version="2.0.0")
+        answer = await h.call("notes:list", {"text": "2"}, turn_id="t")
+        assert h.tools.ran[-1] == (RouteKind.LOCAL, "2.0.0")
+        assert answer.meta["toolVersion"] == h.audit[-1]["version"] == "2.0.0"
+
+
+async def test_a_tool_that_became_asynchronous_within_a_turn_leaves_no_pending_row(tmp_path):
+    async with house(tmp_path) as h:
+        await h.call("notes:add", ARGS, turn_id="t")
+        change(h, "notes:add", execution_type=ExecutionType.EXTERNAL, pending_ttl_s=60.0)
+        pending = await h.call("notes:add", {"text": "2"}, turn_id="t")
+        call_id = pending.data["pendingToolCallId"]
+        assert [waiting for waiting, _ in await h.shelves.pending.open()] == [call_id]
+        await h.orchestrator.cancel(call_id, "not needed")
+        await h.happened(CallCompleted)
+        assert await h.shelves.pending.open() == []
+
+
 async def test_a_tool_removed_within_a_turn_is_not_found_and_does_not_run(tmp_path):
     async with house(tmp_path) as h:
         await h.call("notes:list", turn_id="t")

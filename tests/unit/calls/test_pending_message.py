@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from edge.calls.voice_session import NOTE, VoiceSession
+from edge.calls.voice_session import NOTE, VoiceSession, restore
+from edge.core.session import SessionController
 from edge.storage.notes import Notes
 from tests.unit.calls.orchestrator_house import FakeTools, house
 from tests.unit.display.fakes import DISPLAY, FULL
@@ -189,13 +190,35 @@ async def test_suppressed_transcripts_stay_suppressed_over_a_restart_and_over_th
 
 
 @pytest.mark.parametrize(
-    "kept",
-    [5, [], "x", {"pending_message": 7, "suppress_transcript": "yes"}, {"pending_message": ""}],
+    ("note", "suppressed"),
+    [
+        (5, True),
+        ([], True),
+        ("x", True),
+        ({"pending_message": 7, "suppress_transcript": "yes"}, True),
+        ({"pending_message": ""}, False),
+        ({"pending_message": 7, "suppress_transcript": False}, False),
+    ],
 )
-async def test_a_note_that_nobody_can_read_is_nothing(tmp_path, kept):
+async def test_a_note_that_cannot_be_read_suppresses_transcripts(
+    tmp_path, note, suppressed, caplog
+):
     async with house(tmp_path) as h:
         notes: Notes = h.orchestrator._ending.voice._notes
-        await notes.put(NOTE, kept)
-        await h.orchestrator._ending.voice.load()
+        await notes.put(NOTE, note)
+    async with house(tmp_path) as h:
         state = h.orchestrator.session.snapshot()
-        assert (state.pending_message, state.suppress_transcript) == (None, False)
+        assert (state.pending_message, state.suppress_transcript) == (None, suppressed)
+        assert ("transcripts are suppressed until" in caplog.text) is suppressed
+        assert (await h.call("notes:list")).ok
+
+
+async def test_a_disk_that_reads_nothing_suppresses_transcripts(caplog):
+    class Broken:
+        async def get(self, _name):
+            raise OSError("input/output error")
+
+    session = SessionController()
+    await restore(session, Broken())
+    assert session.snapshot().suppress_transcript
+    assert "input/output error; transcripts are suppressed until" in caplog.text

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from edge.calls.voice_session import NOTE
 from edge.config.load import formed
 from edge.daemon.app import Daemon
 from edge.tools.registry import ToolRegistry
@@ -43,3 +44,22 @@ async def test_no_client_is_let_in_and_nobody_told_before_all_tools_are_loaded(
             }
             with pytest.raises(BlockingIOError):
                 systemd.recv(1024)
+
+
+async def test_suppressed_transcripts_are_suppressed_before_any_service_starts(tmp_path):
+    settings = formed(
+        {
+            "edge": {"state_dir": str(tmp_path / "state")},
+            "control": {"socket": str(tmp_path / "control.sock"), "group": ""},
+            "glasses": {"radio": "inproc"},
+        }
+    )
+    async with AsyncExitStack() as stack:
+        daemon = Daemon(settings, {})
+        await daemon.open(stack)
+        assert not daemon.link.hides_words()
+        await daemon.notes.put(NOTE, {"suppress_transcript": True})
+    async with AsyncExitStack() as stack:
+        daemon = Daemon(settings, {})
+        await daemon.open(stack)
+        assert daemon.link.hides_words()
