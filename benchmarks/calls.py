@@ -29,9 +29,10 @@ from benchmarks.memory import (
     ReadyGlasses,
     SilentUplink,
 )
-from edge.calls.orchestrator import CallPorts, CallStores, Orchestrator
+from edge.calls.dependencies import CallPorts, CallStores
+from edge.calls.orchestrator import Orchestrator
 from edge.cloud.mqtt import wire
-from edge.core.routing import HERE
+from edge.core.routing import HERE, RouteKind
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id
@@ -84,8 +85,8 @@ async def _orchestrator(folder: Path) -> Any:
     shelves, stage = CallStores(MemoryCalls(), NothingPending(), NoResults()), InstantStage()
     ports = CallPorts(
         registry=registry,
-        backends=dict.fromkeys(HERE, ConstantTools().run),
-        shelves=shelves,
+        backends=dict.fromkeys({*HERE, RouteKind.LATER}, ConstantTools().run),
+        stores=shelves,
         confirmations=NoConfirmations(),
         sessions=MemorySessions(),
         notes=MemoryNotes(),

@@ -1,26 +1,53 @@
-"""One call in flight: what is known of it between its question and its answer.
-
-Refuses to act: the orchestrator moves tickets, a ticket only keeps.
+"""One tool call, from its acceptance to its one answer: what is known of it, its state on disk, its
+caller, and the events it waits for. `execution.py` carries it.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from enum import Enum
 from typing import Any, Final
 
-from edge.core.routing import Route
-from edge.core.tools.snapshot import Snapshot
-from edge.ports import CallAccepted, CallProgress, CallResult, Progress, Wait
-from tools_cache.api.tool import Json, ToolCall, ToolDefinition, ToolError, ToolResponse
+from edge.calls.faults import Attempt
+from edge.core import results
+from edge.core.call_state import CallState
+from edge.core.routing import HERE, Route
+from edge.ports import CallAccepted, CallProgress, CallResult, Progress, RegistryPort, Wait
+from edge.runtime.clock import Clock
+from edge.storage.calls import Admission as StoredCall, CallStore, Unfinished
+from firmware_bridge.deadlines import timeout
+from tools_cache.api.tool import (
+    Delivery,
+    ErrorCode,
+    Json,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+)
+from tools_cache.names import flaw
 
-WORDS: Final = 64
-"""Words from whoever runs the call that may wait; progress beyond it is dropped, an answer
-never is.
-"""
+_log: Final = logging.getLogger(__name__)
+EVENTS: Final = 64
+"""Events of one kind that may wait; further progress is dropped, an answer never is."""
+_SLICE_S: Final = 30.0
+"""Longest sleep at once: timers stand still while the machine sleeps, CLOCK_BOOTTIME does not."""
+
+
+# ------------------------------------------------------------------ what a call hears
+
+
+@dataclass(frozen=True, slots=True)
+class MayRun:
+    """It is the call's turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """Somebody called the call off."""
+    """The call was cancelled."""
 
     reason: str
 
@@ -34,83 +61,289 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Unasked:
+class CannotAsk:
     """No glasses can ask the wearer; a token still can decide."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """The call may run now."""
+class Finished:
+    """The answer came from this process: a backend has run, or the result was submitted."""
+
+    response: ToolResponse
 
 
-Word = CallAccepted | CallProgress | CallResult | Cancelled | Decided | Unasked | Turn
+Event = (
+    MayRun | Cancelled | Decided | CannotAsk | Finished | CallAccepted | CallProgress | CallResult
+)
+
+
+# ------------------------------------------------------------------ how a call ends
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer of a call that was taken on. `message`: the cloud's message it came in. `expired`:
+    it is silence, the call could wait no longer. `settled`: the answer of whoever ran it, which no
+    later daemon changes.
+    """
+
+    response: ToolResponse
+    message: CallResult | None = None
+    expired: bool = False
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The call does not run and leaves no answer on disk; `reason` is for the audit line."""
+
+    error: ToolError
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The call was answered before (or is being answered: then the response is `pending`)."""
+
+    response: ToolResponse
+    turn_id: str = ""
+
+    @classmethod
+    def of(cls, call: ToolCall, stored: StoredCall) -> "Known":
+        """Return what the call on disk says to the same call now."""
+        if stored.response is not None:
+            return cls(stored.response, stored.turn_id)
+        return cls(results.pending(replace(call, call_id=stored.call_id or call.call_id)))
+
+
+Ending = Outcome | Refused | Known
+
+
+def failed(error: ToolError) -> Outcome:
+    """Return the outcome that is this error."""
+    return Outcome(ToolResponse(error=error))
+
+
+# ------------------------------------------------------------------ the call
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who waits for a call. `to_the_end` False: only for the call to begin."""
+
+    wait: Wait = Wait.ANSWER
+    progress: Progress | None = None
+    to_the_end: bool = True
+
+
+class Started(Enum):
+    """Has anybody begun to do what the call says?"""
+
+    NO = 0
+    PERHAPS = 1
+    """here, or before a restart: nobody has said so since"""
+    YES = 2
+    """a worker has said so"""
+
+
+Report = Callable[["Call", ToolResponse, str], None]
+"""Publishes and audits an answer: (call, answer, outcome)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    """What every call uses; one for all."""
+
+    store: CallStore
+    registry: RegistryPort
+    clock: Clock
+    report: Report
 
 
 def _future() -> "asyncio.Future[Any]":
     return asyncio.get_running_loop().create_future()
 
 
-@dataclass(slots=True, eq=False)
-class PendingCall:
-    """`early` once the caller got an interim answer (or nobody waits at all): its end is then a
-    completion, not an answer. `waited_for`: the caller waits for the end, not only for the call to
-    begin; `patience_s`: so long for the wearer's answer. `queued_s`, `asked_s`: seconds spent
-    waiting for a place and for a yes, which are no part of its duration. `begun`: on disk as a call
-    that may run, `running`: as one that does. `kept`: its answer is on disk. `heard`: a worker said
-    in this life that it has it.
+class Call:
+    """One per call, used once.
 
-    `answer` resolves with what the caller is told; `first` as soon as there is something to say at
-    all: None when the call is on disk, else an interim or final answer; `place` when it needs its
-    place among the running calls no longer.
+    `state` is where the call is on disk; RECEIVED while it is not there. `tool` and `route` are
+    None until they are known. `interim` is the answer that the caller got before the end; None
+    while nobody has one. `began` is on the boot clock; `waited_s` is time spent waiting for a place
+    and for a yes, no part of the duration. `caller_s` is how long the caller's request lives, while
+    the request's own `ttl_s` grows for a call that may wait longer.
+
+    `answer` resolves with what the caller gets; `first` as soon as there is anything to say: None
+    when the call is on disk, else an interim or final answer; `place` when the call needs its place
+    among the running ones no longer.
     """
 
-    call: ToolCall
-    began: float
-    wait: Wait = Wait.ANSWER
-    progress: Progress | None = None
-    waited_for: bool = True
-    patience_s: float = 0.0
-    snapshot: Snapshot | None = None
-    tool: ToolDefinition | None = None
-    route: Route | None = None
-    keys: tuple[str, ...] = ()
-    clamped: dict[str, Json] = field(default_factory=dict)
-    defaulted: tuple[str, ...] = ()
-    reason: str = ""
-    stages: list[str] = field(default_factory=list)
-    """How far it came, the same for every kind of tool (S3-40): configured, built, executed,
-    posted.
-    """
-    admitted: bool = False
-    begun: bool = False
-    running: bool = False
-    kept: bool = True
-    accepted: bool = False
-    expired: bool = False
-    heard: bool = False
-    early: bool = False
-    attempts: int = 0
-    queued_s: float = 0.0
-    asked_s: float = 0.0
-    message: CallResult | None = None
-    runner: "asyncio.Task[Any] | None" = None
-    words: list[Word] = field(default_factory=list)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    answer: "asyncio.Future[ToolResponse]" = field(default_factory=_future)
-    first: "asyncio.Future[ToolResponse | None]" = field(default_factory=_future)
-    place: "asyncio.Future[None]" = field(default_factory=_future)
+    def __init__(
+        self,
+        request: ToolCall,
+        tools: CallTools,
+        caller: Caller | None = None,
+        *,
+        left: Unfinished | None = None,
+    ) -> None:
+        """`left`: how the last daemon left it; its caller knows no more than that it is pending."""
+        self._tools = tools
+        self.request = request
+        self.caller = caller or Caller()
+        self.began = tools.clock.boot()
+        self.caller_s = request.ttl_s
+        self.registry_version = tools.registry.snapshot().version
+        self.state = CallState(left.state) if left else CallState.RECEIVED
+        self.keys = left.keys if left else ()
+        self.attempts = left.attempts if left else 0
+        self.interim = results.pending(request) if left else None
+        self.tool: ToolDefinition | None = None
+        self.route: Route | None = None
+        self.started = Started.NO
+        self.waited_s = 0.0
+        self.clamped: Mapping[str, Json] = {}
+        self.defaulted: tuple[str, ...] = ()
+        self.reason = ""
+        self.stages: list[str] = []
+        """How far it came, the same for every kind of tool: configured, built, executed, posted."""
+        self.events: list[Event] = []
+        self._wake = asyncio.Event()
+        self.answer: asyncio.Future[ToolResponse] = _future()
+        self.first: asyncio.Future[ToolResponse | None] = _future()
+        self.place: asyncio.Future[None] = _future()
 
-    def put(self, word: Word) -> None:
-        """Hear a word; of a flood of one kind, only an answer and a decision are all kept."""
-        flood = len(self.words) >= WORDS and any(
-            type(waiting) is type(word) for waiting in self.words
+    @property
+    def key(self) -> tuple[str, str, str] | None:
+        """What makes two calls one while the first is in flight."""
+        return (self.request.user_id, self.request.session, self.keys[0]) if self.keys else None
+
+    @property
+    def may_run(self) -> bool:
+        """Is it on disk as a call that may run, or runs?"""
+        return self.state not in (CallState.RECEIVED, CallState.AWAITING_CONFIRMATION)
+
+    @property
+    def repeatable(self) -> bool:
+        """Does running it twice do no more than once? False while its tool is not known."""
+        return self.tool is not None and results.repeatable(self.tool)
+
+    # -------------------------------------------------------------- on disk
+
+    async def admit(self, state: CallState, *, ttl_s: float | None = None) -> Ending | None:
+        """Put the call on disk in `state` before it runs; return why it must not run. A disk that
+        takes nothing stops only what would change something. `ttl_s` is kept instead of its own.
+        """
+        assert self.tool is not None
+        assert self.route is not None
+        request, here = self.request, self.route.kind in HERE
+        # One write where a second run does no harm; else the disk tells the two states apart.
+        running = (
+            state is CallState.ADMITTED and self.repeatable and here and self.route.code is None
         )
-        if flood and not isinstance(word, CallResult | Decided):
+        with Attempt("call %s is not on disk", request.call_id) as disk:
+            stored = await self._tools.store.admit(
+                request if ttl_s is None else replace(request, ttl_s=ttl_s),
+                self.route.kind.value,
+                keys=self.keys,
+                repeatable=self.repeatable,
+                state=state.value,
+                running=running,
+            )
+        if disk.error is not None:
+            harmless = (self.tool.read_only and here) or self.route.code is not None
+            if harmless and state is CallState.ADMITTED:
+                return None
+            return Refused(results.storage_unavailable(disk.error), "store")
+        if not stored.fresh:
+            return Known.of(request, stored)
+        self.state = CallState.RUNNING if running else state
+        if state is CallState.ADMITTED:
+            self.tell_first(None)
+        return None
+
+    async def advance(self, state: CallState) -> bool:
+        """Move the call along on disk; False when the disk does not take it."""
+        if self.state is CallState.RECEIVED:
+            return True
+        with Attempt("call %s is not marked %s", self.request.call_id, state) as disk:
+            await self._tools.store.advance(self.request.call_id, state.value)
+            self.state = state
+        return disk.error is None
+
+    async def stored_state(self) -> str:
+        """Return the state that is on disk, which another caller may have changed; "" if none."""
+        row = await self._tools.store.get(self.request.call_id)
+        return "" if row is None else str(row["state"])
+
+    # -------------------------------------------------------------- events
+
+    def start_running(self) -> None:
+        """Its turn has come: what is left of its life goes on with it."""
+        self.waited_s = self._tools.clock.boot() - self.began
+        left_s = max(0.0, self.request.ttl_s - self.waited_s)
+        self.request = replace(self.request, ttl_s=left_s)
+
+    def put(self, event: Event) -> None:
+        """Let the call hear of an event; of a flood of one kind, only answers and decisions are all
+        kept.
+        """
+        flood = len(self.events) >= EVENTS and any(type(e) is type(event) for e in self.events)
+        if flood and not isinstance(event, CallResult | Finished | Decided):
             return
-        self.words.append(word)
-        self.wake.set()
+        self.events.append(event)
+        self._wake.set()
+
+    async def next_event(self, until: float) -> Event | None:
+        """Return the next event; None when it is `until` (boot clock)."""
+        while not self.events:
+            left = until - self._tools.clock.boot()
+            if left <= 0:
+                return None
+            self._wake.clear()
+            with suppress(TimeoutError):
+                async with timeout(min(left, _SLICE_S)):
+                    await self._wake.wait()
+        return self.events.pop(0)
+
+    # -------------------------------------------------------------- answers
+
+    def stamp(self, response: ToolResponse, delivery: Delivery | None = None) -> ToolResponse:
+        """Return the response with the meta of every answer."""
+        clock = self._tools.clock
+        moment = datetime.fromtimestamp(clock.wall(), UTC).isoformat(timespec="milliseconds")
+        stamped = results.stamped(
+            response,
+            self.request,
+            tool=self.tool,
+            registry=self.registry_version,
+            duration_s=clock.boot() - self.began - self.waited_s,
+            timestamp=moment.replace("+00:00", "Z"),
+            route=self.route.kind if self.route else None,
+            clamped=self.clamped,
+        )
+        return stamped if delivery is None else stamped.with_meta(delivery=delivery.value)
+
+    def refuse(self, error: ToolError, reason: str) -> ToolResponse:
+        """Refuse the call before it waits for its turn; nothing is shown."""
+        self.reason = reason
+        if error.code is ErrorCode.INVALID_TOOL_NAME:
+            name = self.request.tool
+            _log.warning("Invalid tool name format - %s: %.80r", flaw(str(name)), name)
+        response = self.stamp(ToolResponse(error=error), Delivery.NONE)
+        self.end(response, "refused")
+        return response
+
+    def answer_early(self, response: ToolResponse, outcome: str) -> None:
+        """Give the caller an interim answer; the end of the call is then a completion."""
+        self.interim = response
+        self.end(response, outcome)
+
+    def end(self, response: ToolResponse, outcome: str) -> None:
+        """Report an answer and give it to the caller."""
+        self._tools.report(self, response, outcome)
+        self.resolve(response)
 
     def resolve(self, response: ToolResponse) -> None:
         """Give the caller the one answer; later ones are not for the caller."""
@@ -120,7 +353,7 @@ class PendingCall:
             self.answer.set_result(response)
 
     def tell_first(self, response: ToolResponse | None) -> None:
-        """Say how it begins to whoever does not wait for the end."""
+        """Say how it begins to a caller that does not wait for the end."""
         if not self.first.done():
             self.first.set_result(response)
 
@@ -130,13 +363,8 @@ class PendingCall:
             self.place.set_result(None)
 
     def wait_again(self) -> "asyncio.Future[ToolResponse]":
-        """Somebody waits for the end once more (a token was brought for it)."""
+        """Return where the end will be: a caller waits for it again (a token was brought)."""
         if self.answer.done():
             self.answer = _future()
-        self.early = False
+        self.interim = None
         return self.answer
-
-    @property
-    def key(self) -> tuple[str, str, str] | None:
-        """What makes two calls one while the first is in flight."""
-        return (self.call.user_id, self.call.session, self.keys[0]) if self.keys else None

@@ -1,9 +1,8 @@
 """Confirmations: a call that needs a yes waits here, is asked about where the wearer is, and is
 decided exactly once.
 
-Refuses to run anything. Tools never see a token (S2-98); the disk holds only its hash, and using it
-up is one transaction with the call's step (C-14), so that of a tap, a token and a time-out only the
-first counts.
+Tools never see a token; the disk holds only its hash, and using it up is one transaction with the
+call's step, so that of a tap, a token and a time-out only the first counts.
 """
 
 import asyncio
@@ -13,171 +12,318 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edge.calls.admission import CallRefused
-from edge.calls.call import Decided, PendingCall, Unasked
-from edge.core import call_summary, confirmation, policy
+from edge.calls.call import Call, Cancelled, CannotAsk, Decided, Ending, Outcome, Refused, failed
+from edge.calls.dependencies import CallPorts, CallRules
+from edge.calls.faults import Attempt
+from edge.core import call_summary, confirmation, policy, results, routing
+from edge.core.call_state import CallState
 from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
-from edge.ports import AskPort, NobodyToAsk, Question, RegistryPort
-from edge.runtime.bus import Bus
-from edge.runtime.clock import Clock
+from edge.ports import NobodyToAsk, Question
 from edge.runtime.events import ConfirmationAsked, ConfirmationDecided
 from edge.runtime.first_completed import Tasks
-from edge.storage.confirmations import Confirmations
 from firmware_bridge.messages import Answer
-from tools_cache.api.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError
+from tools_cache.api.tool import (
+    CallOrigin,
+    Delivery,
+    ErrorCode,
+    Json,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+)
 
 _log: Final = logging.getLogger(__name__)
+MAX_REASON: Final = 200
+"""Characters of a caller's reason for cancelling that are repeated."""
+_SPENT_S: Final = 1.0
+"""A question's own time-out comes first; this much later the call stops waiting for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Open:
     """A question that is not decided yet. `tool` is what the wearer is asked about."""
 
-    ticket: PendingCall
+    call: Call
     tool: ToolDefinition
     task: asyncio.Task[None]
     end_at: float
 
 
-class ConfirmationFlow:
+class Confirmations:
     """One per daemon."""
 
     def __init__(
-        self,
-        *,
-        store: Confirmations,
-        ask: AskPort,
-        bus: Bus,
-        clock: Clock,
-        registry: RegistryPort,
-        new_token: Callable[[], str],
-        tasks: Tasks,
+        self, ports: CallPorts, rules: CallRules, tasks: Tasks, new_token: Callable[[], str]
     ) -> None:
-        self._store = store
-        self._ask = ask
-        self._bus = bus
-        self._clock = clock
-        self._registry = registry
+        self._store = ports.confirmations
+        self._ask = ports.ask
+        self._bus = ports.bus
+        self._clock = ports.clock
+        self._registry = ports.registry
+        self._glasses = ports.glasses
+        self._rules = rules
+        self._tasks = tasks
         self._new_token = new_token
         self._asking: dict[str, _Open] = {}
-        self._tasks = tasks
 
-    async def standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
+    # -------------------------------------------------------------- for a call
+
+    async def obtain(self, call: Call) -> Ending | None:
+        """Ask for a yes where one is needed and wait for it; return how the call ends without one.
+
+        The call waits on disk: a restart asks again, and nothing runs unasked. Judged by the tool
+        as it is now, because that is what runs: a turn may have begun with an older definition.
+        """
+        assert call.tool is not None
+        standing = await self._standing(call.request, call.tool)
+        if standing is Grant.NEVER:
+            return Refused(confirmation.never_allowed(call.tool), "never allowed")
+        if standing is not None:
+            return None
+        tool = self._freeze(call)
+        if error := confirmation.too_long(tool, call.request):
+            return Refused(error, "too long to be shown")
+        request, limit_s = call.request, self._rules.limits.confirm_s
+        # The cloud gets one result and brings no token: it waits for the end, which comes within
+        # its time.
+        ours = request.origin is not CallOrigin.CLOUD
+        waits = call.caller.to_the_end and self._glasses.status().ready
+        life_s = limit_s if ours else min(limit_s, request.ttl_s)
+        assert call.route is not None
+        kept_s = limit_s + routing.life_s(request, tool, call.route)
+        if end := await call.admit(CallState.AWAITING_CONFIRMATION, ttl_s=kept_s):
+            return end
+        with Attempt("call %s cannot be asked about", request.call_id) as asking:
+            required = await self._open(call, tool, life_s)
+        if asking.error is not None:  # nobody was asked and nothing runs
+            return failed(results.storage_unavailable(asking.error))
+        interim = call.stamp(ToolResponse(error=required), Delivery.NONE)
+        call.tell_first(interim)
+        began = self._clock.boot()
+        decided = await self._decision(
+            call,
+            left_s=life_s,
+            patience_s=request.ttl_s if waits else 0.0,
+            interim=interim if ours else None,
+        )
+        call.waited_s += self._clock.boot() - began
+        call.reason = f"decided by {decided.by}"
+        return await self._after(call, decided)
+
+    async def obtain_again(self, call: Call) -> Outcome | None:
+        """As `obtain`, for a call whose question was open when the last daemon ended: it is asked
+        with what is left of its time.
+        """
+        assert call.tool is not None
+        open_ = await self._store.open()
+        left_s = next((a.left_s for a in open_ if a.call_id == call.request.call_id), None)
+        if left_s is None:
+            return await self._decided_before(call, call.tool)
+        self._ask_wearer(call, call.tool, left_s)
+        decided = await self._decision(call, left_s=left_s, patience_s=0.0, interim=None)
+        return await self._after(call, decided)
+
+    async def changed(self, call: Call) -> Outcome | None:
+        """Return the end of a call that must not run: its tool is not what the question was about,
+        or needs a yes now and nobody was asked.
+        """
+        request = call.request
+        asked_about = await self._store.subject(request.call_id)
+        now = self._registry.snapshot().find(request.tool)
+        if asked_about:
+            same = now and confirmation.subject(now.definition, request) == asked_about
+            return None if same else failed(confirmation.changed(request.tool))
+        if now is None:
+            return None
+        standing = await self._standing(request, now.definition)
+        if standing is Grant.NEVER:
+            return failed(confirmation.never_allowed(now.definition))
+        return None if standing is Grant.ALWAYS else failed(confirmation.needed_now(request.tool))
+
+    async def _after(self, call: Call, decided: Decided) -> Outcome | None:
+        if decided.refusal is not None:
+            return failed(decided.refusal)
+        call.state = CallState.ADMITTED  # on disk since the yes was
+        return await self.changed(call)
+
+    async def _decided_before(self, call: Call, tool: ToolDefinition) -> Outcome | None:
+        """Its question is not open any more: allowed while we started, refused just before the
+        last daemon ended, or late.
+        """
+        call_id = call.request.call_id
+        if await call.stored_state() == CallState.ADMITTED:
+            call.state = CallState.ADMITTED
+            return None
+        used = await self._store.consume_call(call_id, allow=False)
+        if used.outcome is Consumption.USED:
+            return failed(confirmation.denied(tool, "Somebody"))
+        return failed(confirmation.expired(tool))
+
+    async def _standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
         """What is decided without asking; None: ask. A “never” holds for any tool, whatever its
         author says of it later.
-
-        Judged by the tool as it is now, because that is what runs: a turn may have begun with an
-        older definition.
         """
         granted = await self._store.granted(call.user_id, tool.name)
         return confirmation.standing(self._as_it_is_now(tool), granted)
 
-    def freeze(self, ticket: PendingCall, tool: ToolDefinition) -> ToolDefinition:
+    def _freeze(self, call: Call) -> ToolDefinition:
         """Make the call what is asked about and, after a yes, run: the tool as it is now, and a
-        copy of the arguments that no other code holds. Raises `CallRefused` for arguments too long
-        to be shown.
+        copy of the arguments that no other code holds.
         """
-        tool = ticket.tool = self._as_it_is_now(tool)
-        ticket.call = replace(
-            ticket.call,
-            args=copy.deepcopy(dict(ticket.call.args)),
-            input=copy.deepcopy(ticket.call.input),
+        assert call.tool is not None
+        call.tool = self._as_it_is_now(call.tool)
+        call.request = replace(
+            call.request,
+            args=copy.deepcopy(dict(call.request.args)),
+            input=copy.deepcopy(call.request.input),
         )
-        if error := confirmation.too_long(tool, ticket.call):
-            raise CallRefused(error, "too long to be shown")
-        return tool
+        return call.tool
 
     def _as_it_is_now(self, tool: ToolDefinition) -> ToolDefinition:
         now = self._registry.snapshot().find(tool.name)
         return now.definition if now is not None else tool
 
-    async def changed(self, ticket: PendingCall) -> ToolError | None:
-        """Why this call must not run: its tool is not what the question was about, or needs a
-        yes now and nobody was asked.
-        """
-        call = ticket.call
-        asked_about = await self._store.subject(call.call_id)
-        now = self._registry.snapshot().find(call.tool)
-        if not asked_about:
-            return None if now is None else await self._unasked(call, now.definition)
-        if now is not None and confirmation.subject(now.definition, call) == asked_about:
-            return None
-        return confirmation.changed(call.tool)
+    # -------------------------------------------------------------- the question
 
-    async def _unasked(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
-        standing = await self.standing(call, tool)
-        if standing is Grant.NEVER:
-            return confirmation.never_allowed(tool)
-        return None if standing is Grant.ALWAYS else confirmation.needed_now(call.tool)
-
-    async def open(self, ticket: PendingCall, tool: ToolDefinition, life_s: float) -> ToolError:
-        """Ask about an admitted call; gives CONFIRMATION_REQUIRED with its token. The answer
-        comes as a `Decided` word.
-        """
-        call, token = ticket.call, self._new_token()
+    async def _open(self, call: Call, tool: ToolDefinition, life_s: float) -> ToolError:
+        """Ask about an admitted call; return CONFIRMATION_REQUIRED with its token."""
+        request, token = call.request, self._new_token()
         await self._store.ask(
             Asked(
-                call.call_id,
+                request.call_id,
                 confirmation.token_hash(token),
-                call.tool,
-                confirmation.subject(tool, call),
-                call.user_id,
-                call.session,
+                request.tool,
+                confirmation.subject(tool, request),
+                request.user_id,
+                request.session,
                 life_s,
             )
         )
-        self.ask_wearer(ticket, tool, life_s)
-        return confirmation.required(
-            call, tool, token=token, left_s=life_s, wall=self._clock.wall()
-        )
+        self._ask_wearer(call, tool, life_s)
+        wall = self._clock.wall()
+        return confirmation.required(request, tool, token=token, left_s=life_s, wall=wall)
 
-    async def left_s(self, call_id: str) -> float | None:
-        """Seconds an open question still has; None when it is not open any more. For a new
-        daemon.
-        """
-        return next(
-            (asked.left_s for asked in await self._store.open() if asked.call_id == call_id), None
-        )
-
-    def ask_wearer(self, ticket: PendingCall, tool: ToolDefinition, left_s: float) -> None:
+    def _ask_wearer(self, call: Call, tool: ToolDefinition, left_s: float) -> None:
         """Put the question on the glasses, without waiting for it."""
-        lines = call_summary.lines(tool, ticket.call.args, ticket.call.input)
+        request = call.request
+        lines = call_summary.lines(tool, request.args, request.input)
+        preview = policy.preview(tool, request.args)
         self._bus.publish(
-            ConfirmationAsked(
-                ticket.call.call_id,
-                tool.name,
-                policy.preview(tool, ticket.call.args),
-                round(left_s, 1),
-                lines,
-            )
+            ConfirmationAsked(request.call_id, tool.name, preview, round(left_s, 1), lines)
         )
         task = self._tasks.create_task(
-            self._wearer(ticket, tool, lines, left_s), name=f"ask.{ticket.call.call_id}"
+            self._wearer(call, tool, lines, left_s), name=f"ask.{request.call_id}"
         )
-        self._asking[ticket.call.call_id] = _Open(ticket, tool, task, self._clock.boot() + left_s)
+        self._asking[request.call_id] = _Open(call, tool, task, self._clock.boot() + left_s)
+
+    async def _wearer(
+        self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
+    ) -> None:
+        call_id = call.request.call_id
+        question = Question(f"{call_id}/confirm", "\n".join(lines), left_s, exact=True)
+        with Attempt("the wearer could not be asked about %s", call_id, bug=True) as asking:
+            try:
+                answer = await self._ask.ask(question)
+            except NobodyToAsk as e:
+                call.put(CannotAsk(str(e)))
+                return
+        if asking.error is not None:  # the token is left, and the time-out
+            call.put(CannotAsk("the glasses could not ask"))
+            return
+        if answer is Answer.TIMEOUT:
+            return  # the life of the question ends it
+        allow = answer is Answer.ALLOW
+        denied = None if allow else confirmation.denied(tool, "The wearer")
+        with Attempt("the wearer's answer about %s is not on disk", call_id) as disk:
+            used = await self._store.consume_call(call_id, allow=allow)
+        if disk.error is not None:  # nothing runs on a yes that is not on disk; a no needs none
+            call.put(Decided("the wearer", denied or _lost()))
+        elif used.outcome is Consumption.TAKEN:  # else a token was quicker
+            self._asking.pop(call_id, None)
+            self._publish(call, "allowed" if allow else "denied", "the wearer")
+            call.put(Decided("the wearer", denied))
+
+    async def _decision(
+        self, call: Call, *, left_s: float, patience_s: float, interim: ToolResponse | None
+    ) -> Decided:
+        """Wait for the decision of an open question. A caller waits `patience_s` for it, then
+        gets `interim`.
+        """
+        call.free_place()
+        now = self._clock.boot()
+        end_at, patient_until = now + left_s + _SPENT_S, now + patience_s
+        cancelled: Decided | None = None
+        while True:
+            impatient = interim is not None and call.interim is None
+            event = await call.next_event(min(end_at, patient_until) if impatient else end_at)
+            match event:
+                case Decided():
+                    self._unask(call.request.call_id)
+                    return event if cancelled is None or event.refusal is not None else cancelled
+                case Cancelled():
+                    text = f"Cancelled: {event.reason}"[:MAX_REASON]
+                    cancelled = Decided("the caller", ToolError.of(ErrorCode.CANCELLED, text))
+                    if await self._close(call, "cancelled"):
+                        return cancelled
+                case CannotAsk() if interim is not None:
+                    _answer_early(call, interim)
+                case CannotAsk() if call.request.origin is CallOrigin.CLOUD:  # it brings no token
+                    if await self._close(call, "expired"):
+                        text = f"The wearer cannot be asked: {event.reason}"
+                        return Decided("nobody", ToolError.of(ErrorCode.SESSION_INACTIVE, text))
+                case None if self._clock.boot() >= end_at:
+                    if await self._close(call, "expired"):
+                        return Decided("nobody", confirmation.expired(call.tool))
+                    end_at += _SPENT_S  # decided this very moment: that event is on the way
+                case None if interim is not None:
+                    _answer_early(call, interim)
+
+    async def _close(self, call: Call, outcome: str) -> bool:
+        """End an open question without a yes (`cancelled`, `expired`); False when it was
+        decided just now.
+        """
+        used = await self._store.consume_call(call.request.call_id, allow=False)
+        if used.outcome is Consumption.USED:
+            return False
+        self._unask(call.request.call_id)
+        self._publish(call, outcome, "nobody" if outcome == "expired" else "the caller")
+        return True
+
+    def _unask(self, call_id: str) -> None:
+        """Take a question off the lens."""
+        asked = self._asking.pop(call_id, None)
+        if asked is not None:
+            asked.task.cancel()
+
+    def _publish(self, call: Call, outcome: str, by: str) -> None:
+        request = call.request
+        self._bus.publish(ConfirmationDecided(request.call_id, request.tool, outcome, by))
+
+    # -------------------------------------------------------------- for people and programs
 
     def questions(self) -> list[Mapping[str, Json]]:
         """The calls that wait for a yes, oldest first, with everything that would run."""
         now = self._clock.boot()
         return [
             {
-                "call_id": asked.ticket.call.call_id,
+                "call_id": asked.call.request.call_id,
                 "tool": asked.tool.name,
                 "origin": call_summary.origin(asked.tool),
-                "asked_by": asked.ticket.call.origin.value,
-                "preview": policy.preview(asked.tool, asked.ticket.call.args),
-                "args": dict(asked.ticket.call.args),
+                "asked_by": asked.call.request.origin.value,
+                "preview": policy.preview(asked.tool, asked.call.request.args),
+                "args": dict(asked.call.request.args),
                 "particulars": list(
-                    call_summary.lines(asked.tool, asked.ticket.call.args, asked.ticket.call.input)
+                    call_summary.lines(
+                        asked.tool, asked.call.request.args, asked.call.request.input
+                    )
                 ),
                 "left_s": round(max(0.0, asked.end_at - now), 1),
             }
             for asked in self._asking.values()
         ]
 
-    # -------------------------------------------------------------- decisions
-
-    async def by_token(
+    async def use_token(
         self,
         token: str,
         *,
@@ -188,8 +334,8 @@ class ConfirmationFlow:
         args_hash: str | None = None,
         session: str | None = None,
     ) -> Consumed:
-        """Use a token up. When TAKEN the call is decided on disk; hand `decided` on when
-        whoever waits is ready.
+        """Use a token up. When TAKEN the call is decided on disk; pass it to `decide` when its
+        caller waits.
         """
         used = await self._store.consume(
             confirmation.token_hash(token),
@@ -199,96 +345,44 @@ class ConfirmationFlow:
             user_id=user_id,
             session=session,
         )
-        await self._remember(used, user_id, grant)
+        await self._grant(used, user_id, grant)
         return used
 
-    async def by_call(self, call_id: str, *, allow: bool, grant: Grant, user_id: str) -> Consumed:
+    async def use_call(self, call_id: str, *, allow: bool, grant: Grant, user_id: str) -> Consumed:
         """The same for a call that is named by its id, as the owner does at a terminal."""
         used = await self._store.consume_call(call_id, allow=allow)
-        await self._remember(used, user_id, grant)
+        await self._grant(used, user_id, grant)
         return used
 
-    def decided(self, ticket: PendingCall, *, allow: bool, by: str) -> None:
+    def decide(self, call: Call, *, allow: bool, by: str) -> None:
         """Tell the waiting call, which may not have asked yet; the question leaves the lens."""
-        self.unask(ticket.call.call_id)
-        if ticket.tool is None:
+        self._unask(call.request.call_id)
+        if call.tool is None:
             return
-        self._told(ticket, "allowed" if allow else "denied", by)
-        ticket.put(Decided(by, None if allow else confirmation.denied(ticket.tool, by)))
+        self._publish(call, "allowed" if allow else "denied", by)
+        call.put(Decided(by, None if allow else confirmation.denied(call.tool, by)))
 
-    async def close(self, ticket: PendingCall, outcome: str) -> bool:
-        """End an open question without a yes (`cancelled`, `expired`); False when it was
-        decided just now.
-        """
-        used = await self._store.consume_call(ticket.call.call_id, allow=False)
-        if used.outcome is Consumption.USED:
-            return False
-        self.unask(ticket.call.call_id)
-        self._told(ticket, outcome, "nobody" if outcome == "expired" else "the caller")
-        return True
-
-    async def refused(self, call_id: str) -> bool:
-        """Tell whether a question that is not open any more was answered with a no; for a new
-        daemon.
-        """
-        return (await self._store.consume_call(call_id, allow=False)).outcome is Consumption.USED
-
-    def unask(self, call_id: str) -> None:
-        """Take a question off the lens."""
-        asked = self._asking.pop(call_id, None)
-        if asked is not None:
-            asked.task.cancel()
-
-    async def _remember(self, used: Consumed, user_id: str, grant: Grant) -> None:
+    async def _grant(self, used: Consumed, user_id: str, grant: Grant) -> None:
         asked = self._asking.get(used.call_id)
         if used.outcome is not Consumption.TAKEN or grant is Grant.ONCE or asked is None:
             return
         granted = Granted(
             grant, confirmation.definition_digest(asked.tool), call_summary.origin(asked.tool)
         )
-        try:
+        # The question is decided: its call must hear of it, whatever else is lost.
+        with Attempt("the grant %s is not on disk", grant.value):
             await self._store.grant(user_id, asked.tool.name, granted)
-        except Exception as e:  # noqa: BLE001 - the question is decided: its call must hear of it, whatever else is lost
-            _log.warning("the grant %s is not on disk: %s", grant.value, e)
 
-    async def _wearer(
-        self, ticket: PendingCall, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
-    ) -> None:
-        call_id = ticket.call.call_id
-        try:
-            answer = await self._ask.ask(
-                Question(f"{call_id}/confirm", "\n".join(lines), left_s, exact=True)
-            )
-        except NobodyToAsk as e:
-            ticket.put(Unasked(str(e)))
-            return
-        except Exception:  # noqa: BLE001 - a fault of the glasses' side leaves the token, and the time-out
-            _log.exception("the wearer could not be asked about %s", call_id)
-            ticket.put(Unasked("the glasses could not ask"))
-            return
-        if answer is Answer.TIMEOUT:
-            return  # the life of the question ends it
-        allow = answer is Answer.ALLOW
-        try:
-            used = await self._store.consume_call(call_id, allow=allow)
-        except Exception as e:  # noqa: BLE001 - nothing runs on a yes that is not on disk; a no needs none
-            _log.warning("the wearer's answer about %s is not on disk: %s", call_id, e)
-            lost = ToolError.of(
-                ErrorCode.INTERRUPTED,
-                "Your yes could not be kept, so nothing was done",
-                suggestion="Try again",
-            )
-            ticket.put(
-                Decided("the wearer", lost if allow else confirmation.denied(tool, "The wearer"))
-            )
-            return
-        if used.outcome is not Consumption.TAKEN:
-            return  # a token was quicker
-        self._asking.pop(call_id, None)
-        self._told(ticket, "allowed" if allow else "denied", "the wearer")
-        ticket.put(
-            Decided("the wearer", None if allow else confirmation.denied(tool, "The wearer"))
-        )
 
-    def _told(self, ticket: PendingCall, outcome: str, by: str) -> None:
-        self._bus.publish(ConfirmationDecided(ticket.call.call_id, ticket.call.tool, outcome, by))
+def _answer_early(call: Call, interim: ToolResponse) -> None:
+    """The caller gets CONFIRMATION_REQUIRED; the question stays open."""
+    if call.interim is None:
+        call.answer_early(interim, "confirmation")
+
+
+def _lost() -> ToolError:
+    return ToolError.of(
+        ErrorCode.INTERRUPTED,
+        "Your yes could not be kept, so nothing was done",
+        suggestion="Try again",
+    )

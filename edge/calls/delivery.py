@@ -1,315 +1,288 @@
-"""The end of a call: intents, memory, wearer, caller, cloud, audit; in this order, whatever the
-answer is.
-
-Refuses to know how an answer came about.
-"""
+"""The end of a call: intents, disk, wearer, cloud, caller; always in this order."""
 
 import asyncio
-import json
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Final
 
-from edge.calls.admission import CallLimits, CallRefused
-from edge.calls.call import PendingCall
+from edge.calls.call import Call, Ending, Known, Outcome, Refused, Started
+from edge.calls.cloud_reports import CloudReports
+from edge.calls.dependencies import CallPorts, CallRules
+from edge.calls.faults import Attempt
 from edge.calls.voice_session import VoiceSession
-from edge.core import idempotency, latency, results, visibility
+from edge.core import idempotency, results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, NoEffect
-from edge.ports import (
-    GlassesPort,
-    GlassesStatus,
-    RegistryPort,
-    RenderPort,
-    UplinkMessage,
-    UplinkPort,
-)
-from edge.runtime.bus import Bus
-from edge.runtime.clock import Clock
-from edge.runtime.events import CallAnswered, CallCompleted
+from edge.ports import GlassesStatus
 from edge.runtime.first_completed import Tasks
-from edge.storage.calls import CallStore
-from edge.storage.pending import PendingCalls
-from edge.storage.results import ResultCache
-from edge.storage.sessions import Sessions
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import (
     Delivery,
     DeliveryReport,
     ErrorCode,
     Json,
-    Mode,
     ToolCall,
     ToolError,
     ToolResponse,
 )
-from tools_cache.names import flaw
 
 _log: Final = logging.getLogger(__name__)
-_audit_log: Final = logging.getLogger("edge.observability.audit")
-Audit = Callable[[Mapping[str, Json]], None]
-"""Takes one audit record (S2-101); must not wait."""
-
-_RECENT: Final = 256
-"""Calls whose delivery is still reported when it changes."""
 _DISK_AGAIN_S: Final = 1.0
 _INTENTS: Final = 16
 """Changes of the session that one answer may make; there are four kinds."""
-_INSISTING: Final = 256
+_WAITING_FOR_DISK: Final = 256
 """Answers that wait for room on the disk; those beyond it are settled by the next daemon, as
 their calls were left.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class CallStores:
-    """The tables a call's life is kept in."""
+class _Stored:
+    """The answer that stands, and whether it is on disk."""
 
-    calls: CallStore
-    pending: PendingCalls
-    results: ResultCache
+    outcome: Outcome
+    on_disk: bool = True
 
 
 class CallDelivery:
-    """One per daemon. `session` is what tools' intents steer."""
+    """One per daemon."""
 
     def __init__(
         self,
-        *,
-        registry: RegistryPort,
-        shelves: CallStores,
-        sessions: Sessions,
-        uplink: UplinkPort,
-        glasses: GlassesPort,
-        stage: RenderPort,
-        bus: Bus,
-        clock: Clock,
-        audit: Audit | None,
-        limits: CallLimits,
-        voice: VoiceSession,
+        ports: CallPorts,
+        rules: CallRules,
         tasks: Tasks,
+        *,
+        voice: VoiceSession,
+        cloud: CloudReports,
     ) -> None:
-        self._registry = registry
-        self._shelves = shelves
-        self._store = shelves.calls
-        self._sessions = sessions
-        self._uplink = uplink
-        self._glasses = glasses
-        self._stage = stage
-        self._bus = bus
-        self._clock = clock
-        self._audit = audit or _log_audit
-        self._limits = limits
-        self._recent: OrderedDict[str, float] = OrderedDict()
-        self._latency = latency.LatencyLedger()
-        self._slow_tools: set[str] = set()
-        self._insisting = 0
-        self._began = clock.boot()
-        self._unseen = False
+        self._store = ports.stores.calls
+        self._pending = ports.stores.pending
+        self._results = ports.stores.results
+        self._sessions = ports.sessions
+        self._session = ports.session
+        self._glasses = ports.glasses
+        self._stage = ports.stage
+        self._clock = ports.clock
+        self._rules = rules
         self._tasks = tasks
-        self.voice = voice
-        self.session = voice.controller
+        self._voice = voice
+        self._cloud = cloud
+        self._waiting_for_disk = 0
+        self._began = ports.clock.boot()
+        self._unseen = False
 
-    async def end(self, ticket: PendingCall, response: ToolResponse) -> None:
-        """Intents, memory, wearer, caller, cloud, audit: in this order, whatever the answer is."""
-        response = self.stamp(ticket, _guarded(ticket, response))
-        intents = response.intents[:_INTENTS]
-        if len(response.intents) > _INTENTS:
+    async def finish(self, call: Call, ending: Ending) -> None:
+        """Bring an answer to everybody it is for."""
+        match ending:
+            case Outcome():
+                await self._finish(call, replace(ending, response=_guard(call, ending)))
+            case Refused(error, reason):
+                call.reason = reason
+                response = call.stamp(ToolResponse(error=error))
+                report = await self._present(call, response, expired=False)
+                call.end(response.with_meta(delivery=report.to_json()), "refused")
+            case Known(stored, turn_id):
+                response = stored if "callId" in stored.meta else call.stamp(stored)
+                replay = idempotency.as_replay(response, turn_id)
+                call.end(replay.with_meta(delivery=Delivery.NONE.value), "replay")
+
+    def stop(self, call: Call) -> None:
+        """The daemon ends under a call: the caller hears so; the next daemon ends it on disk."""
+        if call.answer.done():
+            return
+        unsafe = (call.started is not Started.NO or call.attempts > 0) and not call.repeatable
+        error = replace(interruption("The daemon is stopping"), partial_side_effects=unsafe)
+        response = _guard(call, Outcome(ToolResponse(error=error)))
+        call.resolve(call.stamp(response, Delivery.NONE))
+
+    async def delivered(self, call_id: str, report: DeliveryReport) -> None:
+        """Store how far an answer got."""
+        with Attempt("the delivery of %s is not on disk", call_id):
+            await self._store.tell_delivery(call_id, report)
+
+    async def _finish(self, call: Call, outcome: Outcome) -> None:
+        outcome = replace(outcome, response=call.stamp(outcome.response))
+        intents = outcome.response.intents[:_INTENTS]
+        if len(outcome.response.intents) > _INTENTS:
             _log.warning(
                 "%s wants %d changes of the session at once; %d are made",
-                ticket.call.tool,
-                len(response.intents),
+                call.request.tool,
+                len(outcome.response.intents),
                 _INTENTS,
             )
-        started = await self._apply(ticket, [i for i in intents if i.get("after") != FAREWELL])
-        response = await self._remember(ticket, response)
-        if ticket.message is not None and ticket.kept:
-            await self.handled(ticket.message)
-        report = await self._presented(ticket, response)
-        started |= await self._apply(
-            ticket, [i for i in intents if i.get("after") == FAREWELL]
-        )  # said, or nothing more to be done about it
-        await self.delivered(ticket.call.call_id, report)
+        started = await self._apply(call, [i for i in intents if i.get("after") != FAREWELL])
+        stored = await self._remember(call, outcome)
+        response = stored.outcome.response
+        if outcome.message is not None and stored.on_disk:
+            await self._cloud.handled(outcome.message)
+        report = await self._present(call, response, expired=stored.outcome.expired)
+        # Said, or nothing more to be done about it.
+        started |= await self._apply(call, [i for i in intents if i.get("after") == FAREWELL])
+        await self.delivered(call.request.call_id, report)
+        if call.route is not None and call.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
+            self._cloud.follow(call.request.call_id)
+            age_s = max(0.0, self._clock.boot() - call.began)
+            await self._cloud.tell(call.request.call_id, report, age_s=age_s)
         final = response.with_meta(delivery=report.to_json())
-        await self._tell_cloud(ticket, report)
-        if ticket.early:
-            call = ticket.call
-            self._bus.publish(CallCompleted(call.call_id, call.tool, final.ok, report.to_json()))
-            self._record(ticket, final, "completed")
-            ticket.resolve(final)
-        else:
-            self.answer(ticket, final, "answered")
+        call.end(final, "answered" if call.interim is None else "completed")
         if started:
-            self.voice.started()
+            self._voice.started()
 
-    async def _apply(self, ticket: PendingCall, intents: Sequence[Mapping[str, Json]]) -> bool:
-        """Carry intents out, of good answers and of failures; each change of the session is kept
+    # -------------------------------------------------------------- intents
+
+    async def _apply(self, call: Call, intents: Sequence[Mapping[str, Json]]) -> bool:
+        """Carry intents out, of good answers and of failures; each change of the session is stored
         with its cause. True when one started a session.
         """
-        started = False
+        started, tool = False, call.request.tool
         for intent in intents:
-            before = self.session.described(self._clock.boot())
+            before = self._session.described(self._clock.boot())
             try:
-                self.session.apply(intent, tool=ticket.call.tool, now=self._clock.boot())
+                self._session.apply(intent, tool=tool, now=self._clock.boot())
             except NoEffect as e:
                 _log.warning("%s", e)
                 continue
             started |= intent.get("type") == "START_VOICE_SESSION"
-            try:
+            after = self._session.described(self._clock.boot())
+            with Attempt("a change of the session by %s is not on disk", tool):
                 await self._sessions.note(
-                    cause=ticket.call.tool,
-                    call_id=ticket.call.call_id,
-                    before=before,
-                    after=self.session.described(self._clock.boot()),
+                    cause=tool, call_id=call.request.call_id, before=before, after=after
                 )
-            except Exception as e:  # noqa: BLE001 - the state has changed; only its trail is short of a line
-                _log.warning(
-                    "a change of the session by %s is not on disk: %s", ticket.call.tool, e
-                )
-        await self.voice.keep()
+        await self._voice.keep()
         return started
 
-    async def _remember(self, ticket: PendingCall, response: ToolResponse) -> ToolResponse:
+    # -------------------------------------------------------------- disk
+
+    async def _remember(self, call: Call, outcome: Outcome) -> _Stored:
         """Store the one answer; if there is one already, that one stands. A disk that takes nothing
         must not cost the caller an answer; but then it is not one that the next daemon could make a
         lie.
         """
-        await self._keep(ticket, response)
-        if not ticket.admitted:
-            return response
-        try:
-            return await self._store_answer(ticket, response)
-        except Exception as e:  # noqa: BLE001 - a disk's fault
-            _log.error("the answer of %s is not on disk: %s", ticket.call.call_id, e)
-        ticket.kept = False
-        if _undecided(ticket, response):
-            response = self.stamp(ticket, results.undecided())
-        if self._tasks.open and self._insisting < _INSISTING:
-            self._insisting += 1
-            self._tasks.create_task(self._insist(ticket, response), name="call.keep")
-        return response
+        await self._keep_result(call, outcome.response)
+        if call.state is CallState.RECEIVED:
+            return _Stored(outcome)
+        problem = "the answer of %s is not on disk"
+        with Attempt(problem, call.request.call_id, level=logging.ERROR):
+            return _Stored(await self._store_answer(call, outcome))
+        if _undecided(call, outcome):
+            outcome = replace(outcome, response=call.stamp(results.undecided()))
+        if self._tasks.open and self._waiting_for_disk < _WAITING_FOR_DISK:
+            self._waiting_for_disk += 1
+            self._tasks.create_task(self._store_later(call, outcome), name="call.keep")
+        return _Stored(outcome, on_disk=False)
 
-    async def _store_answer(self, ticket: PendingCall, response: ToolResponse) -> ToolResponse:
-        state = _end_state(response, expired=ticket.expired)
-        if ticket.tool is not None and ticket.tool.asynchronous:
-            await self._close_pending(ticket, state, response)
-            handed_in = await self._shelves.pending.result(ticket.call.call_id)
-            if handed_in is not None and state in (CallState.CANCELLED, CallState.EXPIRED):
-                # It was taken before the call was called off, or late: whoever handed it in was
-                # told so.
-                ticket.expired, response = False, self.stamp(ticket, handed_in)
-                state = _end_state(response, expired=False)
-        if await self._store.finish(ticket.call.call_id, state.value, response):
-            return response
-        found = await self._store.known(ticket.call)
-        return found.response if found is not None and found.response is not None else response
+    async def _store_answer(self, call: Call, outcome: Outcome) -> Outcome:
+        """Return the outcome that stands."""
+        state, call_id = _end_state(outcome), call.request.call_id
+        if call.tool is not None and call.tool.asynchronous:
+            await self._close_pending(call, state, outcome.response)
+            submitted = await self._pending.result(call_id)
+            if submitted is not None and state in (CallState.CANCELLED, CallState.EXPIRED):
+                # It was taken before the call was cancelled, or late, and its caller knows that.
+                outcome = replace(outcome, response=call.stamp(submitted), expired=False)
+                state = _end_state(outcome)
+        if await self._store.finish(call_id, state.value, outcome.response):
+            return outcome
+        found = await self._store.known(call.request)
+        if found is None or found.response is None:
+            return outcome
+        return replace(outcome, response=found.response)
 
-    async def _insist(self, ticket: PendingCall, response: ToolResponse) -> None:
-        """Bring an answer that was told to the disk as soon as there is room."""
+    async def _store_later(self, call: Call, outcome: Outcome) -> None:
+        """Bring an answer that was given to the disk as soon as there is room."""
+        problem = "the answer of %s is still not on disk"
         try:
-            while not ticket.kept:
+            while True:
                 await asyncio.sleep(_DISK_AGAIN_S)
-                with suppress(Exception):  # said already; somebody has to make room
-                    await self._store_answer(ticket, response)
-                    ticket.kept = True
-            if ticket.message is not None:
-                await self.handled(ticket.message)
+                with Attempt(problem, call.request.call_id, level=logging.DEBUG):
+                    await self._store_answer(call, outcome)
+                    break
+            if outcome.message is not None:
+                await self._cloud.handled(outcome.message)
         finally:
-            self._insisting -= 1
+            self._waiting_for_disk -= 1
 
-    async def _close_pending(
-        self, ticket: PendingCall, state: CallState, response: ToolResponse
-    ) -> None:
-        call = ticket.call
+    async def _close_pending(self, call: Call, state: CallState, response: ToolResponse) -> None:
+        request = call.request
         if state in (CallState.CANCELLED, CallState.EXPIRED):
-            await self._shelves.pending.close(call.call_id, state.value.lower())
+            await self._pending.close(request.call_id, state.value.lower())
         else:
-            await self._shelves.pending.resolve(
-                call.call_id, response, user_id=call.user_id, session=call.session
+            await self._pending.resolve(
+                request.call_id, response, user_id=request.user_id, session=request.session
             )
 
-    async def _keep(self, ticket: PendingCall, response: ToolResponse) -> None:
-        """Keep the last good result of a tool that only reads, for times when its route is away."""
-        tool, route = ticket.tool, ticket.route
+    async def _keep_result(self, call: Call, response: ToolResponse) -> None:
+        """Keep the last good result of a tool that only reads, for times when its route is away. An
+        old result must not become young by being kept again.
+        """
+        tool = call.tool
         if tool is None or tool.cache_ttl_s is None or not tool.read_only or not response.ok:
             return
-        if (route is not None and route.kind is RouteKind.CACHE) or response.meta.get(
-            "stale"
-        ) is True:
-            return  # an old one must not become young by being kept again
-        try:
-            await self._shelves.results.keep(
-                ticket.call.user_id,
-                tool.name,
-                idempotency.digest(dict(ticket.call.args)),
-                response,
-                ttl_s=tool.cache_ttl_s,
+        cached = call.route is not None and call.route.kind is RouteKind.CACHE
+        if cached or response.meta.get("stale") is True:
+            return
+        args = idempotency.digest(dict(call.request.args))
+        with Attempt("the result of %s is not kept", tool.name):
+            await self._results.keep(
+                call.request.user_id, tool.name, args, response, ttl_s=tool.cache_ttl_s
             )
-        except Exception as e:  # noqa: BLE001 - a kept copy is a comfort, the answer is what counts
-            _log.warning("the result of %s is not kept: %s", tool.name, e)
 
-    async def delivered(self, call_id: str, report: DeliveryReport) -> None:
-        """Keep how far an answer got; a disk that takes nothing costs that word, not the answer."""
-        try:
-            await self._store.tell_delivery(call_id, report)
-        except Exception as e:  # noqa: BLE001 - as above
-            _log.warning("the delivery of %s is not on disk: %s", call_id, e)
+    # -------------------------------------------------------------- wearer
 
-    async def _presented(self, ticket: PendingCall, response: ToolResponse) -> DeliveryReport:
-        try:
-            return await self._present(ticket, response)
-        except Exception:  # noqa: BLE001 - the answer stands and is on disk: a fault of the stage must not become another one
-            _log.exception("the answer of %s could not be shown", ticket.call.call_id)
-            return DeliveryReport(Delivery.DROPPED, "it could not be shown")
+    async def _present(
+        self, call: Call, response: ToolResponse, *, expired: bool
+    ) -> DeliveryReport:
+        # The answer stands and is on disk: a fault of the stage must not become another one.
+        problem = "the answer of %s could not be shown"
+        with Attempt(problem, call.request.call_id, bug=True):
+            return self._not_shown(call, response, expired=expired) or await self._show(
+                call, response
+            )
+        return DeliveryReport(Delivery.DROPPED, "it could not be shown")
 
-    async def _present(self, ticket: PendingCall, response: ToolResponse) -> DeliveryReport:
-        if ticket.expired:
+    def _not_shown(
+        self, call: Call, response: ToolResponse, *, expired: bool
+    ) -> DeliveryReport | None:
+        """Return why the wearer does not get this answer."""
+        if expired:
             return DeliveryReport(Delivery.EXPIRED)
-        if (
-            ticket.route is not None
-            and ticket.route.kind is RouteKind.WEARER
-            and _seen_already(response)
-        ):
+        asked = call.route is not None and call.route.kind is RouteKind.WEARER
+        if asked and _seen_already(response):
             return DeliveryReport(Delivery.NONE)
-        if not visibility.told(ticket.call, ticket.tool, response):
+        if not visibility.told(call.request, call.tool, response):
             return DeliveryReport(Delivery.NONE)
-        if ticket.early and self._glasses.status().worn is False:
+        glasses, early = self._glasses.status(), call.interim is not None
+        if early and glasses.worn is False:
             return DeliveryReport(Delivery.DROPPED, "the glasses are not worn")
-        glasses = self._glasses.status()
-        if (
-            response.error is not None
-            and not ticket.early
-            and glasses.capabilities is not None
-            and not glasses.ready
-        ):
+        known = glasses.capabilities is not None
+        if response.error is not None and not early and known and not glasses.ready:
             # Kept for their return it would be old news, and push away what the wearer was reading.
             return DeliveryReport(Delivery.DROPPED, "glasses away")
-        if not self._surface(glasses, ticket.call):
-            return DeliveryReport(
-                Delivery.DROPPED, "no glasses" if glasses.capabilities is None else "glasses away"
-            )
-        response = visibility.dressed(response, ticket.tool)
-        ticket.stages.append("posted")
-        if self.session.silent(self._clock.boot()):
-            response = replace(
-                response, render={**(response.render or {}), "suppressVoiceResponse": True}
-            )
-        if ticket.route is None or ticket.route.code is None:
-            return await self._stage.present(ticket.call.call_id, response, wait=ticket.wait)
+        if not self._surface(glasses, call.request):
+            return DeliveryReport(Delivery.DROPPED, "glasses away" if known else "no glasses")
+        return None
+
+    async def _show(self, call: Call, response: ToolResponse) -> DeliveryReport:
+        response = visibility.dressed(response, call.tool)
+        call.stages.append("posted")
+        if self._session.silent(self._clock.boot()):
+            silent: dict[str, Json] = {**(response.render or {}), "suppressVoiceResponse": True}
+            response = replace(response, render=silent)
+        call_id = call.request.call_id
+        if call.route is None or call.route.code is None:
+            return await self._stage.present(call_id, response, wait=call.caller.wait)
         try:  # a fallback is an answer within a second, whatever the lens does
-            async with timeout(self._limits.fallback_s):
-                return await self._stage.present(ticket.call.call_id, response)
+            async with timeout(self._rules.limits.fallback_s):
+                return await self._stage.present(call_id, response)
         except TimeoutError:
             return DeliveryReport(Delivery.SENT, "the glasses have not confirmed it yet")
 
     def _surface(self, glasses: GlassesStatus, call: ToolCall) -> bool:
-        """Is there anything to show it on? That there is not is said once, until there is again
-        (S3-10).
+        """Is there anything to show it on? That there is not is logged once, until there is
+        again.
         """
         there = visibility.surface(
             ready=glasses.ready,
@@ -329,194 +302,20 @@ class CallDelivery:
         self._unseen = not there
         return there
 
-    async def refuse(self, ticket: PendingCall, refused: CallRefused) -> None:
-        ticket.reason = refused.reason
-        response = self.stamp(ticket, ToolResponse(error=refused.error))
-        report = await self._presented(ticket, response)
-        self.answer(ticket, response.with_meta(delivery=report.to_json()), "refused")
 
-    def refusal(self, ticket: PendingCall, error: ToolError, reason: str) -> ToolResponse:
-        """Refuse at the door, before there is a life."""
-        ticket.reason = reason
-        if error.code is ErrorCode.INVALID_TOOL_NAME:
-            _log.warning(
-                "Invalid tool name format - %s: %.80r",
-                flaw(str(ticket.call.tool)),
-                ticket.call.tool,
-            )
-        response = self.stamp(ticket, ToolResponse(error=error)).with_meta(
-            delivery=Delivery.NONE.value
-        )
-        self.answer(ticket, response, "refused")
-        return response
-
-    def answer(
-        self, ticket: PendingCall, response: ToolResponse, outcome: str, *, final: bool = True
-    ) -> None:
-        call, error = ticket.call, response.error
-        self._bus.publish(
-            CallAnswered(
-                call.call_id,
-                str(call.tool)[:255],
-                response.ok,
-                str(response.meta.get("route", "")),
-                response.meta.get("delivery"),
-                error.code.value if error else "",
-                final,
-            )
-        )
-        self._record(ticket, response, outcome)
-        ticket.resolve(response)
-
-    def stopped(self, ticket: PendingCall) -> None:
-        """The daemon ends under a call: the caller hears so; the next daemon ends it in the
-        store.
-        """
-        if not ticket.answer.done():
-            unsafe = (ticket.accepted or ticket.attempts > 0) and not (
-                ticket.tool is not None and results.repeatable(ticket.tool)
-            )
-            error = replace(interruption("The daemon is stopping"), partial_side_effects=unsafe)
-            ticket.resolve(
-                self.stamp(ticket, _guarded(ticket, ToolResponse(error=error))).with_meta(
-                    delivery=Delivery.NONE.value
-                )
-            )
-
-    def stamp(self, ticket: PendingCall, response: ToolResponse) -> ToolResponse:
-        registry = ticket.snapshot.version if ticket.snapshot else self._registry.snapshot().version
-        moment = datetime.fromtimestamp(self._clock.wall(), UTC).isoformat(timespec="milliseconds")
-        return results.stamped(
-            response,
-            ticket.call,
-            tool=ticket.tool,
-            registry=registry,
-            duration_s=self._clock.boot() - ticket.began - ticket.queued_s - ticket.asked_s,
-            timestamp=moment.replace("+00:00", "Z"),
-            route=ticket.route.kind if ticket.route else None,
-            clamped=ticket.clamped,
-        )
-
-    async def step(self, ticket: PendingCall, state: CallState) -> bool:
-        """Move a call along; False when that is not on disk."""
-        if not ticket.admitted:
-            return True
-        try:
-            await self._store.advance(ticket.call.call_id, state.value)
-        except Exception as e:  # noqa: BLE001 - the answer matters more than its place in the table
-            _log.warning("call %s is not marked %s: %s", ticket.call.call_id, state, e)
-            return False
-        return True
-
-    def _record(self, ticket: PendingCall, response: ToolResponse, outcome: str) -> None:
-        """One audit line per answer (S2-101); whether its arguments are written down is the
-        log's business.
-        """
-        call, tool, error = ticket.call, ticket.tool, response.error
-        duration = response.meta.get("duration", 0)
-        over_tool, over_turn = self._slow(ticket, duration)
-        self._audit(
-            {
-                "toolId": str(call.tool)[:255],
-                "version": tool.version if tool else None,
-                "registryVersion": response.meta.get("registryVersion"),
-                "duration": duration,
-                "mode": call.mode.value,
-                "turnId": call.turn_id,
-                "idempotencyKey": ticket.keys[0] if ticket.keys else call.idempotency_key,
-                "callId": call.call_id,
-                "userId": call.user_id,
-                "origin": call.origin.value,
-                "route": response.meta.get("route"),
-                "outcome": outcome,
-                "ok": response.ok,
-                "errorType": error.type.value if error else None,
-                "errorCode": error.code.value if error else None,
-                "reason": ticket.reason,
-                "argsHash": idempotency.args_digest(call.args),
-                "args": dict(call.args),
-                "category": tool.category if tool else None,
-                "delivery": response.meta.get("delivery"),
-                "attempts": ticket.attempts,
-                "stages": " ".join(ticket.stages),
-                "overBudget": over_tool,
-                "turnOverBudget": over_turn,
-                "defaultsApplied": ", ".join(ticket.defaulted)[:255] or None,
-            }
-        )
-
-    def _slow(self, ticket: PendingCall, duration_ms: int) -> tuple[bool, bool]:
-        """Soft budgets: said, never enforced (S2-91, S2-92, S2-94)."""
-        call, total_ms, limit_ms = ticket.call, 0, self._limits.turn_latency_ms
-        if ticket.early:
-            return (
-                False,
-                False,
-            )  # it waited for a network, a person or a daemon: that is no slowness of its tool
-        if call.mode is Mode.VOICE and call.turn is not None:
-            total_ms = self._latency.spent(call.turn, duration_ms)
-        over, name = latency.over_budget(ticket.tool, duration_ms), str(call.tool)[:255]
-        level = logging.DEBUG if name in self._slow_tools else logging.WARNING
-        for text in latency.warnings(ticket.tool, duration_ms, total_ms, limit_ms):
-            _log.log(level, "%s", text)
-        (self._slow_tools.add if over else self._slow_tools.discard)(name)
-        return over, latency.turn_over_budget(duration_ms, total_ms, limit_ms)
-
-    async def _tell_cloud(self, ticket: PendingCall, report: DeliveryReport) -> None:
-        if ticket.route is not None and ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
-            self.note_recent(ticket.call.call_id)
-            await self.tell(
-                ticket.call.call_id, report, age_s=max(0.0, self._clock.boot() - ticket.began)
-            )
-
-    async def tell(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
-        """Tell the cloud how far an answer got; a disk that takes nothing costs that word, not
-        the answer.
-        """
-        try:
-            await self._uplink.tell_delivery(call_id, report, age_s=age_s)
-        except Exception as e:  # noqa: BLE001 - as above
-            _log.warning("the delivery of %s cannot be reported to the cloud: %s", call_id, e)
-
-    async def handled(self, message: UplinkMessage) -> None:
-        """Strike a message off; what cannot be struck off comes again after a restart and is
-        known then.
-        """
-        try:
-            await self._uplink.handled(message)
-        except Exception as e:  # noqa: BLE001 - as above
-            _log.warning("a message of the cloud is not marked as handled: %s", e)
-
-    def recent_age_s(self, call_id: str) -> float | None:
-        """Seconds since a call of the cloud's was answered; None when nobody asks any more."""
-        since = self._recent.get(call_id)
-        return None if since is None else self._clock.boot() - since
-
-    def note_recent(self, call_id: str) -> None:
-        """From now on the cloud is told when this call's delivery changes."""
-        self._recent[call_id] = self._clock.boot()
-        while len(self._recent) > _RECENT:
-            self._recent.popitem(last=False)
-
-
-def _undecided(ticket: PendingCall, response: ToolResponse) -> bool:
-    """Say whether the next daemon may still run what this answer says was not done: accepted, not
-    run here, no worker's word on it, and only the answer that is not on disk would stop it.
+def _undecided(call: Call, outcome: Outcome) -> bool:
+    """Return whether the next daemon may still run what this answer says was not done: accepted,
+    not run here, no worker's answer to it, and only the answer that is not on disk would stop it.
     """
-    error, tool = response.error, ticket.tool
-    if (
-        error is None
-        or error.partial_side_effects
-        or not ticket.begun
-        or (tool is not None and results.repeatable(tool))
-    ):
+    error = outcome.response.error
+    if error is None or error.partial_side_effects or not call.may_run or call.repeatable:
         return False
-    return ticket.runner is None and ticket.message is None
+    return not outcome.settled
 
 
 def _seen_already(response: ToolResponse) -> bool:
-    """The wearer's own answer is no news to the wearer, nor is silence; a question that was called
-    off is gone, and what was read before it is there again.
+    """The wearer's own answer is no news to the wearer, nor is silence; a question that was
+    cancelled is gone, and what was read before it is there again.
     """
     return response.error is None or response.error.code in (
         ErrorCode.CANCELLED,
@@ -524,31 +323,29 @@ def _seen_already(response: ToolResponse) -> bool:
     )
 
 
-def _guarded(ticket: PendingCall, response: ToolResponse) -> ToolResponse:
+def _guard(call: Call, outcome: Outcome) -> ToolResponse:
     """A write that may have been done before it failed is not to be repeated under its key."""
-    error, tool = response.error, ticket.tool
-    if error is None or not error.partial_side_effects or tool is None:
+    response, error = outcome.response, outcome.response.error
+    if error is None or not error.partial_side_effects or call.tool is None:
         return response
-    if not results.repeatable(tool):
+    if not call.repeatable:
         return replace(response, error=replace(error, idempotency_required=True))
-    own = (
-        ticket.message is not None and ticket.message.own
-    )  # the uplink's word, which knows no tools
+    own = outcome.message is not None and outcome.message.own  # the uplink, which knows no tools
     return replace(response, error=replace(error, partial_side_effects=False)) if own else response
 
 
-def _end_state(response: ToolResponse, *, expired: bool) -> CallState:
-    code = response.error.code if response.error else None
+def _end_state(outcome: Outcome) -> CallState:
+    code = outcome.response.error.code if outcome.response.error else None
     if code is ErrorCode.CANCELLED:
         return CallState.CANCELLED
-    if expired or code in (ErrorCode.DEADLINE_EXPIRED, ErrorCode.TIMEOUT, ErrorCode.EXPIRED):
+    if outcome.expired or code in (
+        ErrorCode.DEADLINE_EXPIRED,
+        ErrorCode.TIMEOUT,
+        ErrorCode.EXPIRED,
+    ):
         return CallState.EXPIRED
-    return CallState.ANSWERED if response.ok else CallState.FAILED
+    return CallState.ANSWERED if outcome.response.ok else CallState.FAILED
 
 
 def interruption(text: str) -> ToolError:
     return ToolError.of(ErrorCode.INTERRUPTED, text, suggestion="Try again in a moment")
-
-
-def _log_audit(record: Mapping[str, Json]) -> None:
-    _audit_log.info("%s", json.dumps(record, separators=(",", ":"), ensure_ascii=True, default=str))

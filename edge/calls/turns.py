@@ -6,16 +6,15 @@ Refuses to decide what a repetition is (`core/turns.py` does) and what is done i
 
 import asyncio
 import hashlib
-import logging
 import secrets
 from dataclasses import replace
 from typing import Any, Final
 
+from edge.calls.faults import Attempt
 from edge.core.turns import Turn, is_replay, last_turn
 from edge.runtime.clock import Clock
 from edge.storage.notes import Notes
 
-_log: Final = logging.getLogger(__name__)
 NOTE: Final = "voice.turn"
 
 
@@ -67,15 +66,14 @@ class VoiceTurns:
         the disk takes it.
         """
         heard = Turn(fresh_id, _digest(text), self._clock.boot_id, self._clock.boot(), self._link)
-        try:
+        # Without it a repetition after a crash is a new turn, no more.
+        with Attempt("the turn of an utterance is not on disk"):
             last = last_turn(await self._notes.get(NOTE))
             if last is not None and is_replay(last, heard):
                 # Over this connection it has been said now: once more is a new turn.
                 await self._notes.put(NOTE, replace(last, link=self._link).to_json())
                 return last.turn_id, True
             await self._notes.put(NOTE, heard.to_json())
-        except Exception as e:  # noqa: BLE001 - without it a repetition after a crash is a new turn, no more
-            _log.warning("the turn of an utterance is not on disk: %s", e)
         return fresh_id, False
 
 

@@ -6,10 +6,9 @@ import asyncio
 import logging
 from typing import Final
 
+from edge.calls.dependencies import CallPorts
+from edge.calls.faults import Attempt
 from edge.core.session import SessionController
-from edge.ports import RenderPort
-from edge.runtime.bus import Bus
-from edge.runtime.clock import Clock
 from edge.runtime.events import DeliveryChanged
 from edge.runtime.first_completed import Tasks
 from edge.storage.notes import Notes
@@ -28,14 +27,13 @@ async def restore(controller: SessionController, notes: Notes) -> None:
     """Continue the stored voice session. Call it before any service starts: a transcript that is
     suppressed must not be published first. A note that cannot be read counts as suppressed.
     """
-    try:
+    problem = (
+        "transcripts are suppressed until a tool allows them or starts a voice session, because "
+        "the stored voice session cannot be read"
+    )
+    with Attempt(problem, level=logging.ERROR) as reading:
         controller.restore(await notes.get(NOTE))
-    except Exception as e:  # noqa: BLE001 - calls are served without it
-        _log.error(
-            "the stored voice session cannot be read: %s; transcripts are suppressed until a tool "
-            "allows them or starts a voice session",
-            e,
-        )
+    if reading.error is not None:
         controller.restore({"suppress_transcript": True})
 
 
@@ -48,23 +46,14 @@ class VoiceSession:
     which does less harm than never.
     """
 
-    def __init__(
-        self,
-        controller: SessionController,
-        *,
-        notes: Notes,
-        stage: RenderPort,
-        bus: Bus,
-        clock: Clock,
-        tasks: Tasks,
-    ) -> None:
-        self._notes = notes
-        self._stage = stage
-        self._bus = bus
-        self._clock = clock
-        self.controller = controller
+    def __init__(self, ports: CallPorts, tasks: Tasks) -> None:
+        self._notes = ports.notes
+        self._stage = ports.stage
+        self._bus = ports.bus
+        self._clock = ports.clock
         self._tasks = tasks
-        self._on_disk = controller.lasting()
+        self.controller = ports.session
+        self._on_disk = self.controller.lasting()
         self._due = False
         self._showing: asyncio.Task[None] | None = None
 
@@ -73,11 +62,10 @@ class VoiceSession:
         lasting = self.controller.lasting()
         if lasting == self._on_disk:
             return
-        try:
+        # Without it the change holds all the same, until the daemon ends.
+        with Attempt("a change of the voice session is not on disk"):
             await self._notes.put(NOTE, lasting or None)
             self._on_disk = lasting
-        except Exception as e:  # noqa: BLE001 - it holds all the same, until the daemon ends
-            _log.warning("a change of the voice session is not on disk: %s", e)
 
     def started(self) -> None:
         """A session began, and what began it was answered: now the pending message is due."""
@@ -94,10 +82,9 @@ class VoiceSession:
             )
 
     async def _show(self, text: str) -> None:
-        try:
+        with Attempt("the pending message could not be shown", bug=True) as showing:
             report = await self._delivered(text)
-        except Exception:  # noqa: BLE001 - the calls of this group are not to blame
-            _log.exception("the pending message could not be shown")
+        if showing.error is not None:
             return
         if report.state not in _REACHED:
             _log.info("the pending message waits: %s", report.reason or report.state.value)

@@ -127,9 +127,7 @@ def registry_changed() -> ToolError:
 
 
 def identity_problem(other: str, *, same_id: bool) -> ToolError:
-    """Refuse a call id (`same_id`) or an idempotency key that was used for a call of another
-    tool.
-    """
+    """Return the error for a call id (`same_id`) or an idempotency key of another tool's call."""
     name, short = ("call id", "id") if same_id else ("idempotency key", "key")
     return ToolError.of(
         ErrorCode.INVALID_REQUEST,

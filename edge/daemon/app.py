@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import tools_cache
 from edge import __version__
 from edge.calls import voice_session
-from edge.calls.orchestrator import CallPorts, CallStores, Orchestrator
+from edge.calls.dependencies import CallPorts, CallStores
+from edge.calls.orchestrator import Orchestrator
 from edge.calls.turns import OpenTurns
 from edge.cloud.enrolment.client import Enrolment
 from edge.cloud.enrolment.credentials import EnrolmentFiles
@@ -421,7 +422,7 @@ class Daemon:
                 RouteKind.LATER: self.gateway.run,
                 RouteKind.UPSTREAM: self.servers.call,
             },
-            shelves=self.shelves,
+            stores=self.shelves,
             confirmations=self.confirmations,
             sessions=self.sessions,
             session=self.session,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
-from edge.calls.orchestrator import CallLimits, CallPolicy, Orchestrator
+from edge.calls.dependencies import CallLimits, CallPolicy
+from edge.calls.orchestrator import Orchestrator
 from edge.cloud.mqtt.client import MqttUplink
 from edge.config.model import RateConfig, Settings
 from edge.config.validators import BadSettings

@@ -16,7 +16,7 @@ import pytest
 import edge
 import tools_cache
 from edge import devcloud
-from edge.calls.admission import CallLimits
+from edge.calls.dependencies import CallLimits
 from edge.cloud import reporter
 from edge.cloud.mqtt import client, connection_types, inflight, receiver, retained, sender, wire
 from edge.cloud.mqtt.topics import Topics

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from edge.calls.admission import CallLimits
+from edge.calls.dependencies import CallLimits
 from edge.ports import Wait
 from tests.scenarios.network import onlooker, state_of
 from tests.scenarios.world import until, whole_world, world

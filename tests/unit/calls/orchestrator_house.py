@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from edge.calls import voice_session
-from edge.calls.orchestrator import CallLimits, CallPorts, CallStores, Orchestrator
+from edge.calls.dependencies import CallLimits, CallPorts, CallStores
+from edge.calls.orchestrator import Orchestrator
 from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.core.routing import HERE, RouteKind
@@ -391,7 +392,7 @@ async def house(
     ports = CallPorts(
         registry=registry,
         backends=tools.backends(),
-        shelves=shelves,
+        stores=shelves,
         confirmations=confirmations,
         sessions=sessions,
         notes=Notes(db),

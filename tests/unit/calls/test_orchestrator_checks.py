@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edge.calls import run_queue
-from edge.calls.orchestrator import CallLimits, CallPolicy
+from edge.calls.dependencies import CallLimits, CallPolicy
 from edge.core.grants import Grant
 from edge.core.idempotency import args_digest
 from edge.runtime.clock import Clock

@@ -4,15 +4,14 @@ and audited.
 
 import pytest
 
-from edge.calls.admission import CallPolicy
-from edge.calls.orchestrator import CallLimits
+from edge.calls.dependencies import CallLimits, CallPolicy
 from edge.core.tools import selection_rules
 from tests.unit.calls.orchestrator_house import house, tool
 from tools_cache.api.tool import CallOrigin, ErrorCode, ExecutionType, Mode, RateLimit
 
 
 class Choice:
-    """`GatePort` by hand."""
+    """`SelectionPort` by hand."""
 
     def __init__(self):
         self.off, self.shut, self.rates, self.turns = {}, {}, {}, []

@@ -619,7 +619,7 @@ async def _interleave(path: Path, name: str, events: list[str], up: bool) -> Non
                     h.glasses.come_back()
         answers = await asyncio.gather(*callers)
         async with asyncio.timeout(40):
-            while await h.store.unfinished() or h.orchestrator._tickets:
+            while await h.store.unfinished() or h.orchestrator._calls:
                 await asyncio.sleep(0.005)
 
         def of(kind: type) -> list[Any]:

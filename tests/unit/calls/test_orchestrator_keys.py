@@ -170,7 +170,7 @@ async def test_the_deciding_key_travels_to_the_cloud(tmp_path):
 async def test_glasses_that_repeat_an_utterance_after_a_reconnect_start_no_second_turn(tmp_path):
     async with house(tmp_path) as h:
         await h.orchestrator.heard("take a note milk")
-        h.orchestrator._voice.reconnected()
+        h.orchestrator.spoken.reconnected()
         again = await h.orchestrator.heard("take a note milk")
         assert again.meta["_idempotent_cache_hit"]
         assert len(h.tools.runs) == 1

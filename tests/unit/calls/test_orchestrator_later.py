@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from edge.calls.orchestrator import CallPolicy
+from edge.calls.dependencies import CallPolicy
 from edge.core.call_state import Submission
 from edge.ports import CallAccepted, CallResult
 from edge.runtime.clock import Clock

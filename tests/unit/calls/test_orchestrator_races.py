@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from edge.calls.call import WORDS, Cancelled, Decided, PendingCall
+from edge.calls.call import EVENTS, Call, CallTools, Cancelled, Decided, Finished
 from edge.core.call_state import Submission, check
 from edge.core.grants import Grant, Granted
 from edge.core.idempotency import replayable
@@ -248,7 +248,7 @@ async def test_a_call_off_that_loses_against_a_yes_by_a_hair_still_stops_the_cal
         async def the_tap_first(call_id, *, allow):
             if not allow:
                 await consume(call_id, allow=True)
-                h.orchestrator._tickets[call_id].put(Decided("the wearer"))
+                h.orchestrator._calls[call_id].put(Decided("the wearer"))
             return await consume(call_id, allow=allow)
 
         monkeypatch.setattr(h.confirmations, "consume_call", the_tap_first)
@@ -420,14 +420,16 @@ async def test_a_disk_that_cannot_read_what_was_kept_leaves_the_honest_failure(
         assert (await h.call("sky:now")).error.code is ErrorCode.OFFLINE
 
 
-@pytest.mark.parametrize("word", [CallAccepted("c"), CallProgress("c", "more"), Cancelled("stop")])
-async def test_no_flood_of_words_grows_without_bound_and_none_hides_a_decision(word):
-    ticket = PendingCall(make("notes:add", ARGS), 0.0)
-    for _ in range(3 * WORDS):
-        ticket.put(word)
-    ticket.put(Decided("the wearer"))
-    ticket.put(CallResult("c", DONE))
-    assert len(ticket.words) == WORDS + 2
+@pytest.mark.parametrize("event", [CallAccepted("c"), CallProgress("c", "more"), Cancelled("stop")])
+async def test_no_flood_of_events_grows_without_bound_and_none_hides_a_decision(event):
+    tools = CallTools(None, FakeRegistry(), CLOCK, lambda *_: None)
+    call = Call(make("notes:add", ARGS), tools)
+    for _ in range(3 * EVENTS):
+        call.put(event)
+    call.put(Decided("the wearer"))
+    call.put(CallResult("c", DONE))
+    call.put(Finished(DONE))
+    assert len(call.events) == EVENTS + 3
 
 
 async def test_a_write_under_which_the_daemon_stops_is_not_called_safe_to_repeat(tmp_path):

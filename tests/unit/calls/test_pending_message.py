@@ -39,7 +39,7 @@ async def shown(h, text=WISH):
     async with asyncio.timeout(40):
         while h.orchestrator.session.snapshot().pending_message is not None:
             await asyncio.sleep(0)
-    await asyncio.wait({h.orchestrator._ending.voice._showing})
+    await asyncio.wait({h.orchestrator.voice._showing})
 
 
 def times(h, text=WISH):
@@ -101,7 +101,7 @@ async def test_a_message_outlives_the_daemon_and_is_shown_by_one_daemon_only(tmp
     async with house(tmp_path) as h:
         assert (await h.orchestrator.heard("my notes")).ok
         assert h.orchestrator.session.snapshot().pending_message is None
-        assert h.orchestrator._ending.voice._showing is None
+        assert h.orchestrator.voice._showing is None
 
 
 @pytest.mark.requirement("I12-pending-message")
@@ -121,7 +121,7 @@ async def test_a_daemon_that_dies_before_the_message_is_on_the_lens_leaves_it_to
 async def test_a_message_that_reached_nobody_is_shown_when_it_can_be(tmp_path, reached):
     async with house(tmp_path, tools=tools(message(WISH))) as h:
         assert (await h.call("notes:list")).ok
-        voice: VoiceSession = h.orchestrator._ending.voice
+        voice: VoiceSession = h.orchestrator.voice
         present, said = h.stage.present, []
 
         async def nowhere(name, response, **_more):
@@ -144,9 +144,9 @@ async def test_a_message_that_was_shown_and_not_struck_off_is_shown_again(
     tmp_path,
 ):
     async with house(tmp_path, tools=tools(START, message(WISH))) as h:
-        voice: VoiceSession = h.orchestrator._ending.voice
+        voice: VoiceSession = h.orchestrator.voice
         kept = asyncio.Event()
-        keep, h.orchestrator._ending.voice.keep = (
+        keep, h.orchestrator.voice.keep = (
             voice.keep,
             lambda: keep() if voice.controller.snapshot().pending_message else kept.wait(),
         )
@@ -204,7 +204,7 @@ async def test_a_note_that_cannot_be_read_suppresses_transcripts(
     tmp_path, note, suppressed, caplog
 ):
     async with house(tmp_path) as h:
-        notes: Notes = h.orchestrator._ending.voice._notes
+        notes: Notes = h.orchestrator.voice._notes
         await notes.put(NOTE, note)
     async with house(tmp_path) as h:
         state = h.orchestrator.session.snapshot()
@@ -221,4 +221,5 @@ async def test_a_disk_that_reads_nothing_suppresses_transcripts(caplog):
     session = SessionController()
     await restore(session, Broken())
     assert session.snapshot().suppress_transcript
-    assert "input/output error; transcripts are suppressed until" in caplog.text
+    assert "transcripts are suppressed until" in caplog.text
+    assert "cannot be read: input/output error" in caplog.text

@@ -232,7 +232,7 @@ async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said
     async with house(tmp_path, tools=answering()) as h:
         h.glasses.leave()
         h.glasses.known = known
-        h.orchestrator._ending._began -= visibility.SURFACE_S + 1  # nobody was seen for a minute
+        h.orchestrator._delivery._began -= visibility.SURFACE_S + 1  # nobody was seen for a minute
         with caplog.at_level(logging.WARNING):
             answers = [
                 await h.call("my:weather") for _ in range(3) if put(h, tool("my:weather", **CARD))

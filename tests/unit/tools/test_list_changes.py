@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from edge.calls.admission import CallLimits
+from edge.calls.dependencies import CallLimits
 from edge.calls.turns import OpenTurns
 from edge.core.tools.snapshot import Entry, Snapshot
 from edge.runtime.bus import Bus

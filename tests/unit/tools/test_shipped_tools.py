@@ -5,12 +5,11 @@ do is read from their schemas.
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from edge.calls.admission import AdmissionCheck, CallLimits
-from edge.calls.call import PendingCall
+from edge.calls.admission import fill_arguments
+from edge.calls.dependencies import CallLimits
 from edge.core import policy
 from edge.core.session import NoEffect, SessionController
 from edge.storage.tools.knowledge import KnowledgeBase
@@ -66,9 +65,6 @@ class House(Rig):
         self.calendars = more.get("calendars") or CalendarLookup(
             CalendarPlace(folder=self.calendar_folder), now=lambda: self.wall
         )
-        self.gate = SimpleNamespace(
-            _registry=self.registry, _limits=CallLimits()
-        )  # all that its `arguments` needs
 
     async def _notes(self):
         if not await notes.there(self.storage("notes")):
@@ -82,11 +78,12 @@ class House(Rig):
         return self.registry.snapshot().find(name).definition
 
     async def asked(self, name, args=None, **more):
-        """As the pipeline does: arguments filled, clamped and checked by the gate, then run."""
-        ticket = PendingCall(call(name, args, **more), 0.0)
-        given = AdmissionCheck.arguments(self.gate, ticket, self.tool(name))
-        response = await self.go(call(name, given, **more))
-        return response, ticket
+        """As for every call: arguments filled, clamped and checked, then run."""
+        found = fill_arguments(
+            self.registry, CallLimits(), call(name, args, **more), self.tool(name)
+        )
+        response = found.problem or await self.go(call(name, found.values, **more))
+        return response, found
 
     async def good(self, name, args=None, **more):
         response, _ = await self.asked(name, args, **more)
@@ -354,9 +351,9 @@ def test_arguments_out_of_bounds_are_refused_by_the_schema(shipped_registry, too
 async def test_a_voice_gets_three_results_and_is_told_so(house, mode, args, given, clamped):
     for n in range(8):
         (house.kb / f"{n}.md").write_text("word")
-    response, ticket = await house.asked("kb:search", {"query": "word", **args}, mode=mode)
+    response, arguments = await house.asked("kb:search", {"query": "word", **args}, mode=mode)
     assert len(response.data["results"]) == response.data["total"] == given
-    assert ticket.clamped == clamped
+    assert arguments.clamped == clamped
 
 
 @pytest.mark.requirement("S2-119")
