@@ -51,7 +51,7 @@ async def test_an_always_does_not_hold_for_a_changed_tool_in_an_old_turn(tmp_pat
         granted = Granted(
             Grant.ALWAYS, confirmation.definition_digest(tool), call_summary.origin(tool)
         )
-        await place.daemon.calls._confirmer._store.grant("local", PAY, granted)
+        await place.daemon.confirmations.grant("local", PAY, granted)
         assert await begin(place, 1, "turn") is None
         change(place, "Pays somebody.", "Pays everybody.")
         assert await begin(place, 2, "turn") == "CONFIRMATION_REQUIRED"
