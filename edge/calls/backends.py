@@ -116,8 +116,7 @@ class ProgressTexts:
 
     async def _tell(self, call: Call, text: str, *, brief: bool) -> None:
         with Attempt("a progress text of a call could not be shown", bug=True):
-            scene = f"{call.request.call_id}/word"
-            await self._stage.tell(text, scene=scene, brief=brief)
+            await self._stage.tell(text, call_id=call.request.call_id, brief=brief)
 
 
 @dataclass(frozen=True, slots=True)
