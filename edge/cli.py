@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn, TextIO, cast
 
 from edge import __version__
-from edge.commands.options import VERBS, as_json
+from edge.commands.options import VERBS, add_parser, as_json
 from edge.commands.shared.console import Screen
 from edge.runtime.errors import UserError
 
@@ -125,9 +125,7 @@ def build_parser(only: str = "") -> argparse.ArgumentParser:
     for name, text, add in VERBS:
         if only and name != only:
             continue
-        verb = verbs.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-        )
+        verb = add_parser(verbs, name, text)
         add(verb)
         if not any(a.dest == "action" for a in verb._actions):  # noqa: SLF001 - argparse has no public way to list them
             as_json(verb)

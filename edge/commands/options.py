@@ -6,256 +6,229 @@ Imports nothing heavy: `glassd --help` loads all of this.
 
 import argparse
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 Add = Callable[[argparse.ArgumentParser], None]
 
 
-def as_json(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--json", action="store_true", help="machine-readable output on stdout, nothing else"
+def _add(verb: argparse.ArgumentParser, form: str, text: str, **more: Any) -> None:
+    """Add an option that takes a value, or a positional argument. `form` is its name, and the word
+    that stands for its value in the help.
+    """
+    name, _, metavar = form.partition(" ")
+    verb.add_argument(name, metavar=metavar or None, help=text, **more)
+
+
+def _flag(verb: argparse.ArgumentParser, name: str, text: str) -> None:
+    verb.add_argument(name, action="store_true", help=text)
+
+
+def add_parser(tree: Any, name: str, text: str) -> argparse.ArgumentParser:
+    """Add a verb, or an action of a verb, with its help text."""
+    description = f"{text[0].upper()}{text[1:]}."
+    parser: argparse.ArgumentParser = tree.add_parser(
+        name, help=text, description=description, allow_abbrev=False
+    )
+    return parser
+
+
+def _actions(verb: argparse.ArgumentParser) -> Any:
+    return verb.add_subparsers(
+        dest="action", metavar="ACTION", required=True, parser_class=type(verb)
     )
 
 
+def as_json(verb: argparse.ArgumentParser) -> None:
+    _flag(verb, "--json", "machine-readable output on stdout, nothing else")
+
+
 def _socket(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--socket",
-        metavar="PATH",
-        help=(
-            "the daemon's control socket (default: where it usually is); "
-            "the owner's socket is looked for beside it"
-        ),
+    _add(
+        verb,
+        "--socket PATH",
+        "the daemon's control socket (default: where it usually is); the owner's socket "
+        "is looked for beside it",
     )
 
 
 def _run(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--config", metavar="FILE", help="the configuration file")
+    _add(verb, "--config FILE", "the configuration file")
 
 
 def _demo(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--glasses",
-        metavar="MODEL",
+    _add(
+        verb,
+        "--glasses MODEL",
+        "mock:display, mock:audio, mock:full (default) or sim:even_g1",
         choices=MOCKS,
-        help="mock:display, mock:audio, mock:full (default) or sim:even_g1",
     )
-    verb.add_argument(
-        "--script", metavar="FILE", help="play the steps of this file instead of asking you"
-    )
-    verb.add_argument("--seconds", metavar="N", type=_seconds, help="end after this long")
-    verb.add_argument(
-        "--keep",
-        action="store_true",
-        help="keep its folder (logs, lens.png, sound) at the end",
-    )
+    _add(verb, "--script FILE", "play the steps of this file instead of asking you")
+    _add(verb, "--seconds N", "end after this long", type=_seconds)
+    _flag(verb, "--keep", "keep its folder (logs, lens.png, sound) at the end")
 
 
 def _tools(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "act",
-        metavar="ACT",
+    _add(
+        verb,
+        "act ACT",
+        "show TOOL (its details and documentation), enable TOOL, disable TOOL, usage (how "
+        "often each was called); without it: list the tools",
         nargs="?",
         choices=("show", "enable", "disable", "usage"),
-        help=(
-            "show TOOL (its details and documentation), enable TOOL, disable TOOL, "
-            "usage (how often each was called); without it: list the tools"
-        ),
     )
-    verb.add_argument("tool", metavar="TOOL", nargs="?", help="package:tool")
-    verb.add_argument(
-        "--all", action="store_true", help="also list hidden tools, and why they are hidden"
-    )
-    verb.add_argument("--category", metavar="C", help="only this category")
-    verb.add_argument(
-        "--mode", choices=("text", "voice"), help="only what a caller of this mode is offered"
-    )
+    _add(verb, "tool TOOL", "package:tool", nargs="?")
+    _flag(verb, "--all", "also list hidden tools, and why they are hidden")
+    _add(verb, "--category C", "only this category")
+    _add(verb, "--mode", "only what a caller of this mode is offered", choices=("text", "voice"))
 
 
 def _servers(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "act",
-        metavar="ACT",
+    _add(
+        verb,
+        "act ACT",
+        "refresh ID (list its tools again), authorize ID (show where to sign in), "
+        "authorize ID CODE (finish signing in); without it: list the servers",
         nargs="?",
         choices=("refresh", "authorize"),
-        help=(
-            "refresh ID (list its tools again), authorize ID (show where to sign in), "
-            "authorize ID CODE (finish signing in); without it: list the servers"
-        ),
     )
-    verb.add_argument(
-        "server",
-        metavar="ID",
-        nargs="?",
-        help="the server's id, or the code of its sign-in on the lens",
-    )
-    verb.add_argument(
-        "code",
-        metavar="CODE",
-        nargs="?",
-        help="the code, or the whole address the browser was sent to",
-    )
+    _add(verb, "server ID", "the server's id, or the code of its sign-in on the lens", nargs="?")
+    _add(verb, "code CODE", "the code, or the whole address the browser was sent to", nargs="?")
 
 
 def _call(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument("tool", metavar="TOOL", help="package:tool")
-    verb.add_argument(
-        "args",
-        metavar="ARGS",
+    _add(verb, "tool TOOL", "package:tool")
+    _add(
+        verb,
+        "args ARGS",
+        "a JSON object, or key=value pairs (a value that is JSON is taken as such), or - "
+        "for JSON on stdin",
         nargs="*",
         default=[],
-        help=(
-            "a JSON object, or key=value pairs (a value that is JSON is "
-            "taken as such), or - for JSON on stdin"
-        ),
     )
-    verb.add_argument(
+    _add(
+        verb,
         "--mode",
+        "how the caller talks with glassd (default: the session's mode, else text)",
         choices=("text", "voice"),
-        help="how the caller talks with glassd (default: the session's mode, else text)",
     )
-    verb.add_argument(
+    _add(
+        verb,
         "--wait",
+        "wait for the answer (default), or until its delivery is complete",
         choices=("answer", "delivery"),
         default="answer",
-        help="wait for the answer (default), or until its delivery is complete",
     )
-    verb.add_argument(
+    _flag(
+        verb,
         "--no-wait",
-        action="store_true",
-        help="print the call's id once the call is stored; show it later: glassd calls ID",
+        "print the call's id once the call is stored; show it later: glassd calls ID",
     )
-    verb.add_argument(
-        "--confirm",
-        metavar="TOKEN",
-        help="the token of a confirmation request; only for the call that got it",
+    _add(
+        verb,
+        "--confirm TOKEN",
+        "the token of a confirmation request; only for the call that got it",
     )
-    verb.add_argument("--key", metavar="KEY", help="idempotency key: the same key never runs twice")
-    verb.add_argument(
-        "--session", metavar="S", help="the session it belongs to; a session keeps its mode"
+    _add(verb, "--key KEY", "idempotency key: the same key never runs twice")
+    _add(verb, "--session S", "the session it belongs to; a session keeps its mode")
+    _add(verb, "--turn T", "the turn it belongs to; a voice turn has a budget")
+    _add(
+        verb,
+        "--provider-id ID",
+        "the id a model's provider gave this call; one under 9 characters is no key",
     )
-    verb.add_argument(
-        "--turn", metavar="T", help="the turn it belongs to; a voice turn has a budget"
-    )
-    verb.add_argument(
-        "--provider-id",
-        metavar="ID",
-        help="the id a model's provider gave this call; one under 9 characters is no key",
-    )
-    verb.add_argument(
-        "--ttl",
-        metavar="SECONDS",
+    _add(
+        verb,
+        "--ttl SECONDS",
+        "how long the call may live (default 40)",
         type=_seconds,
         default=40.0,
-        help="how long the call may live (default 40)",
     )
 
 
 def _confirm(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "token",
-        metavar="TOKEN",
+    _add(
+        verb,
+        "token TOKEN",
+        "the token of a confirmation request; without it, every call that waits is shown, "
+        "and you type the answer",
         nargs="?",
-        help=(
-            "the token of a confirmation request; without it, every call that waits "
-            "is shown, and you type the answer"
-        ),
     )
-    verb.add_argument("--deny", action="store_true", help="say no")
+    _flag(verb, "--deny", "say no")
     lasting = verb.add_mutually_exclusive_group()
-    lasting.add_argument(
-        "--always", action="store_true", help="yes, and do not ask about this tool again"
-    )
-    lasting.add_argument(
-        "--never", action="store_true", help="no, and refuse this tool from now on without asking"
-    )
+    _flag(lasting, "--always", "yes, and do not ask about this tool again")
+    _flag(lasting, "--never", "no, and refuse this tool from now on without asking")
 
 
 def _grants(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     change = verb.add_mutually_exclusive_group()
-    change.add_argument("--always", metavar="TOOL", help="run this tool without asking")
-    change.add_argument("--never", metavar="TOOL", help="refuse this tool without asking")
-    change.add_argument("--revoke", metavar="TOOL", help="ask about this tool every time again")
+    _add(change, "--always TOOL", "run this tool without asking")
+    _add(change, "--never TOOL", "refuse this tool without asking")
+    _add(change, "--revoke TOOL", "ask about this tool every time again")
 
 
 def _cancel(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument("id", metavar="ID", help="the call's id")
-    verb.add_argument("--reason", metavar="TEXT", help="reason, shown in glassd calls ID")
+    _add(verb, "id ID", "the call's id")
+    _add(verb, "--reason TEXT", "reason, shown in glassd calls ID")
 
 
 def _answer(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "id", metavar="ID", help="the pending call's id (see: glassd calls --pending)"
-    )
-    verb.add_argument(
-        "result",
-        metavar="RESULT",
+    _add(verb, "id ID", "the pending call's id (see: glassd calls --pending)")
+    _add(
+        verb,
+        "result RESULT",
+        "JSON, key=value pairs, one word of text, or - for JSON on stdin; an object with "
+        "`ok` is taken as a complete response",
         nargs="*",
         default=[],
-        help=(
-            "JSON, key=value pairs, one word of text, "
-            "or - for JSON on stdin; an object with `ok` is taken as a complete response"
-        ),
     )
-    verb.add_argument("--session", metavar="S", help="the session the call belongs to")
+    _add(verb, "--session S", "the session the call belongs to")
 
 
 def _say(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument("text", metavar="TEXT", nargs="+", help="what the wearer says")
+    _add(verb, "text TEXT", "what the wearer says", nargs="+")
 
 
 def _calls(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument("id", metavar="ID", nargs="?", help="show this call in detail")
-    verb.add_argument("--pending", action="store_true", help="only calls without a final answer")
-    verb.add_argument("--limit", metavar="N", type=_count, default=20, help="how many (default 20)")
+    _add(verb, "id ID", "show this call in detail", nargs="?")
+    _flag(verb, "--pending", "only calls without a final answer")
+    _add(verb, "--limit N", "how many (default 20)", type=_count, default=20)
 
 
 def _lens(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument("--png", metavar="FILE", help="draw it into a PNG file")
-    verb.add_argument("--watch", action="store_true", help="show it again whenever it changes")
+    _add(verb, "--png FILE", "draw it into a PNG file")
+    _flag(verb, "--watch", "show it again whenever it changes")
 
 
 def _events(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "--kind",
-        metavar="PREFIX",
-        help="only events whose name begins with this: call, link, lens …",
-    )
-    verb.add_argument("--count", metavar="N", type=_count, help="end after this many")
-    verb.add_argument(
-        "--after", metavar="ID", help="start after this event id, if it is still kept"
-    )
+    _add(verb, "--kind PREFIX", "only events whose name begins with this: call, link, lens …")
+    _add(verb, "--count N", "end after this many", type=_count)
+    _add(verb, "--after ID", "start after this event id, if it is still kept")
 
 
 def _doctor(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "--config",
-        metavar="FILE",
-        help="examine the daemon of this configuration (default: the service's)",
-    )
-    verb.add_argument(
-        "--bundle",
-        metavar="FILE",
-        help="also write everything into a tar.gz on this machine, without secrets",
+    _add(verb, "--config FILE", "examine the daemon of this configuration (default: the service's)")
+    _add(
+        verb,
+        "--bundle FILE",
+        "also write everything into a tar.gz on this machine, without secrets",
     )
 
 
 def _scan(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "--seconds", metavar="N", type=_seconds, default=8.0, help="how long to listen (default 8)"
-    )
+    _add(verb, "--seconds N", "how long to listen (default 8)", type=_seconds, default=8.0)
 
 
 def _six_digits(text: str) -> str:
@@ -269,107 +242,84 @@ def _six_digits(text: str) -> str:
 
 def _code(verb: argparse.ArgumentParser) -> None:
     text = "the code or number that the glasses show, instead of being asked for it"
-    verb.add_argument("--code", metavar="DIGITS", type=_six_digits, help=text)
+    _add(verb, "--code DIGITS", text, type=_six_digits)
 
 
 def _pair(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "address",
-        metavar="ADDRESS",
+    _add(
+        verb,
+        "address ADDRESS",
+        "these glasses (see: glassd scan); not needed if only one pair is near",
         nargs="?",
-        help="these glasses (see: glassd scan); not needed if only one pair is near",
     )
     _code(verb)
-    verb.add_argument(
-        "--seconds",
-        metavar="N",
+    _add(
+        verb,
+        "--seconds N",
+        "how long the pairing window stays open (default and maximum 120)",
         type=_seconds,
         default=120.0,
-        help="how long the pairing window stays open (default and maximum 120)",
     )
-    verb.add_argument(
-        "--cancel", action="store_true", help="close a pairing window that another client opened"
-    )
+    _flag(verb, "--cancel", "close a pairing window that another client opened")
 
 
 def _unpair(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "address",
-        metavar="ADDRESS",
-        nargs="?",
-        help="these glasses; not needed if only one pair is paired",
-    )
+    _add(verb, "address ADDRESS", "these glasses; not needed if only one pair is paired", nargs="?")
 
 
 def _up(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "enrol",
-        metavar="CODE",
+    _add(
+        verb,
+        "enrol CODE",
+        "a cloud's enrolment code (GLASSD1-…), or - to read it from stdin, hidden from others",
         nargs="?",
-        help="a cloud's enrolment code (GLASSD1-…), or - to read it from stdin, hidden from others",
     )
-    verb.add_argument("--no-glasses", action="store_true", help="enrol only")
-    verb.add_argument("--address", metavar="ADDRESS", help="these glasses, instead of asking which")
+    _flag(verb, "--no-glasses", "enrol only")
+    _add(verb, "--address ADDRESS", "these glasses, instead of asking which")
     _code(verb)
-    verb.add_argument(
-        "--yes", action="store_true", help="take the nearest of several glasses without asking"
-    )
+    _flag(verb, "--yes", "take the nearest of several glasses without asking")
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "model", metavar="MODEL", help="mock:display, mock:audio, mock:full or sim:even_g1"
-    )
-    verb.add_argument(
-        "--radio",
-        metavar="R",
+    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full or sim:even_g1")
+    _add(
+        verb,
+        "--radio R",
+        "tcp:HOST:PORT (default tcp:127.0.0.1:6402), usb:N or vhci",
         default="tcp:127.0.0.1:6402",
-        help="tcp:HOST:PORT (default tcp:127.0.0.1:6402), usb:N or vhci",
     )
-    verb.add_argument(
-        "--control",
-        metavar="PATH",
-        help="unix socket (or tcp:HOST:PORT) on which tests control the wearer",
+    _add(verb, "--control PATH", "unix socket (or tcp:HOST:PORT) on which tests control the wearer")
+    _add(
+        verb,
+        "--out DIR",
+        "where lens images and sound are written (default: a temporary directory)",
     )
-    verb.add_argument(
-        "--out",
-        metavar="DIR",
-        help="where lens images and sound are written (default: a temporary directory)",
-    )
-    verb.add_argument(
-        "--script",
-        metavar="FILE",
-        help="what the wearer does, one step per line; faults are steps too",
-    )
-    verb.add_argument(
-        "--mtu", metavar="BYTES", type=_count, help="the ATT MTU offered (default 247; a G1 251)"
-    )
-    verb.add_argument(
-        "--fault",
-        metavar="FAULT",
+    _add(verb, "--script FILE", "what the wearer does, one step per line; faults are steps too")
+    _add(verb, "--mtu BYTES", "the ATT MTU offered (default 247; a G1 251)", type=_count)
+    _add(
+        verb,
+        "--fault FAULT",
+        "a fault to inject, at once or @SECONDS; repeatable",
         action="append",
         default=[],
-        help="a fault to inject, at once or @SECONDS; repeatable",
     )
-    verb.add_argument(
-        "--quirk",
-        metavar="NAME=VALUE",
+    _add(
+        verb,
+        "--quirk NAME=VALUE",
+        "choose a firmware variant; repeatable",
         action="append",
         default=[],
-        help="choose a firmware variant; repeatable",
     )
-    verb.add_argument(
-        "--pairing",
-        metavar="HOW",
+    _add(
+        verb,
+        "--pairing HOW",
+        "pairing mode: none, just_works, passkey or compare; with a mode set, unpaired "
+        "centrals cannot write (default: the model's own mode, in which unpaired centrals "
+        "may write until one has paired)",
         choices=("none", "just_works", "passkey", "compare"),
-        help=(
-            "pairing mode: none, just_works, passkey or compare; with a mode set, unpaired "
-            "centrals cannot write (default: the model's own mode, in which unpaired "
-            "centrals may write until one has paired)"
-        ),
     )
     verb.set_defaults(words=_sim_words, offered=MOCKS)
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -391,194 +341,150 @@ def _sim_words() -> str:
 
 
 def _devcloud(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "--http",
-        metavar="HOST:PORT",
+    _add(
+        verb,
+        "--http HOST:PORT",
+        "where the registry is served (default 127.0.0.1:8787)",
         default="127.0.0.1:8787",
-        help="where the registry is served (default 127.0.0.1:8787)",
     )
-    verb.add_argument(
+    _add(
+        verb,
         "--broker",
+        "embedded (default), mosquitto, or HOST:PORT of a running broker",
         default="embedded",
-        help="embedded (default), mosquitto, or HOST:PORT of a running broker",
     )
-    verb.add_argument(
-        "--tenant", default="default", help="topic level of the tenant (default: default)"
-    )
-    verb.add_argument("--pool", default="tools", help="worker pool (default: tools)")
-    verb.add_argument(
-        "--state",
-        metavar="DIR",
-        help="where its state is stored (default: a temporary directory)",
-    )
-    verb.add_argument(
+    _add(verb, "--tenant", "topic level of the tenant (default: default)", default="default")
+    _add(verb, "--pool", "worker pool (default: tools)", default="tools")
+    _add(verb, "--state DIR", "where its state is stored (default: a temporary directory)")
+    _flag(
+        verb,
         "--worker",
-        action="store_true",
-        help="run one more worker for a cloud with the same --state and --broker HOST:PORT",
+        "run one more worker for a cloud with the same --state and --broker HOST:PORT",
     )
-    verb.add_argument(
-        "--legacy",
-        action="store_true",
-        help="also serve the older endpoints that the current tool API replaced",
-    )
-    verb.add_argument(
-        "--tls",
-        metavar="NAME",
+    _flag(verb, "--legacy", "also serve the older endpoints that the current tool API replaced")
+    _add(
+        verb,
+        "--tls NAME",
+        "serve with TLS, its own certificates and enrolment codes, for daemons that reach "
+        "this machine by NAME (default localhost); needs Mosquitto",
         nargs="?",
         const="localhost",
-        help=(
-            "serve with TLS, its own certificates and enrolment codes, for daemons that "
-            "reach this machine by NAME (default localhost); needs Mosquitto"
-        ),
     )
 
 
 def _llm(verb: argparse.ArgumentParser) -> None:
-    acts = verb.add_subparsers(
-        dest="action", metavar="ACTION", required=True, parser_class=type(verb)
-    )
+    acts = _actions(verb)
     for name, text in (
         ("tools", "the active tools, in the form of the `tools` of a request to this provider"),
         ("answer", "run the calls a model asks for; print what to append to the conversation"),
     ):
-        act = acts.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-        )
+        act = add_parser(acts, name, text)
         _socket(act)
-        act.add_argument(
-            "provider", metavar="PROVIDER", choices=PROVIDERS, help=", ".join(PROVIDERS)
-        )
+        _add(act, "provider PROVIDER", ", ".join(PROVIDERS), choices=PROVIDERS)
         as_json(act)
         if name == "answer":
-            act.add_argument(
-                "file",
-                metavar="FILE",
+            _add(
+                act,
+                "file FILE",
+                "what the provider's API answered, as JSON (default: standard input)",
                 nargs="?",
                 default="-",
-                help="what the provider's API answered, as JSON (default: standard input)",
             )
-            act.add_argument(
-                "--mode", choices=("text", "voice"), help="how the model talks with the wearer"
+            _add(act, "--mode", "how the model talks with the wearer", choices=("text", "voice"))
+            _add(act, "--session S", "the session the calls belong to; a session keeps its mode")
+            _add(
+                act,
+                "--turn T",
+                "the turn they belong to: a turn sent again after an error repeats no action",
             )
-            act.add_argument(
-                "--session",
-                metavar="S",
-                help="the session the calls belong to; a session keeps its mode",
-            )
-            act.add_argument(
-                "--turn",
-                metavar="T",
-                help="the turn they belong to: a turn sent again after an error repeats no action",
-            )
-            act.add_argument(
-                "--ttl",
-                metavar="SECONDS",
+            _add(
+                act,
+                "--ttl SECONDS",
+                "how long each call may live (default 40)",
                 type=_seconds,
                 default=40.0,
-                help="how long each call may live (default 40)",
             )
 
 
 def _mcp(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument(
-        "--demo",
-        action="store_true",
-        help="start mock glasses and a daemon connected to them, for as long as it runs",
+    _flag(
+        verb, "--demo", "start mock glasses and a daemon connected to them, for as long as it runs"
     )
-    verb.add_argument(
-        "--http",
-        metavar="HOST:PORT",
-        help="serve streamable HTTP instead of stdio (or: systemd, to use the socket it passes)",
+    _add(
+        verb,
+        "--http HOST:PORT",
+        "serve streamable HTTP instead of stdio (or: systemd, to use the socket it passes)",
     )
-    verb.add_argument(
-        "--token-file",
-        metavar="FILE",
-        help=(
-            "clients must send this bearer token (default: "
-            "the systemd credential glassd-mcp-token, if there is one)"
-        ),
+    _add(
+        verb,
+        "--token-file FILE",
+        "clients must send this bearer token (default: the systemd credential "
+        "glassd-mcp-token, if there is one)",
     )
-    verb.add_argument(
-        "--allow-host",
-        metavar="NAME",
+    _add(
+        verb,
+        "--allow-host NAME",
+        "another host name or address that clients may use; repeatable",
         action="append",
         default=[],
-        help="another host name or address that clients may use; repeatable",
     )
-    verb.add_argument(
+    _flag(
+        verb,
         "--confirm-in-client",
-        action="store_true",
-        help=(
-            "let the client's user confirm calls. Only for a program that shows its user "
-            "every question, since it is the client that sends the answer"
-        ),
+        "let the client's user confirm calls. Only for a program that shows its user "
+        "every question, since it is the client that sends the answer",
     )
-    verb.add_argument(
-        "--rate",
-        metavar="N",
+    _add(
+        verb,
+        "--rate N",
+        "calls per minute; up to a fifth of them at once (default 600)",
         type=_rate,
         default=600,
-        help="calls per minute; up to a fifth of them at once (default 600)",
     )
 
 
 def _registry(verb: argparse.ArgumentParser) -> None:
-    actions = verb.add_subparsers(
-        dest="action", metavar="ACTION", required=True, parser_class=type(verb)
-    )
+    actions = _actions(verb)
     for name, text in (
         ("build", "compile the tools into tool_registry.json"),
         ("check", "verify that tool_registry.json matches the tools"),
         ("show", "print the built tools"),
         ("sync", "have the daemon fetch the cloud's registry now"),
     ):
-        action = actions.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
-        )
+        action = add_parser(actions, name, text)
         if name == "sync":
             _socket(action)
             as_json(action)
             continue
-        action.add_argument(
-            "--file",
-            metavar="FILE",
-            help=(
-                "the registry (default: the one of this installation; "
-                "with --tools, tool_registry.json in DIR)"
-            ),
+        _add(
+            action,
+            "--file FILE",
+            "the registry (default: the one of this installation; with --tools, "
+            "tool_registry.json in DIR)",
         )
-        action.add_argument(
-            "--tools",
-            metavar="DIR",
-            help="the folder of tool folders (default: those of this installation)",
+        _add(
+            action,
+            "--tools DIR",
+            "the folder of tool folders (default: those of this installation)",
         )
         as_json(action)
         if name == "build":
-            action.add_argument(
-                "--losses",
-                action="store_true",
-                help="list everything that a provider's form leaves out",
-            )
+            _flag(action, "--losses", "list everything that a provider's form leaves out")
         if name == "show":
-            action.add_argument(
-                "tool", metavar="TOOL", nargs="?", help="one tool, with its documentation"
-            )
-            action.add_argument(
-                "--provider",
-                choices=FORMS,
-                help="print the tool in the form of this provider",
-            )
-            action.add_argument(
+            _add(action, "tool TOOL", "one tool, with its documentation", nargs="?")
+            _add(action, "--provider", "print the tool in the form of this provider", choices=FORMS)
+            _add(
+                action,
                 "--prompt",
+                "print the prompt text for all tools that may be called in this mode",
                 choices=("text", "voice"),
-                help="print the prompt text for all tools that may be called in this mode",
             )
 
 
 def _completion(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument(
-        "shell", choices=("bash", "zsh", "fish"), help="print the completion script of this shell"
+    _add(
+        verb, "shell", "print the completion script of this shell", choices=("bash", "zsh", "fish")
     )
 
 
