@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
-from edge.commands.shared.console import Screen, duration, for_people, json_text, plain
+from edge.commands.shared.console import Screen, for_people, json_text, plain
 from edge.commands.shared.daemon import ask, delivered
+from edge.runtime.durations import duration
 
 _GOOD: Final = frozenset({"ANSWERED", "DELIVERED"})
 _BAD: Final = frozenset({"FAILED", "EXPIRED", "CANCELLED"})

@@ -11,7 +11,7 @@ from typing import Any, Final
 Add = Callable[[argparse.ArgumentParser], None]
 
 
-def _add(verb: argparse.ArgumentParser, form: str, text: str, **more: Any) -> None:
+def _add(verb: argparse._ActionsContainer, form: str, text: str, **more: Any) -> None:
     """Add an option that takes a value, or a positional argument. `form` is its name, and the word
     that stands for its value in the help.
     """
@@ -19,7 +19,7 @@ def _add(verb: argparse.ArgumentParser, form: str, text: str, **more: Any) -> No
     verb.add_argument(name, metavar=metavar or None, help=text, **more)
 
 
-def _flag(verb: argparse.ArgumentParser, name: str, text: str) -> None:
+def _flag(verb: argparse._ActionsContainer, name: str, text: str) -> None:
     verb.add_argument(name, action="store_true", help=text)
 
 

@@ -7,8 +7,9 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
-from edge.commands.shared.console import Screen, duration, plain
+from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import ask, client
+from edge.runtime.durations import duration
 
 LAYERS: Final = (
     "adapter",

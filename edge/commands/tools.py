@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from edge.commands.shared.console import Screen, duration, json_text, plain
+from edge.commands.shared.console import Screen, json_text, plain
+from edge.runtime.durations import duration
 from edge.runtime.errors import UserError
 from edge.runtime.paths import client_sockets
 

@@ -8,8 +8,8 @@ import socket
 from pathlib import Path
 from typing import Final
 
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.machine import CheckGroup
+from edge.doctor.models import Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
 from edge.doctor.subprocesses import in_thread
 from firmware_bridge.errors import RadioReason
 from firmware_bridge.transports.bluez import probe
@@ -30,76 +30,19 @@ USB_RULES: Final = "70-glassd-usb.rules"
 PI_CONFIGS: Final = ("/boot/firmware/config.txt", "/boot/config.txt")
 
 
-class BluetoothChecks:
-    """The checks of this layer."""
-
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-        self._machine = patient.machine
-
-    def checks(self) -> tuple[Check, ...]:
-        return (
-            Check(
-                id="rfkill",
-                title="radio switch",
-                examine=self._rfkill,
-                layer="radio",
-                after=("config", "daemon"),
-            ),
-            Check(
-                id="adapter",
-                title="adapter",
-                examine=self._adapter,
-                layer="radio",
-                after=("config", "daemon"),
-            ),
-            Check(
-                id="bus",
-                title="D-Bus",
-                examine=self._bus,
-                layer="radio",
-                after=("config", "daemon"),
-            ),
-            Check(
-                id="bluez",
-                title="BlueZ",
-                examine=self._bluez,
-                layer="radio",
-                needs=("bus", "adapter"),
-            ),
-            Check(
-                id="power",
-                title="adapter power",
-                examine=self._power,
-                layer="radio",
-                needs=("bluez", "rfkill"),
-            ),
-            Check(
-                id="restart",
-                title="BlueZ restarts",
-                examine=self._restart,
-                layer="radio",
-                after=("config", "daemon"),
-            ),
-            Check(
-                id="buffer",
-                title="receive buffer",
-                examine=self._buffer,
-                layer="radio",
-                after=("config", "daemon"),
-            ),
-        )
+class BluetoothChecks(CheckGroup):
+    """Whether the radio works."""
 
     async def first_fault(self) -> tuple[RadioReason, Finding] | None:
-        """Return the first failed check of those that decide whether the radio works at all;
-        None when it does.
+        """Return the first failed check of those that decide whether the radio works; None if it
+        does.
         """
         for kind, examine in (
-            (RadioReason.POWERED_OFF, self._rfkill),
-            (RadioReason.NO_ADAPTER, self._adapter),
-            (RadioReason.NO_SERVICE, self._bus),
-            (RadioReason.NO_SERVICE, self._bluez),
-            (RadioReason.POWERED_OFF, self._power),
+            (RadioReason.POWERED_OFF, self.rfkill),
+            (RadioReason.NO_ADAPTER, self.adapter),
+            (RadioReason.NO_SERVICE, self.bus),
+            (RadioReason.NO_SERVICE, self.bluez),
+            (RadioReason.POWERED_OFF, self.power),
         ):
             finding = await examine()
             if finding.mark is Mark.FAIL:
@@ -108,24 +51,24 @@ class BluetoothChecks:
 
     @property
     def _radio(self) -> str:
-        return self._patient.radio
+        return self._examined.radio
 
     def _other_radio(self) -> Finding | None:
         return None if self._radio == "bluez" else skip(f"the radio is {self._radio}, not BlueZ")
 
     # -------------------------------------------------------------- hardware
 
-    async def _rfkill(self) -> Finding:
+    async def rfkill(self) -> Finding:
         if other := self._other_radio():
             return other
         switches = [
             s
             for s in sorted(self._machine.path("/sys/class/rfkill").glob("*"))
-            if _said(s / "type") == "bluetooth"
+            if _line(s / "type") == "bluetooth"
         ]
-        on = [s for s in switches if _said(s / "hard") != "1" and _said(s / "soft") != "1"]
+        on = [s for s in switches if _line(s / "hard") != "1" and _line(s / "soft") != "1"]
         for switch in () if on else switches:
-            if _said(switch / "hard") == "1":
+            if _line(switch / "hard") == "1":
                 return fail(
                     f"{switch.name} is off by its hardware switch",
                     do(
@@ -133,58 +76,40 @@ class BluetoothChecks:
                         "machine, or in its firmware setup"
                     ),
                 )
-            if _said(switch / "soft") == "1":
-                soft = quoted(switch / "soft")
-                command = (
-                    f"echo 0 > {soft}"
-                    if self._machine.me.is_root
-                    else f"echo 0 | sudo tee {soft} > /dev/null"
-                )
-                return fail(f"{switch.name} is switched off (rfkill)", run(command))
+            if _line(switch / "soft") == "1":
+                soft, root = quoted(switch / "soft"), self._machine.me.is_root
+                fix = f"echo 0 > {soft}" if root else f"echo 0 | sudo tee {soft} > /dev/null"
+                return fail(f"{switch.name} is switched off (rfkill)", run(fix))
         return ok(f"{', '.join(s.name for s in on)} on" if on else "there is none")
 
-    async def _adapter(self) -> Finding:
+    async def adapter(self) -> Finding:
         kind, _, rest = self._radio.partition(":")
-        said = self._patient.layer("adapter")
+        adapter = self._examined.layer("adapter")
         if kind == "bluez":
             return self._in_kernel()
-        if said.get("state") == "ok":
+        if adapter.get("state") == "ok":
             return ok(f"{self._radio}: in use by the daemon")
-        if said.get("state") == "failing":
-            return fail(
-                str(said.get("reason") or said.get("issue")),
-                do(str(said.get("hint") or "see: glassd status")),
-            )
+        if adapter.get("state") == "failing":
+            fix = do(str(adapter.get("hint") or "see: glassd status"))
+            return fail(str(adapter.get("reason") or adapter.get("issue")), fix)
         if kind == "usb":
             return self._dongle(int(rest))
-        if kind == "tcp" and self._patient.status is None:
+        if kind == "tcp" and self._examined.status is None:
             return await self._connect(rest)
         return skip(f"{self._radio}: only the running daemon knows")
 
     def _in_kernel(self) -> Finding:
-        found = sorted(
-            p.name
-            for p in self._machine.path("/sys/class/bluetooth").glob("hci*")
-            if ":" not in p.name
-        )
+        known = self._machine.path("/sys/class/bluetooth")
+        found = sorted(place.name for place in known.glob("hci*") if ":" not in place.name)
         if found:
             return ok(f"the kernel has {', '.join(found)}")
         for place in PI_CONFIGS:
             if re.search(r"(?m)^dtoverlay=(pi3-)?disable-bt", self._machine.read(place) or ""):
                 path = quoted(self._machine.path(place))
-                return fail(
-                    f"switched off in {place}",
-                    self._machine.as_root(
-                        f"sed -i -E '/^dtoverlay=(pi3-)?disable-bt/d' {path}", "reboot"
-                    ),
-                )
-        known = (
-            "sees none"
-            if self._machine.path("/sys/class/bluetooth").is_dir()
-            else "has no Bluetooth at all"
-        )
+                edit = f"sed -i -E '/^dtoverlay=(pi3-)?disable-bt/d' {path}"
+                return fail(f"switched off in {place}", self._machine.as_root(edit, "reboot"))
         return fail(
-            f"the kernel {known}",
+            f"the kernel {'sees none' if known.is_dir() else 'has no Bluetooth at all'}",
             do("plug in a USB Bluetooth adapter; to try glassd without one: glassd demo"),
         )
 
@@ -193,15 +118,12 @@ class BluetoothChecks:
         found = [
             p.parent.name
             for p in sorted(self._machine.path("/sys/bus/usb/devices").glob("*/bDeviceClass"))
-            if _said(p) == "e0"
+            if _line(p) == "e0"
         ]
-        unit = self._patient.unit
+        unit = self._examined.unit
         if number < len(found) and unit is not None and unit["PrivateDevices"] == "yes":
-            return fail(
-                f"{self._radio}: USB device {found[number]} is hidden "
-                "from the service by its sandbox",
-                self._shown(),
-            )
+            problem = f"USB device {found[number]} is hidden from the service by its sandbox"
+            return fail(f"{self._radio}: {problem}", self._install_drop_in())
         if number < len(found):
             return ok(f"{self._radio}: USB device {found[number]}")
         return fail(
@@ -209,18 +131,17 @@ class BluetoothChecks:
             do("plug the dongle in, or count again in glasses.radio: usb:0 is the first"),
         )
 
-    def _shown(self) -> Fix:
-        """The drop-in and the udev rule that come with glassd for this radio; the dongle's rule
-        takes effect when it is plugged in again.
+    def _install_drop_in(self) -> Fix:
+        """Return the fix that installs the drop-in and the udev rule of glassd for this radio; the
+        rule takes effect when the dongle is plugged in again.
         """
         m = self._machine
         places = [m.path(place) for place in SHARES]
         share = next((place for place in places if place.is_dir()), places[0])
+        drop_in, rules = m.path(UNIT_DROP_INS) / "usb.conf", m.path("/etc/udev/rules.d") / USB_RULES
         return m.as_root(
-            f"install -D -m 644 {quoted(share / 'usb.conf')} "
-            f"{quoted(m.path(UNIT_DROP_INS) / 'usb.conf')}",
-            f"install -D -m 644 {quoted(share / USB_RULES)} "
-            f"{quoted(m.path('/etc/udev/rules.d') / USB_RULES)}",
+            f"install -D -m 644 {quoted(share / 'usb.conf')} {quoted(drop_in)}",
+            f"install -D -m 644 {quoted(share / USB_RULES)} {quoted(rules)}",
             "udevadm control --reload",
             "udevadm trigger",
             "systemctl daemon-reload",
@@ -246,32 +167,26 @@ class BluetoothChecks:
 
     # -------------------------------------------------------------- BlueZ
 
-    async def _bus(self) -> Finding:
+    async def bus(self) -> Finding:
         if other := self._other_radio():
             return other
-        address = (
-            self._machine.env.get("DBUS_SYSTEM_BUS_ADDRESS")
-            or f"unix:path={self._machine.path('/run/dbus/system_bus_socket')}"
-        )
-        seen = await probe.look(address)
+        m = self._machine
+        usual = f"unix:path={m.path('/run/dbus/system_bus_socket')}"
+        seen = await probe.look(m.env.get("DBUS_SYSTEM_BUS_ADDRESS") or usual)
         if seen.no_bus:
-            installed = self._machine.which("dbus-daemon") or self._machine.which("dbus-broker")
-            start = (
-                self._machine.start("dbus")
-                if installed
-                else self._machine.as_root("apt-get install -y dbus")
-            )
-            return fail(f"the system bus cannot be reached: {seen.no_bus}", start)
-        self._patient.bluez = seen
+            installed = m.which("dbus-daemon") or m.which("dbus-broker")
+            fix = m.start("dbus") if installed else m.as_root("apt-get install -y dbus")
+            return fail(f"the system bus cannot be reached: {seen.no_bus}", fix)
+        self._examined.bluez = seen
         return ok("the system bus answers")
 
-    async def _bluez(self) -> Finding:
+    async def bluez(self) -> Finding:
         if other := self._other_radio():
             return other
-        seen, m = self._patient.bluez, self._machine
+        seen, m = self._examined.bluez, self._machine
         assert seen is not None
-        said = (await m.ask("bluetoothctl", "--version")).out
-        version = tuple(int(n) for n in re.findall(r"\d+", said)[:2])
+        answer = (await m.ask("bluetoothctl", "--version")).out
+        version = tuple(int(n) for n in re.findall(r"\d+", answer)[:2])
         if seen.no_service:
             if not seen.activatable and not version:
                 return fail(
@@ -286,50 +201,47 @@ class BluetoothChecks:
             )
         if version and version < OLDEST_BLUEZ:
             return fail(
-                f"BlueZ {said.split()[-1]} is older than 5.55",
+                f"BlueZ {answer.split()[-1]} is older than 5.55",
                 m.as_root("apt-get install -y --only-upgrade bluez", "systemctl restart bluetooth"),
             )
         return ok(f"BlueZ {'.'.join(map(str, version)) or 'of unknown version'} serves")
 
-    async def _power(self) -> Finding:
+    async def power(self) -> Finding:
         if other := self._other_radio():
             return other
-        seen = self._patient.bluez
+        seen = self._examined.bluez
         assert seen is not None
         if not seen.adapters:
-            return fail(
-                "BlueZ shows no adapter, though the kernel has one",
-                self._machine.as_root("systemctl restart bluetooth"),
-            )
+            fix = self._machine.as_root("systemctl restart bluetooth")
+            return fail("BlueZ shows no adapter, though the kernel has one", fix)
         on = [a for a in seen.adapters if a.powered]
         if not on:
             return fail(f"{seen.adapters[0].name} is off", run("bluetoothctl power on"))
         return ok(", ".join(f"{a.name} {a.address} on" for a in on))
 
-    # -------------------------------------------------------------- settings of the system that
-    # save trouble
+    # -------------------------------------------------------------- settings of the system
 
-    async def _restart(self) -> Finding:
+    async def restart(self) -> Finding:
         m = self._machine
         if other := self._other_radio():
             return other
         ran = await m.ask("systemctl", "show", "bluetooth.service", "--property=LoadState,Restart")
-        told = dict(line.split("=", 1) for line in ran.out.splitlines() if "=" in line)
-        if ran.code != 0 or told.get("LoadState") != "loaded":
+        properties = dict(line.split("=", 1) for line in ran.out.splitlines() if "=" in line)
+        if ran.code != 0 or properties.get("LoadState") != "loaded":
             return skip("systemd has no bluetooth.service")
-        if told.get("Restart") != "no":
-            return ok(f"Restart={told.get('Restart')}")
+        if properties.get("Restart") != "no":
+            return ok(f"Restart={properties.get('Restart')}")
         place = m.path(DROP_IN)
         return warn(
             "bluetoothd stays dead when it dies (Restart=no)",
             m.as_root(
                 f"mkdir -p {quoted(place.parent)}",
-                self._written("[Service]\\nRestart=on-failure\\nRestartSec=3\\n", place),
+                _write("[Service]\\nRestart=on-failure\\nRestartSec=3\\n", place),
                 "systemctl daemon-reload",
             ),
         )
 
-    async def _buffer(self) -> Finding:
+    async def buffer(self) -> Finding:
         m = self._machine
         if other := self._other_radio():
             return other
@@ -339,21 +251,19 @@ class BluetoothChecks:
         if int(text) >= ENOUGH_BUFFER:
             return ok(f"net.core.rmem_default = {text}")
         place = m.path(SYSCTL)
-        said = f"net.core.rmem_default = {text}: bursts of notifications from the glasses are lost"
-        return warn(
-            said,
-            m.as_root(
-                self._written(f"net.core.rmem_default = {BUFFER}\\n", place),
-                f"sysctl -q -p {quoted(place)}",
-            ),
+        problem = (
+            f"net.core.rmem_default = {text}: bursts of notifications from the glasses are lost"
         )
-
-    def _written(self, text: str, place: Path) -> str:
-        """A command that writes a file and can stand behind sudo."""
-        return f"sh -c \"printf '{text}' > {quoted(place)}\""
+        write = _write(f"net.core.rmem_default = {BUFFER}\\n", place)
+        return warn(problem, m.as_root(write, f"sysctl -q -p {quoted(place)}"))
 
 
-def _said(path: Path) -> str:
+def _write(text: str, place: Path) -> str:
+    """Return a command that writes a file, and can follow sudo."""
+    return f"sh -c \"printf '{text}' > {quoted(place)}\""
+
+
+def _line(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii", errors="replace")[:64].strip()
     except OSError:

@@ -24,8 +24,8 @@ from edge.cloud.mqtt.faults import BrokerVerdict, Fault, of_os_error
 from edge.cloud.mqtt.tls import context, dated
 from edge.cloud.mqtt.topics import Topics
 from edge.config.validators import BadSettings
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, Fix, Kind, do, edit, fail, ok, skip, warn
+from edge.doctor.machine import CheckGroup, ExaminedMachine
+from edge.doctor.models import Finding, Fix, do, edit, fail, ok, skip, warn
 from edge.doctor.subprocesses import in_thread
 
 STEP_S: Final = 2.5
@@ -34,7 +34,7 @@ SOON_S: Final = 14 * 86400.0
 CONNECTING_S: Final = 20.0
 """A daemon that was just started, or whose broker just came back, is given this long."""
 PLAIN, SECURE = 1883, 8883
-_OF_OUR_NAME: Final = frozenset(
+_OF_CLIENT_ID: Final = frozenset(
     {
         Fault.CREDENTIALS,
         Fault.NOT_AUTHORIZED,
@@ -43,55 +43,21 @@ _OF_OUR_NAME: Final = frozenset(
         Fault.BANNED,
     }
 )
-"""Refusals that may be meant for the doctor's client id, not for the edge."""
+"""Refusals that may apply to the doctor's client id, not to the edge."""
 
 
-class BrokerChecks:
-    """The checks of this layer, one rung each; what one rung learns the next one uses."""
+class BrokerChecks(CheckGroup):
+    """The steps to the broker; each check uses what the one before found out."""
 
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-        self._machine = patient.machine
+    def __init__(self, examined: ExaminedMachine) -> None:
+        super().__init__(examined)
         self._connection: MqttConnection | None = None
         self._tls: ssl.SSLContext | None = None
 
-    def checks(self) -> tuple[Check, ...]:
-        rungs = (
-            ("dns", "broker name", self._dns, 2.0),
-            ("tcp", "broker TCP", self._tcp, 1.0),
-            ("tls", "broker TLS", self._handshake, 1.6),
-            ("connack", "broker CONNACK", self._connack, 1.6),
-            ("suback", "broker SUBACK", self._suback, 1.2),
-            ("trip", "round trip", self._trip, 1.2),
-        )
-        below = ("config", *(name for name, *_ in rungs))
-        climbed = [
-            Check(
-                id=name,
-                layer="broker",
-                title=title,
-                examine=examine,
-                needs=(under,),
-                after=("daemon", "enrolment"),
-                deadline_s=STEP_S * steps,
-            )
-            for under, (name, title, examine, steps) in zip(below, rungs, strict=False)
-        ]
-        own = Check(
-            id="uplink",
-            layer="broker",
-            title="daemon's uplink",
-            examine=self._uplink,
-            needs=("config",),
-            after=("trip", "daemon", "enrolment"),
-            effect=True,
-        )
-        return (*climbed, own)
-
     @property
     def _u(self) -> UplinkOptions:
-        assert self._patient.place is not None
-        return self._patient.place
+        assert self._examined.place is not None
+        return self._examined.place
 
     @property
     def _host(self) -> str:
@@ -102,23 +68,19 @@ class BrokerChecks:
         return f"{self._host}:{self._u.port}"
 
     def _edit(self, change: str) -> Fix:
-        """An edit of the configuration; what an enrolment said only another enrolment can
-        change.
-        """
-        settings = self._patient.settings
+        """Return a change of the configuration; values of an enrolment only another one changes."""
+        settings = self._examined.settings
         if settings is not None and not settings.uplink.host:
+            key = change.partition(" =")[0]
             return do(
                 "ask your cloud for a new code, then: glassd up CODE (it has "
-                f"to give a new value for {change.partition(' =')[0]})"
+                f"to give a new value for {key})"
             )
-        return edit(
-            (settings.source if settings else None) or "/etc/glassd/glassd.toml",
-            f"[uplink] {change}",
-        )
+        return edit(self._examined.source, f"[uplink] {change}")
 
     # -------------------------------------------------------------- name, TCP, TLS
 
-    async def _dns(self) -> Finding:
+    async def dns(self) -> Finding:
         host = self._host
         if not host:
             return skip(
@@ -137,46 +99,37 @@ class BrokerChecks:
                 ),
             )
         addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
-        return ok(
-            f"{host} is {', '.join(addresses[:3])}"
-            if addresses != [host]
-            else f"{host} is an address"
-        )
+        known = "an address" if addresses == [host] else ", ".join(addresses[:3])
+        return ok(f"{host} is {known}")
 
-    async def _tcp(self) -> Finding:
+    async def tcp(self) -> Finding:
         try:
             await self._connect(self._u.port)
         except OSError as e:
-            return fail(
-                f"{self._address}: {of_os_error(e).detail}", await self._other_port(of_os_error(e))
-            )
+            verdict = of_os_error(e)
+            return fail(f"{self._address}: {verdict.detail}", await self._other_port(verdict))
         return ok(f"{self._address} accepts connections")
 
     async def _connect(self, port: int) -> None:
-        """Connect and hang up. Raises OSError."""
-        connecting = await in_thread(
-            lambda: socket.create_connection((self._host, port), timeout=STEP_S * 0.8)
-        )
-        connecting.close()
+        """Connect and hang up. Raise OSError."""
+        place = (self._host, port)
+        (await in_thread(lambda: socket.create_connection(place, timeout=STEP_S * 0.8))).close()
 
     async def _other_port(self, verdict: BrokerVerdict) -> Fix:
-        """The usual mistake is the other of the two usual ports; else a broker of this machine
-        that does not run.
+        """Return the fix where nobody listens: the other of the two usual ports, if one listens
+        there; else a broker of this machine that does not run.
         """
         for port, tls in ((SECURE, "true"), (PLAIN, "false")):
             if port != self._u.port:
                 with suppress(OSError):
                     await self._connect(port)
                     return self._edit(f"port = {port}, tls = {tls} (a broker listens there)")
-        ran = (
-            await self._machine.ask(
+        if self._host in {"localhost", "::1"} or self._host.startswith("127."):
+            ran = await self._machine.ask(
                 "systemctl", "show", "mosquitto.service", "--property=LoadState"
             )
-            if self._is_here()
-            else None
-        )
-        if ran is not None and ran.code == 0 and "LoadState=loaded" in ran.out:
-            return self._machine.as_root("systemctl enable --now mosquitto")
+            if ran.code == 0 and "LoadState=loaded" in ran.out:
+                return self._machine.as_root("systemctl enable --now mosquitto")
         if verdict.fault is Fault.REFUSED:
             return self._edit(
                 'host = "<where the broker is>", port = <its port> (nothing '
@@ -187,10 +140,7 @@ class BrokerChecks:
             "VPN), or correct [uplink] host and port"
         )
 
-    def _is_here(self) -> bool:
-        return self._host in {"localhost", "::1"} or self._host.startswith("127.")
-
-    async def _handshake(self) -> Finding:
+    async def handshake(self) -> Finding:
         if not self._u.tls:
             return ok("switched off ([uplink] tls = false)")
         try:
@@ -205,24 +155,21 @@ class BrokerChecks:
             secure = await in_thread(lambda: open_socket(place))
         except ConnectionFailed as e:
             if "ermission denied" in e.verdict.detail and not self._machine.me.is_root:
-                return skip(
-                    f"you may not read our certificate: {e.verdict.detail}",
-                    self._machine.as_root("glassd doctor"),
-                )
+                return self._not_allowed(f"read our certificate: {e.verdict.detail}")
             return fail(f"{self._address}: {e.verdict.detail}", await self._secure(e.verdict))
         except OSError as e:
             verdict = dated(of_os_error(e), self._machine.clock.wall())
             return fail(f"{self._address}: {verdict.detail}", await self._secure(verdict))
         with secure:
-            return self._agreed(secure)
+            return self._certificate(secure)
 
-    def _agreed(self, secure: Any) -> Finding:
+    def _certificate(self, secure: Any) -> Finding:
         ends = ssl.cert_time_to_seconds(secure.getpeercert()["notAfter"])
         day = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d}"
-        said = f"{secure.version()}, its certificate is good until {day}"
+        found = f"{secure.version()}, its certificate is good until {day}"
         if ends - self._machine.clock.wall() < SOON_S:
-            return warn(said, do(f"renew the broker's certificate before {day}"))
-        return ok(said)
+            return warn(found, do(f"renew the broker's certificate before {day}"))
+        return ok(found)
 
     async def _secure(self, verdict: BrokerVerdict) -> Fix:
         if verdict.fault is Fault.TLS_NAME:
@@ -252,7 +199,7 @@ class BrokerChecks:
         return do(verdict.hint)
 
     def _names(self) -> list[str]:
-        """Read the names in a certificate that is trusted and for somebody else."""
+        """Return the names in a certificate that is trusted but has another name than the host."""
         assert self._u.tls is not None
         trusting = self._u.tls()
         trusting.check_hostname = False
@@ -271,37 +218,33 @@ class BrokerChecks:
 
     # -------------------------------------------------------------- MQTT
 
-    async def _connack(self) -> Finding:
+    async def connack(self) -> Finding:
         try:
             options = self._options()
         except (BadSettings, PermissionError):
-            return skip(
-                "you may not read the broker's password", self._machine.as_root("glassd doctor")
-            )
+            return self._not_allowed("read the broker's password")
         except ValueError as e:
             return fail(
                 str(e), self._edit('host = "<where the broker is>", port = <its port> (as said)')
             )
         try:
-            self._connection = await self._patient.closing.enter_async_context(
+            self._connection = await self._examined.closing.enter_async_context(
                 MqttConnection(options)
             )
         except ConnectionFailed as e:
-            unnamed = (
-                e.verdict.fault is Fault.NOT_AUTHORIZED
-            )  # what Mosquitto says to who has no name or a wrong one
-            return self._refused(
-                BrokerVerdict(Fault.CREDENTIALS, e.verdict.detail) if unnamed else e.verdict
-            )
+            verdict = e.verdict
+            if verdict.fault is Fault.NOT_AUTHORIZED:  # Mosquitto: no user name, or a wrong one
+                verdict = BrokerVerdict(Fault.CREDENTIALS, verdict.detail)
+            return self._refused(verdict)
         return ok(f"{self._address} lets {options.client_id} in")
 
     def _options(self) -> BrokerOptions:
-        assert self._patient.choice is not None
-        o = self._patient.choice.uplink()
+        assert self._examined.choice is not None
+        o = self._examined.choice.uplink()
         return BrokerOptions(
             host=self._host,
             port=o.port,
-            client_id=f"{o.edge_id}-doctor-{self._machine.word}",
+            client_id=f"{o.edge_id}-doctor-{self._machine.unique}",
             username=o.username,
             password=o.password,
             tls=self._tls,
@@ -315,9 +258,9 @@ class BrokerChecks:
 
     @property
     def _topic(self) -> str:
-        return Topics(self._u.tenant, self._u.edge_id).reply(f"doctor-{self._machine.word}")
+        return Topics(self._u.tenant, self._u.edge_id).reply(f"doctor-{self._machine.unique}")
 
-    async def _suback(self) -> Finding:
+    async def suback(self) -> Finding:
         assert self._connection is not None
         try:
             await self._connection.subscribe(self._topic)
@@ -325,11 +268,11 @@ class BrokerChecks:
             return self._refused(e.verdict)
         return ok(f"we may read {self._topic}")
 
-    async def _trip(self) -> Finding:
+    async def trip(self) -> Finding:
         assert self._connection is not None
         try:
             code = await self._connection.publish(
-                self._topic, self._machine.word.encode(), expiry_s=10
+                self._topic, self._machine.unique.encode(), expiry_s=10
             )
             if code:
                 return fail(
@@ -341,19 +284,15 @@ class BrokerChecks:
         except PublishRefused as e:
             return self._refused(BrokerVerdict(Fault.NOT_AUTHORIZED, str(e)))
         except (ConnectionOver, TimeoutError) as e:
-            return self._refused(
-                getattr(
-                    e, "verdict", BrokerVerdict(Fault.SILENT, "our own message did not come back")
-                )
-            )
+            silent = BrokerVerdict(Fault.SILENT, "our own message did not come back")
+            return self._refused(getattr(e, "verdict", silent))
         return ok("our own message came back")
 
     def _refused(self, verdict: BrokerVerdict) -> Finding:
-        said = f"{self._address}: {verdict.detail}"
-        fix = self._fix_of(verdict)
-        if verdict.fault in _OF_OUR_NAME and self._patient.layer("uplink").get("state") == "up":
-            return warn(f"{said} (to the doctor; the daemon itself is connected)", fix)
-        return fail(said, fix)
+        problem, fix = f"{self._address}: {verdict.detail}", self._fix_of(verdict)
+        if verdict.fault in _OF_CLIENT_ID and self._examined.layer("uplink").get("state") == "up":
+            return warn(f"{problem} (to the doctor; the daemon itself is connected)", fix)
+        return fail(problem, fix)
 
     def _fix_of(self, verdict: BrokerVerdict) -> Fix:
         if verdict.fault is Fault.CREDENTIALS:
@@ -363,8 +302,7 @@ class BrokerChecks:
             )
         if verdict.fault in {Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED}:
             who = self._u.username or "this edge"
-            return Fix(
-                Kind.DO,
+            return do(
                 f"let {who} read and write {self._topic.rpartition('/reply/')[0]}/# in the "
                 "broker's access list (Mosquitto: acl_file), then: systemctl reload mosquitto",
             )
@@ -372,14 +310,14 @@ class BrokerChecks:
 
     # -------------------------------------------------------------- the daemon's own connection
 
-    async def _uplink(self) -> Finding:
-        layer = self._patient.layer("uplink")
+    async def uplink(self) -> Finding:
+        layer = self._examined.layer("uplink")
         if not self._host:
             return skip("no broker is configured")
         if not layer:
             return skip("only the running daemon knows")
         if layer.get("state") == "up":
-            waiting = self._patient.layer("outbox").get("waiting", 0)
+            waiting = self._examined.layer("outbox").get("waiting", 0)
             return ok(f"connected to {layer.get('broker')}, {waiting} calls wait for the cloud")
         if layer.get("state") == "not configured":
             return warn(

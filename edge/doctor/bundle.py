@@ -31,73 +31,73 @@ ASK_S: Final = 4.0
 _SECRET_ENV: Final = ("PASSWORD", "TOKEN", "SECRET", "KEY", "CREDENTIAL")
 
 
-async def write(path: Path, patient: ExaminedMachine, report: Mapping[str, Any]) -> None:
+async def write(path: Path, examined: ExaminedMachine, report: Mapping[str, Any]) -> None:
     """Write the bundle, mode 0600; what was there is replaced once all of it is on disk. Raises
     OSError.
     """
-    redact = await in_thread(lambda: _redactor(patient))
+    redact = await in_thread(lambda: _redactor(examined))
     members = {
         "report.json": _json(redact.value(report)),
-        "status.json": _json(redact.value(patient.status or {})),
-        "config.toml": await in_thread(lambda: _config(patient, redact)),
-        "versions.json": _json(_versions(patient)),
-        "audit.jsonl": await in_thread(lambda: _audit(patient, redact)),
-        "journal.txt": await _journal(patient, redact),
-        "unit.txt": redact(
-            "\n".join(f"{k}={v}" for k, v in patient.unit.properties.items() if k != "Environment")
-            if patient.unit
-            else ""
-        ),
+        "status.json": _json(redact.value(examined.status or {})),
+        "config.toml": await in_thread(lambda: _config(examined, redact)),
+        "versions.json": _json(_versions(examined)),
+        "audit.jsonl": await in_thread(lambda: _audit(examined, redact)),
+        "journal.txt": await _journal(examined, redact),
+        "unit.txt": redact("\n".join(_unit(examined))),
     }
-    await in_thread(lambda: _packed(path, members, patient.machine.clock.wall()))
+    await in_thread(lambda: _pack(path, members, examined.machine.clock.wall()))
 
 
 # ------------------------------------------------------------------ what must not be in it
 
 
-def _redactor(patient: ExaminedMachine) -> Redact:
-    """Return the redactor, with every secret that we can read."""
+def _redactor(examined: ExaminedMachine) -> Redact:
+    """Return the redactor of every secret that can be read."""
     redact = Redact()
-    for text in _secrets(patient):
+    for text in _secrets(examined):
         redact.hide(text)
-    for name, value in patient.machine.env.items():
+    for name, value in examined.machine.env.items():
         if any(word in name.upper() for word in _SECRET_ENV):
             redact.hide(value)
     return redact
 
 
-def _secrets(patient: ExaminedMachine) -> list[str]:
-    settings = patient.settings
+def _secrets(examined: ExaminedMachine) -> list[str]:
+    settings = examined.settings
     found = []
     for section, key, name in SECRETS:
         with suppress(OSError):
-            path = credential(
-                getattr(getattr(settings, section), key) if settings else "", name, patient.env
-            )
+            configured = getattr(getattr(settings, section), key) if settings else ""
+            path = credential(configured, name, examined.env)
             if path is not None:
                 found.append(_head(path, MAX_SECRET).decode("utf-8", "replace"))
-    if patient.enrolled is not None:
-        found += [patient.enrolled.password, patient.enrolled.cloud_token]
+    if examined.enrolled is not None:
+        found += [examined.enrolled.password, examined.enrolled.cloud_token]
     return found
 
 
 # ------------------------------------------------------------------ what is in it
 
 
+def _unit(examined: ExaminedMachine) -> list[str]:
+    properties = examined.unit.properties if examined.unit else {}
+    return [f"{name}={value}" for name, value in properties.items() if name != "Environment"]
+
+
 def _json(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def _config(patient: ExaminedMachine, redact: Redact) -> str:
+def _config(examined: ExaminedMachine, redact: Redact) -> str:
     try:
-        source = find(patient.config, patient.env)
+        source = find(examined.config, examined.env)
         return redact.config(_head(source, MAX_FILE)) if source else "# there is none\n"
     except (OSError, BadSettings) as e:
         return f"# {redact(str(e))}\n"
 
 
-def _versions(patient: ExaminedMachine) -> dict[str, Any]:
-    m = patient.machine
+def _versions(examined: ExaminedMachine) -> dict[str, Any]:
+    m = examined.machine
     packages = {
         d.metadata["Name"]: d.version for d in metadata.distributions() if d.metadata["Name"]
     }
@@ -112,43 +112,28 @@ def _versions(patient: ExaminedMachine) -> dict[str, Any]:
     }
 
 
-def _audit(patient: ExaminedMachine, redact: Redact) -> str:
-    """The last calls, by the keys of the audit log alone: arguments have none of them. Keys of
-    calls may be anybody's words.
-    """
-    if patient.settings is None:
+def _audit(examined: ExaminedMachine, redact: Redact) -> str:
+    """Return the last calls, with the keys of the audit log only: none holds an argument."""
+    if examined.settings is None:
         return ""
     lines = []
     with suppress(OSError):
-        for raw in _tail(patient.state_dir / "audit" / "calls.jsonl").splitlines()[-MAX_LINES:]:
+        for raw in _tail(examined.state_dir / "audit" / "calls.jsonl").splitlines()[-MAX_LINES:]:
             with suppress(ValueError):
                 record = json.loads(raw)
-                lines.append(
-                    json.dumps(redact.value({k: record.get(k) for k in KEYS}), ensure_ascii=False)
-                )
+                record = redact.value({key: record.get(key) for key in KEYS})
+                lines.append(json.dumps(record, ensure_ascii=False))
     return "\n".join(lines) + "\n"
 
 
-async def _journal(patient: ExaminedMachine, redact: Redact) -> str:
-    """What the daemon said last, without DEBUG, whose lines may hold arguments of calls."""
-    user = ("--user",) if patient.unit and patient.unit.manager != "systemctl" else ()
-    argv = (
-        "journalctl",
-        *user,
-        "-u",
-        UNIT,
-        "-p",
-        "info",
-        "-n",
-        str(MAX_LINES),
-        "-o",
-        "short-iso",
-        "--no-hostname",
-        "--no-pager",
-    )
+async def _journal(examined: ExaminedMachine, redact: Redact) -> str:
+    """Return the latest log lines, without DEBUG, which may hold arguments of calls."""
+    user = ("--user",) if examined.unit and examined.unit.manager != "systemctl" else ()
+    options = f"-u {UNIT} -p info -n {MAX_LINES} -o short-iso --no-hostname --no-pager"
+    argv = ("journalctl", *user, *options.split())
     with suppress(TimeoutError):
         async with timeout(ASK_S):
-            return redact((await patient.machine.ask(*argv)).out)
+            return redact((await examined.machine.ask(*argv)).out)
     return "the journal did not answer in time\n"
 
 
@@ -164,7 +149,7 @@ def _tail(path: Path) -> str:
         return file.read(TAIL_BYTES).decode("utf-8", "replace")
 
 
-def _packed(path: Path, members: Mapping[str, str], now: float) -> None:
+def _pack(path: Path, members: Mapping[str, str], now: float) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as tar:
         for name, text in members.items():

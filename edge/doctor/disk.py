@@ -3,12 +3,11 @@
 Nothing is repaired: the daemon puts a damaged database aside itself when it starts.
 """
 
-import os
 from pathlib import Path
 from typing import Final
 
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.machine import CheckGroup
+from edge.doctor.models import Finding, Fix, do, fail, ok, quoted, run, warn
 from edge.doctor.subprocesses import in_thread
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.sqlite import disk_space, marker
@@ -22,67 +21,37 @@ SPARE: Final = (
     ("/var/log/journal", "journalctl", "--vacuum-size=50M"),
     ("/var/cache/apt/archives", "apt-get", "clean"),
 )
-"""What the system can do without: where it is, and what frees it."""
+"""What the system can do without: (where it is, the program and its options that delete it)."""
 CHECK_S: Final = 2.0
 """64 MiB are checked in 0.2 s here, and in a second or two from an SD card."""
 
 
-class DiskChecks:
-    """The checks of this layer."""
-
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-        self._machine = patient.machine
-
-    def checks(self) -> tuple[Check, ...]:
-        return (
-            Check(
-                id="space",
-                layer="disk",
-                title="free space",
-                examine=self._space,
-                needs=("config",),
-                after=("daemon",),
-            ),
-            Check(
-                id="database",
-                layer="disk",
-                title="database",
-                examine=self._database,
-                needs=("config",),
-                after=("daemon",),
-                deadline_s=4.0,
-            ),
-        )
+class DiskChecks(CheckGroup):
+    """Whether the state can be stored."""
 
     # -------------------------------------------------------------- room
 
-    async def _space(self) -> Finding:
+    async def space(self) -> Finding:
         try:
-            found = await in_thread(lambda: disk_space.look(self._patient.state_dir))
+            found = await in_thread(lambda: disk_space.look(self._examined.state_dir))
         except PermissionError as e:
-            return skip(f"you may not look at {e.filename}", self._machine.as_root("glassd doctor"))
+            return self._not_allowed(f"look at {e.filename}")
         if found.problem:
             return fail(
                 f"{found.problem}: glassd takes no new calls",
                 await self._room_fix(found),
                 code=STORAGE_UNAVAILABLE,
             )
-        alarms = (self._patient.status or {}).get("alarms")
-        if isinstance(alarms, dict) and (
-            alarm := alarms.get("storage")
-        ):  # what only a write finds out
+        if alarm := self._examined.layer("alarms").get("storage"):  # what only a write finds out
             return fail(
                 str(alarm).partition(" Next: ")[0],
                 do(f"look for errors of {found.mount} with dmesg, check it with fsck"),
                 code=STORAGE_UNAVAILABLE,
             )
-        said = f"{found.bytes / MIB:,.0f} MiB free on {found.mount}"
-        return (
-            warn(f"{said}; less than {TIGHT // MIB} MiB", await self._make_room(found))
-            if found.bytes < TIGHT
-            else ok(said)
-        )
+        free = f"{found.bytes / MIB:,.0f} MiB free on {found.mount}"
+        if found.bytes < TIGHT:
+            return warn(f"{free}; less than {TIGHT // MIB} MiB", await self._make_room(found))
+        return ok(free)
 
     async def _room_fix(self, found: disk_space.DiskSpace) -> Fix:
         mount = quoted(found.mount)
@@ -93,20 +62,15 @@ class DiskChecks:
         return await self._make_room(found)
 
     async def _make_room(self, found: disk_space.DiskSpace) -> Fix:
-        """What is ours and not needed goes first: databases that were put aside; then what the
-        system has to spare on this very file system. The rest is its owner's to choose; one that is
-        too small by itself is told to be.
+        """Return the fix that frees space: delete the databases that were put aside; else what the
+        system can do without on this file system; else what its owner chooses. A file system that
+        is too small is named as such.
         """
-        aside = await in_thread(lambda: _put_aside(self._patient.state_dir))
+        aside = await in_thread(lambda: _put_aside(self._examined.state_dir))
         if aside:
-            command = "rm -r " + " ".join(quoted(path) for path in aside)
-            return (
-                run(command)
-                if os.access(self._patient.state_dir, os.W_OK)
-                else self._machine.as_root(command)
-            )
-        spare = await in_thread(lambda: self._spare(found.folder))
-        if spare:
+            command = "rm -r " + " ".join(map(quoted, aside))
+            return self._machine.by_writer(self._examined.state_dir, command)
+        if spare := await in_thread(lambda: self._spare(found.folder)):
             return self._machine.as_root(*spare)
         mount = found.mount
         largest = f"du -xah {quoted(mount)} | sort -h | tail -20"
@@ -118,9 +82,7 @@ class DiskChecks:
         return _delete(mount, largest)
 
     def _spare(self, folder: Path) -> list[str]:
-        """The commands that free what the system keeps where `folder` is; elsewhere they would
-        free nothing for us.
-        """
+        """Return the commands that free space on the file system of `folder`."""
         here = folder.stat().st_dev
         m = self._machine
         return [
@@ -131,8 +93,8 @@ class DiskChecks:
 
     # -------------------------------------------------------------- database
 
-    async def _database(self) -> Finding:
-        path = self._patient.state_dir / "glassd.db"
+    async def database(self) -> Finding:
+        path = self._examined.state_dir / "glassd.db"
         had = await in_thread(lambda: marker.read(path)) is not None
         try:
             found = await in_thread(lambda: look(path, seconds=CHECK_S))
@@ -141,48 +103,40 @@ class DiskChecks:
                 return fail(f"{path} is missing, though there was one", self._put_away(path))
             return ok("there is none yet; the daemon makes it")
         except IsADirectoryError:
-            away = quoted(path.with_name("glassd.db.directory"))
-            return fail(
-                f"{path} is a directory, where the database should be",
-                run(f"mv {quoted(path)} {away}"),
-            )
+            move = run(f"mv {quoted(path)} {quoted(path.with_name('glassd.db.directory'))}")
+            return fail(f"{path} is a directory, where the database should be", move)
         except PermissionError:
-            return skip(f"you may not read {path}", self._machine.as_root("glassd doctor"))
+            return self._not_allowed(f"read {path}")
         if had and not found.bytes:
             return fail(f"{path} is empty, though there was a database", self._put_away(path))
         return self._judge(path, found)
 
     def _judge(self, path: Path, found: Looked) -> Finding:
-        said = f"{path}, {found.bytes / MIB:.1f} MiB, schema {found.schema}"
+        facts = f"{path}, {found.bytes / MIB:.1f} MiB, schema {found.schema}"
         if found.damage:
-            return fail(
-                f"{path} is damaged: {' '.join(found.damage.split())[:160]}", self._put_away(path)
-            )
+            damage = " ".join(found.damage.split())[:160]
+            return fail(f"{path} is damaged: {damage}", self._put_away(path))
         if found.busy:
             return fail(f"{path} cannot be opened: {found.busy}", self._put_away(path))
         if found.schema > len(MIGRATIONS):
             return fail(
-                f"{said}: made by a newer glassd than this one",
+                f"{facts}: made by a newer glassd than this one",
                 do("install the newer glassd again"),
             )
         if found.unfinished:
             return warn(
-                f"{said}: not checked to the end in {CHECK_S:g} s",
+                f"{facts}: not checked to the end in {CHECK_S:g} s",
                 do("a slow disk; look again when it is idle"),
             )
-        return ok(f"{said}, whole")
+        return ok(f"{facts}, whole")
 
     def _put_away(self, path: Path) -> Fix:
-        """The daemon does it when it starts; without a service we say how to do the same by
-        hand.
-        """
-        if self._patient.unit is not None:
-            return (
-                self._machine.as_root("systemctl restart glassd")
-                if self._patient.unit.manager == "systemctl"
-                else run("systemctl --user restart glassd")
-            )
-        if self._patient.status is not None:
+        """Return the fix that puts the database aside: a start of the daemon, or by hand."""
+        if (unit := self._examined.unit) is not None:
+            restart = f"{unit.manager} restart glassd"
+            of_system = unit.manager == "systemctl"
+            return self._machine.as_root(restart) if of_system else run(restart)
+        if self._examined.status is not None:
             return do(
                 "stop glassd run, and start it again: it puts the file aside and begins a fresh one"
             )

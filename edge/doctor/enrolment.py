@@ -3,14 +3,15 @@
 `CloudSource` decides which cloud is used, as in the daemon.
 """
 
+from functools import partial
 from typing import Final
 
 from edge.cloud.enrolment.client import Enrolment
 from edge.cloud.enrolment.credentials import DamagedEnrolment, Enrolled, EnrolmentFiles
 from edge.config import model as configuration
 from edge.daemon.cloud_config import CloudSource
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, do, fail, ok, skip, warn
+from edge.doctor.machine import CheckGroup
+from edge.doctor.models import Finding, do, fail, ok, skip, warn
 from edge.doctor.subprocesses import in_thread
 from edge.runtime.bus import Bus
 
@@ -18,50 +19,28 @@ SOON_S: Final = 14 * 86400.0
 """A certificate that ends sooner than this was not renewed when it should have been."""
 
 
-class EnrolmentChecks:
-    """The check of this layer; it also finds out which broker and cloud are used, for the
-    rungs above.
+class EnrolmentChecks(CheckGroup):
+    """What an enrolment brought; it also finds out which broker and cloud are used, for the later
+    checks.
     """
 
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-        self._machine = patient.machine
-
-    def checks(self) -> tuple[Check, ...]:
-        return (
-            Check(
-                id="enrolment",
-                layer="broker",
-                title="enrolment",
-                examine=self._enrolled,
-                needs=("config",),
-                after=("daemon",),
-            ),
-        )
-
-    async def _enrolled(self) -> Finding:
-        p = self._patient
-        assert p.settings is not None
+    async def enrolled(self) -> Finding:
+        p = self._examined
         files = EnrolmentFiles(p.state_dir)
         self._choose(files, None)
         try:
-            kept = await in_thread(files.load)
+            enrolled = await in_thread(files.load)
         except DamagedEnrolment as e:
             if "permission denied" in str(e).lower() and not self._machine.me.is_root:
-                return skip(
-                    f"you may not look into {p.state_dir}", self._machine.as_root("glassd doctor")
-                )
+                return self._not_allowed(f"look into {p.state_dir}")
             return fail(str(e), do("ask your cloud for a new code, then: glassd up CODE"))
         except PermissionError:
-            return skip(
-                f"you may not look into {p.state_dir}", self._machine.as_root("glassd doctor")
-            )
-        self._choose(files, kept)
-        return self._judge(kept)
+            return self._not_allowed(f"look into {p.state_dir}")
+        self._choose(files, enrolled)
+        return self._judge(enrolled)
 
-    def _choose(self, files: EnrolmentFiles, kept: Enrolled | None) -> None:
-        p = self._patient
-        assert p.settings is not None
+    def _choose(self, files: EnrolmentFiles, enrolled: Enrolled | None) -> None:
+        p, settings, env = self._examined, self._settings, self._examined.env
         enrolment = Enrolment(
             files,
             edge_id="",
@@ -71,46 +50,35 @@ class EnrolmentChecks:
             chance=lambda: 0.5,
             with_keys=False,
         )
-        enrolment.current = p.enrolled = kept
-        settings, env = p.settings, p.env
-        p.choice = CloudSource(
-            settings,
-            env,
-            enrolment,
-            edge_id=p.edge_id,
-            secret=lambda file, name: configuration.read_secret(file, name, env),
-        )
-        p.place = CloudSource(
-            settings, env, enrolment, edge_id=p.edge_id, secret=lambda _file, _name: None
-        ).uplink()
+        enrolment.current = p.enrolled = enrolled
+        source = partial(CloudSource, settings, env, enrolment, edge_id=p.edge_id)
+        p.choice = source(secret=lambda file, name: configuration.read_secret(file, name, env))
+        p.place = source(secret=lambda _file, _name: None).uplink()
         p.cloud_context = enrolment.cloud_context
 
-    def _judge(self, kept: Enrolled | None) -> Finding:
-        assert self._patient.settings is not None
-        configured = self._patient.settings.uplink.host
-        if kept is None:
-            return (
-                ok("the configuration names the broker")
-                if configured
-                else skip(
-                    "this edge belongs to no cloud; local tools work without",
-                    do("a code of your cloud makes it one's: glassd up CODE"),
-                )
+    def _judge(self, enrolled: Enrolled | None) -> Finding:
+        configured = self._settings.uplink.host
+        if enrolled is None and configured:
+            return ok("the configuration names the broker")
+        if enrolled is None:
+            return skip(
+                "this edge belongs to no cloud; local tools work without",
+                do("a code of your cloud makes it one's: glassd up CODE"),
             )
-        said = f"{kept.host}:{kept.port}, tenant {kept.tenant}, by {kept.how}"
+        facts = f"{enrolled.host}:{enrolled.port}, tenant {enrolled.tenant}, by {enrolled.how}"
         if configured:
-            return ok(f"{said}; but [uplink] host wins: {configured}")
-        left = kept.ends - self._machine.clock.wall() if kept.ends else None
-        if left is not None and left <= 0:
+            return ok(f"{facts}; but [uplink] host wins: {configured}")
+        if not enrolled.ends:
+            return ok(facts)
+        left = enrolled.ends - self._machine.clock.wall()
+        if left <= 0:
             return fail(
-                f"{said}: our certificate is past its end",
+                f"{facts}: our certificate is past its end",
                 do("ask your cloud for a new code, then: glassd up CODE"),
             )
-        if left is not None and left < SOON_S:
+        if left < SOON_S:
             return warn(
-                f"{said}: our certificate ends in {left / 86400:.1f} days",
+                f"{facts}: our certificate ends in {left / 86400:.1f} days",
                 do("keep the daemon running and online: it renews by itself; else: glassd up CODE"),
             )
-        return ok(
-            said + (f", certificate good for {left / 86400:.0f} days" if left is not None else "")
-        )
+        return ok(f"{facts}, certificate good for {left / 86400:.0f} days")

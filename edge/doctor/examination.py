@@ -13,7 +13,7 @@ from edge.doctor.runner import CheckRunner
 from firmware_bridge.deadlines import timeout
 
 LEAVE_S: Final = 1.5
-"""For saying goodbye to the broker."""
+"""For disconnecting from the broker."""
 
 log = logging.getLogger(__name__)
 
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 async def examining(
     machine: Machine, *, config: Path | None = None, named: bool = False
 ) -> AsyncIterator[tuple[ExaminedMachine, AsyncIterator[ReportEntry]]]:
-    """Examine `machine`: inside, the entries come in order, and the patient knows more with
-    each.
+    """Examine `machine`: inside, the entries come in order, and each adds to what is known of the
+    machine.
     """
-    patient = ExaminedMachine(machine, config=config, env=machine.env)
-    ladder = CheckRunner(every(patient, named=named), now=machine.clock.boot)
+    examined = ExaminedMachine(machine, config=config, env=machine.env)
+    runner = CheckRunner(every(examined, named=named), now=machine.clock.boot)
     try:
-        async with ladder.climbing() as entries:
-            yield patient, entries
+        async with runner.running() as entries:
+            yield examined, entries
     finally:
         with suppress(TimeoutError):
             async with timeout(LEAVE_S):
-                await patient.closing.aclose()
+                await examined.closing.aclose()

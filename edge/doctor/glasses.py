@@ -3,13 +3,12 @@
 Nothing is connected; glasses that are only away are not a failure.
 """
 
-import os
 from pathlib import Path
 from typing import Any, Final
 
 from edge.core.pairing_state import Bond
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.machine import CheckGroup
+from edge.doctor.models import Finding, Fix, do, fail, ok, quoted, run, skip, warn
 from edge.doctor.subprocesses import in_thread
 from edge.link.bonds import MAX_FILE, DamagedBonds, parsed
 from firmware_bridge.bonding import How
@@ -18,64 +17,27 @@ SMALLEST_MTU: Final = 23
 """What two radios that never agreed on more use: every page takes ten times as long."""
 
 
-class GlassesChecks:
-    """The checks of this layer."""
-
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-        self._machine = patient.machine
-
-    def checks(self) -> tuple[Check, ...]:
-        return (
-            Check(
-                id="bond",
-                layer="glasses",
-                title="paired glasses",
-                examine=self._bond,
-                needs=("config",),
-                after=("daemon", "bus"),
-            ),
-            Check(
-                id="link",
-                layer="glasses",
-                title="link",
-                examine=self._link,
-                needs=("daemon",),
-                effect=True,
-            ),
-            Check(
-                id="mtu",
-                layer="glasses",
-                title="MTU",
-                examine=self._mtu,
-                needs=("daemon",),
-                effect=True,
-            ),
-        )
+class GlassesChecks(CheckGroup):
+    """Whether the glasses are paired and connected."""
 
     # -------------------------------------------------------------- bonds
 
-    async def _bond(self) -> Finding:
-        settings = self._patient.settings
-        assert settings is not None
-        path = self._patient.state_dir / "bonds.json"
+    async def bond(self) -> Finding:
+        path = self._examined.state_dir / "bonds.json"
         try:
             bonds = await in_thread(lambda: _read(path))
         except PermissionError:
-            return skip(f"you may not read {path}", self._machine.as_root("glassd doctor"))
+            return self._not_allowed(f"read {path}")
         except DamagedBonds as e:
             return fail(f"{path} is damaged: {e}; your glasses are not known", self._away(path))
-        if self._patient.layer("glasses").get("bond") == "lost":
+        if self._examined.layer("glasses").get("bond") == "lost":
             return fail("the glasses do not know our key any more", run("glassd pair"))
         return self._judge(bonds)
 
     def _judge(self, bonds: tuple[Bond, ...]) -> Finding:
-        """Compare what we keep with what BlueZ keeps: a key that one of them lost is of no use
-        to the other.
-        """
-        assert self._patient.settings is not None
-        g = self._patient.settings.glasses
-        seen = self._patient.bluez if self._patient.radio == "bluez" else None
+        """Compare the bonds with the keys of BlueZ: a bond needs both."""
+        g = self._settings.glasses
+        seen = self._examined.bluez if self._examined.radio == "bluez" else None
         if seen is not None and not seen.no_service and not seen.refused:
             known = {d.address.upper() for d in seen.devices if d.paired}
             for bond in bonds:
@@ -86,30 +48,21 @@ class GlassesChecks:
                         run(f"glassd pair {quoted(bond.id)}"),
                     )
         if bonds:
-            return ok(
-                ", ".join(
-                    (
-                        f"{b.name} ({b.model}, "
-                        f"{' and '.join(filter(None, b.addresses)) or b.id}, {b.how})"
-                    )
-                    for b in bonds
-                )
-            )
+            return ok(", ".join(map(_describe, bonds)))
         if g.address:
             return ok(f"{g.address}, by the configuration")
-        if g.connect == "any" or self._patient.radio.partition(":")[0] in {"tcp", "inproc"}:
+        if g.connect == "any" or self._examined.radio.partition(":")[0] in {"tcp", "inproc"}:
             return ok("none; whatever is heard is taken, as the configuration says")
         return warn("none: glassd connects to paired glasses only", run("glassd up"))
 
     def _away(self, path: Path) -> Fix:
         command = f"mv {quoted(path)} {quoted(str(path) + '.damaged')}"
-        return run(command) if os.access(path.parent, os.W_OK) else self._machine.as_root(command)
+        return self._machine.by_writer(path.parent, command)
 
-    # -------------------------------------------------------------- the link, by the daemon's own
-    # word
+    # -------------------------------------------------------------- the link, as the daemon sees it
 
-    async def _link(self) -> Finding:
-        p = self._patient
+    async def link(self) -> Finding:
+        p = self._examined
         if p.status is None:
             return skip("only the running daemon knows")
         link, glasses = p.layer("link"), p.layer("glasses")
@@ -135,17 +88,13 @@ class GlassesChecks:
                     "near this machine; it is looked for"
                 ),
             )
-        return ok(
-            (
-                f"READY: {glasses.get('model')} {glasses.get('firmware')} "
-                f"over {glasses.get('transport')}"
-            ).rstrip()
-        )
+        model, firmware, transport = map(glasses.get, ("model", "firmware", "transport"))
+        return ok(f"READY: {model} {firmware} over {transport}".rstrip())
 
-    async def _mtu(self) -> Finding:
-        if self._patient.layer("link").get("state") != "READY":
+    async def mtu(self) -> Finding:
+        if self._examined.layer("link").get("state") != "READY":
             return skip("no glasses are connected")
-        mtu = int(self._patient.layer("glasses").get("mtu") or 0)
+        mtu = int(self._examined.layer("glasses").get("mtu") or 0)
         if 0 < mtu <= SMALLEST_MTU:
             return warn(
                 f"{mtu} bytes: the glasses and this radio agreed on no more",
@@ -162,12 +111,14 @@ def _read(path: Path) -> tuple[Bond, ...]:
         return ()
 
 
+def _describe(bond: Bond) -> str:
+    sides = " and ".join(filter(None, bond.addresses)) or bond.id
+    return f"{bond.name} ({bond.model}, {sides}, {bond.how})"
+
+
 def _down(side: Any) -> bool:
-    return isinstance(side, dict) and str(side.get("state", "")).lower() not in {
-        "up",
-        "ready",
-        "connected",
-    }
+    up = {"up", "ready", "connected"}
+    return isinstance(side, dict) and str(side.get("state", "")).lower() not in up
 
 
 def _why(side: Any) -> str:

@@ -3,6 +3,7 @@
 Only what was passed in is read: every path lies below `root`.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -15,7 +16,7 @@ from edge.cloud.mqtt.client import UplinkOptions
 from edge.cloud.mqtt.tls import MakeContext
 from edge.config.model import Settings
 from edge.daemon.cloud_config import CloudSource
-from edge.doctor.models import Fix, run
+from edge.doctor.models import Finding, Fix, run, skip
 from edge.doctor.subprocesses import Ran, program
 from edge.runtime.clock import Clock
 from firmware_bridge.transports.bluez.probe import ProbeResult
@@ -25,7 +26,7 @@ UNIT: Final = "glassd.service"
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """A user: the one who asks, or the one the daemon runs as."""
+    """A user: the one who runs the doctor, or the one the daemon runs as."""
 
     uid: int
     name: str
@@ -38,7 +39,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What systemd says of our unit. `manager` is the words to reach it: systemctl, or
+    """What systemd knows of the unit. `manager` is the command to reach it: systemctl, or
     systemctl --user.
     """
 
@@ -51,7 +52,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What there is to look at. `root` is `/` unless a test builds a small one."""
+    """What is examined. `root` is `/` unless a test builds a small one."""
 
     env: Mapping[str, str]
     me: Who
@@ -67,13 +68,13 @@ class Machine:
     python: tuple[int, int, int] = (3, 11, 0)
     interpreter: str = "python3"
     glassd: str = "glassd"
-    """How this program is called, for fixes that call it."""
-    word: str = "0"
-    """A word nobody else uses now, for the names the broker is told."""
+    """How a shell calls this program, for fixes."""
+    unique: str = "0"
+    """A part of the client id and the topic that no other client of the broker uses."""
     has: Callable[[str], bool] = lambda _library: True
-    """Tells whether a library is installed."""
+    """Return whether a library is installed."""
     user: Callable[[str], Who | None] = lambda _name: None
-    """Looks a user up by name."""
+    """Look a user up by name."""
     gid: Callable[[str], int | None] = lambda _group: None
     registry: Path = Path("tool_registry.json")
     version: str = ""
@@ -94,7 +95,7 @@ class Machine:
         return shutil.which(program, path=self.env.get("PATH"))
 
     async def ask(self, *argv: str) -> Ran:
-        """Run one of the system's programs, found by the PATH that was handed in."""
+        """Run a program of the system, found by the PATH that was passed in."""
         return await program(
             argv, {**self.env, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""}
         )
@@ -104,49 +105,57 @@ class Machine:
         return self.path("/run/systemd/system").is_dir()
 
     def start(self, service: str) -> Fix:
-        """Give the fix that starts one of the system's services, now and with the machine."""
+        """Return the fix that starts a service of the system, now and at every boot."""
         return self.as_root(
             f"systemctl enable --now {service}" if self.has_systemd else f"service {service} start"
         )
 
     def as_root(self, *commands: str) -> Fix:
-        """Give a fix that needs root, as the one who asks has to type it."""
+        """Return a fix that needs root, as the user has to type it."""
         return run(*(command if self.me.is_root else f"sudo {command}" for command in commands))
+
+    def by_writer(self, folder: Path, command: str) -> Fix:
+        """Return a fix that changes something in a folder: as root if the user may not write."""
+        return run(command) if os.access(folder, os.W_OK) else self.as_root(command)
 
 
 @dataclass(slots=True)
 class ExaminedMachine:
-    """What is known so far. Checks write only what they found out themselves, and read what
-    those before them wrote.
+    """What is known so far. A check writes only what it found out itself, and reads what earlier
+    checks wrote.
     """
 
     machine: Machine
     config: Path | None = None
     settings: Settings | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    """The daemon's environment as far as systemd's unit tells it; ours where there is no unit."""
+    """The daemon's environment, as far as the unit shows it; without a unit that of the doctor."""
     unit: Unit | None = None
     status: Mapping[str, Any] | None = None
     """The running daemon's status document."""
     bluez: ProbeResult | None = None
     cloud_time: float | None = None
-    """What the cloud's clock said, seconds since 1970, when it was asked; and by ours at that
-    moment.
-    """
+    """The time by the cloud's clock, in seconds since 1970."""
     asked_cloud_at: float = 0.0
+    """The time by this machine's clock at that moment."""
     enrolled: Enrolled | None = None
     choice: CloudSource | None = None
-    """Which cloud counts, as the daemon decides it; asking it for the uplink reads the secrets."""
+    """Which cloud is used, as the daemon decides it; its `uplink()` reads the secrets."""
     place: UplinkOptions | None = None
     """The uplink without its secrets."""
     cloud_context: MakeContext | None = None
-    """What an enrolled edge trusts its cloud's HTTP door by."""
+    """Makes the TLS context for the HTTP server of the cloud that this edge is enrolled with."""
     closing: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
     def state_dir(self) -> Path:
         assert self.settings is not None
         return self.settings.state_dir(self.env)
+
+    @property
+    def source(self) -> Path | str:
+        """Return the file of the configuration, or where it belongs."""
+        return (self.settings and self.settings.source) or "/etc/glassd/glassd.toml"
 
     @property
     def serves(self) -> Who:
@@ -156,7 +165,7 @@ class ExaminedMachine:
 
     @property
     def edge_id(self) -> str:
-        """The edge's name as the daemon has it; never makes one."""
+        """Return the edge's name as the daemon has it; never creates one."""
         assert self.settings is not None
         named = self.settings.edge.id or str((self.status or {}).get("edge_id", ""))
         if named:
@@ -167,14 +176,29 @@ class ExaminedMachine:
 
     @property
     def radio(self) -> str:
-        """The running daemon's radio, which may be another than the one of the configuration
-        examined here.
-        """
-        said = self.layer("adapter").get("radio")
+        """Return the running daemon's radio, which may differ from that of the configuration."""
+        running = self.layer("adapter").get("radio")
         configured = self.settings.glasses.radio if self.settings else "bluez"
-        return said if isinstance(said, str) and said else configured
+        return running if isinstance(running, str) and running else configured
 
     def layer(self, name: str) -> Mapping[str, Any]:
-        """One layer of the daemon's status; empty when it does not say."""
+        """Return one layer of the daemon's status; empty if it has none of that name."""
         found = (self.status or {}).get(name)
         return found if isinstance(found, dict) else {}
+
+
+class CheckGroup:
+    """Base of the checks of one subject."""
+
+    def __init__(self, examined: ExaminedMachine) -> None:
+        self._examined = examined
+        self._machine = examined.machine
+
+    @property
+    def _settings(self) -> Settings:
+        """Return the configuration, for checks that need `config`."""
+        assert self._examined.settings is not None
+        return self._examined.settings
+
+    def _not_allowed(self, what: str) -> Finding:
+        return skip(f"you may not {what}", self._machine.as_root("glassd doctor"))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 class Mark(StrEnum):
-    """How a check ended. WARN works and will hurt one day; SKIP could not, or need not, be
-    looked at.
+    """How a check ended. WARN: it works, and will cause trouble later; SKIP: it could not, or need
+    not, be examined.
     """
 
     OK = "OK"
@@ -19,8 +19,8 @@ class Mark(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a fix is: a shell command to run as it stands, a file to edit, or something for
-    hands.
+    """What a fix is: a shell command to run as it stands, a file to edit, or something to do by
+    hand.
     """
 
     RUN = "run"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """The exact thing that turns a check OK."""
+    """What turns a check OK."""
 
     kind: Kind
     text: str
@@ -38,18 +38,18 @@ class Fix:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found. Only FAIL and WARN have a fix; a SKIP may say how to be able to look."""
+    """What a check found. FAIL and WARN have a fix; that of a SKIP makes the check possible."""
 
     mark: Mark
     said: str
     fix: Fix | None = None
     code: str = ""
-    """The error code by which a tool call fails for this reason; empty when there is none."""
+    """The error code with which a tool call fails for this reason, if there is one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
-    """One rung. `needs` must have ended OK or WARN, or this one is skipped; `after` must only
+    """One check. `needs` must have ended OK or WARN, or this one is skipped; `after` must only
     have ended.
     """
 
@@ -61,7 +61,7 @@ class Check:
     after: tuple[str, ...] = ()
     deadline_s: float = 3.0
     effect: bool = False
-    """It fails because others do: their fixes come first."""
+    """It fails because others fail: their fixes come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +91,14 @@ def skip(said: str, fix: Fix | None = None) -> Finding:
 
 
 def run(*commands: str) -> Fix:
-    """Commands for a shell, one after the other while they succeed."""
+    """Return commands for a shell, each run only if the one before succeeded."""
     return Fix(Kind.RUN, " && ".join(commands))
 
 
 def edit(file: Path | str, change: str) -> Fix:
-    """A change of a file. Of the configuration it is `[section] key = value, key = value (a
+    """Return a change of a file. For the configuration it is `[section] key = value, key = value (a
     remark)`, where `<words>` stand for what only its owner knows, or `[section] write THIS instead
-    of THAT`: a test reads it and does it.
+    of THAT`: a test reads it and applies it.
     """
     return Fix(Kind.EDIT, f"in {file}: {change}")
 
@@ -108,5 +108,5 @@ def do(text: str) -> Fix:
 
 
 def quoted(path: Path | str) -> str:
-    """A path as a shell takes it."""
+    """Return a path quoted for a shell."""
     return shlex.quote(str(path))

@@ -36,8 +36,8 @@ _OF_SERVER: Final = frozenset(
         "secret_files",
     }
 )
-"""Of another MCP server nothing else is shown: a key may stand in an argument, an address, or
-under a name nobody thinks of.
+"""What is shown of another MCP server: a key may be in an argument, an address, or under any other
+name.
 """
 _SERVER_KEYS: Final = frozenset(key.name for key in fields(McpServerConfig))
 _MAC: Final = re.compile(
@@ -47,21 +47,21 @@ _PEM: Final = re.compile(r"-----BEGIN [A-Z ]*-----.*?(?:-----END [A-Z ]*-----|\Z
 _LONG: Final = re.compile(
     r"\b(?:[0-9A-Fa-f]{32,}|eyJ[\w-]+(?:\.[\w-]+){1,2}|[A-Za-z0-9+/_-]{40,}={0,2})(?![\w/])"
 )
-"""Hexadecimal from 128 bits on, JSON web tokens, base64 of 30 bytes and more: keys, tokens,
-digests of them.
+"""128 bits or more in hexadecimal, JSON web tokens, 30 bytes or more in base64: keys, tokens and
+their digests.
 """
 _HOME: Final = re.compile(r"/home/[^/\s\"':]+")
 
 
 class Redact:
-    """Call it with a text, or `value` with JSON; what was handed to `hide` never comes out."""
+    """Call it with a text, or `value` with JSON; a text given to `hide` is never in the result."""
 
     def __init__(self) -> None:
         self._line = Redactor()
         self._known: set[str] = set()
 
     def hide(self, secret: str) -> None:
-        """Never let this text out; of several lines (a key file), none of them."""
+        """Remove this text everywhere; of several lines (a key file), each one."""
         for text in (secret.strip(), *secret.split()):
             if len(text) >= SHORTEST:
                 self._known.add(text)
@@ -74,9 +74,7 @@ class Redact:
         return _HOME.sub("~", _LONG.sub(HIDDEN, text))
 
     def value(self, value: Any, name: str = "") -> Any:
-        """The same for a JSON value; what stands under a name that speaks of a secret goes
-        altogether.
-        """
+        """Return a JSON value redacted; a value whose name is that of a secret is hidden whole."""
         if isinstance(value, Mapping):
             return {self(str(key)): self.value(inner, str(key)) for key, inner in value.items()}
         if isinstance(value, list | tuple):
@@ -90,28 +88,20 @@ class Redact:
     # -------------------------------------------------------------- the configuration
 
     def config(self, raw: bytes) -> str:
-        """A configuration without its comments; of keys that are not ours only the name, for it
-        may be a misplaced secret.
+        """Return a configuration without its comments; of unknown keys only the name, since the
+        value may be a misplaced secret.
         """
         try:
             document = tomllib.loads(raw[:MAX_FILE].decode("utf-8-sig", "replace"))
         except tomllib.TOMLDecodeError as e:
-            return f"# not valid TOML: {self(str(e))}\n" + self._names_only(
-                raw[:MAX_FILE].decode("utf-8", "replace")
-            )
-        known = _every_key(Settings())
-        lines = [
-            f"version = {document.get('version', HIDDEN)!r}"
-            if isinstance(document.get("version"), int)
-            else "# no version"
-        ]
+            names = self._names_only(raw[:MAX_FILE].decode("utf-8", "replace"))
+            return f"# not valid TOML: {self(str(e))}\n{names}"
+        known, version = _every_key(Settings()), document.get("version")
+        lines = [f"version = {version!r}" if isinstance(version, int) else "# no version"]
         for section, table in document.items():
             if isinstance(table, dict):
-                lines += [
-                    "",
-                    f"[{self(section)}]",
-                    *(self._key(section, key, v, known=known) for key, v in table.items()),
-                ]
+                lines += ["", f"[{self(section)}]"]
+                lines += (self._key(section, key, v, known=known) for key, v in table.items())
             elif section != "version":
                 lines.append(f"{self(section)} = {HIDDEN}")
         return "\n".join(lines) + "\n"
@@ -126,15 +116,11 @@ class Redact:
     def _server(self, one: Any) -> Any:
         if not isinstance(one, Mapping):
             return HIDDEN
-        return {
-            name if name in _OF_SERVER or name in _SERVER_KEYS else HIDDEN: inner
-            if name in _OF_SERVER
-            else HIDDEN
-            for name, inner in one.items()
-        }
+        hidden = {name if name in _SERVER_KEYS else HIDDEN: HIDDEN for name in one}
+        return hidden | {name: one[name] for name in one if name in _OF_SERVER}
 
     def _names_only(self, text: str) -> str:
-        """What can be said of a file nobody can parse: its sections and the names before the
+        """Return what is shown of a file that is not TOML: its sections and the names before the
         equals signs.
         """
         names = re.findall(r"(?m)^\s*(\[[\w.]+\]|[\w.]+\s*(?==))", text)

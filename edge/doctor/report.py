@@ -8,7 +8,7 @@ from edge.doctor.models import Mark, ReportEntry
 
 
 def document(entries: Sequence[ReportEntry], version: str) -> dict[str, Any]:
-    """The whole examination as JSON values."""
+    """Return the whole examination as JSON values."""
     counts = Counter(entry.finding.mark.value for entry in entries)
     return {
         "version": version,
@@ -35,38 +35,32 @@ def _one(entry: ReportEntry) -> dict[str, Any]:
 
 
 def next_action(entries: Sequence[ReportEntry]) -> str:
-    """Return the one thing to do first: causes before effects, the lowest rung before those it
-    carries. Empty when all is well.
+    """Return the one thing to do first: failures before warnings, causes before effects, earlier
+    checks before later ones. "" if there is nothing to do.
     """
-    ill = [
-        entry
-        for entry in entries
-        if entry.finding.mark in {Mark.FAIL, Mark.WARN} and entry.finding.fix
+    fixes = [
+        (e.finding.mark is Mark.WARN, e.check.effect, e.number, e.finding.fix.text, e.check.title)
+        for e in entries
+        if e.finding.mark in {Mark.FAIL, Mark.WARN} and e.finding.fix
     ]
-    for entry in sorted(
-        ill, key=lambda e: (e.finding.mark is not Mark.FAIL, e.check.effect, e.number)
-    )[:1]:
-        return (
-            f"{entry.finding.fix.text}  ({entry.number}, {entry.check.title})"
-            if entry.finding.fix
-            else ""
-        )
-    return ""
+    if not fixes:
+        return ""
+    _, _, number, text, title = min(fixes)
+    return f"{text}  ({number}, {title})"
 
 
 def summary(entries: Sequence[ReportEntry], seconds: float) -> str:
     counts = Counter(entry.finding.mark.value for entry in entries)
-    told = ", ".join(f"{counts[mark.value]} {mark.value}" for mark in Mark if counts[mark.value])
-    return f"{len(entries)} checks in {seconds:.1f} s: {told}"
+    marks = ", ".join(f"{counts[mark]} {mark}" for mark in Mark if counts[mark])
+    return f"{len(entries)} checks in {seconds:.1f} s: {marks}"
 
 
 def lines(entry: ReportEntry) -> list[str]:
-    """What follows number, mark and title: what was found with its latency, then the fix on a
-    line of its own.
+    """Return what follows number, mark and title: what was found with its latency, then the fix on
+    a line of its own.
     """
-    first, *more = entry.finding.said.splitlines() or [""]
-    latency = (
-        f" · {entry.ms:.0f} ms" if entry.ms >= 1 and entry.finding.mark is not Mark.SKIP else ""
-    )
-    fix = [f"{entry.finding.fix.kind.value}: {entry.finding.fix.text}"] if entry.finding.fix else []
+    found = entry.finding
+    first, *more = found.said.splitlines() or [""]
+    latency = f" · {entry.ms:.0f} ms" if entry.ms >= 1 and found.mark is not Mark.SKIP else ""
+    fix = [f"{found.fix.kind.value}: {found.fix.text}"] if found.fix else []
     return [first + latency, *more, *fix]

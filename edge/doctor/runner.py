@@ -1,6 +1,6 @@
 """Runs the checks: independent ones at the same time, each within its deadline, reported in order.
 
-A check that fails by a bug costs its own line, never the report.
+A check that fails by a bug is a failure in the report, and never ends the report.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from edge.doctor.models import Check, Finding, Mark, ReportEntry, do, fail, skip
 from firmware_bridge.deadlines import timeout, timeout_at
 
 WHOLE_S: Final = 14.0
-"""For all checks together; a person waits, and systemd's own answers come within a second."""
+"""For all checks together: a person waits; systemd answers within a second."""
 NOT_REACHED: Final = "not reached"
 _GOOD: Final = frozenset({Mark.OK, Mark.WARN})
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class CheckRunner:
-    """Run checks in order: `async with CheckRunner(checks, now=…).climbing() as entries`, then
+    """Run checks in order: `async with CheckRunner(checks, now=…).running() as entries`, then
     `async for entry in entries`.
     """
 
@@ -34,7 +34,7 @@ class CheckRunner:
         self._done: dict[str, asyncio.Future[ReportEntry]] = {}
 
     @asynccontextmanager
-    async def climbing(self) -> AsyncIterator[AsyncIterator[ReportEntry]]:
+    async def running(self) -> AsyncIterator[AsyncIterator[ReportEntry]]:
         """Start every check; inside, the entries come in the order of the checks."""
         loop = asyncio.get_running_loop()
         self._done = {check.id: loop.create_future() for check in self._checks}
@@ -42,7 +42,7 @@ class CheckRunner:
         failed: Exception | None = None
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._rung(number, check, end), name=f"doctor {check.id}")
+                group.create_task(self._run(number, check, end), name=f"doctor {check.id}")
                 for number, check in enumerate(self._checks, 1)
             ]
             try:
@@ -57,11 +57,9 @@ class CheckRunner:
 
     async def _in_order(self) -> AsyncIterator[ReportEntry]:
         for check in self._checks:
-            yield await asyncio.shield(
-                self._done[check.id]
-            )  # Ctrl-C ends us, not what the check will say
+            yield await asyncio.shield(self._done[check.id])  # Ctrl-C must not cancel the result
 
-    async def _rung(self, number: int, check: Check, end: float) -> None:
+    async def _run(self, number: int, check: Check, end: float) -> None:
         began = self._now()
         try:
             async with timeout_at(end):
@@ -72,12 +70,11 @@ class CheckRunner:
             finding = skip(
                 f"not reached within {self._whole_s:g} s: the checks before it were too slow"
             )
-        self._done[check.id].set_result(
-            ReportEntry(number, check, finding, (self._now() - began) * 1000)
-        )
+        entry = ReportEntry(number, check, finding, (self._now() - began) * 1000)
+        self._done[check.id].set_result(entry)
 
     async def _before(self, check: Check) -> Finding | None:
-        """Wait for what comes first; gives a SKIP when something needed is not there."""
+        """Wait for the checks that come first; return a SKIP if one that is needed failed."""
         for earlier in (*check.needs, *check.after):
             entry = await asyncio.shield(self._done[earlier])
             if earlier in check.needs and entry.finding.mark not in _GOOD:

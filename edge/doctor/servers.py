@@ -9,34 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from edge.config.model import McpServerConfig
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.machine import CheckGroup
+from edge.doctor.models import Finding, do, fail, ok, quoted, run, skip, warn
 
 LIBRARY = "mcp"
 
 
-class ServerChecks:
-    """The check of this layer."""
+class ServerChecks(CheckGroup):
+    """Whether the other MCP servers can be used."""
 
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-        self._machine = patient.machine
-
-    def checks(self) -> tuple[Check, ...]:
-        return (
-            Check(
-                id="servers",
-                layer="tools",
-                title="other MCP servers",
-                examine=self._servers,
-                needs=("config",),
-                after=("daemon",),
-            ),
-        )
-
-    async def _servers(self) -> Finding:
-        settings = self._patient.settings
-        assert settings is not None
+    async def servers(self) -> Finding:
+        settings = self._settings
         on = [server for server in settings.mcp.servers if server.enabled]
         if not on:
             return skip("there are none")
@@ -50,11 +33,10 @@ class ServerChecks:
         return wrong[0] if wrong else ok(", ".join(server.id for server in on))
 
     def _wrong(self, server: McpServerConfig) -> Iterator[Finding]:
-        """Everything that keeps this one away, or its tools."""
+        """Yield what keeps a server, or its tools, from being used."""
         if server.command and not self._is_there(server.command):
-            said = f"{server.id}: there is no program {server.command}"
             yield fail(
-                said,
+                f"{server.id}: there is no program {server.command}",
                 do(
                     f"install {server.command}, or write its whole path as "
                     "command, then: systemctl reload glassd"
@@ -62,26 +44,23 @@ class ServerChecks:
             )
         for name, path in server.secret_files.items():
             if not os.access(path, os.R_OK):
-                said = f"{server.id}: its secret {name} cannot be read from {path}"
                 yield fail(
-                    said,
+                    f"{server.id}: its secret {name} cannot be read from {path}",
                     do(
                         f"put the secret into {path} and let the daemon's user read "
                         "it, then: systemctl reload glassd"
                     ),
                 )
         if not server.allowed_tools:
-            said = f"{server.id}: allowed_tools is empty, so nothing of it comes in"
             yield warn(
-                said,
+                f"{server.id}: allowed_tools is empty, so nothing of it comes in",
                 do(
                     f"name what you use of {server.id} in its allowed_tools (it offers them: "
                     "glassd servers), then: systemctl reload glassd"
                 ),
             )
-        away = self._patient.layer("servers").get("away")
-        why = away.get(server.id) if isinstance(away, dict) else None
-        if why:
+        away = self._examined.layer("servers").get("away") or {}
+        if why := away.get(server.id):
             yield warn(
                 f"{server.id} is away: {why}",
                 do(f"see to it ({why}), then: glassd servers refresh {server.id}"),

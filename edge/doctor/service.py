@@ -2,12 +2,13 @@
 
 import shlex
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from edge.control.client import ControlClient
-from edge.doctor.machine import UNIT, ExaminedMachine, Unit
-from edge.doctor.models import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.machine import UNIT, CheckGroup, ExaminedMachine, Unit
+from edge.doctor.models import Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
 from edge.doctor.subprocesses import in_thread
 from edge.runtime.errors import UserError
 from edge.runtime.paths import client_sockets, owner_socket
@@ -34,46 +35,30 @@ OWNER_S: Final = 0.5
 MANAGERS: Final = (("systemctl",), ("systemctl", "--user"))
 
 
-class ServiceChecks:
-    """The checks of this layer. `named`: somebody named a configuration or a socket, so the
-    unit is not the daemon meant.
+class ServiceChecks(CheckGroup):
+    """Whether the daemon runs. `named`: a configuration or a socket was named, so the unit is not
+    the daemon to examine.
     """
 
-    def __init__(self, patient: ExaminedMachine, *, named: bool) -> None:
-        self._patient = patient
-        self._machine = patient.machine
+    def __init__(self, examined: ExaminedMachine, *, named: bool) -> None:
+        super().__init__(examined)
         self._named = named
-
-    def checks(self) -> tuple[Check, ...]:
-        return (
-            Check(
-                id="unit", layer="service", title="systemd unit", examine=self._unit, effect=True
-            ),
-            Check(
-                id="daemon",
-                layer="service",
-                title="daemon",
-                examine=self._daemon,
-                after=("config",),
-                effect=True,
-            ),
-        )
 
     # -------------------------------------------------------------- the unit
 
-    async def _unit(self) -> Finding:
+    async def unit(self) -> Finding:
         m = self._machine
         if self._named:
             return skip("another configuration or socket was named than the service's")
         if not m.has_systemd:
             return skip("systemd does not run this machine")
-        unit = self._patient.unit = await self._found()
+        unit = self._examined.unit = await self._found()
         if unit is None:
             return skip(
                 "glassd is not installed as a service; it runs while somebody runs it",
                 do("install it: sudo make install (in the checkout)"),
             )
-        self._patient.env = self._environment(unit)
+        self._examined.env = self._environment(unit)
         return self._judge(unit)
 
     async def _found(self) -> Unit | None:
@@ -85,16 +70,16 @@ class ServiceChecks:
         return None
 
     def _environment(self, unit: Unit) -> Mapping[str, str]:
-        """Work out what systemd gives the daemon, so that we look where it looks."""
+        """Return the environment that systemd gives the daemon."""
         m = self._machine
         env = dict(pair.partition("=")[::2] for pair in _words(unit["Environment"]))
         if unit.manager != "systemctl":
             return {**m.env, **env}
         state = m.path("/var/lib") / (unit["StateDirectory"].split(" ")[0] or "glassd")
         runtime = m.path("/run") / (unit["RuntimeDirectory"].split(" ")[0] or "glassd")
-        handed, config = m.path(f"/run/credentials/{UNIT}"), m.path("/etc/glassd/glassd.toml")
-        named = {"GLASSD_CONFIG": str(config)} if _there(config) else {}
-        credentials = handed if _there(handed) else m.path("/etc/credstore")
+        loaded, config = m.path(f"/run/credentials/{UNIT}"), m.path("/etc/glassd/glassd.toml")
+        named = {"GLASSD_CONFIG": str(config)} if _exists(config) else {}
+        credentials = loaded if _exists(loaded) else m.path("/etc/credstore")
         return {
             "HOME": str(state),
             "STATE_DIRECTORY": str(state),
@@ -106,53 +91,43 @@ class ServiceChecks:
 
     def _judge(self, unit: Unit) -> Finding:
         state = f"{unit['ActiveState']} ({unit['SubState']})"
+        user = unit["User"] if unit.manager == "systemctl" else ""
         if unit["LoadState"] != "loaded":
-            return fail(
-                f"the unit is {unit['LoadState']}", self._systemctl("unmask", "enable --now")
-            )
-        if (
-            unit.manager == "systemctl"
-            and unit["User"]
-            and self._machine.user(unit["User"]) is None
-        ):
+            fix = self._systemctl("unmask", "enable --now")
+            return fail(f"the unit is {unit['LoadState']}", fix)
+        if user and self._machine.user(user) is None:
             fix = self._machine.as_root(
                 "systemd-sysusers", "systemctl daemon-reload", "systemctl restart glassd"
             )
-            return fail(f"there is no user {unit['User']}, as whom the unit runs", fix)
+            return fail(f"there is no user {user}, as whom the unit runs", fix)
         if unit["NeedDaemonReload"] == "yes":
-            return warn(
-                f"{state}, but the unit file was changed since",
-                self._systemctl("daemon-reload", "restart"),
-            )
+            fix = self._systemctl("daemon-reload", "restart")
+            return warn(f"{state}, but the unit file was changed since", fix)
         if unit["ActiveState"] == "failed" or unit["SubState"] == "auto-restart":
-            said = (
-                f"{state}: {unit['Result']}, restarted {unit['NRestarts'] or 0} "
-                "times; why: journalctl -u glassd -n 20"
-            )
-            return fail(said, self._systemctl("reset-failed", "restart"))
+            problem = f"{state}: {unit['Result']}, restarted {unit['NRestarts'] or 0} times"
+            fix = self._systemctl("reset-failed", "restart")
+            return fail(f"{problem}; why: journalctl -u glassd -n 20", fix)
         if unit["ActiveState"] not in {"active", "activating", "reloading"}:
             return fail(f"not running: {state}", self._systemctl("enable --now"))
         return self._running(unit, state)
 
     def _running(self, unit: Unit, state: str) -> Finding:
         user = unit["User"] or ("root" if unit.manager == "systemctl" else self._machine.me.name)
-        said = (
+        facts = (
             f"{state} as {user}, watchdog {unit['WatchdogUSec'] or 'off'}, "
             f"restarted {unit['NRestarts'] or 0} times"
         )
+        revert = self._systemctl("revert", "restart")
         if unit["WatchdogUSec"] in {"", "0", "infinity"}:
-            return warn(
-                f"{said}: a daemon that hangs is not restarted",
-                self._systemctl("revert", "restart"),
-            )
+            return warn(f"{facts}: a daemon that hangs is not restarted", revert)
         if user == "root" and unit.manager == "systemctl":
-            return warn(f"{said}: it needs no root", self._systemctl("revert", "restart"))
+            return warn(f"{facts}: it needs no root", revert)
         if unit["UnitFileState"] == "disabled":
-            return warn(f"{said}; does not start with the machine", self._systemctl("enable"))
-        return ok(said)
+            return warn(f"{facts}; does not start with the machine", self._systemctl("enable"))
+        return ok(facts)
 
     def _systemctl(self, *actions: str) -> Fix:
-        manager = self._patient.unit.manager if self._patient.unit else "systemctl"
+        manager = self._examined.unit.manager if self._examined.unit else "systemctl"
         commands = [
             f"{manager} {a}" if a == "daemon-reload" else f"{manager} {a} glassd" for a in actions
         ]
@@ -160,68 +135,57 @@ class ServiceChecks:
 
     # -------------------------------------------------------------- the control socket
 
-    async def _daemon(self) -> Finding:
-        unit = self._patient.unit
+    async def daemon(self) -> Finding:
+        unit = self._examined.unit
         if unit is not None and unit["ActiveState"] not in {"active", "reloading"}:
             return skip("its unit does not run")
         client = ControlClient(self._sockets())
+        ask = partial(client.request, "GET", "/v1/status", timeout_s=ANSWER_S)
         try:
-            _, status = await in_thread(
-                lambda: client.request("GET", "/v1/status", timeout_s=ANSWER_S)
-            )
+            _, status = await in_thread(ask)
         except UserError as e:
             return self._no_answer(e)
         if not isinstance(status, dict):
             return fail("something else than glassd answers on the control socket", self._restart())
-        self._patient.status = status
-        found = self._well(status)
+        self._examined.status = status
+        found = self._running_well(status)
         return await self._owners(found) if found.mark is Mark.OK else found
 
     async def _owners(self, found: Finding) -> Finding:
-        """Add whether this user may also confirm and configure: that needs a second group."""
+        """Return a warning if this user may not confirm and configure (the owner's group may)."""
         env = self._machine.env
         owner = ControlClient(tuple(owner_socket(socket, env) for socket in self._sockets()))
         try:
             await in_thread(lambda: owner.request("GET", "/v1/confirm", timeout_s=OWNER_S))
         except UserError as e:
             if e.code == "PERMISSION":
-                return warn(
-                    f"{found.said}; you may call and read, but not confirm, "
-                    f"pair and configure: {e.message}",
-                    self._let_in(e),
-                )
+                problem = "you may call and read, but not confirm, pair and configure"
+                return warn(f"{found.said}; {problem}: {e.message}", self._let_in(e))
         return found
 
     def _sockets(self) -> tuple[Path, ...]:
-        """The one that was named, else the one of the configuration, else the usual ones."""
+        """Return the socket that was named, else the configured one, else the usual ones."""
         if self._machine.sockets:
             return self._machine.sockets
-        settings = self._patient.settings
+        settings = self._examined.settings
         if settings and settings.control.socket:
             return (Path(settings.control.socket),)
-        return tuple(
-            dict.fromkeys((*client_sockets(self._machine.env), *client_sockets(self._patient.env)))
-        )
+        ours, theirs = client_sockets(self._machine.env), client_sockets(self._examined.env)
+        return tuple(dict.fromkeys((*ours, *theirs)))
 
     def _no_answer(self, e: UserError) -> Finding:
         if e.code == "PERMISSION":
             return fail(e.message, self._let_in(e))
-        if e.code == "NOT_RUNNING":
-            start = (
-                self._systemctl("restart")
-                if self._patient.unit
-                else do(f"start it, in a terminal of its own: glassd run{self._of_config}")
-            )
-            return fail(e.message, start)
+        if e.code == "NOT_RUNNING" and not self._examined.unit:
+            config = self._examined.config
+            option = f" --config {quoted(config)}" if config else ""
+            fix = do(f"start it, in a terminal of its own: glassd run{option}")
+            return fail(e.message, fix)
         return fail(e.message, self._restart())
 
-    @property
-    def _of_config(self) -> str:
-        return f" --config {quoted(self._patient.config)}" if self._patient.config else ""
-
     def _let_in(self, e: UserError) -> Fix:
-        """The group's name stands in the error's fix; who is in it already needs a fresh login
-        only.
+        """Return the fix that lets this user use the socket: join its group, which the error's fix
+        names; a user who is in it already has to log in again.
         """
         if "-aG " not in e.fix:
             return do(e.fix)
@@ -238,46 +202,40 @@ class ServiceChecks:
     def _restart(self) -> Fix:
         return (
             self._systemctl("restart")
-            if self._patient.unit
+            if self._examined.unit
             else do("stop glassd run, and start it again")
         )
 
-    def _well(self, status: Mapping[str, Any]) -> Finding:
+    def _running_well(self, status: Mapping[str, Any]) -> Finding:
         version, ours = str(status.get("version", "")), self._machine.version
-        said = f"version {version}, edge {status.get('edge_id', '')}"
+        facts = f"version {version}, edge {status.get('edge_id', '')}"
         crashed = [
             s
             for s in status.get("services") or ()
             if isinstance(s, dict) and s.get("state") == "crashed"
         ]
         if crashed:
-            return fail(
-                f"{said}: service {crashed[0].get('name')} keeps "
-                f"failing: {crashed[0].get('error')}",
-                self._restart(),
-            )
+            name, error = crashed[0].get("name"), crashed[0].get("error")
+            return fail(f"{facts}: service {name} keeps failing: {error}", self._restart())
         if version != ours:
-            return warn(f"{said}: it still runs the version before {ours}", self._restart())
+            return warn(f"{facts}: it still runs the version before {ours}", self._restart())
         alarms = status.get("alarms") or {}
         if alarms:
-            return warn(f"{said}: {next(iter(alarms.values()))}", self._restart())
-        radio, settings = self._patient.radio, self._patient.settings
+            return warn(f"{facts}: {next(iter(alarms.values()))}", self._restart())
+        radio, settings = self._examined.radio, self._examined.settings
         if settings and radio != settings.glasses.radio:
             again = (
                 self._restart()
-                if self._patient.unit
+                if self._examined.unit
                 else do("examine what it was started with: glassd doctor --config FILE")
             )
-            return warn(
-                f"{said}: its radio is {radio}, the configuration examined "
-                f"here says {settings.glasses.radio}",
-                again,
-            )
-        return ok(said)
+            configured = f"the configuration examined here says {settings.glasses.radio}"
+            return warn(f"{facts}: its radio is {radio}, {configured}", again)
+        return ok(facts)
 
 
-def _there(path: Path) -> bool:
-    """Tell whether there is such a path; what we may not look at is there for the service."""
+def _exists(path: Path) -> bool:
+    """Return whether there is such a path. One that may not be read exists for the service."""
     try:
         return path.exists()
     except PermissionError:

@@ -1,5 +1,5 @@
-"""Runs blocking work and programs beside the event loop, each with a deadline, so that nothing can
-keep the doctor from finishing.
+"""Runs blocking work and programs beside the event loop, so that nothing can keep the doctor from
+finishing.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 MAX_OUTPUT: Final = 256 * 1024
-"""Bytes read of what a program says."""
+"""Bytes of a program's output that are read."""
 LEAVE_S: Final = 1.0
-"""How long work that nobody waits for any more may keep the process from ending."""
+"""How long work that is not waited for any more may delay the end of the process."""
 _NAME: Final = "doctor"
 
 
@@ -28,8 +28,8 @@ class Ran:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run blocking `work` in a thread of its own. A disk or resolver that hangs keeps the thread,
-    and the process only for a moment.
+    """Run blocking `work` in a thread of its own: a disk or resolver that hangs blocks the thread,
+    and the end of the process for a moment only.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -47,9 +47,9 @@ async def in_thread(work: Callable[[], T]) -> T:
         error: Exception | None = None
         try:
             result = work()
-        except Exception as e:  # noqa: BLE001 - handed to whoever asked
+        except Exception as e:  # noqa: BLE001 - raised again by the caller
             error = e
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
             loop.call_soon_threadsafe(settle, result, error)
 
     threading.Thread(target=body, name=_NAME, daemon=True).start()
@@ -68,8 +68,8 @@ def _let_threads_end() -> None:
 
 
 async def program(argv: Sequence[str], env: Mapping[str, str]) -> Ran:
-    """Run a program to its end and give what it said on stdout; killed when nobody waits any
-    more.
+    """Run a program to its end and return its standard output; it is killed if the caller is
+    cancelled.
     """
     try:
         process = await asyncio.create_subprocess_exec(
@@ -87,7 +87,7 @@ async def program(argv: Sequence[str], env: Mapping[str, str]) -> Ran:
         while piece := await process.stdout.read(64 * 1024):
             out += piece[
                 : MAX_OUTPUT - len(out)
-            ]  # the rest is let go, or the program would wait for us
+            ]  # the rest is discarded, or the program would block
         return Ran(await process.wait(), out.decode("utf-8", "replace"))
     finally:
         if process.returncode is None:

@@ -22,7 +22,7 @@ REGISTRY: Final = Path(str(resources.files("tools_cache"))) / "tool_registry.jso
 
 
 def this_machine(env: Mapping[str, str], sockets: tuple[Path, ...] = ()) -> Machine:
-    """Describe the machine we run on. `sockets`: where the daemon is said to be."""
+    """Describe this machine. `sockets`: the daemon's sockets, if they were named."""
     uname = platform.uname()
     return Machine(
         env=env,
@@ -36,7 +36,7 @@ def this_machine(env: Mapping[str, str], sockets: tuple[Path, ...] = ()) -> Mach
         python=sys.version_info[:3],
         interpreter=sys.executable,
         glassd=_program_name(env),
-        word=secrets.token_hex(3),
+        unique=secrets.token_hex(3),
         has=_has,
         user=_user,
         gid=_gid,
@@ -77,15 +77,10 @@ def _has(library: str) -> bool:
 
 
 def _program_name(env: Mapping[str, str]) -> str:
-    """How a shell reaches this very program: by its name where the PATH finds it, else by its
-    place beside our Python.
+    """Return how a shell calls this program: by its name if the PATH finds it, else by the path of
+    the one beside this Python.
     """
     beside = Path(sys.executable).with_name("glassd")
     found = shutil.which("glassd", path=env.get("PATH"))
-    return (
-        "glassd"
-        if found and Path(found).resolve() == beside.resolve()
-        else str(beside)
-        if beside.exists()
-        else "glassd"
-    )
+    on_path = found and Path(found).resolve() == beside.resolve()
+    return "glassd" if on_path or not beside.exists() else str(beside)

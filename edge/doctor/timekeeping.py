@@ -4,63 +4,43 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, Fix, do, fail, ok, warn
+from edge.doctor.machine import CheckGroup
+from edge.doctor.models import Finding, Fix, do, fail, ok, warn
 
 FLOOR: Final = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
-"""This program is younger than that, so a clock before it was never set."""
+"""This program is newer than that, so an earlier clock was never set."""
 MUCH_S: Final = 60.0
 """Certificates and tokens begin to fail."""
 SOME_S: Final = 5.0
-"""An HTTP Date has whole seconds, and travels."""
+"""An HTTP Date has whole seconds, and is sent over a network."""
 
 
-class ClockChecks:
-    """The check of this layer."""
+class ClockChecks(CheckGroup):
+    """Whether the clock is right."""
 
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-        self._machine = patient.machine
-
-    def checks(self) -> tuple[Check, ...]:
-        # timedatectl starts a service when it is asked: seconds on a small machine
-        return (
-            Check(
-                id="clock",
-                layer="clock",
-                title="clock",
-                examine=self._clock,
-                after=("cloud",),
-                deadline_s=6.0,
-            ),
-        )
-
-    async def _clock(self) -> Finding:
+    async def clock(self) -> Finding:
         wall = self._machine.clock.wall()
-        said = _moment(wall)
+        now = _moment(wall)
         skew = self._skew()
         if skew is not None and abs(skew) > MUCH_S:
-            return fail(
-                f"{said} is {_long(skew)} {'behind' if skew > 0 else 'ahead of'} the cloud's",
-                await self._set(wall + skew),
-            )
+            order = "behind" if skew > 0 else "ahead of"
+            fix = await self._set(wall + skew)
+            return fail(f"{now} is {_long(skew)} {order} the cloud's", fix)
         if wall < FLOOR:
-            return fail(f"{said}: it was never set, TLS cannot work", await self._keep())
+            return fail(f"{now}: it was never set, TLS cannot work", await self._keep())
         agrees = "" if skew is None else f", {abs(skew):.0f} s off the cloud's"
         if not self._machine.clock_is_set():
-            return warn(
-                f"{said}{agrees}; nothing keeps it true (no time server has answered)",
-                await self._keep(),
-            )
+            problem = "nothing keeps it true (no time server has answered)"
+            return warn(f"{now}{agrees}; {problem}", await self._keep())
         if skew is not None and abs(skew) > SOME_S:
-            return warn(f"{said}{agrees}", await self._keep())
-        return ok(f"{said}, synchronised{agrees}")
+            return warn(f"{now}{agrees}", await self._keep())
+        return ok(f"{now}, synchronised{agrees}")
 
     def _skew(self) -> float | None:
-        """Seconds our clock lacks; half a second is the middle of what a whole-second Date can
-        mean.
+        """Return how many seconds this clock is behind; an HTTP Date of whole seconds means half a
+        second later on average.
         """
-        p = self._patient
+        p = self._examined
         return None if p.cloud_time is None else p.cloud_time + 0.5 - p.asked_cloud_at
 
     async def _set(self, now: float) -> Fix:
@@ -70,29 +50,24 @@ class ClockChecks:
         )
 
     async def _keep(self) -> Fix:
-        commands = await self._ntp()
-        return (
-            self._machine.as_root(*commands)
-            if commands
-            else do(
-                "let a time server keep it (systemd-timesyncd or "
-                "chrony); in a container: on its host"
-            )
+        if commands := await self._ntp():
+            return self._machine.as_root(*commands)
+        return do(
+            "let a time server keep it (systemd-timesyncd or chrony); in a container: on its host"
         )
 
     async def _ntp(self) -> tuple[str, ...]:
-        """How this machine gets a time server: the one it has switched on, restarted, or
-        installed first.
+        """Return the commands that give this machine a time server: install one, switch it on, or
+        restart it.
         """
-        ran = await self._machine.ask(
-            "timedatectl", "show", "--property=CanNTP,NTP,NTPSynchronized"
-        )
-        told = dict(re.findall(r"(?m)^(\w+)=(\w+)$", ran.out)) if ran.code == 0 else {}
-        if not told:
+        properties = "--property=CanNTP,NTP,NTPSynchronized"
+        ran = await self._machine.ask("timedatectl", "show", properties)
+        state = dict(re.findall(r"(?m)^(\w+)=(\w+)$", ran.out)) if ran.code == 0 else {}
+        if not state:
             return ()
-        if told.get("CanNTP") != "yes":
+        if state.get("CanNTP") != "yes":
             return ("apt-get install -y systemd-timesyncd", "timedatectl set-ntp true")
-        if told.get("NTP") != "yes":
+        if state.get("NTP") != "yes":
             return ("timedatectl set-ntp true",)
         return ("systemctl restart systemd-timesyncd",)
 

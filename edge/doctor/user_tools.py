@@ -9,56 +9,28 @@ from pathlib import Path
 from edge.config import folders
 from edge.core.tools.user_tools import Own
 from edge.daemon import user_tools
-from edge.doctor.machine import ExaminedMachine
-from edge.doctor.models import Check, Finding, do, fail, ok, skip, warn
+from edge.doctor.machine import CheckGroup
+from edge.doctor.models import Finding, do, fail, ok, skip, warn
 from edge.doctor.subprocesses import in_thread
 
 
-class UserToolChecks:
-    """The checks of this layer."""
+class UserToolChecks(CheckGroup):
+    """Whether the owner's folders and tools can be used."""
 
-    def __init__(self, patient: ExaminedMachine) -> None:
-        self._patient = patient
-
-    def checks(self) -> tuple[Check, ...]:
-        return (
-            Check(
-                id="folders",
-                layer="tools",
-                title="folders",
-                examine=self._folders,
-                needs=("config",),
-            ),
-            Check(
-                id="own",
-                layer="tools",
-                title="your own tools",
-                examine=self._own,
-                needs=("config",),
-                after=("daemon",),
-            ),
-        )
-
-    async def _folders(self) -> Finding:
-        """The folders that the configuration names: one that is not there is not an empty one."""
-        settings = self._patient.settings
-        assert settings is not None
+    async def folders(self) -> Finding:
+        """Check the folders of the configuration: one that does not exist is not an empty one."""
+        settings = self._settings
         found = await in_thread(lambda: folders.unreadable(settings))
         for key, folder, problem in found:
             return fail(f"{key} {folder}: {problem}", do(folders.fix(key, folder, settings)))
-        there = folders.named(settings)
-        return (
-            ok(", ".join(str(folder) for _, folder in there))
-            if there
-            else skip("the configuration names none")
-        )
+        named = ", ".join(str(folder) for _, folder in folders.named(settings))
+        return ok(named) if named else skip("the configuration names none")
 
-    async def _own(self) -> Finding:
-        settings = self._patient.settings
-        assert settings is not None
-        places = user_tools.folders(settings, self._patient.env)
+    async def own(self) -> Finding:
+        settings = self._settings
+        places = user_tools.folders(settings, self._examined.env)
         packages = settings.tools.packages
-        found = await in_thread(lambda: _read(places, packages, self._patient.serves.uid))
+        found = await in_thread(lambda: _read(places, packages, self._examined.serves.uid))
         if found.problems:
             name, reason = found.problems[0]
             more = f", and {len(found.problems) - 1} more" if len(found.problems) > 1 else ""
@@ -79,9 +51,8 @@ class UserToolChecks:
         return ok(f"{len(found.tools)} tools in {', '.join(there)}")
 
     def _withheld(self) -> dict[str, str]:
-        own = self._patient.layer("registry").get("own")
-        found = own.get("withheld") if isinstance(own, dict) else None
-        return found if isinstance(found, dict) else {}
+        own = self._examined.layer("registry").get("own") or {}
+        return dict(own.get("withheld") or {})
 
 
 def _read(places: tuple[Path, ...], packages: tuple[str, ...], uid: int) -> Own:
@@ -91,6 +62,6 @@ def _read(places: tuple[Path, ...], packages: tuple[str, ...], uid: int) -> Own:
 
 
 def _path(places: tuple[Path, ...], name: str) -> Path:
-    """The file a problem is of; its name may be followed by the tool's."""
+    """Return the file of a problem; the tool's name may follow its name."""
     file = name.partition(" (")[0]
     return next((place / file for place in places if (place / file).exists()), Path(file))

@@ -185,7 +185,7 @@ async def sees(place, name, mark, says=""):
             try:
                 async with CheckRunner(
                     needed(every(patient, named=True), name), now=time.monotonic
-                ).climbing() as entries:
+                ).running() as entries:
                     found = {entry.check.id: entry.finding async for entry in entries}[name]
             finally:
                 await patient.closing.aclose()

@@ -155,14 +155,6 @@ def for_people(value: Any) -> str:
     return plain(value if isinstance(value, str) else json_text(value, indent=2))
 
 
-def duration(seconds: float) -> str:
-    """Return a duration in a suitable unit."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
 def _width() -> int:
     import shutil  # noqa: PLC0415 - it imports three compression libraries, and the daemon has no terminal
 

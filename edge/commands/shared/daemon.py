@@ -5,8 +5,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from edge.commands.shared.console import Screen, duration, for_people, plain
+from edge.commands.shared.console import Screen, for_people, plain
 from edge.control.client import ControlClient
+from edge.runtime.durations import duration
 from edge.runtime.errors import UserError
 from edge.runtime.paths import client_sockets, owner_socket
 

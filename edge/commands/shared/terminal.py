@@ -13,7 +13,8 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
-from edge.commands.shared.console import duration, plain
+from edge.commands.shared.console import plain
+from edge.runtime.durations import duration
 
 MAX_LINE: Final = 256
 TTY: Final = "/dev/tty"

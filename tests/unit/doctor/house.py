@@ -132,7 +132,7 @@ class Sandbox:
                 "sockets": (self.folder / "c.sock",),
                 "root": self.root,
                 "release": "6.12.0",
-                "word": "w0rd",
+                "unique": "w0rd",
                 "clock": Clock(wall=lambda: float(wall.read_text())),
                 "version": "0.1.0",
                 "user": lambda _name: me,
@@ -208,7 +208,7 @@ class Sandbox:
         patient = ExaminedMachine(self.machine, config=self.config, env=self.machine.env)
         checks = needed(every(patient, named=self.named), name)
         try:
-            async with CheckRunner(checks, now=time.monotonic).climbing() as entries:
+            async with CheckRunner(checks, now=time.monotonic).running() as entries:
                 found = {entry.check.id: entry.finding async for entry in entries}
         finally:
             await patient.closing.aclose()

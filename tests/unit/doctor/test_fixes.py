@@ -202,7 +202,7 @@ async def test_a_check_that_stumbles_asks_for_a_bundle_and_the_printed_command_m
         raise ZeroDivisionError
 
     check = Check(id="x", layer="system", title="x", examine=stumbles)
-    async with CheckRunner((check,), now=lambda: 0.0).climbing() as entries:
+    async with CheckRunner((check,), now=lambda: 0.0).running() as entries:
         (entry,) = [e async for e in entries]
     assert entry.finding.mark is Mark.FAIL
     sandbox.install()

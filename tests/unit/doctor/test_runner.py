@@ -18,7 +18,7 @@ def check(name, examine, **more):
 
 
 async def climbed(*checks, **more):
-    async with CheckRunner(checks, now=time.monotonic, **more).climbing() as entries:
+    async with CheckRunner(checks, now=time.monotonic, **more).running() as entries:
         return [entry async for entry in entries]
 
 
@@ -101,7 +101,7 @@ async def test_a_mistake_in_a_check_costs_its_own_line():
 @pytest.mark.requirement("I4-doctor-bounded")
 async def test_an_error_of_the_reader_comes_out_as_itself_and_ends_every_check():
     with pytest.raises(BrokenPipeError):
-        async with CheckRunner([check("a", for_ever)], now=time.monotonic).climbing():
+        async with CheckRunner([check("a", for_ever)], now=time.monotonic).running():
             raise BrokenPipeError
     assert len(asyncio.all_tasks()) == 1
 

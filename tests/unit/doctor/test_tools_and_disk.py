@@ -380,7 +380,7 @@ async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp
         ExaminedMachine(
             Machine(env={}, me=Who(1000, "u"), sockets=()), settings=settings, status=status
         )
-    )._own()
+    ).own()
     assert (finding.mark, finding.said) == (Mark.WARN, "my:lamp is hidden: ${env.L} is not set")
     assert "then restart glassd" in finding.fix.text
 

@@ -76,7 +76,7 @@ async def test_python_tools_that_belong_to_the_daemons_user_are_all_right(sandbo
         env=sandbox.machine.env,
         unit=Unit("systemctl", {"User": "glassd"}),
     )
-    finding = await UserToolChecks(patient)._own()
+    finding = await UserToolChecks(patient).own()
     assert (finding.mark, finding.said) == (Mark.OK, f"1 tools in {package}")
 
 
