@@ -256,10 +256,10 @@ class World:
         """Answer what the daemon asks: a gesture for each page, after the time in which none
         counts.
         """
-        asker = self.daemon.stage._prompter
-        await until(lambda: asker.asking, "a question")
+        prompter = self.daemon.stage._prompter
+        await until(lambda: prompter.active, "a question")
         async with asyncio.timeout(3 * SOON_S):  # a question is spoken as slowly as people listen
-            while asker.asking:
+            while prompter.active:
                 if self._may_answer():
                     self.mock.glasses.gesture(gesture)
                 await asyncio.sleep(0.05)
@@ -272,10 +272,10 @@ class World:
         self.wearer_does(gesture)
 
     def _may_answer(self) -> bool:
-        asker = self.daemon.stage._prompter
-        if not asker.asking:
+        prompter = self.daemon.stage._prompter
+        if not prompter.active:
             return False
-        asked = asker._queue[0]
+        asked = prompter._queue[0]
         return (
             asked.way is not PromptWay.NOWHERE
             and self.daemon.clock.boot() - asked.since > TOO_SOON_S
