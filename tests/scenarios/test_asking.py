@@ -237,7 +237,7 @@ async def test_without_a_lens_the_question_is_heard_to_its_end_and_the_button_an
         await until(lambda: place.mock.glasses.speaker.playing, "the speaker plays")
         assert await pressed(place, asking, Gesture.BUTTON) is Answer.ALLOW
         await until(place.spoken, "the voice ends")
-        assert place.to_speech()[0]["flushed"] is False, "no press cut it short"
+        assert place.spoken()[0]["flushed"] is False, "no press cut it short"
 
 
 @pytest.mark.requirement("I3-ask-ear")
@@ -248,9 +248,9 @@ async def test_a_long_press_denies_while_the_question_is_spoken(tmp_path):
         await until(lambda: place.mock.glasses.speaker.playing, "the speaker plays")
         assert await pressed(place, asking, Gesture.BUTTON_LONG) is Answer.DENY
         await until(place.spoken, "the voice stops")
-        assert place.to_speech()[0]["flushed"] is True
+        assert place.spoken()[0]["flushed"] is True
         await place.call("glasses:say", {"text": "And on it goes."})
-        assert [s["flushed"] for s in place.to_speech()] == [True, False]
+        assert [s["flushed"] for s in place.spoken()] == [True, False]
 
 
 @pytest.mark.requirement("I3-ask-ear", "I11-consent-spoken")
@@ -275,7 +275,7 @@ async def test_a_question_cut_off_by_a_lost_link_is_said_again_from_its_beginnin
         await place.heard("glasses.lost")
         await place.heard("glasses.ready")
         assert await pressed(place, asking, Gesture.BUTTON) is Answer.ALLOW
-        first, *_, last = (stream["samples"] for stream in place.to_speech())
+        first, *_, last = (stream["samples"] for stream in place.spoken())
         assert last > whole - first / 2, f"{first} of {whole} samples were heard, then {last}"
 
 
