@@ -139,7 +139,7 @@ def test_reading_settings_and_registries_leaves_no_library_behind(tmp_path):
         "import edge.daemon.app; from pathlib import Path; from edge.daemon.startup import begin;"
         f"read = begin(Path({str(file)!r}), {{}}).result();"
         f"assert read.settings.edge.state_dir == {str(tmp_path)!r} and "
-        "read.shelf.local.apps and not read.shelf.problem"
+        "read.registries.local.apps and not read.registries.problem"
     )
     assert not loaded(code) & LAZY
 

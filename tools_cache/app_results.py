@@ -34,20 +34,18 @@ def of_app(value: Json, tool: str) -> ToolResponse:
         return _broken(tool, "it is not an object")
     if "ok" in value:
         try:
-            return _lawful(
-                _shown(ToolResponse.from_json({**value, "meta": {}}), value.get("render"), tool),
-                tool,
-            )
+            response = ToolResponse.from_json({**value, "meta": {}})
         except ValueError as e:
             return _broken(tool, str(e))
+        return _checked(_with_render(response, value.get("render"), tool), tool)
     if "success" not in value:
         has_parts = "data" in value or "render" in value
-        return _shown(
+        return _with_render(
             ToolResponse(data=value.get("data") if has_parts else value), value.get("render"), tool
         )
     if value["success"] is True:
         render = _render_of_extensions(value.get("mentraExtensions"), value.get("render"))
-        return _shown(ToolResponse(data=value.get("content")), render, tool)
+        return _with_render(ToolResponse(data=value.get("content")), render, tool)
     if value["success"] is not False:
         return _broken(tool, "success: must be true or false")
     return _failed(value.get("error"), tool)
@@ -63,7 +61,7 @@ def _failed(error: Json, tool: str) -> ToolResponse:
     good = (
         isinstance(after, int) and not isinstance(after, bool) and 0 < after <= MAX_RETRY_AFTER_MS
     )
-    return _lawful(
+    return _checked(
         ToolResponse.failure(
             code,
             message,
@@ -76,7 +74,7 @@ def _failed(error: Json, tool: str) -> ToolResponse:
     )
 
 
-def _lawful(response: ToolResponse, tool: str) -> ToolResponse:
+def _checked(response: ToolResponse, tool: str) -> ToolResponse:
     """Return an app's error with the retryability that its type requires."""
     error = response.error
     if error is None:
@@ -98,7 +96,7 @@ def _broken(tool: str, why: str) -> ToolResponse:
     )
 
 
-def _shown(response: ToolResponse, render: Json, tool: str) -> ToolResponse:
+def _with_render(response: ToolResponse, render: Json, tool: str) -> ToolResponse:
     if render is None or not response.ok:
         return response
     if not isinstance(render, dict):

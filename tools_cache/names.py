@@ -77,12 +77,12 @@ def alias(name: str) -> str:
     return whole
 
 
-def canonical(told: str) -> str | None:
+def canonical(alias_: str) -> str | None:
     """Reverse an alias, for people and tests; None if it is none, or was shortened."""
-    package, _, tool = told.partition(_SEPARATOR)
+    package, _, tool = alias_.partition(_SEPARATOR)
     try:
         name = f"{_read(package.replace('-', '.'))}:{_read(tool)}"
-        return name if alias(name) == told else None
+        return name if alias(name) == alias_ else None
     except (BadToolName, UnicodeDecodeError):
         return None
 

@@ -72,11 +72,11 @@ class Validator:
                 return
             yield {
                 "path": pointer(error.instance_path),
-                "problem": _short(error.message) + self._meant(error),
+                "problem": _short(error.message) + self._suggestion(error),
             }
         yield from _out_of_order(self._schema.get(BEFORE), value)
 
-    def _meant(self, error: Any) -> str:
+    def _suggestion(self, error: Any) -> str:
         """Return a hint with the properties probably meant by unknown ones; "" for other errors."""
         part: Any = self._schema
         for step in error.schema_path[:-1]:
@@ -128,16 +128,16 @@ def _deeper_than(value: Any, levels: int) -> bool:
     return True
 
 
-_kept: OrderedDict[str, Validator] = OrderedDict()
+_compiled: OrderedDict[str, Validator] = OrderedDict()
 
 
 def compile_schema(schema: Any) -> Validator:
     """Compile a schema, or return the cached one. Raises `BadDefinition` with the problem."""
     text = _bounded(schema.opened() if isinstance(schema, Packed) else schema)
-    found = _kept.pop(text, None) or _compile(text)
-    _kept[text] = found
-    if len(_kept) > KEPT:
-        _kept.popitem(last=False)
+    found = _compiled.pop(text, None) or _compile(text)
+    _compiled[text] = found
+    if len(_compiled) > KEPT:
+        _compiled.popitem(last=False)
     return found
 
 

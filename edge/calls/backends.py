@@ -99,7 +99,7 @@ class ProgressTexts:
         """Put a text on the lens beside the call, without waiting for it; there is none of a call
         that is not shown.
         """
-        if self._tasks.open and visibility.shown(call.request, call.tool):
+        if self._tasks.open and visibility.shows_call(call.request, call.tool):
             self._tasks.create_task(self._tell(call, text, brief=brief), name="call.word")
 
     async def progressed(self, call: Call, text: str) -> None:

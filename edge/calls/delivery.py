@@ -252,7 +252,7 @@ class CallDelivery:
         asked = call.route is not None and call.route.kind is RouteKind.WEARER
         if asked and _seen_already(response):
             return DeliveryReport(Delivery.NONE)
-        if not visibility.told(call.request, call.tool, response):
+        if not visibility.shows_answer(call.request, call.tool, response):
             return DeliveryReport(Delivery.NONE)
         glasses, early = self._glasses.status(), call.interim is not None
         if early and glasses.worn is False:

@@ -66,7 +66,7 @@ class SpokenCalls:
     async def _understand(self, call_id: str, text: str, mode: Mode) -> ToolResponse:
         turn_id, replayed = await self._turns.turn(text, call_id)
         entries, language = self._registry.snapshot().entries(), self._rules.policy.language
-        found = phrases.meant(text, entries, language, self._why_not(turn_id))
+        found = phrases.find_tool(text, entries, language, self._why_not(turn_id))
         if found is not None:
             return await self._call(
                 self._spoken_call(

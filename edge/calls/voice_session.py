@@ -90,7 +90,7 @@ class VoiceSession:
             _log.info("the pending message waits: %s", report.reason or report.state.value)
             return
         self._due = False
-        self.controller.shown(text)
+        self.controller.forget_message(text)
         await self.keep()
 
     async def _delivered(self, text: str) -> DeliveryReport:

@@ -107,9 +107,9 @@ def _compiled(args: Namespace, screen: Screen) -> compiler.Report:
 
 
 def _summary(report: compiler.Report, file: Path, screen: Screen) -> int:
-    counts = Counter(provider for forms in report.told.values() for provider in forms.made)
-    withheld = {name: dict(each.withheld) for name, each in report.told.items() if each.withheld}
-    losses = {name: dict(each.losses) for name, each in report.told.items() if each.losses}
+    counts = Counter(provider for forms in report.forms.values() for provider in forms.made)
+    withheld = {name: dict(each.withheld) for name, each in report.forms.items() if each.withheld}
+    losses = {name: dict(each.losses) for name, each in report.forms.items() if each.losses}
     for name, providers in () if screen.as_json else withheld.items():
         for provider, why in providers.items():
             screen.note(f"note: {name} is withheld from {provider}: {why}")
@@ -131,7 +131,7 @@ def _summary(report: compiler.Report, file: Path, screen: Screen) -> int:
 def _losses(report: compiler.Report) -> list[str]:
     return [
         f"{name} for {provider}: {loss}"
-        for name, forms in report.told.items()
+        for name, forms in report.forms.items()
         for provider, losses in forms.losses.items()
         for loss in losses
     ]

@@ -32,7 +32,7 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     try:
         return run_until_signal(
             lambda: app.serve(
-                found, hide=redact.hide, shelf=read.shelf, own=read.own, config=config
+                found, hide=redact.hide, registries=read.registries, own=read.own, config=config
             ),
             fast=True,
         )

@@ -62,17 +62,17 @@ def warnings(
     tool: ToolDefinition | None, duration_ms: int, turn_total_ms: int = 0, limit_ms: int = TURN_MS
 ) -> tuple[str, ...]:
     """Return warnings about slow calls. `turn_total_ms` 0: not in a spoken turn."""
-    told = []
+    found = []
     if tool is not None and over_budget(tool, duration_ms):
-        told.append(
+        found.append(
             f"{tool.name} took {duration_ms} ms; its latency budget is {tool.latency_budget_ms} ms"
         )
     if turn_over_budget(duration_ms, turn_total_ms, limit_ms):
-        told.append(
+        found.append(
             f"the calls of this turn took {turn_total_ms} ms by now; "
             f"a spoken turn should stay within {limit_ms} ms"
         )
-    return tuple(told)
+    return tuple(found)
 
 
 class Histogram:

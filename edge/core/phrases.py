@@ -79,7 +79,7 @@ def match(sentence: str, tools: Iterable[ToolDefinition], language: str = "") ->
     return Match(tool, phrase, arguments(tool.input_schema, spoken[end:]))
 
 
-def meant(
+def find_tool(
     sentence: str, entries: Iterable[Entry], language: str, why_not: Callable[[ToolDefinition], str]
 ) -> Match | None:
     """Find the tool a sentence means; tools that can be called now come first."""

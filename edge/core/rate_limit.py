@@ -42,7 +42,7 @@ class RateLimits:
         each = (leaves_at for leaves_at, calls in taken for _ in range(calls))
         return next(islice(each, over, None)) - now
 
-    def kept(self) -> int:
+    def size(self) -> int:
         """Return how many moments are in memory."""
         return sum(len(taken) for taken in self._windows.values())
 

@@ -194,7 +194,7 @@ class SessionController:
         if state != self._state:
             self._move("restart", state)
 
-    def shown(self, message: str) -> None:
+    def forget_message(self, message: str) -> None:
         """Delete a pending message that was shown, unless it was replaced meanwhile."""
         if self._state.pending_message == message:
             self._move("shown", replace(self._state, pending_message=None))

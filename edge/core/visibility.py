@@ -52,14 +52,14 @@ def visible(tool: ToolDefinition) -> bool:
     return tool.source is not Source.UPSTREAM if tool.visible is None else tool.visible
 
 
-def shown(call: ToolCall, tool: ToolDefinition | None) -> bool:
+def shows_call(call: ToolCall, tool: ToolDefinition | None) -> bool:
     """Return whether the wearer sees that this call is under way."""
     if tool is None or visible(tool):
         return True
-    return tool.execution_type is not ExecutionType.INTERNAL and asked(call)
+    return tool.execution_type is not ExecutionType.INTERNAL and wearer_asked(call)
 
 
-def told(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) -> bool:
+def shows_answer(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) -> bool:
     """Return whether the wearer gets this answer. Built-in tools are shown if their effect is a
     picture or speech, or if they failed.
     """
@@ -67,12 +67,12 @@ def told(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) ->
         return False
     if tool is None or tool.execution_type is ExecutionType.INTERNAL:
         return tool is None
-    return shown(call, tool) or (
+    return shows_call(call, tool) or (
         tool.source is Source.GLASSES and (response.render is not None or not response.ok)
     )
 
 
-def asked(call: ToolCall) -> bool:
+def wearer_asked(call: ToolCall) -> bool:
     """Return whether the wearer asked for it."""
     return call.mode is Mode.VOICE or call.origin in (CallOrigin.VOICE, CallOrigin.GLASSES)
 

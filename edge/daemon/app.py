@@ -110,14 +110,14 @@ class Daemon:
         air: object | None = None,
         clock: Clock | None = None,
         hide: Callable[[str], None] = lambda _secret: None,
-        shelf: StoredRegistries | None = None,
+        registries: StoredRegistries | None = None,
         own: Own = _NO_OWN,
         config: Path | None = None,
     ) -> None:
         self.settings = settings
         self.env = env
-        self.vigil = Deadlines()
-        self.bus = Bus(self.vigil.within)
+        self.deadlines = Deadlines()
+        self.bus = Bus(self.deadlines.within)
         self.clock = clock or Clock.system()
         self.state_dir = settings.state_dir(env)
         self.identity = identity.find(settings.edge.id, self.state_dir)
@@ -128,7 +128,7 @@ class Daemon:
         self._tools_changed = asyncio.Event()
         self._air = air
         self._hide = hide
-        self._shelf = shelf
+        self._registries = registries
         self._own = own
         self._config = config
         self._alarms = dict(self.identity.alarms)
@@ -173,7 +173,7 @@ class Daemon:
         self.store = CallStore(
             self.db, self.clock, call_state.check, replayable=idempotency.replayable
         )
-        self.shelves = CallStores(
+        self.call_stores = CallStores(
             self.store, PendingCalls(self.db, self.clock), ResultCache(self.db, self.clock)
         )
         self.confirmations = Confirmations(self.db, self.clock, call_state.check)
@@ -219,19 +219,19 @@ class Daemon:
             clock=self.clock,
             cloud=self.cloud.registry(),
             settings=apply_settings.registry(s),
-            within=self.vigil.within,
+            within=self.deadlines.within,
             swapped=self._tools_changed.set,
             locked=s.registry.locked,
             per_tool_hardware=s.registry.per_tool_hardware,
         )
         apply_settings.tell_off(s)
-        self.registry.load(self._shelf)
-        self._shelf = None
+        self.registry.load(self._registries)
+        self._registries = None
 
     def _open_tools(self, stack: AsyncExitStack) -> None:
         s = self.settings
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
-        self.lending = ToolServices(
+        self.tool_services = ToolServices(
             s,
             state=self.state_dir,
             clock=self.clock,
@@ -240,7 +240,7 @@ class Daemon:
             glasses=self.link.status,
             uplink=self.uplink.status,
         )
-        stack.push_async_callback(self.lending.close)
+        stack.push_async_callback(self.tool_services.close)
         self.tools = LocalTools(
             tools=_built() / "tools",
             full=(StoreFull,),
@@ -256,12 +256,12 @@ class Daemon:
                 voice_active=lambda: self.session.voice_active(self.clock.boot()),
                 note=self.audit,
                 configs=s.tool.values,
-                network=self.lending.network,
+                network=self.tool_services.network,
                 glasses_do=GlassesSettings(self.link, self.clock, self.stage.side_commands),
-                knowledge=self.lending.knowledge,
-                calendars=self.lending.calendars,
-                pictures=self.lending.pictures,
-                wearer=lambda: self.lending.doings,
+                knowledge=self.tool_services.knowledge,
+                calendars=self.tool_services.calendars,
+                pictures=self.tool_services.pictures,
+                wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,
             ),
         )
@@ -276,7 +276,7 @@ class Daemon:
             hide=self._hide,
             note=self.audit,
             present=self.stage.present,
-            draw=lambda text: self.lending.pictures().code(text),
+            draw=lambda text: self.tool_services.pictures().code(text),
         )
         self.gateway = HttpTools()
         stack.push_async_callback(self.gateway.close)
@@ -319,10 +319,10 @@ class Daemon:
             version=__version__,
             watched=bool(self.notifier.watchdog_s),
             suppressed=lambda: self.session.snapshot().suppress_transcript,
-            within=self.vigil.within,
+            within=self.deadlines.within,
             step_s=60.0 + 2 * (g.scan_s + g.connect_s),
         )
-        self.desk = PairingService(
+        self.pairing = PairingService(
             self.finder.radio,
             bonds=self.bonds,
             paused=self.link.paused,
@@ -340,7 +340,7 @@ class Daemon:
             clock=self.clock,
             chance=_chance(),
             hide=self._hide,
-            within=self.vigil.within,
+            within=self.deadlines.within,
         )
         self.enrolment.load()
         self.cloud = CloudSource(
@@ -356,7 +356,7 @@ class Daemon:
             inbox=Inbox(self.db, self.clock),
             bus=self.bus,
             clock=self.clock,
-            within=self.vigil.within,
+            within=self.deadlines.within,
         )
 
     async def _open_choice(self, stack: AsyncExitStack) -> None:
@@ -392,10 +392,10 @@ class Daemon:
         if self.cloud.why_not_enrol:
             fix = "take [uplink] host out of it and restart glassd; the code is not spent"
             raise EnrolRefused("CONFIGURED", self.cloud.why_not_enrol, fix)
-        told = (await self.enrolment.enrol(code)).to_json()
+        enrolled = (await self.enrolment.enrol(code)).to_json()
         self.uplink.use(self.cloud.uplink())
         self.registry.follow(self.cloud.registry())
-        return told
+        return enrolled
 
     def _open_stage(self) -> None:
         audio = self.settings.audio
@@ -407,7 +407,7 @@ class Daemon:
             clock=self.clock,
             notes=self.notes,
             voice=self.voice,
-            within=self.vigil.within,
+            within=self.deadlines.within,
         )
 
     async def _open_calls(self) -> None:
@@ -422,7 +422,7 @@ class Daemon:
                 RouteKind.LATER: self.gateway.run,
                 RouteKind.UPSTREAM: self.servers.call,
             },
-            stores=self.shelves,
+            stores=self.call_stores,
             confirmations=self.confirmations,
             sessions=self.sessions,
             session=self.session,
@@ -455,8 +455,8 @@ class Daemon:
             bus=self.bus,
             notifier=self.notifier,
             turns=self.turns,
-            within=self.vigil.within,
-            roof=apply_settings.SettingsApplier(
+            within=self.deadlines.within,
+            applier=apply_settings.SettingsApplier(
                 cloud=self.cloud,
                 uplink=self.uplink,
                 registry=self.registry,
@@ -464,13 +464,13 @@ class Daemon:
                 tools=self.tools,
                 own=self.own_tools,
                 choice=self.choice,
-                lending=self.lending,
+                services=self.tool_services,
             ),
         )
 
     def _open_control(self) -> None:
         s = self.settings
-        self.herald = CapabilityReporter(
+        self.reporter = CapabilityReporter(
             bus=self.bus,
             glasses=self.link,
             uplink=self.uplink,
@@ -478,7 +478,7 @@ class Daemon:
             clock=self.clock,
             host={"speech": not self.voice.why_not(), "version": __version__},
             shown=self.choice.open_to_cloud,
-            noted=self.lending.doings.note,
+            noted=self.tool_services.wearer_events.note,
         )
         self.looks = StatusLook(
             lambda: self.reload.settings,
@@ -502,7 +502,7 @@ class Daemon:
             session_state=self._session_state,
             user_id=s.edge.user_id,
             metrics=self.metrics.openmetrics,
-            pairing=self.desk,
+            pairing=self.pairing,
             enrol=self.enrol,
             choice=self.choice,
             sync=self.registry.sync,
@@ -536,8 +536,8 @@ class Daemon:
 
     async def run(self) -> None:
         """Serve until cancelled. Raises an ExceptionGroup if a service does not stay up."""
-        pulse = Watchdog(self.notifier, self.status, overdue=self.vigil.overdue)
-        bell = AlarmNotifier(
+        watchdog = Watchdog(self.notifier, self.status, overdue=self.deadlines.overdue)
+        notifier = AlarmNotifier(
             self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
         )
         self.services = [
@@ -546,7 +546,7 @@ class Daemon:
             Service("storage", self.storage.run),
             Service("calls", self.calls.run),
             Service("stage", self.stage.run),
-            Service("herald", self.herald.run),
+            Service("herald", self.reporter.run),
             Service("uplink", self.uplink.run),
             Service("registry", self.registry.run),
             Service("tools list", self.list_news.run),
@@ -555,8 +555,8 @@ class Daemon:
             Service("reload", self.reload.run),
             Service("servers", self.servers.run),
             Service("link", self.link.run),
-            Service("bell", bell.run),
-            Service("pulse", pulse.run),
+            Service("bell", notifier.run),
+            Service("pulse", watchdog.run),
         ]
         supervisor = Supervisor(self.services, bus=self.bus, now=self.clock.boot)
         self.notifier.ready("serving; looking for the glasses")
@@ -567,14 +567,14 @@ class Daemon:
 
     async def _watch(self) -> None:
         """Collect alarms for `status`."""
-        with self.bus.listen(calls=False) as heard:
-            async for happening in heard:
-                if isinstance(happening, ToolsFiltered) and self.audit is not None:
-                    self.audit(filtered_line(happening.apps, happening.count))
-                elif isinstance(happening, Alarmed):
-                    self._alarms.pop(happening.alarm, None)
-                    if not happening.over:
-                        self._alarms[happening.alarm] = happening.text
+        with self.bus.listen(calls=False) as events:
+            async for event in events:
+                if isinstance(event, ToolsFiltered) and self.audit is not None:
+                    self.audit(filtered_line(event.apps, event.count))
+                elif isinstance(event, Alarmed):
+                    self._alarms.pop(event.alarm, None)
+                    if not event.over:
+                        self._alarms[event.alarm] = event.text
 
     def gauges(self) -> Gauges:
         """Return the current values for the metrics."""
@@ -601,7 +601,7 @@ class Daemon:
                 edge_id=self.edge_id,
                 radio=self.settings.glasses.radio,
                 glasses=self.link.status(),
-                bond=self.desk.bond(),
+                bond=self.pairing.bond(),
                 uplink=self.uplink.status(),
                 source=self.cloud.source,
                 certificate_left_s=self._certificate_left_s(),
@@ -616,7 +616,7 @@ class Daemon:
                     "voice": self.voice.why_not() or self.settings.audio.voice,
                 },
                 services=services,
-                alarms={**self.storage.alarms(), **self._alarms, **self.desk.alarms()},
+                alarms={**self.storage.alarms(), **self._alarms, **self.pairing.alarms()},
                 config_path=str(self.settings.source or ""),
                 configuration=self.reload.describe(),
                 servers=self.servers.describe(),
@@ -633,16 +633,18 @@ async def serve(
     settings: Settings,
     *,
     hide: Callable[[str], None],
-    shelf: StoredRegistries | None = None,
+    registries: StoredRegistries | None = None,
     own: Own = _NO_OWN,
     config: Path | None = None,
 ) -> int:
     """Run the daemon until it is stopped; return the exit code of `glassd run`. `hide` keeps a
-    secret out of the log; `shelf`: the registries on disk (None: read them here); `own`: the
+    secret out of the log; `registries`: the registries on disk (None: read them here); `own`: the
     owner's tools; `config`: the named file, if any.
     """
     async with AsyncExitStack() as stack:
-        daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf, own=own, config=config)
+        daemon = Daemon(
+            settings, os.environ, hide=hide, registries=registries, own=own, config=config
+        )
         await daemon.open(stack)
         stack.enter_context(on_hangup(daemon.reload.ask))
         await daemon.run()

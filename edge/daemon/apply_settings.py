@@ -44,7 +44,7 @@ class SettingsApplier:
         tools: LocalTools,
         own: UserTools,
         choice: ToolSelection,
-        lending: ToolServices,
+        services: ToolServices,
     ) -> None:
         self._cloud = cloud
         self._uplink = uplink
@@ -53,7 +53,7 @@ class SettingsApplier:
         self._tools = tools
         self._own = own
         self._choice = choice
-        self._lending = lending
+        self._services = services
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read these settings' secrets; return what applies them. Raises `BadSettings`."""
@@ -72,7 +72,7 @@ class SettingsApplier:
                 self._uplink.use(self._cloud.uplink())
             self._calls.adopt(limits(wanted), policy(wanted))
             self._choice.apply(selection(wanted))
-            self._lending.use(wanted)
+            self._services.use(wanted)
             logs.set_level(wanted.log.level)
 
         return take

@@ -46,7 +46,7 @@ def find(configured: str, folder: Path) -> EdgeIdentity:
             raw = file.read(MAX_BYTES)
     except FileNotFoundError:
         known, source = _known_elsewhere(folder)
-        return _restored(path, known, "was missing", source) if known else _made(path)
+        return _restore(path, known, "was missing", source) if known else _create(path)
     except NotADirectoryError:
         raise  # the state directory itself is none, which is said where it is used
     except IsADirectoryError:
@@ -54,7 +54,7 @@ def find(configured: str, folder: Path) -> EdgeIdentity:
     except OSError as e:
         known, source = _known_elsewhere(folder)
         if known:
-            return _alarmed(
+            return _with_alarm(
                 known,
                 f"{path} cannot be read ({e.strerror}); "
                 f"{source} it is {known}. Next: check who may read it",
@@ -64,15 +64,15 @@ def find(configured: str, folder: Path) -> EdgeIdentity:
             "Without it this edge would get a new name"
         ) from None
     kept = raw.decode("ascii", "replace").strip()
-    return EdgeIdentity(kept, kept) if rules.WORD.fullmatch(kept) else _repaired(path)
+    return EdgeIdentity(kept, kept) if rules.WORD.fullmatch(kept) else _repair(path)
 
 
-def _repaired(path: Path) -> EdgeIdentity:
+def _repair(path: Path) -> EdgeIdentity:
     known, source = _known_elsewhere(path.parent)
     aside = _set_aside(path)
     if known:
-        return _restored(path, known, f"was damaged and is kept as {aside.name}", source)
-    made = _made(path)
+        return _restore(path, known, f"was damaged and is kept as {aside.name}", source)
+    made = _create(path)
     text = (
         f"{path} was damaged and is kept as {aside.name}, "
         f"so this edge has a new name: {made.edge_id}"
@@ -81,26 +81,26 @@ def _repaired(path: Path) -> EdgeIdentity:
         "if topics or rights belong to the old name, "
         'set [edge] id = "OLD NAME", or enrol again: glassd up CODE'
     )
-    return _alarmed(made.edge_id, f"{text}. Next: {advice}")
+    return _with_alarm(made.edge_id, f"{text}. Next: {advice}")
 
 
-def _restored(path: Path, known: str, what: str, source: str) -> EdgeIdentity:
+def _restore(path: Path, known: str, what: str, source: str) -> EdgeIdentity:
     with suppress(OSError):  # its name is known all the same
         _write(path, known)
-    return _alarmed(
+    return _with_alarm(
         known,
         f"{path} {what}; {source} this edge is {known}, as before. "
         "Next: look for disk errors with dmesg",
     )
 
 
-def _made(path: Path) -> EdgeIdentity:
+def _create(path: Path) -> EdgeIdentity:
     name = f"edge-{uuid.uuid4().hex[:12]}"
     _write(path, name)
     return EdgeIdentity(name, name)
 
 
-def _alarmed(name: str, text: str) -> EdgeIdentity:
+def _with_alarm(name: str, text: str) -> EdgeIdentity:
     log.error("%s", text)
     return EdgeIdentity(name, name, {ALARM: text})
 

@@ -63,7 +63,7 @@ class McpServers:
         self._present = present
         self._draw = draw
         self._off: tuple[ServerDefinition, ...] = ()
-        self._desk: McpManager | None = None
+        self._manager: McpManager | None = None
         self._opened = asyncio.Event()
 
     def use(self, own: Own, settings: Settings, secret: Secret) -> tuple[Dropped, ...]:
@@ -73,14 +73,14 @@ class McpServers:
         wanted, taken = joined(settings, own)
         on = [server for server in wanted if server.enabled and settings.policy.tools_enabled]
         self._off = tuple(server for server in wanted if server not in on)
-        if on and self._desk is None:
-            self._desk = self._made()
+        if on and self._manager is None:
+            self._manager = self._create_manager()
             self._opened.set()
-        if self._desk is not None:
-            self._desk.take([self._wanted(server, secret) for server in on])
+        if self._manager is not None:
+            self._manager.take([self._prepare(server, secret) for server in on])
         return taken
 
-    def _made(self) -> "McpManager":
+    def _create_manager(self) -> "McpManager":
         from edge.mcp.client.cache import ListCache  # noqa: PLC0415 - as above
         from edge.mcp.client.client import UpstreamClient  # noqa: PLC0415 - a daemon without servers never loads it
         from edge.mcp.client.manager import McpManager  # noqa: PLC0415 - as above
@@ -88,7 +88,7 @@ class McpServers:
         tokens = self._state / "upstream"
         tokens.mkdir(mode=0o700, exist_ok=True)
         client = UpstreamClient(chance=random.random, now=self._clock.boot, environment=self._env)
-        desk = McpManager(
+        manager = McpManager(
             client,
             use=self._registry.use_upstream,
             shelf=ListCache(self._state / "upstream.json"),
@@ -98,10 +98,10 @@ class McpServers:
             note=self._note,
             sign_in=self._sign_in,
         )
-        desk.load()
-        return desk
+        manager.load()
+        return manager
 
-    def _wanted(self, server: ServerDefinition, secret: Secret) -> "Wanted":
+    def _prepare(self, server: ServerDefinition, secret: Secret) -> "Wanted":
         from edge.core.tools.user_tools import ready_server  # noqa: PLC0415 - as above
         from edge.mcp.client.state import Wanted  # noqa: PLC0415 - as above
 
@@ -126,29 +126,29 @@ class McpServers:
     async def run(self) -> None:
         """Run the manager once there is a server."""
         await self._opened.wait()
-        assert self._desk is not None
-        await self._desk.run()
+        assert self._manager is not None
+        await self._manager.run()
 
     async def call(self, call: ToolCall, tool: ToolDefinition, progress: Progress) -> ToolResponse:
         """See `RunTool`."""
-        assert self._desk is not None, "the registry has their tools from it"
-        return await self._desk.call(call, tool, progress)
+        assert self._manager is not None, "the registry has their tools from it"
+        return await self._manager.call(call, tool, progress)
 
     # -------------------------------------------------------------- what a person asks
 
     def describe(self) -> Sequence[Mapping[str, Json]]:
         """See `ServersPort`."""
-        told = [_coded(one) for one in self._desk.describe()] if self._desk is not None else []
-        return sorted([*told, *map(_off, self._off)], key=lambda one: str(one["id"]))
+        on = self._manager.describe() if self._manager is not None else ()
+        return sorted([*map(_coded, on), *map(_off, self._off)], key=lambda one: str(one["id"]))
 
     async def refresh(self, server: str) -> None:
         """See `ServersPort`."""
-        if self._desk is None or not await self._desk.refresh(server):
+        if self._manager is None or not await self._manager.refresh(server):
             raise self._none(server)
 
     async def authorize(self, server: str, code: str, state: str, iss: str | None) -> None:
         """See `ServersPort`."""
-        if self._desk is None or not await self._desk.authorize(server, code, state, iss):
+        if self._manager is None or not await self._manager.authorize(server, code, state, iss):
             known = any(one["id"] == server for one in self.describe())
             raise NoServer(f"{server} needs no sign-in now") if known else self._none(server)
 

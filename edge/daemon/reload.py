@@ -41,7 +41,7 @@ class Reload:
         settings: Settings,
         *,
         read: Callable[[], Awaitable[Settings]],
-        roof: SettingsApplier,
+        applier: SettingsApplier,
         bus: Bus,
         notifier: Notifier,
         turns: OpenTurns,
@@ -49,7 +49,7 @@ class Reload:
     ) -> None:
         self.settings = settings
         self._read = read
-        self._roof = roof
+        self._applier = applier
         self._bus = bus
         self._notifier = notifier
         self._turns = turns
@@ -77,7 +77,7 @@ class Reload:
     async def once(self) -> None:
         """Read, and apply what can be applied; a fault is reported and changes nothing."""
         whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._turns.begin(whole)  # all that changes is one change to whoever lists tools
+        self._turns.begin(whole)  # all changes are one change for clients that list tools
         try:
             await self._once()
         finally:
@@ -88,8 +88,8 @@ class Reload:
 
         try:
             found = plan(self.settings, await self._read())
-            take = self._roof.prepared(found.effective)
-            held = await self._roof.read_tools(found.effective)
+            take = self._applier.prepared(found.effective)
+            held = await self._applier.read_tools(found.effective)
         except BadSettings as e:
             self._refuse(str(e))
             return
@@ -139,7 +139,7 @@ def on_hangup(ask: Callable[[], None]) -> Iterator[None]:
     """
     loop, at_start = asyncio.get_running_loop(), has_terminal()
 
-    def heard() -> None:
+    def on_signal() -> None:
         if at_start and not has_terminal():
             os.kill(os.getpid(), signal.SIGTERM)
         else:
@@ -148,7 +148,7 @@ def on_hangup(ask: Callable[[], None]) -> Iterator[None]:
     ours = signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
     with suppress(ValueError, RuntimeError):  # not the main thread: nobody can signal us alone
         if ours:
-            loop.add_signal_handler(signal.SIGHUP, heard)
+            loop.add_signal_handler(signal.SIGHUP, on_signal)
     yield
 
 

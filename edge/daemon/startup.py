@@ -13,7 +13,7 @@ from edge.config.model import Settings
 from edge.core.tools.user_tools import Own
 from edge.runtime.paths import Env
 from edge.runtime.worker_process import WorkerProcess
-from tools_cache.registry import stored_registry as shelf
+from tools_cache.registry import stored_registry
 from tools_cache.registry.stored_registry import StoredRegistries
 
 BUILTIN: Final = "tool_registry.json"
@@ -24,7 +24,7 @@ class Startup:
     """Everything that was read."""
 
     settings: Settings
-    shelf: StoredRegistries
+    registries: StoredRegistries
     own: Own
 
 
@@ -42,7 +42,7 @@ def read(config: Path | None, env: Env) -> Startup:
     settings = load.load(config, env)
     builtin = Path(tools_cache.__file__).with_name(BUILTIN)
     base = _cloud(settings, env) or None
-    found = shelf.read(
+    found = stored_registry.read(
         builtin,
         settings.state_dir(env) / "registry",
         base=base,
@@ -62,5 +62,5 @@ def _cloud(settings: Settings, env: Env) -> str:
     try:
         kept = EnrolmentFiles(settings.state_dir(env)).load()
     except DamagedEnrolment:
-        return ""  # told by the daemon, which reads it too
+        return ""  # the daemon reads it too and reports the damage
     return kept.cloud_url if kept is not None else ""

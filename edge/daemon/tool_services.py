@@ -45,7 +45,7 @@ class ToolServices:
         self._notes = notes
         self._glasses = glasses
         self._uplink = uplink
-        self.doings = WearerEvents(clock)
+        self.wearer_events = WearerEvents(clock)
         """Events of the glasses are recorded here."""
         self._knowledge: KnowledgeBase | None = None
         self._calendars: Calendars | None = None

@@ -12,7 +12,7 @@ from tools_cache.api.tool import Delivery
 
 log = logging.getLogger(__name__)
 
-TOLD: Final = frozenset(
+GOT: Final = frozenset(
     {Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED, Delivery.SUPERSEDED}
 )
 """Delivery states in which the wearer got the alarm."""
@@ -40,18 +40,18 @@ class AlarmNotifier:
 
     async def run(self) -> None:
         """Announce until cancelled; an interrupted alarm stays on disk for the next daemon."""
-        with self._bus.listen(calls=False) as heard:
+        with self._bus.listen(calls=False) as events:
             async for alarm in self._alarms.fired():
-                await self._ring(alarm, heard)
+                await self._announce(alarm, events)
 
-    async def _ring(self, alarm: Alarm, heard: Listener) -> None:
+    async def _announce(self, alarm: Alarm, events: Listener) -> None:
         due_at = self._clock.boot() - alarm.late_s
         while True:
             late_s = self._clock.boot() - due_at
             late = f" ({round(late_s)} s late)" if late_s > LATE_S else ""
             was_ready = self._glasses.status().ready
             report = await self._stage.tell(f"{alarm.text}{late}", scene=f"alarm-{alarm.id}")
-            if report.state in TOLD:
+            if report.state in GOT:
                 return
             if was_ready and self._glasses.status().ready:
                 if report.state is Delivery.DROPPED:
@@ -59,11 +59,11 @@ class AlarmNotifier:
                         "alarm %d cannot be announced on these glasses: %s", alarm.id, report.reason
                     )
                 return
-            await self._until_back(heard)
+            await self._wait_for_glasses(events)
 
-    async def _until_back(self, heard: Listener) -> None:
+    async def _wait_for_glasses(self, events: Listener) -> None:
         if self._glasses.status().ready:
             return
-        async for happening in heard:
-            if isinstance(happening, GlassesReady):
+        async for event in events:
+            if isinstance(event, GlassesReady):
                 return

@@ -59,7 +59,7 @@ class AlarmClock:
         self._clock = clock
         self._look_s = look_s
         self._alarms: dict[int, Alarm] = {}
-        self._told: set[int] = set()
+        self._announced: set[int] = set()
         self._loaded = False
         self._loading = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -110,7 +110,7 @@ class AlarmClock:
         await self._load()
         found = self._alarms.get(alarm)
         if found is None or found.due_boot <= self._clock.boot():
-            return False  # it is being told
+            return False  # it is being announced
         gone = await self._storage.execute(_DELETE, alarm)
         self._alarms.pop(alarm, None)
         self._changed.set()
@@ -140,10 +140,10 @@ class AlarmClock:
     async def _forget(self, number: int) -> None:
         """Remove an announced alarm. If that fails, this process still announces it only once."""
         self._alarms.pop(number, None)
-        self._told.add(number)
+        self._announced.add(number)
         try:
             await self._storage.execute(_DELETE, number)
-            self._told.discard(number)
+            self._announced.discard(number)
         except Exception as e:  # noqa: BLE001 - the storage's errors are its own; telling the next alarm matters more
             logger.warning(
                 "alarm %d was announced but cannot be removed (%s): "
@@ -163,7 +163,7 @@ class AlarmClock:
                 return
             rows = await self._storage.fetch(_ALL) if await self._storage.fetch(_THERE) else []
             for row in rows:
-                if row["id"] in self._alarms or row["id"] in self._told:
+                if row["id"] in self._alarms or row["id"] in self._announced:
                     continue
                 after_s, due = float(row["after_s"]), float(row["due_boot"])
                 same_boot = self._clock.boot_id and row["boot_id"] == self._clock.boot_id

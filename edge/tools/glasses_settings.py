@@ -27,7 +27,7 @@ TIMEOUT_S: Final = 8.0
 """A list of allowed apps is several packets with an answer each; a slow side takes a second each.
 """
 MAX_ALLOWED: Final = 32
-"""Apps that may notify; above that, the app that notified longest ago is allowed anew."""
+"""Apps that may notify; above that, the app that notified longest ago must be allowed again."""
 NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "brightness": ("display.brightness", "do not let their brightness be set"),
     "silent": ("display.silent", "know no silent mode"),
@@ -52,17 +52,17 @@ class GlassesSettings:
         self._allowed_on = ""
         self._notifying = asyncio.Lock()
 
-    async def __call__(self, deed: str, details: Mapping[str, Json]) -> None:
+    async def __call__(self, action: str, details: Mapping[str, Json]) -> None:
         """Execute it. Raises `ToolFailure`: UNSUPPORTED, SESSION_INACTIVE, TIMEOUT, NOT_ACCEPTED,
         INVALID_ARGUMENTS.
         """
-        self._check_able(deed)
-        if deed == "notify":
+        self._check_able(action)
+        if action == "notify":
             await self._notify(str(details["title"]), str(details["text"]), str(details["app"]))
         else:
-            await self._tell(_command(deed, details))
+            await self._send(_command(action, details))
 
-    def _check_able(self, deed: str) -> None:
+    def _check_able(self, action: str) -> None:
         status = self._glasses.status()
         if not status.ready or status.capabilities is None:
             raise _failure(
@@ -70,15 +70,15 @@ class GlassesSettings:
                 "The glasses are away",
                 "Put them on, or see: glassd status",
             )
-        if not able(status.capabilities, deed):
-            raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {NEEDS[deed][1]}")
+        if not able(status.capabilities, action):
+            raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {NEEDS[action][1]}")
 
     async def _notify(self, title: str, text: str, name: str) -> None:
         """Send a notification; glasses only show those of apps on their list of allowed apps."""
         async with self._notifying:
             app = await self._allow(name)
-            await self._tell(
-                _made(
+            await self._send(
+                _create(
                     lambda: ShowNotification(app, title, text, at=max(0, int(self._clock.wall())))
                 )
             )
@@ -89,13 +89,13 @@ class GlassesSettings:
         if there != self._allowed_on:
             self._allowed, self._allowed_on = {}, there
         known = self._allowed.pop(app.id, None)
-        kept = dict(list(self._allowed.items())[-(MAX_ALLOWED - 1) :]) | {app.id: app}
+        allowed = dict(list(self._allowed.items())[-(MAX_ALLOWED - 1) :]) | {app.id: app}
         if known is None:
-            await self._tell(AllowApps(tuple(kept.values())))
-        self._allowed = kept
+            await self._send(AllowApps(tuple(allowed.values())))
+        self._allowed = allowed
         return app
 
-    async def _tell(self, command: Command) -> None:
+    async def _send(self, command: Command) -> None:
         try:
             await self._display.send(command, timeout_s=TIMEOUT_S)
         except QuestionWaits:
@@ -117,18 +117,19 @@ class GlassesSettings:
             raise _failure(code, f"The glasses refused: {e}") from None
 
 
-def able(record: Capabilities, deed: str) -> bool:
+def able(record: Capabilities, action: str) -> bool:
     """Return whether these glasses can do it; unknown is no."""
-    return record.get("display") is True and record.get(NEEDS[deed][0]) is True
+    return record.get("display") is True and record.get(NEEDS[action][0]) is True
 
 
-def _command(deed: str, details: Mapping[str, Json]) -> Command:
-    if deed == "brightness":
-        return _made(lambda: SetBrightness(details.get("level"), auto=details.get("auto") is True))
-    return SetSilentMode(on=details["on"] is True) if deed == "silent" else ExitToDashboard()
+def _command(action: str, details: Mapping[str, Json]) -> Command:
+    if action == "brightness":
+        level, auto = details.get("level"), details.get("auto") is True
+        return _create(lambda: SetBrightness(level, auto=auto))
+    return SetSilentMode(on=details["on"] is True) if action == "silent" else ExitToDashboard()
 
 
-def _made(make: Callable[[], Command]) -> Command:
+def _create(make: Callable[[], Command]) -> Command:
     """Create a command. Raises `ToolFailure` (INVALID_ARGUMENTS) for invalid values."""
     try:
         return make()

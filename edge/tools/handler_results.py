@@ -19,7 +19,7 @@ _SUCCESS: Final = frozenset({"success", "data", "error", "message", "render", "i
 logger = logging.getLogger("edge.tools.local")
 
 
-def judged(tool: str, result: Json) -> ToolResponse:
+def to_response(tool: str, result: Json) -> ToolResponse:
     """Convert `{data, render?, intents?}`, a whole envelope, or any other JSON to a response."""
     try:
         return _envelope(result)
@@ -68,7 +68,7 @@ def _envelope(result: Json) -> ToolResponse:
     if not isinstance(result, dict):
         return ToolResponse(data=result)
     if isinstance(result.get("success"), bool) and result.keys() <= _SUCCESS and "ok" not in result:
-        result = _renamed(result)
+        result = _from_success(result)
     if not ("ok" in result or (result.keys() & _PARTS and result.keys() <= _PARTS)):
         return ToolResponse(data=result)
     if not isinstance(result.get("intents", []), list):
@@ -78,12 +78,12 @@ def _envelope(result: Json) -> ToolResponse:
     return ToolResponse.from_json({"ok": True, **result})
 
 
-def _renamed(result: dict[str, Json]) -> dict[str, Json]:
+def _from_success(result: dict[str, Json]) -> dict[str, Json]:
     """Convert `{success, data | error | message}` to `ok` with its data or its error."""
     rest = {key: value for key, value in result.items() if key in _PARTS}
     if result["success"]:
-        said = {"data": result["message"]} if "message" in result and "data" not in result else {}
-        return {"ok": True, **said, **rest}
+        named = {"data": result["message"]} if "message" in result and "data" not in result else {}
+        return {"ok": True, **named, **rest}
     error = result.get("error", result.get("message"))
     if isinstance(error, str):
         error = {"message": error}
@@ -95,8 +95,8 @@ def _renamed(result: dict[str, Json]) -> dict[str, Json]:
 
 def _error(error: dict[str, Json]) -> dict[str, Json]:
     """Return type and code of a failure that names only a code, or nothing: it is final."""
-    said = str(error.get("code"))
-    code = ErrorCode(said) if said in ErrorCode.__members__ else ErrorCode.TOOL_UNAVAILABLE
+    named = str(error.get("code"))
+    code = ErrorCode(named) if named in ErrorCode.__members__ else ErrorCode.TOOL_UNAVAILABLE
     made = ToolError.of(code, "")
     return {"type": made.type.value, "code": code.value, "retryable": made.retryable}
 

@@ -97,7 +97,7 @@ def _classes(module: ModuleType) -> "list[type[Tool]]":
     """Return the tool classes defined in this module, without imported ones."""
     base = sys.modules.get("tools_cache.api.base")
     if base is None:
-        return []  # whoever has a class has imported it
+        return []  # a module with a tool class has imported it
     mine = [
         c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__
     ]

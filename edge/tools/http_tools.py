@@ -62,7 +62,7 @@ class HttpTools:
 
     async def run(self, call: ToolCall, tool: ToolDefinition, _progress: Progress) -> ToolResponse:
         """See `RunTool`. An asynchronous tool's address is only notified; without an address, the
-        result comes from whoever lists pending calls.
+        result is handed in for the pending call.
         """
         plan = self._plans.get(call.tool)
         if plan is None and tool.asynchronous:

@@ -15,7 +15,13 @@ from typing import Final
 from edge.core.disk_faults import is_disk_fault
 from edge.ports import Progress
 from edge.storage.sqlite.errors import StorageUnavailable
-from edge.tools.handler_results import disk_unavailable, internal, judged, nothing_fits, too_slow
+from edge.tools.handler_results import (
+    disk_unavailable,
+    internal,
+    nothing_fits,
+    to_response,
+    too_slow,
+)
 from edge.tools.handlers import BadHandler, Handlers, Runner
 from edge.tools.services import Services
 from firmware_bridge.deadlines import timeout
@@ -89,7 +95,7 @@ class LocalTools:
         try:
             async with timeout(limit_s) as deadline:
                 result = await runner(copy.deepcopy(dict(call.args)), context)
-            return judged(call.tool, result)
+            return to_response(call.tool, result)
         except ToolFailure as e:
             return ToolResponse(error=e.error)
         except StorageUnavailable as e:

@@ -70,12 +70,12 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Offl
     warnings: list[str] = []
     config = _config(env, warnings)
     local = _local(builtin, warnings)
-    version, kept = str(local.get("version", "")), _kept(config, warnings)
+    version, stored = str(local.get("version", "")), _stored_copy(config, warnings)
     rows = list(_rows(local, "local", {}, config.disabled))
     rows += _own(config, {row["name"].partition(":")[0] for row in rows})
     registry: Row = {"origin": "local", "version": version, "age_s": None, "file": str(builtin)}
-    if kept is not None:
-        header, document, path = kept
+    if stored is not None:
+        header, document, path = stored
         mine = {row["name"] for row in rows}
         offered = _rows(document, "cloud", header["refused"], config.disabled)
         rows += [row for row in offered if row["name"] not in mine]
@@ -197,7 +197,7 @@ def _local(path: Path, warnings: list[str]) -> Row:
     return {}
 
 
-def _kept(config: OfflineConfig, warnings: list[str]) -> tuple[Row, Row, Path] | None:
+def _stored_copy(config: OfflineConfig, warnings: list[str]) -> tuple[Row, Row, Path] | None:
     """Return header, document and file of the newest good copy from the cloud in use."""
     folder = config.state / "registry"
     for name in ("current.json", "previous.json") if config.cloud else ():
@@ -280,9 +280,7 @@ def _rows(
 
 
 def _row_or_none(app: Row, tool: Any, source: str) -> Row | None:
-    """List one tool as `GET /v1/tools` does; None for one the daemon would skip. Documents are kept
-    as they came, and the owner's were not validated.
-    """
+    """List one tool as `GET /v1/tools` does; None for an invalid one: not all were validated."""
     try:
         return _row(app, tool, source) if isinstance(tool, dict) else None
     except (AttributeError, KeyError, TypeError):

@@ -270,7 +270,7 @@ class ToolRegistry:
             )
             return ""
         self.installed.load(found.registry)
-        self._alarm_over(BUILTIN_ALARM, "the built-in tools were read anew")
+        self._alarm_over(BUILTIN_ALARM, "the built-in tools were read again")
         self._adopt()
         return ""
 
@@ -392,7 +392,7 @@ class ToolRegistry:
         else:
             self._alarm_over(ALARM, "the stored registry is whole again")
 
-    # -------------------------------------------------------------- what is in force
+    # -------------------------------------------------------------- the active tools
 
     def _adopt(self) -> None:
         """Join the tools of all sources, and check them against the glasses."""

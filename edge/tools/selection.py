@@ -395,14 +395,14 @@ class ToolSelection:
 
     async def run(self) -> None:
         """Follow events that change which tools are on, and store counts now and then."""
-        with self._bus.listen(calls=False) as heard:
+        with self._bus.listen(calls=False) as events:
             self._refresh()
             self._swap()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._flush_often(), name="tool usage")
                 tasks.create_task(self._list_at_boundaries(), name="tool list")
-                async for happening in heard:
-                    if _concerns(happening):
+                async for event in events:
+                    if _concerns(event):
                         self._refresh()
                         self._swap()
 
@@ -480,7 +480,7 @@ class ToolSelection:
             ):
                 self._forget(gone.definition)
             if moved and not self._loader.crowded:
-                continue  # all there are come and go with what is in force, which is told already
+                continue  # then all active tools are loaded, and RegistrySynced has announced them
             self._bus.publish(
                 LoaderMoved(event.kind.value, self._loader.turn, event.tool, event.why)
             )
@@ -511,9 +511,9 @@ class ToolSelection:
             self._listed()
 
 
-def _concerns(happening: DaemonEvent) -> bool:
-    worn = isinstance(happening, GlassesSaid) and isinstance(happening.event, WornChanged)
-    return worn or isinstance(happening, _OURS)
+def _concerns(event: DaemonEvent) -> bool:
+    worn = isinstance(event, GlassesSaid) and isinstance(event.event, WornChanged)
+    return worn or isinstance(event, _OURS)
 
 
 _NO_RULES: Final = UserRules()

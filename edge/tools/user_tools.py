@@ -81,9 +81,9 @@ def read(folders: Sequence[Path], packages: Sequence[str] = (), users: Collectio
         try:
             raw = _bytes(path)
             digest.update(os.fsencode(path.name) + b"\0" + raw + b"\0")
-            _take(_named(path), _parsed(path, raw), found)
+            _take(_name_of(path), _parse(path, raw), found)
         except BadFile as e:
-            found.problems.append(Dropped(_named(path), str(e)))
+            found.problems.append(Dropped(_name_of(path), str(e)))
     for tool, place in user_packages.read(packages, found.problems, users):
         try:
             _first(tool.name, [other.name for other, _ in found.tools])
@@ -135,7 +135,7 @@ def _files(folders: Sequence[Path], problems: list[Dropped]) -> Iterator[Path]:
         yield from names[:MAX_FILES]
 
 
-def _named(path: Path) -> str:
+def _name_of(path: Path) -> str:
     """Return a file's name as printable text: on disk it may be any bytes."""
     return os.fsencode(path.name).decode("utf-8", "replace")
 
@@ -159,7 +159,7 @@ def _bytes(path: Path) -> bytes:
     return raw
 
 
-def _parsed(path: Path, raw: bytes) -> dict[str, Json]:
+def _parse(path: Path, raw: bytes) -> dict[str, Json]:
     try:
         document = (
             json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw.decode("utf-8-sig"))
@@ -196,7 +196,7 @@ def _take(file: str, document: dict[str, Json], found: _FoundTools) -> None:
 
 def _take_tool(file: str, where: str, document: Json, found: _FoundTools) -> None:
     try:
-        _checked(document, user_tools_schema.TOOL)
+        _validate(document, user_tools_schema.TOOL)
         tool, plan = _tool(document)
         _first(tool.name, [other.name for other, _ in found.tools])
     except (BadFile, BadDefinition, BadToolName, templates.BadTemplate) as e:
@@ -210,7 +210,7 @@ def _take_tool(file: str, where: str, document: Json, found: _FoundTools) -> Non
 def _take_server(file: str, where: str, document: Json, found: _FoundTools) -> None:
     try:
         _one_way(document)
-        _checked(document, user_tools_schema.SERVER)
+        _validate(document, user_tools_schema.SERVER)
         templates.check([document.get(key, "") for key in ("url", "headers", "env", "args")])
         _first(document["name"], [other.name for other in found.servers])
     except (BadFile, templates.BadTemplate) as e:
@@ -258,11 +258,11 @@ def _label(file: str, document: Json) -> str:
 # ------------------------------------------------------------------ the form
 
 
-def _checked(document: Json, schema: Mapping[str, Any]) -> None:
+def _validate(document: Json, schema: Mapping[str, Any]) -> None:
     """Validate against the schema. Raises `BadFile` with the first problem."""
     if not isinstance(document, dict):
         raise BadFile("must be a table")
-    _known(document, schema, "")
+    _reject_unknown(document, schema, "")
     problems = compile_schema(schema).errors(document)
     if not problems:
         return
@@ -275,7 +275,7 @@ def _checked(document: Json, schema: Mapping[str, Any]) -> None:
     raise BadFile(field_ + problem)
 
 
-def _known(document: Mapping[str, Json], schema: Mapping[str, Any], where: str) -> None:
+def _reject_unknown(document: Mapping[str, Json], schema: Mapping[str, Any], where: str) -> None:
     """Report an unknown key with the nearest known one, in clearer words than the schema's."""
     if schema.get("additionalProperties") is not False:
         return
@@ -287,7 +287,7 @@ def _known(document: Mapping[str, Json], schema: Mapping[str, Any], where: str) 
                 + (did_you_mean(key, known) or f"there are {', '.join(known)}")
             )
         if isinstance(value, dict):
-            _known(value, known[key], f"{where}{key}.")
+            _reject_unknown(value, known[key], f"{where}{key}.")
 
 
 # ------------------------------------------------------------------ one tool
@@ -342,7 +342,7 @@ def _plan(
     later = execution.get("answer") == "later"
     url = execution.get("url") or execution.get("webhookUrl") or ""
     if not url:
-        _asked_by_nobody(kind, execution)
+        _check_no_address(kind, execution)
         return None
     if later and kind is not ExecutionType.EXTERNAL:
         raise BadFile('execution.answer: later is for executionType = "external"')
@@ -355,11 +355,11 @@ def _plan(
         body=frozen(_body(execution, method)),
         later=later,
     )
-    _judged(plan, schema)
+    _check_plan(plan, schema)
     return plan
 
 
-def _asked_by_nobody(kind: ExecutionType, execution: Mapping[str, Json]) -> None:
+def _check_no_address(kind: ExecutionType, execution: Mapping[str, Json]) -> None:
     if kind is not ExecutionType.EXTERNAL:
         raise BadFile(
             f"execution.url: is missing; a tool of executionType {kind.value} is "
@@ -393,7 +393,7 @@ def _body(execution: Mapping[str, Json], method: str) -> Json:
     return made
 
 
-def _judged(plan: RequestPlan, schema: Mapping[str, Json]) -> None:
+def _check_plan(plan: RequestPlan, schema: Mapping[str, Json]) -> None:
     """Check a plan as far as possible without its secrets. Raises `BadFile`, `BadTemplate`."""
     if not templates.secrets(templates.origin(plan.url)) and (
         problem := user_tools.address_problem(plan.url)
@@ -411,7 +411,7 @@ def _judged(plan: RequestPlan, schema: Mapping[str, Json]) -> None:
         except templates.BadTemplate as e:
             raise BadFile(f"execution.{place}: {e}") from None
         if place != "headers":
-            _inputs_known(place, template, schema)
+            _check_inputs(place, template, schema)
     for name, value in plan.headers.items():
         if templates.slots(value):
             raise BadFile(
@@ -422,7 +422,7 @@ def _judged(plan: RequestPlan, schema: Mapping[str, Json]) -> None:
             raise BadFile(f"execution.headers.{name}: is written by glassd itself; take it out")
 
 
-def _inputs_known(place: str, template: Json, schema: Mapping[str, Json]) -> None:
+def _check_inputs(place: str, template: Json, schema: Mapping[str, Json]) -> None:
     """Check that placeholders name arguments of the tool."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or schema.get("additionalProperties", True) not in (

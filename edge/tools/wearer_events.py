@@ -34,19 +34,19 @@ class WearerEvents:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: deque[WearerEvent] = deque(maxlen=KEPT)
+        self._events: deque[WearerEvent] = deque(maxlen=KEPT)
         self._last = 0
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     def note(self, event: Event) -> None:
         """Record an event of the glasses, if it is one that tools can wait for."""
-        told = _told(event)
-        if told is None:
+        known = _describe(event)
+        if known is None:
             return
         self._last += 1
-        self._kept.append(WearerEvent(self._last, told[0], self._clock.boot(), told[1]))
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        self._events.append(WearerEvent(self._last, known[0], self._clock.boot(), known[1]))
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def next(
         self, events: Container[str] | None, *, after: int | None, timeout_s: float
@@ -54,11 +54,11 @@ class WearerEvents:
         """See `Wearer`."""
         # A number above the last one comes from an earlier daemon and means nothing here.
         seen = self._last if after is None else after if after <= self._last else 0
-        missed = max(0, self._kept[0].number - 1 - seen) if self._kept else 0
+        missed = max(0, self._events[0].number - 1 - seen) if self._events else 0
         with suppress(TimeoutError):
             async with timeout(timeout_s):
                 while (found := self._first(events, seen)) is None:
-                    await self._news.wait()
+                    await self._changed.wait()
                 age_s = round(max(0.0, self._clock.boot() - found.at), 1)
                 said = {"event": found.event, **found.details, "age_s": age_s}
                 return {**said, "after": found.number, **({"missed": missed} if missed else {})}
@@ -66,12 +66,12 @@ class WearerEvents:
 
     def _first(self, events: Container[str] | None, seen: int) -> WearerEvent | None:
         return next(
-            (d for d in self._kept if d.number > seen and (events is None or d.event in events)),
+            (d for d in self._events if d.number > seen and (events is None or d.event in events)),
             None,
         )
 
 
-def _told(event: Event) -> tuple[str, dict[str, Json]] | None:
+def _describe(event: Event) -> tuple[str, dict[str, Json]] | None:
     match event:
         case Gestured(gesture=gesture):
             return gesture.value, {}

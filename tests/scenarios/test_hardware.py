@@ -298,7 +298,7 @@ async def test_a_tools_own_needs_are_heeded_from_the_first_moment_where_the_owne
                     begun.settings, control=ControlConfig(socket=str(tmp_path / "c.sock"), group="")
                 ),
                 {},
-                shelf=shelf,
+                registries=shelf,
             )
             await daemon.open(stack)
             reason = "needs a light; no glasses are known yet" if switched_on else ""

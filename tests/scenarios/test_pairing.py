@@ -238,7 +238,7 @@ async def test_what_goes_wrong_is_an_exit_code_and_a_sentence(tmp_path):
             hung.process.kill()
             await hung.process.communicate()
         await until(
-            lambda: place.daemon.desk.describe()["state"] == "IDLE",
+            lambda: place.daemon.pairing.describe()["state"] == "IDLE",
             "the window closed with its client",
         )
         assert place.daemon.bonds.all() == ()

@@ -42,14 +42,14 @@ _COPIED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Result of a build. `text`: the artifact, None if anything failed; `told`: forms by tool."""
+    """Result of a build. `text`: the artifact, None if anything failed; `forms`: by tool."""
 
     text: str | None
     tools: int
     version: str
     failures: tuple[Placed, ...]
     warnings: tuple[Placed, ...]
-    told: dict[str, Forms] = field(default_factory=dict)
+    forms: dict[str, Forms] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +185,8 @@ def _entry(folder: lint.Folder) -> dict[str, Json]:
     }
 
 
-def _told(built: _Built) -> dict[str, Json]:
-    """Return what models are told about a tool, and where its documentation is."""
+def _for_models(built: _Built) -> dict[str, Json]:
+    """Return a tool as described to models, with the place of its documentation."""
     folder = built.folder.name
     return {
         "name": built.name,
@@ -216,7 +216,7 @@ def _document(built: list[_Built]) -> dict[str, Json]:
         "buildTimestamp": None,
         "envelopeVersion": ENVELOPE_VERSION,
         "apps": apps,
-        "tools": [_told(b) for b in built],
+        "tools": [_for_models(b) for b in built],
         "prompts": {
             mode.value: prompts.prompt(
                 [b.definition for b in built if mode in b.definition.allowed_modes], mode

@@ -90,7 +90,7 @@ def _class(
             )
         ]
     ((name, found),) = whole.items()
-    asks, wrong = _asked(name, found, names)
+    asks, wrong = _parameters(name, found, names)
     run = found.methods["run"]
     if not isinstance(run, ast.AsyncFunctionDef) or [a.arg for a in run.args.args] != [
         "self",
@@ -106,7 +106,7 @@ def _wrong(rule: str, field: str, text: str) -> LintFinding:
     return LintFinding(rule, HANDLER, text, field)
 
 
-def _asked(
+def _parameters(
     name: str, found: _Class, names: Mapping[str, str]
 ) -> tuple[dict[str, str], list[LintFinding]]:
     init = found.methods.get("__init__")

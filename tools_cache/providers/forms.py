@@ -57,16 +57,16 @@ def forms(tool: DescribedTool) -> Forms:
 
 def find(document: Mapping[str, Json], tool: str) -> Mapping[str, Json] | None:
     """Find a tool's provider forms in a built document, by its name or its alias."""
-    told = document.get("tools") or ()
-    return next((t for t in told if tool in (t.get("name"), t.get("encodedName"))), None)
+    described = document.get("tools") or ()
+    return next((t for t in described if tool in (t.get("name"), t.get("encodedName"))), None)
 
 
-def form_of(told: Mapping[str, Json], provider: str) -> Json:
+def form_of(described: Mapping[str, Json], provider: str) -> Json:
     """Return the form of one provider. Raises `MissingForm` naming tool and provider."""
-    found = (told.get("providerSchemas") or {}).get(provider)
+    found = (described.get("providerSchemas") or {}).get(provider)
     if found is None:
-        why = (told.get("withheld") or {}).get(provider)
+        why = (described.get("withheld") or {}).get(provider)
         raise MissingForm(
-            f"Tool {told.get('name')} missing {provider} schema" + (f": {why}" if why else "")
+            f"Tool {described.get('name')} missing {provider} schema" + (f": {why}" if why else "")
         )
     return found

@@ -143,11 +143,11 @@ def _closed(
         )
     if choice and set(parts) - set(required):
         raise Withheld(f"{where}: strict mode knows no optional properties in a choice")
-    told = {}
+    strict_parts = {}
     for name, inner in parts.items():
         one = _strict(inner, f"{path}/properties/{name}", losses, level=level + 1, choice=choice)
-        told[name] = one if name in required else _nullable(one)
-    part |= {"properties": told, "required": list(parts), "additionalProperties": False}
+        strict_parts[name] = one if name in required else _nullable(one)
+    part |= {"properties": strict_parts, "required": list(parts), "additionalProperties": False}
 
 
 def _nullable(part: dict[str, Any]) -> dict[str, Any]:

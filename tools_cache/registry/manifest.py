@@ -149,7 +149,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         raise BadDefinition(problem_of(e)) from None
     check_local_name(tool.name)
     name = str(parse(f"{package}:{tool.name}"))
-    written, schema = _kept(raw, source)
+    written, schema = _pack(raw, source)
     return ToolDefinition(
         name=name,
         description=tool.description,
@@ -183,7 +183,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
     )
 
 
-def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
+def _pack(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
     """Return the definition as written, and its schema; packed for the cloud's many tools."""
     if source is Source.CLOUD:
         packed = Packed.of(raw)

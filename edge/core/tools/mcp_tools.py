@@ -102,7 +102,7 @@ def canonical(server: str, tool: str) -> str:
 def definition(server: ServerDefinition, name: str, raw: Mapping[str, Json]) -> ToolDefinition:
     """Convert one tool, with its author's texts, or a description that the owner wrote."""
     origin = str(raw["name"])
-    told = _told(server, origin, raw)
+    described = _description(server, origin, raw)
     said = raw.get("_meta")
     meta: Mapping[str, Json] = said if isinstance(said, dict) else {}
     provenance = {"id": server.name, "name": server.title or server.name, "tool": origin}
@@ -110,7 +110,7 @@ def definition(server: ServerDefinition, name: str, raw: Mapping[str, Json]) -> 
         {
             **raw,
             "name": name.partition(":")[2],
-            "description": told,
+            "description": described,
             "_meta": {**meta, SERVER_KEY: provenance},
             EXECUTION_KEY: fingerprint(server),
         }
@@ -118,7 +118,7 @@ def definition(server: ServerDefinition, name: str, raw: Mapping[str, Json]) -> 
     effects, idempotent = believed(raw.get("annotations"), trusted=server.trusted)
     return ToolDefinition(
         name=name,
-        description=told,
+        description=described,
         input_schema=kept.part("inputSchema"),
         source=Source.UPSTREAM,
         version=_version(raw),
@@ -132,7 +132,7 @@ def definition(server: ServerDefinition, name: str, raw: Mapping[str, Json]) -> 
     )
 
 
-def _told(server: ServerDefinition, origin: str, raw: Mapping[str, Json]) -> str:
+def _description(server: ServerDefinition, origin: str, raw: Mapping[str, Json]) -> str:
     """Return the owner's description, else the author's, after the owner's text for the server."""
     own = server.tool_prompts.get(origin, "")
     text = own or str(raw.get("description") or raw.get("title") or origin)
@@ -155,8 +155,7 @@ def _version(raw: Mapping[str, Json]) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-# ------------------------------------------------------------------ where a server is told from
-# another
+# ------------------------------------------------------------------ the server
 
 
 def fingerprint(server: ServerDefinition) -> str:

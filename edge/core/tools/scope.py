@@ -108,8 +108,8 @@ def origin(tool: ToolDefinition) -> ToolOrigin | None:
     """Return where a tool of another server is from; None for ours and the cloud's."""
     if tool.source is not Source.UPSTREAM:
         return None
-    told = (tool.raw.get("_meta") or {}).get(SERVER_KEY) or {}
-    return ToolOrigin(str(told.get("id", "")), str(told.get("tool", "")))
+    server = (tool.raw.get("_meta") or {}).get(SERVER_KEY) or {}
+    return ToolOrigin(str(server.get("id", "")), str(server.get("tool", "")))
 
 
 def by_mentions(

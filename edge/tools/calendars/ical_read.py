@@ -52,7 +52,7 @@ class CalendarEvent:
     zone: tzinfo | None
     length: timedelta
     all_day: bool
-    taken: bool
+    busy: bool
     rule: str = ""
     count: int | None = None
     until: datetime | None = None
@@ -69,21 +69,21 @@ class CalendarEvent:
         return self.at(wall + self.length) if self.all_day else self.at(wall) + self.length
 
 
-def taken(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[BusyTime], int]:
+def busy(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[BusyTime], int]:
     """Return the busy times between two moments, and how many events (or whole texts) could not be
     read.
     """
     events: list[CalendarEvent] = []
     unread = 0
     for text in texts:
-        found, bad = understood(text, start, end)
+        found, bad = parse(text, start, end)
         room = MAX_EVENTS - len(events)
         events += found[:room]
         unread += bad + len(found[room:])
     out: list[BusyTime] = []
     moved = {(e.uid, e.instead_of) for e in events if e.instead_of is not None}
     for event in events:
-        if not event.taken:
+        if not event.busy:
             continue
         try:
             walls = [
@@ -109,13 +109,13 @@ def _within(
     ]
 
 
-def understood(text: bytes, start: datetime, end: datetime) -> tuple[list[CalendarEvent], int]:
+def parse(text: bytes, start: datetime, end: datetime) -> tuple[list[CalendarEvent], int]:
     """Parse one text's events, except those that are plainly outside the window."""
     from icalendar import Component  # noqa: PLC0415 - an extra; 5 MiB that only this child carries
 
     text = _FOLD.sub(b"", text)
     if any(_OFTEN.search(zone) for zone in _ZONE.findall(text)):
-        return [], 1  # clocks that change daily are none; working them out could take for ever
+        return [], 1  # clocks that change daily are none; computing them may never end
     first, last = (start - _MARGIN).astimezone(UTC), (end + _MARGIN).astimezone(UTC)
     near = _EVENT.sub(
         lambda m: (
@@ -165,7 +165,7 @@ def _event(raw: Any) -> CalendarEvent:
         zone=zone,
         length=_length(raw, start, zone, all_day=all_day),
         all_day=all_day,
-        taken=not free,
+        busy=not free,
         rule=rule,
         count=count,
         until=until,

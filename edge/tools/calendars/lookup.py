@@ -72,7 +72,7 @@ class CalendarLookup:
             "end": end.isoformat(),
             "calendars": list(calendars),
         }
-        told = await self._asked(request)
+        answer = await self._request(request)
         return Agenda(
             busy=tuple(
                 Busy(
@@ -82,9 +82,9 @@ class CalendarLookup:
                     calendar=b["calendar"],
                     all_day=b["all_day"],
                 )
-                for b in told["busy"]
+                for b in answer["busy"]
             ),
-            unread=told["unread"],
+            unread=answer["unread"],
         )
 
     async def make(self, plan: Plan) -> Made:
@@ -96,12 +96,10 @@ class CalendarLookup:
             "end": plan.end.isoformat(),
         }
         now = datetime.fromtimestamp(self._now(), UTC).isoformat()
-        told = await self._asked({"do": "make", "plan": whole, "now": now}, writes=True)
-        return Made(
-            uid=told["uid"], fresh=told["fresh"], link=told["link"], invites=bool(self._place.url)
-        )
+        made = await self._request({"do": "make", "plan": whole, "now": now}, writes=True)
+        return Made(**made, invites=bool(self._place.url))
 
-    async def _asked(self, request: Mapping[str, Any], *, writes: bool = False) -> dict[str, Any]:
+    async def _request(self, request: Mapping[str, Any], *, writes: bool = False) -> dict[str, Any]:
         place = {**asdict(self._place), "folder": str(self._place.folder)}
         try:
             async with timeout(self._deadline_s), self._turns:
@@ -111,7 +109,7 @@ class CalendarLookup:
                     limit_s=self._deadline_s,
                     max_bytes=MAX_ANSWER,
                 )
-            told: dict[str, Any] = json.loads(raw)
+            answer: dict[str, Any] = json.loads(raw)
         except TimeoutError:
             text = f"The calendar took longer than {self._deadline_s:.0f} s"
             raise CalendarTrouble(Trouble.AWAY, text, uncertain=writes) from None
@@ -124,14 +122,14 @@ class CalendarLookup:
             raise CalendarTrouble(
                 Trouble.REFUSED, "The calendar could not be read", uncertain=writes
             ) from None
-        if "trouble" in told:
+        if "trouble" in answer:
             raise CalendarTrouble(
-                Trouble(told["trouble"]),
-                told["text"],
-                retry_after_s=told.get("retry_after_s"),
-                uncertain=told.get("uncertain") is True,
+                Trouble(answer["trouble"]),
+                answer["text"],
+                retry_after_s=answer.get("retry_after_s"),
+                uncertain=answer.get("uncertain") is True,
             )
-        return told
+        return answer
 
 
 def _key(key: str) -> str:

@@ -62,7 +62,7 @@ def between(request: dict[str, Any]) -> dict[str, Any]:
             texts = _server(place).texts(name, start, end)
         else:
             texts = folder.texts(Path(place["folder"]), name)
-        found, bad = ical_read.taken(texts, start, end)
+        found, bad = ical_read.busy(texts, start, end)
         unread += bad
         for one in found:
             moments = {"start": one.start.isoformat(), "end": one.end.isoformat()}

@@ -401,7 +401,7 @@ def test_a_large_rate_is_held_in_little_memory_and_after_its_wait_there_is_a_pla
     assert len(taken) > 100_000 + 20_000, (
         "what is merged is held at most a slice of the window longer"
     )
-    assert limits.kept() <= MAX_SLICES + 1
+    assert limits.size() <= MAX_SLICES + 1
     wait_s = limits.take("u", "t:t", RateLimit(1, 60.0), taken[-1])
     assert limits.take("u", "t:t", RateLimit(1, 60.0), taken[-1] + wait_s) == 0.0, (
         "a lowered limit says when it has a place"

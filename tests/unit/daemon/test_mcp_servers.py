@@ -90,7 +90,7 @@ async def quiet(_text):
 async def test_a_call_of_a_built_in_tool_never_goes_to_a_server_that_took_its_name(house):
     """The registry says whose a tool is; what a server calls its own does not."""
     house.use(settings({"id": "glasses"}))
-    house.servers._desk._origins["glasses:show_text"] = (
+    house.servers._manager._origins["glasses:show_text"] = (
         "glasses",
         "show_text",
     )  # as its list would have it
@@ -113,10 +113,10 @@ async def test_a_tool_whose_server_is_gone_is_found_nowhere(house):
 @pytest.mark.requirement("S1-39", "S1-49")
 def test_what_is_switched_off_is_not_asked_and_says_by_whom(house):
     house.use(settings({"id": "a", "enabled": False}))
-    assert house.servers._desk is None  # nothing is loaded for it
+    assert house.servers._manager is None  # nothing is loaded for it
     assert house.told("a")["error"] == "switched off (enabled = false)"
     house.use(settings({"id": "a"}, {"id": "b"}, policy=PolicyConfig(tools_enabled=False)))
-    assert house.servers._desk is None
+    assert house.servers._manager is None
     assert house.told("b")["error"] == "all tools are switched off (policy.tools_enabled)"
 
 
@@ -130,7 +130,7 @@ def test_a_secret_comes_from_its_file_else_from_where_all_do_and_stays_out_of_th
         "secret_files": {"T": str(tmp_path / "token")},
     }
     house.use(settings(one), T="not-this", U="hush-env")
-    ready = house.servers._desk._known["a"].wanted.ready
+    ready = house.servers._manager._known["a"].wanted.ready
     assert ready.headers == {"Authorization": "Bearer hush-file hush-env"}
     assert set(house.hidden) == {"hush-file", "hush-env"}
     assert "hush" not in json.dumps(house.servers.describe())
@@ -175,7 +175,7 @@ async def test_who_is_not_there_is_said(house):
 
 def test_a_daemon_without_servers_has_none_of_this(house):
     house.use(Settings())
-    assert (house.servers._desk, house.servers.describe()) == (None, [])
+    assert (house.servers._manager, house.servers.describe()) == (None, [])
 
 
 def test_the_same_call_with_what_its_tool_asked_for_is_another_one():

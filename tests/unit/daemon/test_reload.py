@@ -171,7 +171,7 @@ class Rig:
         self.reload = Reload(
             Settings(),
             read=self.read,
-            roof=self.roof,
+            applier=self.roof,
             bus=self.bus,
             notifier=Notifier({}),
             turns=OpenTurns(),

@@ -330,7 +330,7 @@ def test_the_cloud_in_force_is_the_one_whose_copy_counts(tmp_path):
 def test_an_enrolled_edge_begins_with_the_copy_of_its_clouds_tools(tmp_path):
     machine = Machine(tmp_path, config="")
     machine.keep(app("com.calc", "add"))
-    assert (of_the_cloud(machine.read()), begin(None, machine.env).shelf.remote) == ([], None)
+    assert (of_the_cloud(machine.read()), begin(None, machine.env).registries.remote) == ([], None)
     EnrolmentFiles(machine.state).save(
         Enrolled(
             edge_id="e",
@@ -345,11 +345,11 @@ def test_an_enrolled_edge_begins_with_the_copy_of_its_clouds_tools(tmp_path):
         )
     )
     assert of_the_cloud(machine.read()) == ["com.calc:add"]
-    assert [a.package for a in begin(None, machine.env).shelf.remote.apps] == ["com.calc"]
+    assert [a.package for a in begin(None, machine.env).registries.remote.apps] == ["com.calc"]
     own_broker = {"GLASSD_UPLINK__HOST": "mine.example"}
     assert (
         of_the_cloud(machine.read(**own_broker)),
-        begin(None, {**machine.env, **own_broker}).shelf.remote,
+        begin(None, {**machine.env, **own_broker}).registries.remote,
     ) == ([], None)
 
 

@@ -291,7 +291,7 @@ async def test_a_registry_in_force_compiles_nothing_before_a_call_and_keeps_few_
     monkeypatch,
 ):
     monkeypatch.setattr(schemas, "KEPT", 8)
-    schemas._kept.clear()
+    schemas._compiled.clear()
     cloud.document = document(
         *(
             {
@@ -312,8 +312,8 @@ async def test_a_registry_in_force_compiles_nothing_before_a_call_and_keeps_few_
     )
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
-    assert not schemas._kept
+    assert not schemas._compiled
     for n in range(40):
         tool = rig.cache.snapshot().find(f"com.a{n}:t").definition
         assert [p["path"] for p in rig.cache.check_args(tool, {f"p{n}": 1})[1]] == [f"/p{n}"]
-    assert len(schemas._kept) == 8
+    assert len(schemas._compiled) == 8

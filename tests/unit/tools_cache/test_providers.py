@@ -431,7 +431,7 @@ def test_the_report_tells_every_loss(tmp_path):
     report = compiler.compile_tools(
         write(tmp_path, parameters=closed(n={"type": "integer", "maximum": 3}))
     )
-    lost = report.told["demo:do"].losses["geminiNative"]
+    lost = report.forms["demo:do"].losses["geminiNative"]
     assert lost == (
         "root: additionalProperties is left out",
         "/properties/n: maximum is left out",

@@ -207,7 +207,7 @@ def test_draft_7_is_honoured_when_it_is_named():
 
 def test_compiled_schemas_are_reused_and_the_least_used_forgotten(monkeypatch):
     monkeypatch.setattr(schemas, "KEPT", 2)
-    schemas._kept.clear()
+    schemas._compiled.clear()
     one, two, three = ({"const": n} for n in (1, 2, 3))
     first = compile_schema(one)
     second = compile_schema(two)

@@ -9,7 +9,7 @@ import icalendar
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.tools.calendars.ical_read import MAX_STEPS, taken
+from edge.tools.calendars.ical_read import MAX_STEPS, busy
 from edge.tools.calendars.ical_write import event
 from tests.unit.tools.calendars.texts import moment, text
 
@@ -25,7 +25,7 @@ def berlin(monkeypatch):
 
 
 def told(raw, start="2026-11-23T00:00:00+01:00", end="2026-11-30T00:00:00+01:00"):
-    found, unread = taken([raw], moment(start), moment(end))
+    found, unread = busy([raw], moment(start), moment(end))
     return [
         (f"{t.start:%d %H:%M}", f"{t.end:%d %H:%M}") for t in sorted(found, key=lambda t: t.start)
     ], unread
