@@ -24,7 +24,7 @@ from benchmarks.soak.cast import AUDIT_MIB, Cast
 from benchmarks.soak.load import Load
 from benchmarks.soak.samples import YARDSTICK, Sampler
 from benchmarks.soak.wires import Wires
-from edge.demo.processes import CastError
+from edge.demo.processes import StartFailed
 
 READY = ("ready", "up", "cloud")
 """Glasses, uplink, and where the registry came from."""
@@ -39,7 +39,7 @@ FEWEST_TO_JUDGE = 0.5
 
 
 class Soak:
-    """One soak: `run` gives its report. Raises `CastError` when it cannot begin."""
+    """One soak: `run` gives its report. Raises `StartFailed` when it cannot begin."""
 
     def __init__(self, chosen: argparse.Namespace, folder: Path) -> None:
         self._chosen = chosen
@@ -76,7 +76,7 @@ class Soak:
         )
 
     async def _ready(self) -> None:
-        """Wait until glasses, uplink and registry are there. Raises `CastError`."""
+        """Wait until glasses, uplink and registry are there. Raises `StartFailed`."""
         status: dict[str, Any] = {}
         try:
             async with asyncio.timeout(READY_S):
@@ -91,7 +91,7 @@ class Soak:
                             return
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            raise CastError(
+            raise StartFailed(
                 f"not all is there after {READY_S:.0f} s: {status.get('next_action')}"
             ) from None
 
@@ -229,7 +229,7 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         try:
             said = asyncio.run(Soak(chosen, folder).run())
-        except CastError as e:
+        except StartFailed as e:
             print(f"the soak cannot begin: {e}", file=sys.stderr)
             return 2
     print(said.text(), flush=True)

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from edge.demo.processes import CastError, ChildProcess, glassd
+from edge.demo.processes import ChildProcess, StartFailed, glassd
 
 Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 
@@ -73,7 +73,7 @@ class Cast:
         self._port = _free_port()
 
     async def enter(self, stack: AsyncExitStack) -> None:
-        """Raises `CastError` when one of them does not come up."""
+        """Raises `StartFailed` when one of them does not come up."""
         self.glasses = ChildProcess(
             "glasses",
             glassd(
@@ -174,13 +174,15 @@ class Cast:
                         _, writer = await connect()
                     except OSError:
                         if not member.running:
-                            raise CastError(f"{member.name} ended: {member.last_words()}") from None
+                            raise StartFailed(
+                                f"{member.name} ended: {member.last_words()}"
+                            ) from None
                         await asyncio.sleep(0.05)
                     else:
                         writer.close()
                         return
         except TimeoutError:
-            raise CastError(f"{member.name} did not come up: {member.last_words()}") from None
+            raise StartFailed(f"{member.name} did not come up: {member.last_words()}") from None
 
 
 def _free_port() -> int:

@@ -77,7 +77,7 @@ async def _demo_socket(stack: AsyncExitStack) -> Path:
     demo = load("edge.demo.mock_pair", "mcp --demo")
     try:
         return Path(await stack.enter_async_context(demo.pair(os.environ)))
-    except demo.CastError as e:
+    except demo.StartFailed as e:
         fix = "check whether the demo works alone: glassd demo"
         raise UserError("DEMO_FAILED", str(e), fix) from None
     except ModuleNotFoundError as e:

@@ -1,3 +1,3 @@
-"""`glassd demo`: mock glasses, a small cloud and the daemon as three processes, and a person
-(or a script) before them.
+"""`glassd demo`: mock glasses, a small cloud and the daemon as three processes, used by a person
+or a script.
 """

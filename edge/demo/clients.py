@@ -1,7 +1,5 @@
-"""The demo's wires to its cast: the daemon's control API, the mock's control channel, the
-devcloud's HTTP.
-
-Refuses to know the play: it asks, and it listens; what comes in is a stream of event dictionaries.
+"""Clients of the demo's processes: the daemon's control API, the mock's control channel, the
+devcloud's HTTP endpoints.
 """
 
 import asyncio
@@ -19,20 +17,16 @@ from firmware_bridge.deadlines import timeout
 log = logging.getLogger(__name__)
 
 ASK_S: Final = 60.0
-"""Longest answer waited for: a call may run 40 s."""
+"""The longest wait for an answer: a call may run 40 s."""
 RETRY_S: Final = 0.2
 LINE_BYTES: Final = 1 << 20
 
 
-class DaemonWire:
-    """HTTP over the daemon's unix socket."""
+class HttpClient:
+    """JSON requests to the devcloud's development endpoints."""
 
-    def __init__(self, socket: Path) -> None:
-        self._http = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
-            base_url="http://glassd",
-            timeout=ASK_S,
-        )
+    def __init__(self, base: str, **more: Any) -> None:
+        self._http = httpx.AsyncClient(base_url=base, timeout=ASK_S, **more)
 
     async def close(self) -> None:
         await self._http.aclose()
@@ -43,9 +37,17 @@ class DaemonWire:
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         return (await self._http.post(path, json=body)).json()
 
+
+class DaemonClient(HttpClient):
+    """The same for the daemon, over its unix socket, and its events."""
+
+    def __init__(self, socket: Path) -> None:
+        transport = httpx.AsyncHTTPTransport(uds=str(socket))
+        super().__init__("http://glassd", transport=transport)
+
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """What happens in the daemon from its start on, for ever; a restarted one is found
-        again and nothing is repeated.
+        """Yield the daemon's events from its start on, without end; after a restart of the daemon
+        they go on, and none is repeated.
         """
         last = {"Last-Event-ID": "0"}
         while True:
@@ -63,21 +65,21 @@ class DaemonWire:
             await asyncio.sleep(RETRY_S)
 
 
-class MockWire:
+class MockClient:
     """The mock's own control channel: JSON lines over a unix socket."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
 
-    async def do(self, **order: Any) -> dict[str, Any]:
-        """Give one order and read its answer. Raises OSError when the mock is away."""
+    async def do(self, **command: Any) -> dict[str, Any]:
+        """Send one command and return its answer. Raise OSError if the mock is away."""
         async with self._open() as (reader, writer):
-            writer.write(json.dumps(order).encode() + b"\n")
+            writer.write(json.dumps(command).encode() + b"\n")
             async with timeout(ASK_S):
                 return dict(json.loads(await reader.readline()))
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """What the mock decoded from the air, for ever; a restarted mock is found again."""
+        """Yield what the mock decoded from the radio, without end, also after a restart."""
         while True:
             try:
                 async with self._open() as (reader, writer):
@@ -95,16 +97,3 @@ class MockWire:
             yield reader, writer
         finally:
             writer.close()
-
-
-class CloudWire:
-    """The devcloud's development endpoints."""
-
-    def __init__(self, base: str) -> None:
-        self._http = httpx.AsyncClient(base_url=base, timeout=ASK_S)
-
-    async def close(self) -> None:
-        await self._http.aclose()
-
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
-        return (await self._http.post(path, json=body)).json()

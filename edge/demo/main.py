@@ -1,7 +1,7 @@
-"""`glassd demo`: starts the cast, wires it together, plays a script or asks a person, and ends
-every child.
+"""`glassd demo`: starts mock glasses, a cloud and the daemon, performs the steps of a script or a
+person, and ends every child.
 
-Refuses to reach into the daemon: what a demo can do, any client can.
+It uses the daemon as any client can.
 """
 
 import asyncio
@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.commands.shared.console import harmless, json_text
-from edge.demo.clients import CloudWire, DaemonWire, MockWire
-from edge.demo.player import Player, Unmet
-from edge.demo.processes import SIMULATED, CastError, ChildProcess, glassd, until_there
+from edge.demo.clients import DaemonClient, HttpClient, MockClient
+from edge.demo.player import Clients, Player, Unmet
+from edge.demo.processes import SIMULATED, StartFailed, start, start_daemon
 from edge.demo.script import VERBS, BadScript, ScriptStep, load, parse_line
 from edge.demo.view import View
 from edge.runtime.paths import owner_beside
@@ -49,7 +49,7 @@ url = "{http}"
 socket = "{socket}"
 group = ""
 """
-"""What a person with a broker and a cloud of their own would write; loopback only, so without
+"""The configuration for a broker and a cloud of one's own; on the loopback interface, so without
 TLS.
 """
 
@@ -62,8 +62,8 @@ async def run_demo(
     as_json: bool,
     keep: bool = False,
 ) -> int:
-    """Run the demo; gives the exit code (0 done, 1 the script's expectation was not met, 2 a
-    bad script).
+    """Run the demo; return the exit code (0 done, 1 the script's expectation was not met, 2 a bad
+    script).
     """
     show = _printer(as_json=as_json)
     try:
@@ -71,13 +71,12 @@ async def run_demo(
         steps = [] if interactive else load(str(script or "tour"), glasses or DEFAULT_GLASSES)
         async with timeout(seconds), AsyncExitStack() as stack:
             out = stack.enter_context(_folder(keep=keep))
-            play = await _open(
-                stack, glasses or DEFAULT_GLASSES, show, out=out, forgiving=interactive
-            )
-            await play.run(_asked(show) if interactive else _scripted(steps))
+            model = glasses or DEFAULT_GLASSES
+            player = await _open(stack, model, show, out=out, forgiving=interactive)
+            await player.run(_from_person(show) if interactive else _from_script(steps))
     except TimeoutError:
         show({"event": "step", "title": f"{seconds:g} seconds are over"})
-    except (BadScript, CastError, Unmet) as wrong:
+    except (BadScript, StartFailed, Unmet) as wrong:
         show({"event": "problem", "text": str(wrong)})
         return 2 if isinstance(wrong, BadScript) else 1
     return 0
@@ -85,13 +84,13 @@ async def run_demo(
 
 @contextmanager
 def _folder(*, keep: bool) -> Iterator[Path]:
-    """Make the demo's own folder. It goes when everything in it has ended, unless it is to be
-    kept, or something failed: its logs say why.
+    """Make the demo's folder. It is deleted when every process has ended, unless `keep` is set, or
+    something failed: the logs in it say why.
     """
     out = Path(tempfile.mkdtemp(prefix="glassd-demo-"))
     try:
         yield out
-    except (CastError, Unmet):
+    except (StartFailed, Unmet):
         keep = True
         raise
     finally:
@@ -108,66 +107,30 @@ async def _open(
     forgiving: bool,
 ) -> Player:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
-    control = out / "control.sock"
-    mock_words = (
-        "sim",
-        model,
-        "--radio",
-        "tcp:127.0.0.1:0",
-        "--control",
-        str(out / "mock.sock"),
-        "--out",
-        str(out),
-        "--json",
-    )
-    cloud_words = ("devcloud", "--http", "127.0.0.1:0", "--state", str(out / "cloud"), "--json")
+    control, mock_control = out / "control.sock", str(out / "mock.sock")
+    radio = ("--radio", "tcp:127.0.0.1:0", "--control", mock_control, "--out", str(out))
+    state = ("--http", "127.0.0.1:0", "--state", str(out / "cloud"))
     started = await asyncio.gather(
-        _start(stack, out, "glasses", *mock_words), _start(stack, out, "cloud", *cloud_words)
+        start(stack, out, "glasses", "sim", model, *radio, "--json"),
+        start(stack, out, "cloud", "devcloud", *state, "--json"),
     )
-    mock, cloud = (member.announcement for member in started)
+    mock, cloud = (child.announcement for child in started)
     show({"event": "cast", "name": f"{model} glasses", "where": mock["radio"]})
-    show(
-        {
-            "event": "cast",
-            "name": "a small cloud",
-            "where": f"{cloud['http']}, MQTT at {cloud['mqtt']}",
-        }
-    )
-    config = _configured(out, control, mock, cloud, model)
-    await until_there(
-        control, await _start(stack, out, "daemon", "run", "--config", str(config), announces=False)
-    )
-    show(
-        {
-            "event": "cast",
-            "name": "the daemon",
-            "where": f"{config} (logs, lens.png and sound beside it; --keep leaves them there)",
-        }
-    )
-    daemon, cloud_wire = DaemonWire(owner_beside(control)), CloudWire(cloud["http"])
+    where = f"{cloud['http']}, MQTT at {cloud['mqtt']}"
+    show({"event": "cast", "name": "a small cloud", "where": where})
+    config = _write_config(out, control, mock, cloud, model)
+    await start_daemon(stack, out, config, control)
+    where = f"{config} (logs, lens.png and sound beside it; --keep leaves them there)"
+    show({"event": "cast", "name": "the daemon", "where": where})
+    daemon, cloud_client = DaemonClient(owner_beside(control)), HttpClient(cloud["http"])
     stack.push_async_callback(daemon.close)
-    stack.push_async_callback(cloud_wire.close)
-    return Player(
-        daemon,
-        MockWire(out / "mock.sock"),
-        cloud_wire,
-        emit=show,
-        edge_id=EDGE_ID,
-        out=out,
-        forgiving=forgiving,
-    )
+    stack.push_async_callback(cloud_client.close)
+    mock_client = MockClient(out / "mock.sock")
+    clients = Clients(daemon, mock_client, cloud_client)
+    return Player(clients, emit=show, edge_id=EDGE_ID, forgiving=forgiving)
 
 
-async def _start(
-    stack: AsyncExitStack, out: Path, name: str, *words: str, announces: bool = True
-) -> ChildProcess:
-    member = ChildProcess(name, glassd(*words), log_dir=out)
-    stack.push_async_callback(member.stop)
-    await member.start(announces=announces)
-    return member
-
-
-def _configured(
+def _write_config(
     out: Path, control: Path, mock: dict[str, Any], cloud: dict[str, Any], model: str
 ) -> Path:
     """Write the daemon's configuration for this mock and this cloud."""
@@ -187,18 +150,18 @@ def _configured(
     return config
 
 
-async def _scripted(steps: list[ScriptStep]) -> AsyncIterator[ScriptStep]:
+async def _from_script(steps: list[ScriptStep]) -> AsyncIterator[ScriptStep]:
     for step in steps:
         yield step
 
 
-async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[ScriptStep]:
-    """Steps from a person, until `quit` or the end of input."""
+async def _from_person(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[ScriptStep]:
+    """Yield the steps that a person types, until `quit` or the end of input."""
     reader = asyncio.StreamReader()
     loop, fd = asyncio.get_running_loop(), sys.stdin.fileno()
 
     def typed() -> None:
-        # Not connect_read_pipe: that leaves the terminal non-blocking for the shell we came from.
+        # Not connect_read_pipe: that would leave the terminal non-blocking for the shell.
         data = os.read(fd, READ_BYTES)
         if data:
             reader.feed_data(data)

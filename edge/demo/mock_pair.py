@@ -1,9 +1,4 @@
-"""A pair of mock glasses and a daemon that wears them, for as long as somebody uses them: `glassd
-mcp --demo`.
-
-Refuses to know who uses them, and to bring a cloud: an agent's first try needs a lens, not a
-broker.
-"""
+"""Mock glasses and a daemon that is connected to them, without a cloud: `glassd mcp --demo`."""
 
 import asyncio
 import socket
@@ -14,16 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from edge.control.client import ControlClient
-from edge.demo.processes import SIMULATED, CastError, ChildProcess, glassd, until_there
+from edge.demo.processes import SIMULATED, ChildProcess, StartFailed, start, start_daemon
 from edge.runtime.errors import UserError
 from edge.runtime.paths import SOCKET_NAME, runtime_dir
 from firmware_bridge.deadlines import timeout
 
 DEFAULT_MODEL: Final = "mock:full"
-WORN_WITHIN_S: Final = 20.0
-"""A cold Pi finds, connects and prepares mock glasses in a few seconds; nobody waits longer
-than this.
-"""
+READY_WITHIN_S: Final = 20.0
+"""A Raspberry Pi with a cold disk finds and connects mock glasses in a few seconds."""
 LOOK_S: Final = 0.05
 
 CONFIG: Final = """\
@@ -43,43 +36,26 @@ group = ""
 
 @asynccontextmanager
 async def pair(env: Mapping[str, str], *, model: str = DEFAULT_MODEL) -> AsyncIterator[Path]:
-    """Give the control socket of a daemon whose mock glasses are worn and ready; both end with the
-    block, and with this process however it ends. Raises `CastError`.
+    """Return the control socket of a daemon that is connected to mock glasses; both end with the
+    block, and with this process however it ends. Raise `StartFailed`.
     """
     async with AsyncExitStack() as stack:
-        out = Path(
-            stack.enter_context(
-                tempfile.TemporaryDirectory(prefix="glassd-demo-", ignore_cleanup_errors=True)
-            )
-        )
-        mock = ChildProcess(
-            "glasses",
-            glassd("sim", model, "--radio", "tcp:127.0.0.1:0", "--out", str(out), "--json"),
-            log_dir=out,
-        )
-        stack.push_async_callback(mock.stop)
-        radio = (await mock.start())["radio"]
+        folder = tempfile.TemporaryDirectory(prefix="glassd-demo-", ignore_cleanup_errors=True)
+        out = Path(stack.enter_context(folder))
+        words = ("sim", model, "--radio", "tcp:127.0.0.1:0", "--out", str(out), "--json")
+        radio = (await start(stack, out, "glasses", *words)).announcement["radio"]
         control, config = _free_socket(env, out), out / "glassd.toml"
-        config.write_text(
-            CONFIG.format(
-                state=out / "state",
-                radio=radio,
-                model=model.removeprefix(SIMULATED),
-                socket=control,
-            ),
-            encoding="utf-8",
-        )
-        daemon = ChildProcess("daemon", glassd("run", "--config", str(config)), log_dir=out)
-        stack.push_async_callback(daemon.stop)
-        await daemon.start(announces=False)
-        await until_there(control, daemon)
-        await _worn(control, daemon)
+        model = model.removeprefix(SIMULATED)
+        text = CONFIG.format(state=out / "state", radio=radio, model=model, socket=control)
+        config.write_text(text, encoding="utf-8")
+        daemon = await start_daemon(stack, out, config, control)
+        await _wait_for_glasses(control, daemon)
         yield control
 
 
 def _free_socket(env: Mapping[str, str], out: Path) -> Path:
-    """Where `glassd lens --watch` looks by itself, unless a daemon is there already; then a
-    place of our own.
+    """Return the socket that `glassd lens --watch` uses without `--socket`; if a daemon has it
+    already, one in the folder of the demo.
     """
     usual = runtime_dir(env) / SOCKET_NAME
     try:
@@ -94,11 +70,11 @@ def _free_socket(env: Mapping[str, str], out: Path) -> Path:
     return out / SOCKET_NAME
 
 
-async def _worn(control: Path, daemon: ChildProcess) -> None:
-    """Wait until the glasses are connected: an agent's first call finds them there."""
+async def _wait_for_glasses(control: Path, daemon: ChildProcess) -> None:
+    """Wait until the glasses are connected, before an agent's first call."""
     client, state = ControlClient((control,)), ""
     try:
-        async with timeout(WORN_WITHIN_S):
+        async with timeout(READY_WITHIN_S):
             while state != "ready":
                 await asyncio.sleep(LOOK_S)
                 try:
@@ -107,7 +83,7 @@ async def _worn(control: Path, daemon: ChildProcess) -> None:
                 except UserError as e:
                     state = e.message
     except TimeoutError:
-        raise CastError(
-            f"the mock glasses were not connected in {WORN_WITHIN_S:.0f} "
+        raise StartFailed(
+            f"the mock glasses were not connected in {READY_WITHIN_S:.0f} "
             f"s ({state}): {daemon.last_words()}"
         ) from None

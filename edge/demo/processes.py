@@ -1,7 +1,5 @@
-"""The cast of the demo: child processes that announce themselves with one JSON line, and end with
-us.
-
-Refuses to know the play. Children are started by argument vector, watched, and ended by pid.
+"""The processes of the demo: children that announce themselves with one JSON line, and end with
+this process.
 """
 
 import asyncio
@@ -10,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,20 +16,20 @@ from edge.runtime.subprocesses import Child
 from firmware_bridge.deadlines import timeout
 
 STARTED_WITHIN_S: Final = 20.0
-"""A cold Pi needs several seconds to import a Bluetooth stack; nobody waits longer than this."""
+"""A Raspberry Pi with a cold disk needs several seconds to import a Bluetooth stack."""
 ENDED_WITHIN_S: Final = 6.0
 READY_S: Final = 15.0
 SIMULATED: Final = "sim:"
-"""A simulated real family is known to the daemon by its own name."""
+"""The prefix of simulated glasses of a real model; the daemon knows them without it."""
 
 
-class CastError(Exception):
-    """A child did not start; the text says which, and what it said last."""
+class StartFailed(Exception):
+    """A child did not start; the text has its name and its last output."""
 
 
 def without_settings(env: Mapping[str, str]) -> dict[str, str]:
-    """Leave the settings and sockets of another daemon out: in the environment they would win
-    over a configuration file.
+    """Leave out the settings and sockets of another daemon: in the environment they overrule a
+    configuration file.
     """
     return {name: value for name, value in env.items() if not name.startswith("GLASSD_")}
 
@@ -57,7 +56,7 @@ class ChildProcess:
         return self._child is not None and self._child.running
 
     async def start(self, *, announces: bool = True) -> dict[str, Any]:
-        """Start, and wait for the announcement. Raises `CastError`."""
+        """Start, and wait for the announcement. Raise `StartFailed`."""
         self._child = await Child.start(
             self._argv,
             name=self.name,
@@ -73,36 +72,46 @@ class ChildProcess:
 
     async def _announced(self, child: Child) -> dict[str, Any]:
         try:
-            said = dict(json.loads(await child.first_line(STARTED_WITHIN_S)))
+            announced = dict(json.loads(await child.first_line(STARTED_WITHIN_S)))
         except ValueError:
             await self.stop()
-            raise CastError(f"{self.name} did not start: {self.last_words()}") from None
-        if isinstance(error := said.get("error"), dict):
+            raise StartFailed(f"{self.name} did not start: {self.last_words()}") from None
+        if isinstance(error := announced.get("error"), dict):
             await self.stop()
-            raise CastError(
-                (
-                    f"{self.name} did not start: {error.get('message')}. {error.get('fix') or ''}"
-                ).rstrip()
-            )
-        return said
+            problem = f"{error.get('message')}. {error.get('fix') or ''}"
+            raise StartFailed(f"{self.name} did not start: {problem}".rstrip())
+        return announced
 
     def last_words(self) -> str:
-        """Give the end of the child's log."""
+        """Return the end of the child's log."""
         return (self._child.last_words() if self._child else "") or "it said nothing"
 
     async def stop(self) -> None:
-        """Ask the child to end, then insist; idempotent."""
+        """Terminate the child, and kill it if it does not end; idempotent."""
         if self.running and self._child is not None:
             await self._child.stop()
 
 
 def glassd(*words: str) -> list[str]:
-    """Argument vector for another glassd process of this very installation."""
+    """Return the argument vector of another glassd process of this installation."""
     return [sys.executable, "-m", "edge.cli", *words]
 
 
-async def until_there(control: Path, daemon: ChildProcess) -> None:
-    """Wait until the daemon answers on its socket. Raises `CastError`."""
+async def start(
+    stack: AsyncExitStack, out: Path, name: str, *words: str, announces: bool = True
+) -> ChildProcess:
+    """Start `glassd` with these words; it ends with `stack`. Raise `StartFailed`."""
+    child = ChildProcess(name, glassd(*words), log_dir=out)
+    stack.push_async_callback(child.stop)
+    await child.start(announces=announces)
+    return child
+
+
+async def start_daemon(
+    stack: AsyncExitStack, out: Path, config: Path, control: Path
+) -> ChildProcess:
+    """Start the daemon, and wait until it answers on its socket. Raise `StartFailed`."""
+    daemon = await start(stack, out, "daemon", "run", "--config", str(config), announces=False)
     try:
         async with timeout(READY_S):
             while True:
@@ -112,6 +121,6 @@ async def until_there(control: Path, daemon: ChildProcess) -> None:
                     await asyncio.sleep(0.02)
                 else:
                     writer.close()
-                    return
+                    return daemon
     except TimeoutError:
-        raise CastError(f"the daemon did not start: {daemon.last_words()}") from None
+        raise StartFailed(f"the daemon did not start: {daemon.last_words()}") from None

@@ -1,7 +1,7 @@
-"""The language of demo scripts, and the built-in tour. Pure: text in, steps out.
+"""The language of demo scripts, and the built-in tour.
 
-One step a line, `#` comments, `== Title` narrates. Verbs are those a person types; `expect` waits
-for an event.
+One step a line; `#` begins a comment, `== Title` a chapter. Verbs are those a person types;
+`expect` waits for an event.
 """
 
 import json
@@ -38,29 +38,23 @@ VERBS: Final = {
 WITH_WORDS: Final = frozenset({"say", "call", "invoke", "caps", "fault", "wait", "expect"})
 ALONE: Final = frozenset(VERBS) - WITH_WORDS
 TOURS: Final = {"sim:even_g1": "tour_even_g1.script"}
-"""Glasses that have no loudspeaker and two arms are shown off by other things."""
+"""Glasses without a loudspeaker and with two arms have their own tour."""
 MAX_SCRIPT_BYTES: Final = 64 * 1024
 
 
 _TRUTH: Final = {
-    "true": True,
-    "on": True,
-    "yes": True,
-    "1": True,
-    "false": False,
-    "off": False,
-    "no": False,
-    "0": False,
+    **dict.fromkeys(("true", "on", "yes", "1"), True),
+    **dict.fromkeys(("false", "off", "no", "0"), False),
 }
 
 
 class BadScript(Exception):
-    """Something that cannot be played; in a script it names the line."""
+    """A step that cannot be performed; in a script the text names the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptStep:
-    """One thing to do. `rest` is the line after the verb, untouched."""
+    """One step. `rest` is the line after the verb, unchanged."""
 
     verb: str
     rest: str = ""
@@ -128,16 +122,14 @@ def split_call(rest: str) -> tuple[str, dict[str, Any]]:
     for word in _words(text):
         key, equals, value = word.partition("=")
         if not (key and equals):
-            raise BadScript(
-                f"{word!r} is neither JSON nor key=value; for example: "
-                'call notes:add text="buy milk"'
-            )
+            example = 'call notes:add text="buy milk"'
+            raise BadScript(f"{word!r} is neither JSON nor key=value; for example: {example}")
         args[key] = _value(value)
     return tool, args
 
 
 def _value(text: str) -> Any:
-    """Take a value as JSON when it is JSON, else as text."""
+    """Return a value as JSON if it is JSON, else as text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -200,7 +192,7 @@ class Expectation:
         return cls(words[0], tuple(equal), tuple(contain))
 
     def met_by(self, event: Mapping[str, Any]) -> bool:
-        """Say whether `event` is the expected one."""
+        """Return whether `event` is the expected one."""
         return (
             event.get("event") == self.event
             and all(_flat(event.get(k)) == v for k, v in self.equal)

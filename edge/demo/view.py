@@ -1,7 +1,6 @@
-"""How a demo looks to a person: one short block for each thing that happened. Pure: an event in,
-text out.
+"""Formats the events of a demo for a person, each as one short block.
 
-`--json` does not pass here; it prints the events themselves.
+With `--json` the events themselves are printed instead.
 """
 
 import textwrap
@@ -21,9 +20,14 @@ class View:
         self._offline = False
 
     def text(self, event: Mapping[str, Any]) -> str:
-        """Give what to print for an event; empty for those a person need not see."""
-        shape = _SHAPES.get(str(event.get("event")))
-        return shape(self, event) if shape else ""
+        """Return what to print for an event; "" for those that are not shown."""
+        name = str(event.get("event"))
+        if name in _MARKED:
+            mark, style, text = _MARKED[name]
+            shown = text(event)
+            return self._mark(mark, style, shown) if shown else ""
+        block = _BLOCKS.get(name)
+        return block(self, event) if block else ""
 
     def _paint(self, text: str, style: str) -> str:
         return f"\x1b[{_STYLE[style]}m{text}\x1b[0m" if self._colour else text
@@ -33,88 +37,37 @@ class View:
 
     # -------------------------------------------------------------- the daemon's events
 
-    def link(self, e: Mapping[str, Any]) -> str:
-        words = {
-            "SEEKING": "looking for glasses",
-            "CONNECTING": "glasses found; connecting",
-            "PREPARING": "greeting them",
-        }
-        word = words.get(str(e.get("state")))
-        return self._mark("·", "dim", word) if word else ""
-
-    def ready(self, e: Mapping[str, Any]) -> str:
-        return self._mark(
-            "✓", "green", f"connected: {e['model']}, MTU {e['mtu']}, over {e['transport']}"
-        )
-
-    def lost(self, e: Mapping[str, Any]) -> str:
-        return self._mark("!", "yellow", f"the glasses are away: {e.get('reason')}")
-
-    def published(self, e: Mapping[str, Any]) -> str:
-        return self._mark("✓", "green", f"capabilities of {e['model']} reported to the cloud")
-
-    def synced(self, e: Mapping[str, Any]) -> str:
-        return self._mark(
-            "✓", "green", f"{e['tools']} tools, {e['compatible']} for these glasses ({e['origin']})"
-        )
-
     def uplink_up(self, e: Mapping[str, Any]) -> str:
         self._offline = False
         return self._mark("✓", "green", f"online: broker {e.get('broker')}")
 
     def uplink_down(self, e: Mapping[str, Any]) -> str:
-        if self._offline:  # the reason changed (lost, then refused); a person has heard enough
+        if self._offline:  # only the reason changed (lost, then refused)
             return ""
         self._offline = True
         return self._mark("!", "yellow", f"offline: {e.get('reason') or 'the broker is gone'}")
 
-    def received(self, e: Mapping[str, Any]) -> str:
-        return self._mark("→", "cyan", f"{e['tool']} (asked by {e['origin']})")
-
-    def progress(self, e: Mapping[str, Any]) -> str:
-        return self._mark("…", "dim", str(e.get("text")))
-
     def answered(self, e: Mapping[str, Any]) -> str:
         mark, style = ("✓", "green") if e.get("ok") else ("✗", "red")
-        told = [
-            str(part)
-            for part in (e.get("route"), e.get("code"), _delivery(e.get("delivery")))
-            if part
-        ]
-        return self._mark(
-            mark, style, f"{e['tool'] or 'nothing heard that fits'}: {', '.join(told)}"
-        )
-
-    def completed(self, e: Mapping[str, Any]) -> str:
-        return self._mark(
-            "✓", "green", f"{e['tool']}: finished now, {_delivery(e.get('delivery'))}"
-        )
-
-    def asked(self, e: Mapping[str, Any]) -> str:
-        return self._mark(
-            "?", "yellow", f"{e['preview']}: the wearer is asked (tap: yes, double_tap: no)"
-        )
+        parts = (e.get("route"), e.get("code"), _delivery(e.get("delivery")))
+        how = ", ".join(str(part) for part in parts if part)
+        return self._mark(mark, style, f"{e['tool'] or 'nothing heard that fits'}: {how}")
 
     def decided(self, e: Mapping[str, Any]) -> str:
         mark, style = ("✓", "green") if e.get("outcome") == "allowed" else ("✗", "yellow")
         return self._mark(mark, style, f"{e['outcome']} by {e['by']}")
 
-    # -------------------------------------------------------------- what the mock decoded from the
-    # air
+    # -------------------------------------------------------------- decoded by the mock
 
-    def fault(self, e: Mapping[str, Any]) -> str:
-        return self._mark("⚡", "yellow", f"fault: {e.get('fault')}")
-
-    def said(self, e: Mapping[str, Any]) -> str:
-        """Of what glasses say only that a side of them is lost, or back."""
+    def side(self, e: Mapping[str, Any]) -> str:
+        """Of the events of the glasses, show only that a side is lost, or back."""
         what = e.get("said") or {}
         if what.get("type") != "SideChanged":
             return ""
         if what.get("up"):
             return self._mark("✓", "green", f"the {what.get('side')} arm is there")
-        return self._mark(
-            "!", "yellow", f"the {what.get('side')} arm is lost; the other carries on"
-        )
+        lost = f"the {what.get('side')} arm is lost; the other carries on"
+        return self._mark("!", "yellow", lost)
 
     def lens(self, e: Mapping[str, Any]) -> str:
         sides = (e.get("sides") or {}).values()
@@ -132,32 +85,15 @@ class View:
             for line in (top, *body, "╰" + "─" * (LENS_COLUMNS + 2) + "╯")
         )
 
-    def speaker(self, e: Mapping[str, Any]) -> str:
-        cut = ", stopped" if e.get("flushed") else ""
-        return self._mark("♪", "cyan", f"spoke for {e['seconds']:.1f} s{cut}: {e.get('wav')}")
-
-    # -------------------------------------------------------------- the demo's own words
+    # -------------------------------------------------------------- the demo's own events
 
     def step(self, e: Mapping[str, Any]) -> str:
         return f"\n{self._paint('== ' + str(e['title']), 'bold')}"
-
-    def cast(self, e: Mapping[str, Any]) -> str:
-        return self._mark("·", "dim", f"{e['name']}: {e['where']}")
-
-    def invoked(self, e: Mapping[str, Any]) -> str:
-        return self._mark(
-            "☁",
-            "cyan",
-            f"the cloud's agent called {e['tool']}: {'ok' if e.get('ok') else 'refused'}",
-        )
 
     def refused(self, e: Mapping[str, Any]) -> str:
         more = f"\n  {e['suggestion']}" if e.get("suggestion") else ""
         details = "".join(f"\n  {d['path']}: {d['problem']}" for d in _problems(e.get("details")))
         return self._mark("✗", "red", f"{e.get('code')}: {e.get('message')}{details}{more}")
-
-    def problem(self, e: Mapping[str, Any]) -> str:
-        return self._mark("!", "red", str(e.get("text")))
 
     def tools(self, e: Mapping[str, Any]) -> str:
         shown = (e.get("document") or {}).get("tools") or []
@@ -198,30 +134,71 @@ def _problems(details: Any) -> list[Mapping[str, Any]]:
     )
 
 
-_SHAPES: Final[Mapping[str, Callable[[View, Mapping[str, Any]], str]]] = {
-    "link.state": View.link,
-    "glasses.ready": View.ready,
-    "glasses.lost": View.lost,
-    "capabilities.published": View.published,
-    "registry.synced": View.synced,
+def _link(e: Mapping[str, Any]) -> str:
+    words = {
+        "SEEKING": "looking for glasses",
+        "CONNECTING": "glasses found; connecting",
+        "PREPARING": "greeting them",
+    }
+    return words.get(str(e.get("state")), "")
+
+
+def _synced(e: Mapping[str, Any]) -> str:
+    return f"{e['tools']} tools, {e['compatible']} for these glasses ({e['origin']})"
+
+
+def _spoken(e: Mapping[str, Any]) -> str:
+    stopped = ", stopped" if e.get("flushed") else ""
+    return f"spoke for {e['seconds']:.1f} s{stopped}: {e.get('wav')}"
+
+
+def _asked(e: Mapping[str, Any]) -> str:
+    return f"{e['preview']}: the wearer is asked (tap: yes, double_tap: no)"
+
+
+def _ready(e: Mapping[str, Any]) -> str:
+    return f"connected: {e['model']}, MTU {e['mtu']}, over {e['transport']}"
+
+
+def _invoked(e: Mapping[str, Any]) -> str:
+    return f"the cloud's agent called {e['tool']}: {'ok' if e.get('ok') else 'refused'}"
+
+
+_MARKED: Final[Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]]] = {
+    "link.state": ("·", "dim", _link),
+    "glasses.ready": ("✓", "green", _ready),
+    "glasses.lost": ("!", "yellow", lambda e: f"the glasses are away: {e.get('reason')}"),
+    "capabilities.published": (
+        "✓",
+        "green",
+        lambda e: f"capabilities of {e['model']} reported to the cloud",
+    ),
+    "registry.synced": ("✓", "green", _synced),
+    "call.received": ("→", "cyan", lambda e: f"{e['tool']} (asked by {e['origin']})"),
+    "call.progress": ("…", "dim", lambda e: str(e.get("text"))),
+    "call.completed": (
+        "✓",
+        "green",
+        lambda e: f"{e['tool']}: finished now, {_delivery(e.get('delivery'))}",
+    ),
+    "confirmation.asked": ("?", "yellow", _asked),
+    "speaker": ("♪", "cyan", _spoken),
+    "fault": ("⚡", "yellow", lambda e: f"fault: {e.get('fault')}"),
+    "cast": ("·", "dim", lambda e: f"{e['name']}: {e['where']}"),
+    "cloud.invoked": ("☁", "cyan", _invoked),
+    "problem": ("!", "red", lambda e: str(e.get("text"))),
+}
+"""Event → mark, colour and text of its line; no line if the text is empty."""
+_BLOCKS: Final[Mapping[str, Callable[[View, Mapping[str, Any]], str]]] = {
     "uplink.up": View.uplink_up,
     "uplink.down": View.uplink_down,
-    "call.received": View.received,
-    "call.progress": View.progress,
     "call.answered": View.answered,
-    "call.completed": View.completed,
+    "confirmation.decided": View.decided,
     "lens": View.lens,
     "prompt": View.lens,
-    "confirmation.asked": View.asked,
-    "confirmation.decided": View.decided,
-    "speaker": View.speaker,
-    "fault": View.fault,
-    "glasses.event": View.said,
+    "glasses.event": View.side,
     "step": View.step,
-    "cast": View.cast,
-    "cloud.invoked": View.invoked,
     "refused": View.refused,
-    "problem": View.problem,
     "shown.tools": View.tools,
     "shown.status": View.status,
     "shown.lens": View.shown_lens,
