@@ -18,6 +18,8 @@ from tools_cache.nearest import nearest
 
 PREFIX: Final = "GLASSD_"
 Where = tuple[str, ...]
+_YES: Final = frozenset({"1", "yes", "on", "true"})
+_NO: Final = frozenset({"0", "no", "off", "false"})
 
 
 # ------------------------------------------------------------------ the environment
@@ -26,8 +28,8 @@ Where = tuple[str, ...]
 def overlay(
     model: type[BaseModel], document: dict[str, Any], env: Mapping[str, str]
 ) -> tuple[dict[Where, str], list[Problem]]:
-    """Put `GLASSD_SECTION__KEY` variables over the document; say which keys came from which
-    variable.
+    """Put `GLASSD_SECTION__KEY` variables into the document; return which key came from which
+    variable, and the problems.
     """
     known = {
         f"{PREFIX}{section}__{key}".upper(): (section, key) for section, key in every_key(model)
@@ -38,9 +40,8 @@ def overlay(
         if not name.startswith(PREFIX) or "__" not in name:
             continue
         if name not in known:
-            problems.append(
-                Problem("", "no setting has this name", did_you_mean(name, known), name)
-            )
+            fix = did_you_mean(name, known)
+            problems.append(Problem("", "no setting has this name", fix, name))
             continue
         section, key = known[name]
         table = document.setdefault(section, {})
@@ -54,20 +55,16 @@ def _value(annotation: object, text: str) -> object:
     """Read a variable as the type of its key requires: text as it is, lists also comma-separated,
     the rest as in TOML.
     """
-    if _is_text(annotation):
+    if annotation is str or typing.get_origin(annotation) is typing.Literal:
         return text
     lowered = text.strip().lower()
-    if annotation is bool and lowered in {"1", "yes", "on", "0", "no", "off", "true", "false"}:
-        return lowered in {"1", "yes", "on", "true"}
+    if annotation is bool and lowered in _YES | _NO:
+        return lowered in _YES
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         listed = typing.get_origin(annotation) is tuple
         return [part.strip() for part in text.split(",") if part.strip()] if listed else text
-
-
-def _is_text(annotation: object) -> bool:
-    return annotation is str or typing.get_origin(annotation) is typing.Literal
 
 
 def _annotation(model: type[BaseModel], section: str, key: str) -> object:
@@ -107,23 +104,15 @@ def _problem(model: type[BaseModel], error: Any, from_env: Mapping[Where, str]) 
         return Problem(".".join(where), str(context["error"]), "", source)
     if error["type"] == "missing":
         return Problem(".".join(where), "missing", "add it", source)
-    key = ".".join(where if _inner(model, where) else where[:2])
+    got = f"got {_format(error['input'])}"
     if len(where) == 1:
-        return Problem(
-            key,
-            f"must be a section, got {_shown(error['input'])}",
-            f"write [{key}] on its own line, with its keys below",
-        )
-    problem = f"{_must(error['type'], context) or error['msg']}, got {_shown(error['input'])}"
-    return Problem(
-        key,
-        problem,
-        _example(
-            _inner(model, where) or _section(model, where[0]),
-            where[-1] if _inner(model, where) else where[1],
-        ),
-        source,
-    )
+        fix = f"write [{where[0]}] on its own line, with its keys below"
+        return Problem(where[0], f"must be a section, {got}", fix)
+    must = _MUST.get(error["type"], "").format(**context) or error["msg"]
+    if (inner := _inner(model, where)) is not None:
+        return Problem(".".join(where), f"{must}, {got}", _example(inner, where[-1]), source)
+    example = _example(_section(model, where[0]), where[1])
+    return Problem(".".join(where[:2]), f"{must}, {got}", example, source)
 
 
 _MUST: Final[Mapping[str, str]] = types.MappingProxyType(
@@ -143,20 +132,16 @@ _MUST: Final[Mapping[str, str]] = types.MappingProxyType(
 )
 
 
-def _must(kind: str, context: Mapping[str, Any]) -> str:
-    return _MUST.get(kind, "").format(**context)
-
-
 def _example(form: type[BaseModel], key: str) -> str:
     if key not in form.model_fields or form.model_fields[key].is_required():
         return ""
     default = form.model_fields[key].get_default(call_default_factory=True)
     if default in ("", {}, ()):
         return ""
-    return f"the default is {key} = {_shown(default)}"
+    return f"the default is {key} = {_format(default)}"
 
 
-def _shown(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, dict):
         return "a table"
     text = json.dumps(
@@ -186,8 +171,8 @@ def _unknown(model: type[BaseModel], where: Where) -> Problem:
 
 
 def _inner(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
-    """Return the model of one entry of a list or table (`mcp.servers.0.url`); None for the keys of
-    a section itself.
+    """Return the model of an entry of a list or table (`mcp.servers.0.url`); None for the keys of a
+    section.
     """
     if len(where) < 4 or where[1] not in _section(model, where[0]).model_fields:
         return None

@@ -32,55 +32,58 @@ TOOLS: Final = Path(tools_cache.__file__).parent / "tools"
 
 
 class _Form(BaseModel):
-    """One section to fill in: nothing unknown, nothing converted."""
+    """The pydantic model of a section: unknown keys are errors, nothing is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
     plain: ClassVar[type]
 
     @model_validator(mode="after")
     def _consistent(self) -> "_Form":
-        self.made()
+        self.to_plain()
         return self
 
-    def made(self) -> Any:
-        """Make the plain section. Raises ValueError when its keys do not go together."""
-        return self.plain(**{name: _made(getattr(self, name)) for name in type(self).model_fields})
+    def to_plain(self) -> Any:
+        """Return the plain section. Raise ValueError if its keys do not fit together."""
+        names = type(self).model_fields
+        return self.plain(**{name: _to_plain(getattr(self, name)) for name in names})
 
 
-def _made(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, _Form):
-        return value.made()
+        return value.to_plain()
     if isinstance(value, tuple):
-        return tuple(_made(item) for item in value)
-    return {key: _made(item) for key, item in value.items()} if isinstance(value, dict) else value
+        return tuple(map(_to_plain, value))
+    if isinstance(value, dict):
+        return {key: _to_plain(item) for key, item in value.items()}
+    return value
 
 
 def _form(plain: type) -> type[_Form]:
     hints = get_type_hints(plain, include_extras=True)
     keys: dict[str, Any] = {
-        f.name: (_formed(hints[f.name]), _default(f)) for f in fields(plain) if f.compare
+        f.name: (_type(hints[f.name]), _default(f)) for f in fields(plain) if f.compare
     }
-    made = create_model(plain.__name__, __base__=_Form, **keys)
-    made.plain = plain
-    return made
+    form = create_model(plain.__name__, __base__=_Form, **keys)
+    form.plain = plain
+    return form
 
 
-def _formed(hint: Any) -> Any:
-    """Put forms where plain classes stand, also as the values of a table and the members of a
+def _type(hint: Any) -> Any:
+    """Replace plain classes by their models, also as the values of a table and the members of a
     list.
     """
     if isinstance(hint, type) and is_dataclass(hint):
         return _form(hint)
     if get_origin(hint) is Annotated:
         plain, *marks = get_args(hint)
-        return Annotated[_formed(plain), *marks]
+        return Annotated[_type(plain), *marks]
     if get_origin(hint) is tuple:
         return tuple.__class_getitem__(
-            tuple(part if part is Ellipsis else _formed(part) for part in get_args(hint))
+            tuple(part if part is Ellipsis else _type(part) for part in get_args(hint))
         )
     if get_origin(hint) is dict:
         key, value = get_args(hint)
-        return dict.__class_getitem__((key, _formed(value)))
+        return dict.__class_getitem__((key, _type(value)))
     return hint
 
 
@@ -100,16 +103,16 @@ FORM: Final = _form(Settings)
 
 
 def formed(document: Mapping[str, Any]) -> Settings:
-    """Return the settings of a document's sections. Raises pydantic's ValidationError."""
-    made: Settings = FORM.model_validate(document).made()
-    return made
+    """Return the settings of a document's sections. Raise pydantic's ValidationError."""
+    settings: Settings = FORM.model_validate(document).to_plain()
+    return settings
 
 
 # ------------------------------------------------------------------ reading
 
 
 def load(path: Path | None, env: Env) -> Settings:
-    """Read the active settings. Raises `BadSettings` with one problem per line."""
+    """Read the active settings. Raise `BadSettings` with one problem per line."""
     source = find(path, env)
     document = _read(source) if source else {}
     tables = document.pop(tool_options.SECTION, {})
@@ -132,24 +135,20 @@ def load(path: Path | None, env: Env) -> Settings:
 
 
 def _own_folders(document: Mapping[str, Any]) -> tuple[list[Path], bool]:
-    """List the folders of the owner's Python tools, whose settings are theirs to say; and tell
-    whether these are all. What is wrong with one is said with the tools, and is no mistake in the
-    configuration.
+    """Return the folders of the owner's Python tools, which define their own settings; and whether
+    these are all. A problem with one is reported with the tools, not with the configuration.
     """
     tools = document.get("tools")
     named = tools.get("packages") if isinstance(tools, dict) else None
     problems: list[Dropped] = []
-    found = (
-        list(user_packages.folders([one for one in named if isinstance(one, str)], problems))
-        if isinstance(named, list)
-        else []
-    )
+    names = [one for one in named if isinstance(one, str)] if isinstance(named, list) else []
+    found = list(user_packages.folders(names, problems))
     whole = [folder for folder in found if (folder / "schema.json").is_file()]
     return whole, whole == found and not problems
 
 
 def find(path: Path | None, env: Env) -> Path | None:
-    """Return the file to read: the named one, else the first that exists, else None. Raises
+    """Return the file to read: the named one, else the first that exists, else None. Raise
     `BadSettings`.
     """
     named = path or (Path(env["GLASSD_CONFIG"]) if env.get("GLASSD_CONFIG") else None)
@@ -164,7 +163,7 @@ def find(path: Path | None, env: Env) -> Path | None:
 
 
 def _there(path: Path) -> bool:
-    """Return whether the file exists. Raises `BadSettings` if its directory may not be entered: a
+    """Return whether the file exists. Raise `BadSettings` if its directory may not be entered: a
     configuration that exists but is not readable must not count as missing.
     """
     try:
@@ -210,12 +209,9 @@ def _check_version(source: Path, version: object) -> None:
             f"{source}: version: missing; write `version = {VERSION}` as the first line"
         )
     if type(version) is not int or version != VERSION:
-        newer = type(version) is int and version > VERSION
-        why = (
-            "this file is for a newer glassd; update glassd"
-            if newer
-            else f"write `version = {VERSION}`"
-        )
+        why = f"write `version = {VERSION}`"
+        if type(version) is int and version > VERSION:
+            why = "this file is for a newer glassd; update glassd"
         raise BadSettings(f"{source}: version: this glassd reads version {VERSION} only; {why}")
 
 
@@ -223,21 +219,12 @@ def _unreadable_files(settings: Settings, from_env: Mapping[tuple[str, ...], str
     """Return a problem for every `*_file` that cannot be opened, before anything starts that needs
     it later.
     """
-    found = []
+    fix, found = "correct the path, or remove the key", []
     for section, key in explain.every_key(FORM):
-        value = getattr(getattr(settings, section), key)
-        if key.endswith("_file") and value:
-            why = _why_unreadable(Path(value))
-            if why:
-                where = from_env.get((section, key), "")
-                found.append(
-                    Problem(
-                        f"{section}.{key}",
-                        f"{value}: {why}",
-                        "correct the path, or remove the key",
-                        where,
-                    )
-                )
+        value = getattr(getattr(settings, section), key) if key.endswith("_file") else ""
+        if value and (why := _why_unreadable(Path(value))):
+            source = from_env.get((section, key), "")
+            found.append(Problem(f"{section}.{key}", f"{value}: {why}", fix, source))
     return found
 
 

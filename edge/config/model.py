@@ -24,6 +24,12 @@ Word = Annotated[str, Rule(rules.word)]
 Path_ = Annotated[str, Rule(rules.absolute)]
 Seconds = Annotated[float, Number(gt=0, le=30 * 86400)]
 Words = Annotated[tuple[str, ...], Tidy(rules.listed)]
+_SERVER_ID: Final = rules.matching(
+    rules.SERVER,
+    "small letters, digits and . _ - (63 at most), beginning with a letter or digit",
+    empty=False,
+)
+Variable = Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))]
 Denied = Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.configurable)]
 
 
@@ -78,7 +84,7 @@ class UplinkConfig:
 
     @property
     def port_in_use(self) -> int:
-        """The port, 0 standing for the usual one."""
+        """Return the port; 0 means the usual one."""
         return self.port or (8883 if self.tls else 1883)
 
     def __post_init__(self) -> None:
@@ -123,20 +129,15 @@ class UserConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsConfig:
-    """The owner's own tools: more folders of them, and the environment names their templates may
-    use. And how many tools models are shown, which of them always, and after how many idle turns a
-    tool makes room.
+    """The owner's own tools: folders of them, and the environment names their templates may use;
+    and how many tools models are offered, which of them always, and after how many idle turns a
+    tool is no longer offered.
     """
 
     folders: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     packages: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     """Directories of Python tools in the form of docs/tools.md."""
-    env: Annotated[
-        tuple[
-            Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...
-        ],
-        Tidy(rules.listed),
-    ] = ()
+    env: Annotated[tuple[Variable, ...], Tidy(rules.listed)] = ()
     offered_max: Annotated[int, Number(ge=8, le=128)] = 40
     idle_turns: Annotated[int, Number(ge=1, le=1000)] = 8
     essential: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
@@ -205,19 +206,10 @@ class McpServerConfig:
     `${env.NAME}` in `args`, `env`, `headers` and `url` is a secret; `secret_files` names its file.
     """
 
-    id: Annotated[
-        str,
-        Rule(
-            rules.matching(
-                rules.SERVER,
-                "small letters, digits and . _ - (63 at most), beginning with a letter or digit",
-                empty=False,
-            )
-        ),
-    ]
+    id: Annotated[str, Rule(_SERVER_ID)]
     name: str = ""
     command: str = ""
-    args: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
+    args: Words = ()
     env: dict[str, str] = field(default_factory=dict)
     cwd: Path_ = ""
     url: Annotated[str, Rule(rules.url)] = ""
@@ -227,7 +219,7 @@ class McpServerConfig:
     scope: str = ""
     headers: Annotated[dict[str, str], Rule(rules.headers)] = field(default_factory=dict)
     secret_files: dict[str, Path_] = field(default_factory=dict)
-    allowed_tools: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
+    allowed_tools: Words = ()
     enabled: bool = True
     idle_s: Seconds = 1800.0
     timeout_s: Annotated[float, Number(gt=0, le=600)] = 30.0
@@ -242,9 +234,8 @@ class McpServerConfig:
             raise ValueError("a server is a command or a url: set one of them")
         if self.url and (self.args or self.env or self.cwd):
             raise ValueError("args, env and cwd belong to a command; a url takes headers")
-        if self.command and (
-            self.headers or self.ca_file or self.client_id or self.client_secret or self.scope
-        ):
+        for_url = (self.headers, self.ca_file, self.client_id, self.client_secret, self.scope)
+        if self.command and any(for_url):
             raise ValueError(
                 "headers, ca_file, client_id, client_secret and scope belong "
                 "to a url; a command takes args and env"
@@ -289,7 +280,7 @@ SWITCHED_OFF: Final = "switched off"
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """What is set for single tools, checked (`tool_options.py`): canonical name → values, and
+    """The checked settings of single tools (`tool_options.py`): canonical name → values, and
     name → why it is off.
     """
 
@@ -298,15 +289,13 @@ class ToolSettings:
 
     @property
     def wrong(self) -> Mapping[str, str]:
-        """Those that nobody switched off."""
+        """Return the tools that are off because their settings are wrong."""
         return {name: why for name, why in self.off.items() if not why.startswith(SWITCHED_OFF)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The whole configuration. A key that is not written has its default, so `Settings()` is a
-    working daemon.
-    """
+    """The whole configuration. Every key has a default, so `Settings()` is a working daemon."""
 
     edge: EdgeConfig = EdgeConfig()
     glasses: GlassesConfig = GlassesConfig()
@@ -323,9 +312,9 @@ class Settings:
     control: ControlConfig = ControlConfig()
     log: LogConfig = LogConfig()
     tool: ToolSettings = field(default_factory=ToolSettings, compare=False)
-    """Of `[tool.PACKAGE.NAME]`. Its form is not ours but each tool's own."""
+    """From `[tool.PACKAGE.NAME]`, whose keys each tool defines."""
     source: Path | None = field(default=None, compare=False)
-    """The file these settings came from; None when there is none. No key."""
+    """The file of these settings, or None; not a key."""
 
     def state_dir(self, env: Env) -> Path:
         return Path(self.edge.state_dir) if self.edge.state_dir else state_dir(env)
@@ -334,12 +323,9 @@ class Settings:
         return Path(self.control.socket) if self.control.socket else runtime_dir(env) / SOCKET_NAME
 
     def owner_socket_path(self, env: Env) -> Path:
-        """Beside the control socket, unless it is named."""
-        return (
-            Path(self.control.owner_socket)
-            if self.control.owner_socket
-            else owner_beside(self.socket_path(env))
-        )
+        """Return the configured path, else the one beside the control socket."""
+        named = self.control.owner_socket
+        return Path(named) if named else owner_beside(self.socket_path(env))
 
 
 # ------------------------------------------------------------------ secrets
@@ -355,7 +341,7 @@ def credential(configured: str, name: str, env: Env) -> Path | None:
 
 
 def read_secret(configured: str, name: str, env: Env) -> str | None:
-    """Read a secret's text, without its last line end; None when there is none. Raises
+    """Return a secret's text without its last line end; None if there is none. Raise
     `BadSettings`.
     """
     path = credential(configured, name, env)

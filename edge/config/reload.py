@@ -16,12 +16,12 @@ from edge.runtime.paths import Env
 from tools_cache import subprocess_call
 
 LIMIT_S: Final = 30.0
-"""A Raspberry Pi with a cold disk starts an interpreter and loads pydantic in three."""
+"""A Raspberry Pi with a cold disk starts an interpreter and loads pydantic in 3 s."""
 _CHILD: Final = "import sys; from edge.config import reload; reload.main(*sys.argv[1:])"
 
 
 async def read(config: Path | None, env: Env, *, limit_s: float = LIMIT_S) -> Settings:
-    """Read the file of `config`, or the first there is, under `env`. Raises `BadSettings`."""
+    """Read the file `config`, or the first there is, with `env`. Raise `BadSettings`."""
     try:
         packed, code = await subprocess_call.ask(
             _CHILD, str(config or ""), env=dict(env), limit_s=limit_s
@@ -29,16 +29,15 @@ async def read(config: Path | None, env: Env, *, limit_s: float = LIMIT_S) -> Se
     except TimeoutError:
         raise BadSettings(f"the configuration was not read in {limit_s:.0f} s") from None
     except OSError as e:
-        raise BadSettings(
-            f"the configuration cannot be read now: no child process: {e.strerror}"
-        ) from None
+        problem = f"no child process: {e.strerror}"
+        raise BadSettings(f"the configuration cannot be read now: {problem}") from None
     return _answer(packed, code)
 
 
 def _answer(packed: bytes, code: int | None) -> Settings:
     try:
-        found: Settings | str = pickle.loads(packed)  # noqa: S301 - of our own child
-    except Exception:  # noqa: BLE001 - after an upgrade on disk the child may answer in words of another version, too
+        found: Settings | str = pickle.loads(packed)  # noqa: S301 - from the child process
+    except Exception:  # noqa: BLE001 - after an upgrade on disk the child may be of another version
         raise BadSettings(
             f"the configuration could not be read: the process that reads it ended with {code}"
         ) from None

@@ -1,8 +1,8 @@
-"""What the owner sets for single tools, `[tool.PACKAGE.NAME]`, checked by each tool's own
-`config.py`. Runs in a child.
+"""The settings of single tools, `[tool.PACKAGE.NAME]`, checked by each tool's own `config.py`. Runs
+in a child process.
 
-Refuses to know any tool: its form is its `Config`, else one with `enabled` alone. An unknown key is
-an error of the file, as everywhere in it; a wrong value costs its tool and nothing else.
+The model of a tool's settings is its `Config`, else one with `enabled` alone. An unknown key is an
+error of the file; a wrong value switches its tool off, and nothing else.
 """
 
 import difflib
@@ -22,12 +22,12 @@ from tools_cache.frozen import FrozenDict
 
 SECTION: Final = "tool"
 CLOUD_WORDS: Final = ("glasses", "declared")
-"""What `policy.cloud_may` may say beside names of tools."""
+"""What `policy.cloud_may` may contain besides names of tools."""
 MAX_REASON: Final = 300
 
 
 class _Plain(BaseModel):
-    """The form of a tool that has no `config.py` (S4-16)."""
+    """The settings of a tool without `config.py`."""
 
     enabled: bool = True
 
@@ -35,9 +35,9 @@ class _Plain(BaseModel):
 def read(
     tables: Any, tools: Path, own: Iterable[Path] = (), *, all_known: bool = True
 ) -> tuple[ToolSettings, list[Problem]]:
-    """Check the tables below `tool`; `tools` is the folder of the tools' folders, `own` are folders
-    of tools that the owner wrote; where those are not `all_known`, a table for a package that is
-    not glassd's may be for one that was left out.
+    """Check the tables below `tool`. `tools` is the folder of the tools' folders, `own` are folders
+    of the owner's tools; if those are not `all_known`, a table for an unknown package may belong to
+    one that was left out.
     """
     given, problems = _flat(tables)
     there = {
@@ -70,9 +70,9 @@ def read(
 
 
 def cloud_may_problems(values: Iterable[str], tools: Path, source: str = "") -> list[Problem]:
-    """Name each value of `policy.cloud_may` that can open nothing, with the nearest right one. A
-    package that does not come with glassd may be the owner's own, so only the tools of the shipped
-    packages are known.
+    """Return a problem for each value of `policy.cloud_may` that allows nothing, with the nearest
+    right one. An unknown package may be the owner's own: only the tools of the shipped packages are
+    known.
     """
     names = [
         _canonical(path) for path in sorted(tools.iterdir()) if (path / "schema.json").is_file()
@@ -93,21 +93,13 @@ def _cloud_may_problem(
     well_formed = bool(package and tool) and not any(ch.isspace() for ch in value)
     if well_formed and f"{package}:*" not in packages:
         return
-    problem = f'"{value[:80]}" ' + (
-        "is no tool" if well_formed else f"is neither a tool nor one of {', '.join(CLOUD_WORDS)}"
-    )
-    whole = f"{value}:*" in packages  # a package's name alone means all of it
-    near = (
-        [f"{value}:*"]
-        if whole
-        else difflib.get_close_matches(value, [*CLOUD_WORDS, *packages, *names], n=1, cutoff=0.5)
-    )
-    yield (
-        problem,
-        f'did you mean "{near[0]}"?'
-        if near
-        else 'write for example "notes:*" or "calendar:get_availability"',
-    )
+    neither = f"is neither a tool nor one of {', '.join(CLOUD_WORDS)}"
+    problem = f'"{value[:80]}" {"is no tool" if well_formed else neither}'
+    near = difflib.get_close_matches(value, [*CLOUD_WORDS, *packages, *names], n=1, cutoff=0.5)
+    if f"{value}:*" in packages:  # a package's name alone means all of it
+        near = [f"{value}:*"]
+    example = 'write for example "notes:*" or "calendar:get_availability"'
+    yield problem, f'did you mean "{near[0]}"?' if near else example
 
 
 def _flat(tables: Any) -> tuple[dict[str, Mapping[str, Any]], list[Problem]]:
@@ -119,25 +111,20 @@ def _flat(tables: Any) -> tuple[dict[str, Mapping[str, Any]], list[Problem]]:
             if isinstance(table, dict):
                 given[f"{package}:{tool}"] = table
             else:
-                where = ".".join(part for part in (SECTION, package, tool) if part)
-                problems.append(
-                    Problem(
-                        where,
-                        "must be the table of one tool",
-                        "write [tool.PACKAGE.NAME], its keys below",
-                    )
-                )
+                where = ".".join(filter(None, (SECTION, package, tool)))
+                fix = "write [tool.PACKAGE.NAME], its keys below"
+                problems.append(Problem(where, "must be the table of one tool", fix))
     return given, problems
 
 
 def _checked(
     name: str, given: Mapping[str, Any], folder: Path
 ) -> tuple[dict[str, Any], str, list[Problem]]:
-    """Give a tool's values, or why it is off; and the unknown keys."""
+    """Return a tool's values, why it is off (or ""), and its unknown keys."""
     section = f"{SECTION}.{name.replace(':', '.')}"
     try:
         form = _form(folder)
-    except (Exception, SystemExit) as e:  # noqa: BLE001 - one tool's file costs that tool
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - a broken file switches its tool off
         return {}, f"its {FILE} cannot be loaded: {type(e).__name__}: {e}"[:MAX_REASON], []
     unknown = [
         Problem(f"{section}.{key}", "unknown key", explain.did_you_mean(key, form.model_fields))
@@ -145,25 +132,20 @@ def _checked(
         if key not in form.model_fields
     ]
     try:
-        value = form.model_validate(
-            {key: value for key, value in given.items() if key in form.model_fields}
-        )
+        known = {key: value for key, value in given.items() if key in form.model_fields}
+        values = form.model_validate(known).model_dump(mode="json")
     except ValidationError as wrong:
-        told = "; ".join(
+        listed = "; ".join(
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}"
             for e in wrong.errors(include_url=False, include_input=False)
         )
-        return {}, f"its settings are wrong ([{section}] {told})"[:MAX_REASON], unknown
-    made = value.model_dump(mode="json")
-    return (
-        made,
-        "" if made.get("enabled") is True else f"{SWITCHED_OFF} ([{section}] enabled = false)",
-        unknown,
-    )
+        return {}, f"its settings are wrong ([{section}] {listed})"[:MAX_REASON], unknown
+    on = values.get("enabled") is True
+    return values, "" if on else f"{SWITCHED_OFF} ([{section}] enabled = false)", unknown
 
 
 def _form(folder: Path) -> type[BaseModel]:
-    """Give the tool's own model, made strict: nothing unknown, nothing converted."""
+    """Return the tool's own model, made strict: no unknown keys, no conversions."""
     own: type[BaseModel] = _Plain
     path = folder / FILE
     if path.is_file():
@@ -190,7 +172,7 @@ def _name(folder: Path) -> str:
 
 
 def _canonical(folder: Path) -> str:
-    """Read a tool's canonical name; lint holds it to the folder's."""
+    """Return a tool's canonical name; lint checks that it fits the folder's."""
     try:
         return str(json.loads((folder / "schema.json").read_text(encoding="utf-8"))["name"])
     except (OSError, ValueError, KeyError, TypeError):

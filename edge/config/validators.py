@@ -1,8 +1,7 @@
 """What a setting may hold: validators of single values, and the error for a bad configuration.
 
 This module must not import pydantic: the daemon keeps the settings in memory, while the library
-(13 MiB) stays in a short-lived child process (load.py). Pydantic understands the
-annotations below nevertheless.
+(13 MiB) stays in a short-lived child process (load.py), where it understands the annotations below.
 """
 
 import re
@@ -43,7 +42,7 @@ class BadSettings(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong. `source` overrules the file's name (an environment variable)."""
+    """One problem. `source` overrules the file's name (an environment variable)."""
 
     key: str
     problem: str
@@ -57,21 +56,21 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Mark of a type: a value of it passes `check`, which gives it (tidied) or raises
+    """Mark of a type: a value passes `check`, which returns it, perhaps normalised, or raises
     ValueError with problem and fix.
     """
 
     check: Callable[[Any], Any]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        from pydantic_core import core_schema  # noqa: PLC0415 - only who reads a configuration gets here
+        from pydantic_core import core_schema  # noqa: PLC0415 - runs only where a configuration is read
 
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
 @dataclass(frozen=True, slots=True)
 class Tidy:
-    """Mark of a type: what is written is brought into its form first."""
+    """Mark of a type: a value is normalised before it is checked."""
 
     tidied: Callable[[Any], Any]
 
@@ -137,9 +136,7 @@ def url(value: str) -> str:
 
 
 def headers(value: dict[str, str]) -> dict[str, str]:
-    """Header lines as they are sent; one that is a secret by its name must name it, and not
-    hold it.
-    """
+    """Check header lines; one with the name of a secret must not contain the secret itself."""
     for name, text in value.items():
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", name):
             raise ValueError(f"{name[:64]!r} is not a valid header name")
@@ -168,17 +165,16 @@ def socket(value: str) -> str:
 
 
 def flat(value: object) -> object:
-    """Turn `display.width = 576` (a table in a table, to TOML) into the flat dotted key it
-    means here.
-    """
+    """Turn `display.width = 576`, which is a table in a table in TOML, into a flat dotted key."""
     if not isinstance(value, dict):
         return value
     found: dict[str, object] = {}
     for key, inner in value.items():
         below = flat(inner)
-        found.update(
-            {f"{key}.{k}": v for k, v in below.items()} if isinstance(below, dict) else {key: inner}
-        )
+        if isinstance(below, dict):
+            found.update({f"{key}.{k}": v for k, v in below.items()})
+        else:
+            found[key] = inner
     return found
 
 
@@ -187,8 +183,8 @@ def listed(value: object) -> object:
 
 
 BUILT_IN: Final = "registry"
-"""The package of our own tools for finding tools: part of how tools are offered, so not
-configurable (S3-19).
+"""The package of the tools that find tools; it is part of how tools are offered, so not
+configurable.
 """
 
 
