@@ -151,11 +151,7 @@ _LENS_22: Final[Mapping[str, Scalar]] = MappingProxyType(
 )
 """5 lines × 27 px = 135 of 136; 5 lines of 576 px hold 400 bytes of English, 800 of Cyrillic."""
 _SPEAKER: Final[Mapping[str, Scalar]] = MappingProxyType(
-    {
-        "speaker": True,
-        "speaker.codecs": "opus,pcm16",
-        "speaker.rate": 16000,
-    }
+    {"speaker": True, "speaker.codecs": "opus,pcm16", "speaker.rate": 16000}
 )
 _MICROPHONE: Final[Mapping[str, Scalar]] = MappingProxyType(
     {"microphone": True, "microphone.codecs": "pcm16"}

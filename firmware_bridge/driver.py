@@ -317,10 +317,7 @@ class Driver(Generic[P]):
         """Keep the newest `MAX_EVENTS`; sound is dropped before the wearer's actions."""
         if len(self._events) >= MAX_EVENTS:
             self.counters.events_dropped += 1
-            log.log(
-                _once(self.counters.events_dropped),
-                "event queue full; oldest sound dropped",
-            )
+            log.log(_once(self.counters.events_dropped), "event queue full; oldest sound dropped")
             sound = next((old for old in self._events if isinstance(old, MicrophoneChunk)), None)
             self._events.remove(self._events[0] if sound is None else sound)
         self._events.append(event)

@@ -144,11 +144,8 @@ def _undo_paeth(row: bytearray, above: bytearray, step: int) -> None:
         row[i] = (row[i] + above[i]) & 0xFF
     for i in range(step, len(row)):
         left, up, corner = row[i - step], above[i], above[i - step]
-        to_left, to_up, to_corner = (
-            abs(up - corner),
-            abs(left - corner),
-            abs(left + up - corner - corner),
-        )
+        to_left, to_up = abs(up - corner), abs(left - corner)
+        to_corner = abs(left + up - corner - corner)
         guess = up if to_up <= to_corner else corner
         if to_left <= to_up and to_left <= to_corner:
             guess = left
@@ -166,11 +163,10 @@ def _samples(row: bytearray, depth: int, count: int) -> list[int]:
 
 
 def _shades(palette: bytes, clear: bytes) -> list[int]:
-    opaque = clear.ljust(len(palette) // 3, b"\xff")
-    return [
-        _luma(palette[i * 3], palette[i * 3 + 1], palette[i * 3 + 2]) * opaque[i] // 255
-        for i in range(len(palette) // 3)
-    ]
+    count = len(palette) // 3
+    opaque = clear.ljust(count, b"\xff")
+    colours = (palette[i * 3 : i * 3 + 3] for i in range(count))
+    return [_luma(*colour) * alpha // 255 for colour, alpha in zip(colours, opaque, strict=False)]
 
 
 def _brightness(samples: list[int], channels: int, depth: int, shades: list[int] | None) -> bytes:

@@ -50,10 +50,8 @@ def _grey(image: bytes, width: int, height: int) -> "Image.Image":
     try:
         picture: Image.Image = Image.open(io.BytesIO(image), formats=("PNG", "JPEG"))
         if picture.width * picture.height > MAX_PIXELS:
-            raise Unfit(
-                f"the image has {picture.width} × {picture.height} "
-                f"pixels; at most {MAX_PIXELS} in all"
-            )
+            size = f"{picture.width} × {picture.height}"
+            raise Unfit(f"the image has {size} pixels; at most {MAX_PIXELS} in all")
         picture.draft("L", (width * 2, height * 2))  # a JPEG is read at the size that is needed
         picture = ImageOps.exif_transpose(picture)
         lit = Image.new("RGBA", picture.size, (0, 0, 0, 255))
@@ -112,12 +110,8 @@ def answer(question: bytes) -> dict[str, Any]:
         if asked["do"] == "qr":
             made = code(asked["text"], asked["side"])
         else:
-            made = fitted(
-                base64.b64decode(asked["image"], validate=True),
-                asked["width"],
-                asked["height"],
-                asked["bpp"],
-            )
+            image = base64.b64decode(asked["image"], validate=True)
+            made = fitted(image, asked["width"], asked["height"], asked["bpp"])
     except Unfit as e:
         return {"problem": str(e)}
     except ImportError as e:
@@ -134,12 +128,9 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
     question = sys.stdin.buffer.read(MAX_QUESTION + 1)
-    told = (
-        answer(question)
-        if len(question) <= MAX_QUESTION
-        else {"problem": "the question is too long"}
-    )
-    sys.stdout.buffer.write(json.dumps(told).encode())
+    fits = len(question) <= MAX_QUESTION
+    reply = answer(question) if fits else {"problem": "the question is too long"}
+    sys.stdout.buffer.write(json.dumps(reply).encode())
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from edge.display.bitmap import BadImage, decode
+from edge.display.lens import pixels_of
 from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities
 from tools_cache import subprocess_call
@@ -38,37 +39,37 @@ class LensImages:
 
     async def fitted(self, image: str) -> str:
         """See `tools_cache.api.handed.Pictures`."""
-        width, height, bpp = _canvas(self._glasses().capabilities)
-        told = await self._asked(
-            {"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp}
-        )
-        if "png" in told:
-            return str(told["png"])
-        if told.get("absent") == "PIL":
+        width, height, bpp = pixels_of(self._glasses().capabilities or Capabilities("", {}))
+        question = {"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp}
+        answer = await self._ask(question)
+        if "png" in answer:
+            return str(answer["png"])
+        if answer.get("absent") == "PIL":
             return await asyncio.to_thread(_as_it_is, image)
-        raise _wrong(f"image: {told['problem']}")
+        raise _wrong(f"image: {answer['problem']}")
 
     async def code(self, text: str) -> str:
         """Return a QR code for this lens as base64 PNG; "" if there is none: words suffice."""
         known = self._glasses().capabilities
         if known is None or known.get("display.bitmap") is not True:
             return ""
-        width, height, _ = _canvas(known)
         try:
-            told = await self._asked({"do": "qr", "text": text, "side": min(width, height)})
+            side = min(pixels_of(known)[:2])
+            answer = await self._ask({"do": "qr", "text": text, "side": side})
         except ToolFailure as e:
-            told = {"problem": e.error.message}
-        if "png" not in told:
-            _log.debug("no QR code: %s", told.get("problem"))
-        return str(told.get("png", ""))
+            answer = {"problem": e.error.message}
+        if "png" not in answer:
+            _log.debug("no QR code: %s", answer.get("problem"))
+        return str(answer.get("png", ""))
 
-    async def _asked(self, question: Mapping[str, Any]) -> dict[str, Any]:
+    async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        data = json.dumps(question).encode()
         try:
             async with self._turns:
-                answer, _ = await subprocess_call.ask(
-                    self._code, question=json.dumps(question).encode(), limit_s=self._deadline_s
+                raw, _ = await subprocess_call.ask(
+                    self._code, question=data, limit_s=self._deadline_s
                 )
-            told: dict[str, Any] = json.loads(answer)
+            answer: dict[str, Any] = json.loads(raw)
         except TimeoutError:
             raise _wrong(f"image: it took longer than {self._deadline_s:g} s to read") from None
         except OSError as e:
@@ -76,19 +77,11 @@ class LensImages:
             raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text)) from None
         except ValueError:  # it was ended: too much memory, too much time
             raise _wrong("image: it cannot be read") from None
-        return told
-
-
-def _canvas(known: Capabilities | None) -> tuple[int, int, int]:
-    """Width, height and bits a pixel; what glasses do not say is believed to be small."""
-    width = int(known.get("display.width", 0) or 576) if known is not None else 576
-    height = int(known.get("display.height", 0) or 136) if known is not None else 136
-    bpp = known.get("display.bpp", 1) if known is not None else 1
-    return width, height, bpp if bpp in (1, 2, 4) else 1
+        return answer
 
 
 def _as_it_is(image: str) -> str:
-    """Without the library a PNG goes on as it came, and is fitted plainly."""
+    """Return a PNG as it came: without the library it is fitted later, more plainly."""
     try:
         decode(image)
     except BadImage as e:

@@ -24,7 +24,7 @@ _log: Final = logging.getLogger(__name__)
 MIN_GAP_S: Final = 0.1
 """Between two pages; panels of this class flicker above ten changes a second."""
 _LONGEST_GAP_MS: Final = 5000
-"""A firmware that asks for more is not believed: nothing would be readable on it."""
+"""A larger value is ignored: nothing would be readable on such glasses."""
 ANSWER_S: Final = 5.0
 DEFAULT_FONT: Final = "lens-22"
 _DEFAULT_BYTES: Final = 390
@@ -75,7 +75,7 @@ def plan(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
 
 def _pictured(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
     """The picture, its words to the right or, if a page holds only one of both, before it."""
-    sheet, width = _image(rendering, capabilities), _size(capabilities)[0]
+    sheet, width = _image(rendering, capabilities), pixels_of(capabilities)[0]
     if not rendering.second.strip():
         return LensPlan((sheet,))
     canvas, face = canvas_of(capabilities), typeface_of(capabilities)
@@ -88,24 +88,14 @@ def _pictured(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
     first = said.pages[0].lines if said.pages else ()
     lines = tuple(replace(line, x=line.x + tile.width + _GUTTER) for line in first if line.text)
     remark = _remarks(said) or ("the text was cut" if len(said.pages) > 1 else "")
-    return LensPlan(
-        (
-            Sheet(
-                lines,
-                (tile,),
-                max(sheet.dwell_s, dwell_s(said.pages[0].words if said.pages else 0)),
-            ),
-        ),
-        remark=remark,
-    )
+    reading_s = dwell_s(said.pages[0].words if said.pages else 0)
+    return LensPlan((Sheet(lines, (tile,), max(sheet.dwell_s, reading_s)),), remark=remark)
 
 
 def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
-    width, height = _size(capabilities)
     if capabilities.get("display.bitmap") is not True:
         raise BadImage("these glasses show no bitmaps")
-    bpp = capabilities.get("display.bpp", 1)
-    tile = fit(decode(rendering.image), int(width), int(height), bpp if bpp in (1, 2, 4) else 1)
+    tile = fit(decode(rendering.image), *pixels_of(capabilities))
     if not any(tile.pixels):
         raise BadImage("the image is all dark on this lens")
     return Sheet(tiles=(tile,), dwell_s=IMAGE_DWELL_S)
@@ -117,18 +107,13 @@ def _words(
     laid = _laid_out(rendering, canvas_of(capabilities), typeface_of(capabilities))
     if not laid.pages:
         raise CannotShow(why or "there is nothing to show")
-    return LensPlan(
-        tuple(map(_sheet, laid.pages)), downgrade, "; ".join(filter(None, (why, _remarks(laid))))
-    )
+    remark = "; ".join(filter(None, (why, _remarks(laid))))
+    return LensPlan(tuple(map(_sheet, laid.pages)), downgrade, remark)
 
 
 def _remarks(laid: Layout) -> str:
-    remarks = (
-        [f"{laid.replaced} characters have no glyph on this lens and were replaced"]
-        if laid.replaced
-        else []
-    )
-    return "; ".join([*remarks, *["the text was cut"] * laid.cut])
+    text = f"{laid.replaced} characters have no glyph on this lens and were replaced"
+    return "; ".join([*[text] * bool(laid.replaced), *["the text was cut"] * laid.cut])
 
 
 def _laid_out(rendering: Rendering, canvas: Canvas, face: Typeface) -> Layout:
@@ -141,16 +126,18 @@ def _sheet(page: Page) -> Sheet:
     return Sheet(lines=tuple(line for line in page.lines if line.text), dwell_s=dwell_s(page.words))
 
 
-def _size(capabilities: Capabilities) -> tuple[float, float]:
-    return float(capabilities.get("display.width", 0) or 576), float(
-        capabilities.get("display.height", 0) or 136
-    )
+def pixels_of(capabilities: Capabilities) -> tuple[int, int, int]:
+    """Width, height and bits a pixel of the lens; small values where the glasses do not say."""
+    width = int(capabilities.get("display.width", 0) or 576)
+    height = int(capabilities.get("display.height", 0) or 136)
+    bpp = capabilities.get("display.bpp", 1)
+    return width, height, bpp if bpp in (1, 2, 4) else 1
 
 
 def canvas_of(capabilities: Capabilities) -> Canvas:
-    """What these glasses' lens holds; what they do not say is believed to be small."""
-    width, height = _size(capabilities)
-    width = min(width, float(capabilities.get("display.text_width", 0) or width))
+    """How much text the lens holds; small values where the glasses do not say."""
+    wide, height, _ = pixels_of(capabilities)
+    width = min(wide, float(capabilities.get("display.text_width", 0) or wide))
     row = float(capabilities.get("display.line_height", 0) or 27)
     lines = int(capabilities.get("display.lines", 0) or height // row)
     size = int(capabilities.get("display.page_bytes", 0) or _DEFAULT_BYTES)
@@ -158,7 +145,7 @@ def canvas_of(capabilities: Capabilities) -> Canvas:
 
 
 def typeface_of(capabilities: Capabilities) -> Typeface:
-    """The announced font; an unknown one is measured with ours and a margin is not pretended."""
+    """The announced font; an unknown one is measured with ours, without a margin."""
     name = str(capabilities.get("display.font", "") or DEFAULT_FONT)
     try:
         metrics = metrics_for(name)
@@ -204,23 +191,18 @@ class LensWriter:
     def _gap_s(self) -> float:
         """What the glasses say they need, else what any panel needs."""
         record = self._glasses.status().capabilities
-        said = record.get("display.min_gap_ms") if record is not None else None
-        if (
-            isinstance(said, bool)
-            or not isinstance(said, int | float)
-            or not 0 <= said <= _LONGEST_GAP_MS
-        ):
+        gap_ms = record.get("display.min_gap_ms") if record is not None else None
+        if isinstance(gap_ms, bool) or not isinstance(gap_ms, int | float):
             return self._min_gap_s
-        return said / 1000
+        return gap_ms / 1000 if 0 <= gap_ms <= _LONGEST_GAP_MS else self._min_gap_s
 
     async def show(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> Done:
         """Put page `number` (from 1) on the lens. Raises what `GlassesPort.request` raises."""
         sheet = sheets[number - 1]
         await self._pace()
         link = self._glasses.status().link
-        done = await self._glasses.request(
-            ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles), timeout_s=ANSWER_S
-        )
+        page = ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles)
+        done = await self._glasses.request(page, timeout_s=ANSWER_S)
         self._link = link
         self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)), sheet)
         return done
@@ -243,9 +225,8 @@ class LensWriter:
     async def ask(self, scene: str, sheet: Sheet, number: int, timeout_s: float) -> Done:
         """Show a prompt of the glasses over the page. Raises what `GlassesPort.request` raises."""
         await self._pace()
-        done = await self._glasses.request(
-            Prompt(number, sheet.lines, timeout_s), timeout_s=ANSWER_S
-        )
+        prompt = Prompt(number, sheet.lines, timeout_s)
+        done = await self._glasses.request(prompt, timeout_s=ANSWER_S)
         self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines)), sheet)
         return done
 
@@ -265,7 +246,7 @@ class LensWriter:
     def report(self, *, exact: bool = False) -> Mapping[str, Json]:
         """What is on it; `exact` adds `drawn`: lines with place, pictures with pixels (base64)."""
         last = self._last
-        told = {
+        report = {
             "scene": last.scene,
             "page": last.page,
             "pages": last.pages,
@@ -277,12 +258,13 @@ class LensWriter:
                 {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()}
                 for tile in self._sheet.tiles
             ]
-            told["drawn"] = {"lines": [asdict(line) for line in self._sheet.lines], "tiles": tiles}
-        return told
+            lines = [asdict(line) for line in self._sheet.lines]
+            report["drawn"] = {"lines": lines, "tiles": tiles}
+        return report
 
-    def _acknowledged(self, happening: LensChanged, sheet: Sheet) -> None:
-        self._last, self._at, self._sheet = happening, self._clock.wall(), sheet
-        self._bus.publish(happening)
+    def _acknowledged(self, event: LensChanged, sheet: Sheet) -> None:
+        self._last, self._at, self._sheet = event, self._clock.wall(), sheet
+        self._bus.publish(event)
 
     async def _pace(self) -> None:
         await asyncio.sleep(self.busy_s())
@@ -290,7 +272,7 @@ class LensWriter:
 
 
 def rows_of(lines: tuple[TextLine, ...]) -> tuple[str, ...]:
-    """The words of a page row by row, for people and logs."""
+    """The text of a page row by row, for people and logs."""
     rows: dict[int, list[str]] = {}
     for line in sorted(lines, key=lambda line: (line.row, line.x)):
         rows.setdefault(line.row, []).append(line.text)

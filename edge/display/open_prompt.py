@@ -12,7 +12,7 @@ from tools_cache.api.tool import Delivery
 
 
 class PromptWay(Enum):
-    """Where a question is before the wearer now."""
+    """Where a question is now."""
 
     NOWHERE = "nowhere"
     PROMPT = "prompt"
@@ -55,7 +55,7 @@ class OpenPrompt:
 
     @property
     def speaking(self) -> bool:
-        """True when at least the beginning of it was spoken."""
+        """Whether at least its beginning was spoken."""
         return self.speech is not None and self.speech.report.state is Delivery.SENT
 
     def settle(self, answer: Answer) -> None:
@@ -69,12 +69,12 @@ class OpenPrompt:
     def release(self) -> None:
         """Nobody waits for the answer any more."""
         if not self.answer.cancel() and not self.answer.cancelled():
-            self.answer.exception()  # seen, also when the asker was called off in the same moment
+            self.answer.exception()  # retrieved, also if the asker was cancelled at this moment
 
     def nowhere(self, again_at: float = float("-inf")) -> None:
-        """It has to be put to the wearer again, from its first page on."""
+        """Show or speak it again, from its first page on."""
         self.way, self.number, self.again_at, self.page = PromptWay.NOWHERE, None, again_at, 1
 
     def turn(self) -> None:
-        """The next page has to be put on the lens."""
+        """Show the next page."""
         self.way, self.again_at, self.page = PromptWay.NOWHERE, float("-inf"), self.page + 1

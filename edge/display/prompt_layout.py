@@ -22,7 +22,7 @@ ANSWERS: Final = {
     Gesture.BUTTON_LONG: Answer.DENY,
 }
 MAX_PAGES: Final = 20
-"""A longer question is not asked on a lens: nobody reads more before saying yes."""
+"""A longer question is not asked on a lens: nobody reads so much before answering."""
 MOST_SPOKEN: Final = 800
 """Characters of a question that is spoken: about a minute. A longer one is not asked by voice."""
 NEXT: Final = "next"
@@ -95,11 +95,10 @@ def to_speech(question: Question, capabilities: Capabilities) -> str:
     """The whole question for the ear, and what to press. Raises `CannotSpeak` if impossible."""
     presses = capabilities.has(Hardware.BUTTON) or "button" in _gestures(capabilities)
     yes, no = _PRESSES if presses else _TAPS
-    text = (
-        ".\n".join(map(_spelled, question.text.split("\n"))) + "."
-        if question.exact
-        else " ".join(question.text.split())
-    )
+    if question.exact:
+        text = ".\n".join(map(_spell, question.text.split("\n"))) + "."
+    else:
+        text = " ".join(question.text.split())
     if any(ch.isalnum() and not _is_latin(ch) for ch in text):
         raise CannotSpeak("the question has characters that cannot be spoken")
     if len(text) > MOST_SPOKEN:
@@ -117,7 +116,7 @@ def _is_latin(ch: str) -> bool:
     return (ch.isascii() and ch.isalnum()) or unicodedata.name(ch, "").startswith("LATIN ")
 
 
-def _spelled(line: str) -> str:
+def _spell(line: str) -> str:
     """Replace signs that voices swallow by names: -5 is not 5. Raises `CannotSpeak`."""
     out: list[str] = []
     for at, ch in enumerate(line):
@@ -183,9 +182,8 @@ def _laid_out(
         raise CannotShow("this lens has no room for a question")
     filled: list[list[TextLine]] = [[]]
     row = used = 0
-    for line in _rows(
-        text, Canvas(canvas.width, rows, room), face, CONTINUED if question.exact else ""
-    ):
+    lead = CONTINUED if question.exact else ""
+    for line in _rows(text, Canvas(canvas.width, rows, room), face, lead):
         size = len(line.encode()) + 1
         if row == rows or (row and used + size > room):
             if len(filled) == most:
@@ -211,10 +209,8 @@ def _rows(text: str, canvas: Canvas, face: Typeface, continued: str) -> Iterator
         while True:
 
             def fits(piece: str, lead: str = lead) -> bool:
-                return (
-                    face.width(lead + piece) <= canvas.width
-                    and len((lead + piece).encode()) < canvas.page_bytes
-                )
+                row = lead + piece
+                return face.width(row) <= canvas.width and len(row.encode()) < canvas.page_bytes
 
             cut = _most_that_fits(rest, fits, most=canvas.page_bytes)
             if cut == 0 and rest:
@@ -235,7 +231,7 @@ def _readable(question: Question, face: Typeface) -> str:
         lost = sum(not face.has_glyph(ch) for ch in line)
         if lost > _FEW and lost > _SHARE * len(line.replace(" ", "")):
             raise CannotShow("this lens cannot draw the characters of the question")
-        shown.append("".join(ch if face.has_glyph(ch) else escaped(ch) for ch in line))
+        shown.append(_drawable(line, face))
     return "\n".join(shown)
 
 
@@ -251,23 +247,17 @@ def _hints(allow: str, deny: str, number: str, canvas: Canvas, face: Typeface) -
     def fits(text: str, share: int = 3) -> bool:
         return face.width(text) <= canvas.width and len(text.encode()) <= canvas.page_bytes // share
 
-    allow, deny = (_drawable(hint, face) for hint in (allow, deny))
+    allow, deny = (_drawable(visible(" ".join(hint.split())), face) for hint in (allow, deny))
     numbered = f"  {number}" if number else ""
-    for both in (
-        (f"{allow} · {deny}{numbered}", f"{allow} · {deny}") if fits(f"{allow} · {deny}", 2) else ()
-    ):
+    for both in (f"{allow} · {deny}{numbered}", f"{allow} · {deny}"):
         if fits(both, 2):
             return (both,)
-    return tuple(
-        _longest(hint, fits)
-        for hint in (allow + numbered if fits(allow + numbered) else allow, deny)
-    )
+    first = allow + numbered if fits(allow + numbered) else allow
+    return _longest(first, fits), _longest(deny, fits)
 
 
-def _drawable(hint: str, face: Typeface) -> str:
-    return "".join(
-        ch if face.has_glyph(ch) else escaped(ch) for ch in visible(" ".join(hint.split()))
-    )
+def _drawable(text: str, face: Typeface) -> str:
+    return "".join(ch if face.has_glyph(ch) else escaped(ch) for ch in text)
 
 
 def _most_that_fits(text: str, fits: Callable[[str], bool], *, most: int) -> int:

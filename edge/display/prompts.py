@@ -36,7 +36,7 @@ WAITING: Final = 8
 TOO_SOON_S: Final = 0.7
 """A gesture this soon after a page or its speech was meant for what was there before."""
 RETRY_S: Final = 1.0
-"""Between two tries to put a question where the glasses did not take it."""
+"""Seconds between two attempts to show a question that the glasses did not take."""
 _LONGEST_PROMPT_S: Final = 600.0
 """The profile's bound; a longer question is asked again."""
 _SLICE_S: Final = 5.0
@@ -73,9 +73,9 @@ class Prompter:
             glasses, clock, lambda: any(not prompt.answer.done() for prompt in self._queue)
         )
         self.stray = False
-        """The glasses may hold a question open that is none any more."""
+        """Whether the glasses may still hold a question open that has ended."""
 
-    # ------------------------------------------------------------------ who asks
+    # ------------------------------------------------------------------ for the asker
 
     async def ask(self, question: Question) -> Answer:
         """See `AskPort`."""
@@ -113,9 +113,8 @@ class Prompter:
                     return ""
                 why.append(unseen)
         if not (capabilities.has(Hardware.SPEAKER) and can_press(capabilities)):
-            return (
-                why[0] if why else "these glasses have neither a display nor a speaker and a button"
-            )
+            why.append("these glasses have neither a display nor a speaker and a button")
+            return why[0]
         try:
             to_speech(question, capabilities)
             unheard = self._speech.why_not(capabilities)
@@ -136,18 +135,15 @@ class Prompter:
     # ------------------------------------------------------------------ what the wearer does
 
     def take_gesture(self, gesture: Gesture) -> bool:
-        """Take a gesture that answers, or would; False when it is not for us."""
+        """Take a gesture that answers, or would; False when it is for something else."""
         prompt = self._head()
         if prompt is None or not prompt.begun or gesture not in ANSWERS:
             return False
         answer = ANSWERS[gesture]
         if not self._counts(prompt, answer):
             return True
-        if (
-            answer is Answer.ALLOW
-            and prompt.way is PromptWay.PAGE
-            and prompt.page < len(prompt.sheets)
-        ):
+        more = prompt.way is PromptWay.PAGE and prompt.page < len(prompt.sheets)
+        if answer is Answer.ALLOW and more:
             prompt.turn()
             self._wake()
         else:
@@ -186,36 +182,31 @@ class Prompter:
         self._wake()
 
     def receive(self, event: Event) -> None:
-        """Take what else the glasses say."""
-        head = self._head()
+        """Take any other event of the glasses."""
+        if (head := self._head()) is None:
+            return
         if isinstance(event, PromptAnswered):
-            self.receive_answer(event)
+            self._receive_answer(head, event)
         elif isinstance(event, WornChanged):
-            self.worn_changed()
-        elif isinstance(event, HidingChanged | PageClosed) and head is not None:
+            self._reset_reading(head)
+        elif isinstance(event, HidingChanged | PageClosed):
             self._show_again(head)
 
-    def receive_answer(self, event: PromptAnswered) -> None:
+    def _receive_answer(self, prompt: OpenPrompt, event: PromptAnswered) -> None:
         """Process an answer of the glasses. Their clocks are not trusted: a question they gave up
         too early is shown again; one answered too early is shown as a page, whose gestures are read
         here.
         """
-        prompt = self._head()
-        if prompt is None or prompt.number != event.prompt:
+        if prompt.number != event.prompt:
             _log.debug("an answer to prompt %d, which is not open", event.prompt)
             return
         prompt.number = None
         now = self._clock.boot()
+        early = prompt.way is not PromptWay.PROMPT or now - prompt.since < TOO_SOON_S
         if event.answer is Answer.TIMEOUT and now < prompt.expires_at:
             prompt.nowhere(now + RETRY_S)
-        elif (
-            prompt.way is not PromptWay.PROMPT
-            or now - prompt.since < TOO_SOON_S
-            or self._unworn(event.answer)
-        ):
-            _log.debug(
-                "an answer to prompt %d came before anybody could have read it", event.prompt
-            )
+        elif early or self._unworn(event.answer):
+            _log.debug("prompt %d was answered before anybody could have read it", event.prompt)
             prompt.unprompted = self.stray = True
             prompt.nowhere()
         else:
@@ -223,15 +214,13 @@ class Prompter:
         self._wake()
 
     def _unworn(self, answer: Answer) -> bool:
-        """A yes of glasses that are not worn: nobody reads them, or hears them."""
+        """Whether this is a yes of glasses that nobody wears, and so reads or hears."""
         return answer is Answer.ALLOW and self._glasses.status().worn is False
 
-    def worn_changed(self) -> None:
+    def _reset_reading(self, prompt: OpenPrompt) -> None:
         """The glasses were put on or taken off, which touches them: what is there was not read yet,
         what is said not heard whole.
         """
-        if (prompt := self._head()) is None:
-            return
         prompt.since = self._clock.boot()
         prompt.missed = prompt.speech is not None
         if prompt.heard:
@@ -262,15 +251,12 @@ class Prompter:
     def due_at(self) -> float | None:
         """When a question's turn comes by time alone; None if there is nothing to wait for."""
         head = self._head()
-        wanted = head is not None and head.way is PromptWay.NOWHERE and self._glasses.status().ready
-        return (
-            max(head.again_at, self.side_commands.over_at) if head is not None and wanted else None
-        )
+        if head is None or head.way is not PromptWay.NOWHERE or not self._glasses.status().ready:
+            return None
+        return max(head.again_at, self.side_commands.over_at)
 
     def connected(self) -> None:
-        """The glasses are there anew: what was put to the wearer has to be put again, unless it
-        was put there before the news of their return came.
-        """
+        """The glasses are back: show the question again, unless that was done since already."""
         self._prompts = True
         head = self._head()
         if head is not None and head.link != self._glasses.status().link:
@@ -287,7 +273,7 @@ class Prompter:
                 await self.end_prompt(prompt.number)
 
     async def end_prompt(self, number: int | None = None) -> None:
-        """Take a prompt (None: whichever there is) off the glasses, if they can do that."""
+        """Remove a prompt (None: any) from the glasses, if they can do that."""
         try:
             await self._glasses.request(EndPrompt(number), timeout_s=ANSWER_S)
             self.stray = False
@@ -304,12 +290,9 @@ class Prompter:
                 await self._put()
 
     async def _put(self) -> None:
-        """On the lens, else in the ear."""
-        prompt, capabilities, why = (
-            self._queue[0],
-            self._glasses.status().capabilities,
-            ["glasses away"],
-        )
+        """Show it on the lens, else speak it."""
+        prompt, why = self._queue[0], ["glasses away"]
+        capabilities = self._glasses.status().capabilities
         prompt.begun = True
         nobody = why[0] if capabilities is None else self._why_nobody(prompt.question, capabilities)
         # what is hidden now may be seen before the time is over
@@ -317,9 +300,9 @@ class Prompter:
             prompt.give_up(nobody)
             return
         try:
-            if await self._on_lens(prompt, capabilities, why) or self._in_ear(
-                prompt, capabilities, why
-            ):
+            if await self._show(prompt, capabilities, why):
+                return
+            if self._speak(prompt, capabilities, why):
                 return
         except GlassesAway:
             self.stray = self.stray or prompt.number is not None
@@ -334,9 +317,7 @@ class Prompter:
 
     # ------------------------------------------------------------------ the lens
 
-    async def _on_lens(
-        self, prompt: OpenPrompt, capabilities: Capabilities, why: list[str]
-    ) -> bool:
+    async def _show(self, prompt: OpenPrompt, capabilities: Capabilities, why: list[str]) -> bool:
         if not capabilities.has(Hardware.DISPLAY):
             return False
         if hidden := self._hidden():
@@ -351,7 +332,7 @@ class Prompter:
             done = await self._prompted(prompt, sheets[0]) if native else None
             way = PromptWay.PAGE if done is None else PromptWay.PROMPT
             if done is None:
-                if prompt.unprompted and self.stray:  # theirs may still be over the page
+                if prompt.unprompted and self.stray:  # their prompt may still cover the page
                     await self.end_prompt()
                 done = await self._lens.show(prompt.question.scene, sheets, prompt.page)
         except (CannotShow, *REFUSALS) as e:
@@ -360,7 +341,7 @@ class Prompter:
             prompt.number = None
             return False
         if way is PromptWay.PROMPT and prompt.number is None:
-            return True  # given up, or answered too early, before we heard that it is drawn
+            return True  # it ended before it was reported as drawn
         if way is PromptWay.PAGE and prompt.hidden:
             why.append("it was hidden while it was drawn")
             return False
@@ -393,18 +374,17 @@ class Prompter:
         return None
 
     def _number(self) -> int:
-        self._last_number = (
-            max(self._last_number + 1, int(self._clock.boot() * _NUMBERS_A_S)) & 0xFFFFFFFF
-        )
+        by_clock = int(self._clock.boot() * _NUMBERS_A_S)
+        self._last_number = max(self._last_number + 1, by_clock) & 0xFFFFFFFF
         return self._last_number
 
-    # ------------------------------------------------------------------ the ear
+    # ------------------------------------------------------------------ speech
 
-    def _in_ear(self, prompt: OpenPrompt, capabilities: Capabilities, why: list[str]) -> bool:
+    def _speak(self, prompt: OpenPrompt, capabilities: Capabilities, why: list[str]) -> bool:
         if not can_press(capabilities):
             return False
         here = self._glasses.status().address
-        if prompt.address != here:  # who wears these glasses has heard nothing of it yet
+        if prompt.address != here:  # on these glasses nothing of it was heard yet
             self._say_again(prompt)
         if prompt.speech is None:
             try:
@@ -412,14 +392,8 @@ class Prompter:
             except CannotSpeak as e:
                 why.append(str(e))
                 return False
-            item = Presentation(
-                "",
-                prompt.question.scene,
-                words,
-                ASKING_RANK,
-                prompt.expires_at,
-                lambda _id, _report: None,
-            )
+            scene, expires_at = prompt.question.scene, prompt.expires_at
+            item = Presentation("", scene, words, ASKING_RANK, expires_at, lambda *_: None)
             if not self._speech.begin(item, capabilities, why):
                 return False
             prompt.speech, prompt.address = item, here

@@ -77,22 +77,18 @@ class TextToSpeech:
             return self._off
         if self._custom:
             return ""
-        absent = [name for name in ("py_nanotts", "opuslib_next") if find_spec(name) is None]
-        return (
-            f"no voice on this machine ({', '.join(absent)} missing: install glassd[voice])"
-            if absent
-            else ""
-        )
+        absent = ", ".join(n for n in ("py_nanotts", "opuslib_next") if find_spec(n) is None)
+        text = f"no voice on this machine ({absent} missing: install glassd[voice])"
+        return text if absent else ""
 
     async def say(self, sentence: str, form: AudioFormat) -> Utterance:
         """Speak at most `MAX_SENTENCE` characters. Raises `VoiceUnavailable`, `Unspeakable`."""
         if why := self.why_not():
             raise VoiceUnavailable(why)
-        request = json.dumps(
-            {"text": sentence[:MAX_SENTENCE], "format": form.value, "voice": self._language}
-        ).encode()
+        text, voice = sentence[:MAX_SENTENCE], self._language
+        request = json.dumps({"text": text, "format": form.value, "voice": voice})
         async with self._turn:
-            reply = await self._asked(request)
+            reply = await self._request(request.encode())
         return _utterance(reply)
 
     async def close(self) -> None:
@@ -102,7 +98,7 @@ class TextToSpeech:
         for child in dying:
             await child.wait()
 
-    async def _asked(self, request: bytes) -> bytes:
+    async def _request(self, request: bytes) -> bytes:
         """Exchange a request for an answer; a child that ended meanwhile is replaced once."""
         try:
             return await self._exchange(request)
@@ -134,7 +130,7 @@ class TextToSpeech:
                 raise
             raise VoiceUnavailable(f"the voice cannot be started: {e}") from e
         except BaseException:
-            # half an answer may still be in the pipe: this child cannot be asked again
+            # half an answer may still be in the pipe: this child cannot be used again
             self._drop()
             raise
         self._has_spoken = True

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import logging
 import struct
-from collections.abc import Callable
 from typing import Any, Final
 
 from bumble import core, hci, ll
@@ -42,14 +41,10 @@ class VirtualLink(LocalLink):
     ) -> None:
         connection = sender_controller.le_connections.get(destination_address)
         receiver = self.find_le_controller(destination_address)
-        if (
-            transport is core.PhysicalTransport.LE
-            and connection is not None
-            and receiver is not None
-        ):
-            asyncio.get_running_loop().call_soon(
-                receiver.on_link_acl_data, connection.self_address, transport, data
-            )
+        over_le = transport is core.PhysicalTransport.LE
+        if over_le and connection is not None and receiver is not None:
+            packet = connection.self_address, transport, data
+            asyncio.get_running_loop().call_soon(receiver.on_link_acl_data, *packet)
 
 
 class VirtualController(Controller):
@@ -100,11 +95,8 @@ class VirtualController(Controller):
         self._report(pdu, kinds.ADV_IND, pdu.data)
         if self.le_scan_type:
             sender = self.link.find_le_controller(pdu.advertiser_address)
-            self._report(
-                pdu,
-                kinds.SCAN_RSP,
-                b"" if sender is None else sender.le_legacy_advertiser.scan_response_data,
-            )
+            response = b"" if sender is None else sender.le_legacy_advertiser.scan_response_data
+            self._report(pdu, kinds.SCAN_RSP, response)
         listening, self.le_scan_enable = self.le_scan_enable, False
         try:
             super().on_advertising_pdu(pdu)  # a pending connection to this advertiser is made now
@@ -192,7 +184,7 @@ class _Guest:
 
     def admit(self, air: Air) -> None:
         """Assign a new controller and replay what the host sent while waiting."""
-        self._controller = air.controller("dongle", sink=_Outbound(self.stream.on_packet))
+        self._controller = air.controller("dongle", sink=self.stream)
         early, self._early = self._early, []
         for packet in early:
             self.on_packet(packet)
@@ -230,13 +222,6 @@ class _Guest:
         if controller is not None:
             self._door.air.remove(controller)
         self._door.left(self, why)
-
-
-class _Outbound:
-    """Adapts a function to bumble's sink protocol."""
-
-    def __init__(self, send: Callable[[bytes], None]) -> None:
-        self.on_packet = send
 
 
 class HciDoor:

@@ -93,10 +93,8 @@ class ControlChannel:
                     self._serve, path, limit=MAX_LINE_BYTES
                 )
             except FileNotFoundError:
-                raise MockControlError(
-                    f"control {self.where!r}: there is no such "
-                    "directory; create it, or name another"
-                ) from None
+                text = "there is no such directory; create it, or name another"
+                raise MockControlError(f"control {self.where!r}: {text}") from None
             os.chmod(path, 0o600)  # noqa: PTH101 - one call on a fresh socket, not worth a thread
         return self.where
 
@@ -174,10 +172,8 @@ class ControlChannel:
             case "lens":
                 return self._glasses.shown()
             case "speaker":
-                return {
-                    "playing": self._glasses.speaker.playing,
-                    **describe(self._glasses.speaker.last),
-                }
+                speaker = self._glasses.speaker
+                return {"playing": speaker.playing, **describe(speaker.last)}
             case "status":
                 return self._status()
             case "caps":
@@ -196,11 +192,9 @@ class ControlChannel:
             "worn": glasses.worn,
             "capabilities": dict(glasses.capabilities),
         }
-        return (
-            status
-            if None in glasses.sides
-            else {**status, "sides": glasses.by_side(), "settings": dict(glasses.settings)}
-        )
+        if None not in glasses.sides:
+            status |= {"sides": glasses.by_side(), "settings": dict(glasses.settings)}
+        return status
 
 
 def _forget(path: str) -> None:

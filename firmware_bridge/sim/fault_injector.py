@@ -3,7 +3,7 @@
 import asyncio
 import heapq
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -91,11 +91,11 @@ class FaultInjector:
             return None
         return max(0.0, self._glasses.time.real(self._later[0][0] - self._glasses.time.now()))
 
-    def _at(self, seconds: float, deed: Callable[[], Awaitable[object]]) -> None:
+    def _at(self, seconds: float, action: Callable[[], Awaitable[object]]) -> None:
         if len(self._later) >= MAX_WAITING:
             raise FaultError(f"{MAX_WAITING} faults wait for their moment already")
         self._count += 1
-        heapq.heappush(self._later, (self._glasses.time.now() + seconds, self._count, deed))
+        heapq.heappush(self._later, (self._glasses.time.now() + seconds, self._count, action))
         self._news.set()
 
     # -------------------------------------------------------------- the faults
@@ -114,53 +114,30 @@ class FaultInjector:
                 for guard in self._guards.values():
                     await guard.forget()
                 return True
-        deed = _DEEDS[fault.kind]
-        sides = list(self._sides(fault))
-        return sum(deed(self, side, fault.value) for side in sides) == len(sides)
+        sides = list(self._stations) if fault.side is None else [fault.side]
+        return sum(self._apply(fault.kind, side, fault.value) for side in sides) == len(sides)
 
-    def _sides(self, fault: SimFault) -> Iterable[Side | None]:
-        return self._stations if fault.side is None else (fault.side,)
+    def _apply(self, kind: str, side: Side | None, value: float) -> bool:
+        station, faults = self._stations[side], self._glasses.troubles[side]
+        match kind:
+            case "drop":
+                return station.drop()
+            case "away":
 
-    def _drop(self, side: Side | None, _value: float) -> bool:
-        return self._stations[side].drop()
+                async def come_back() -> None:
+                    station.come_back()
 
-    def _mtu(self, side: Side | None, value: float) -> bool:
-        self._stations[side].offer_mtu(int(value))
-        self._stations[side].drop()
+                self._at(value, come_back)
+                return station.leave()
+            case "mtu":
+                station.offer_mtu(int(value))
+                station.drop()
+            case "cut":
+                faults.cutting = True
+            case "delay":
+                faults.delay_s = value / 1000
+            case "lose-acks":
+                faults.lose_every = int(value)
+            case "refuse":
+                faults.refuse_every = int(value)
         return True
-
-    def _away(self, side: Side | None, value: float) -> bool:
-        station = self._stations[side]
-
-        async def come_back() -> None:
-            station.come_back()
-
-        self._at(value, come_back)
-        return station.leave()
-
-    def _cut(self, side: Side | None, _value: float) -> bool:
-        self._glasses.troubles[side].cutting = True
-        return True
-
-    def _delay(self, side: Side | None, value: float) -> bool:
-        self._glasses.troubles[side].delay_s = value / 1000
-        return True
-
-    def _lose_acks(self, side: Side | None, value: float) -> bool:
-        self._glasses.troubles[side].lose_every = int(value)
-        return True
-
-    def _refuse(self, side: Side | None, value: float) -> bool:
-        self._glasses.troubles[side].refuse_every = int(value)
-        return True
-
-
-_DEEDS: Final[Mapping[str, Callable[[FaultInjector, Side | None, float], bool]]] = {
-    "drop": FaultInjector._drop,  # noqa: SLF001 - a table of this class's own methods
-    "mtu": FaultInjector._mtu,  # noqa: SLF001
-    "away": FaultInjector._away,  # noqa: SLF001
-    "cut": FaultInjector._cut,  # noqa: SLF001
-    "delay": FaultInjector._delay,  # noqa: SLF001
-    "lose-acks": FaultInjector._lose_acks,  # noqa: SLF001
-    "refuse": FaultInjector._refuse,  # noqa: SLF001
-}

@@ -78,9 +78,8 @@ class GattServer:
         self._device.on("connection", self._on_connection)
         self._tx = gatt.Characteristic(where.tx, _PROPERTY.NOTIFY, _PERMISSION.READABLE, b"")
         self._tx.on(self._tx.EVENT_SUBSCRIPTION, self._on_subscription)
-        self._device.add_service(
-            gatt.Service(where.service, [*self._receivers(where, info), self._tx])
-        )
+        service = gatt.Service(where.service, [*self._receivers(where, info), self._tx])
+        self._device.add_service(service)
         self._guard_subscriptions()
         self._trouble = trouble or RadioFaults()
         self._lose = lose
@@ -265,12 +264,9 @@ def advertisement(name: str, service: str) -> bytes:
     ]
     encoded = name.encode()
     room = 31 - len(bytes(AdvertisingData(structures))) - 2
-    kind = (
-        AdvertisingData.COMPLETE_LOCAL_NAME
-        if len(encoded) <= room
-        else AdvertisingData.SHORTENED_LOCAL_NAME
-    )
-    return bytes(AdvertisingData([*structures, (kind, encoded[:room])]))
+    whole, short = AdvertisingData.COMPLETE_LOCAL_NAME, AdvertisingData.SHORTENED_LOCAL_NAME
+    named = (whole if len(encoded) <= room else short, encoded[:room])
+    return bytes(AdvertisingData([*structures, named]))
 
 
 MAX_QUEUED_PACKETS: Final = 1024

@@ -24,7 +24,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.font import NAME
-from firmware_bridge.sim.lens import SimLens
+from firmware_bridge.sim.lens import LENS_SIZE, SimLens
 from firmware_bridge.sim.sound import HeardSound, Microphone, SimSpeaker
 from firmware_bridge.sim.time import SimTime
 
@@ -105,9 +105,7 @@ class MockGlasses:
         try:
             return encode_info(info)
         except LocalMisuse:
-            flags = {
-                key: value for key, value in info.capabilities.items() if isinstance(value, bool)
-            }
+            flags = {k: v for k, v in info.capabilities.items() if isinstance(v, bool)}
             return encode_info(replace(info, capabilities=flags))
 
     def begin(self, visit: Visit, side: Side | None = None) -> None:
@@ -153,14 +151,10 @@ class MockGlasses:
 
     def set_capabilities(self, changes: Mapping[str, Scalar | None]) -> bool:
         """Change the capabilities, as new firmware would; None removes a key. Raises ValueError."""
-        wanted = {
-            key: value
-            for key, value in {**self.capabilities, **changes}.items()
-            if value is not None
-        }
-        if wanted.get("display") is not self.capabilities.get("display") or any(
-            k.startswith("display.") for k in changes
-        ):
+        both = {**self.capabilities, **changes}
+        wanted = {key: value for key, value in both.items() if value is not None}
+        switched = wanted.get("display") is not self.capabilities.get("display")
+        if switched or any(key.startswith("display.") for key in changes):
             self.lenses = {side: _lens(wanted) for side in self.sides}
         self.capabilities = wanted
         self.tell({"event": "capabilities", "capabilities": dict(self.capabilities)})
@@ -174,21 +168,13 @@ class MockGlasses:
     def shown(self) -> dict[str, Any]:
         """Return what the lens shows, and write the PNG; of a pair both, a connected side first."""
         if not self.capabilities.get("display"):
-            return {
-                "event": "lens",
-                "scene": None,
-                "page": 0,
-                "pages": 0,
-                "lines": [],
-                "lit": 0,
-                "png": None,
-            }
+            nothing = dict.fromkeys(("page", "pages", "lit"), 0)
+            return {"event": "lens", "scene": None, "lines": [], "png": None, **nothing}
         if None in self.lenses:
             return {"event": "lens", **self._picture(None)}
-        sides = {
-            side: {**self._picture(side), "connected": side in self._visits} for side in self.sides
-        }
-        seen = next((side for side in self.sides if side in self._visits), self.sides[0])
+        here = {side: side in self._visits for side in self.sides}
+        sides = {side: {**self._picture(side), "connected": here[side]} for side in self.sides}
+        seen = next((side for side in self.sides if here[side]), self.sides[0])
         same = len({lens.image.tobytes() for lens in self.lenses.values()}) == 1
         return {"event": "lens", **sides[seen], "side": seen, "same": same, "sides": sides}
 
@@ -240,19 +226,11 @@ def _lens(capabilities: Mapping[str, Scalar]) -> SimLens:
     def size(key: str, default: int) -> int:
         value = capabilities.get(f"display.{key}", default)
         if not isinstance(value, int) or not 0 < value <= MAX_CANVAS:
-            raise ValueError(
-                f"display.{key} is {value!r}; a whole number from 1 to {MAX_CANVAS} is needed"
-            )
+            needed = f"a whole number from 1 to {MAX_CANVAS} is needed"
+            raise ValueError(f"display.{key} is {value!r}; {needed}")
         return value
 
-    width = size("width", 576)
-    margin = (width - size("text_width", width)) // 2
+    width, height, bpp, lines = (size(*each) for each in LENS_SIZE.items())
+    margin = max(0, (width - size("text_width", width)) // 2)
     font = str(capabilities.get("display.font", NAME))
-    return SimLens(
-        width,
-        size("height", 136),
-        size("bpp", 1),
-        size("lines", 5),
-        font=font,
-        margin=max(0, margin),
-    )
+    return SimLens(width, height, bpp, lines, font=font, margin=margin)

@@ -35,17 +35,16 @@ class Mock:
         self,
         model: Model,
         mount: RadioSetup,
-        *,
         out_dir: Path,
         mtu: int | None,
         tell: Tell,
+        *,
         speed: float = 1.0,
         kit: ModelParts = REFERENCE,
         pairing: str | None = None,
     ) -> None:
-        self.glasses = MockGlasses(
-            model, out_dir=out_dir, time=SimTime(speed), tell=tell, sides=kit.sides
-        )
+        time = SimTime(speed)
+        self.glasses = MockGlasses(model, out_dir=out_dir, time=time, tell=tell, sides=kit.sides)
         for trouble in self.glasses.troubles.values():
             trouble.latency_s = self.glasses.time.real(kit.latency_s)
         self.mount = mount
@@ -104,11 +103,8 @@ class Mock:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.injector.run())
             for side, server in self.servers.items():
-                tasks.create_task(
-                    server.run(
-                        partial(self._kit.serve, self.glasses, side), partial(self._report, side)
-                    )
-                )
+                serve = partial(self._kit.serve, self.glasses, side)
+                tasks.create_task(server.run(serve, partial(self._report, side)))
 
     def _report(self, side: Side | None, event: dict[str, Any]) -> None:
         self._tell(event if side is None else {**event, "side": side})
@@ -150,15 +146,7 @@ async def start_mock(
     await mount.open()
     temporary = None if out_dir else tempfile.TemporaryDirectory(prefix="glassd-sim-")
     place = out_dir or Path(temporary.name if temporary else "")
-    mock = Mock(
-        entry,
-        mount,
-        out_dir=place,
-        mtu=mtu,
-        tell=tell or (lambda _event: None),
-        speed=speed,
-        kit=kit,
-        pairing=pairing,
-    )
+    report = tell or (lambda _event: None)
+    mock = Mock(entry, mount, place, mtu, report, speed=speed, kit=kit, pairing=pairing)
     mock.start(temporary=temporary)
     return mock

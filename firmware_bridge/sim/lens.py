@@ -200,7 +200,8 @@ def _braille_row(lit: Image.Image, top: int) -> str:
 
 
 T = TypeVar("T")
-_SIZE: Final = {"width": 576, "height": 136, "bpp": 1, "lines": 5}
+LENS_SIZE: Final = {"width": 576, "height": 136, "bpp": 1, "lines": 5}
+"""Size of a lens whose capabilities do not say."""
 
 
 def draw_png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
@@ -209,7 +210,7 @@ def draw_png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
     What does not fit the lens is left out.
     """
     width, height, bpp, rows = (
-        _number(capabilities, f"display.{key}", default) for key, default in _SIZE.items()
+        _number(capabilities, f"display.{key}", default) for key, default in LENS_SIZE.items()
     )
     picture = SimLens(width, height, bpp if bpp in (1, 2, 4) else 1, rows)
     lines, tiles = _drawn(lens)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.sim.control import ControlChannel, MockFeed
-from firmware_bridge.sim.faults import SimFault, parse_fault
+from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.inproc import Mock
 from firmware_bridge.sim.model_specs import kit_of, model_of
 from firmware_bridge.sim.radio_setup import RadioSetup
@@ -54,48 +54,24 @@ async def run_sim(
     mount = RadioSetup(radio, radios=len(kit.sides))
     await mount.open()
     try:
-        mock = Mock(
-            entry,
-            mount,
-            out_dir=place,
-            mtu=mtu,
-            tell=feed.tell,
-            speed=speed,
-            kit=kit,
-            pairing=pairing,
-        )
-        _check(mock, first, steps)
+        mock = Mock(entry, mount, place, mtu, feed.tell, speed=speed, kit=kit, pairing=pairing)
+        # these glasses must be able to have all faults, before anything starts
+        for fault in [*first, *(step.fault for step in steps if step.fault is not None)]:
+            mock.injector.check(fault)
         wearer = ScriptedWearer(mock.glasses, inject=mock.injector.inject, leave=leave.set)
         async with _controlled(control, mock, wearer, feed) as bound, _stop_on_sigterm(leave):
             for fault in first:
                 await mock.injector.inject(fault)
-            announce(
-                {
-                    **_facts(mock),
-                    "model": model,
-                    "control": bound,
-                    "out_dir": str(place),
-                    "mtu": mtu or kit.mtu,
-                }
-            )
+            facts = {"control": bound, "out_dir": str(place), "mtu": mtu or kit.mtu}
+            announce({**_facts(mock, model), **facts})
             await _live(mock, wearer, steps, leave)
     finally:
         await mount.close()
 
 
-def _check(mock: Mock, faults: list[SimFault], steps: list[WearerStep]) -> None:
-    """Check that these glasses can have the faults, before anything starts. Raises `FaultError`."""
-    for fault in [*faults, *(step.fault for step in steps if step.fault is not None)]:
-        mock.injector.check(fault)
-
-
-def _facts(mock: Mock) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "event": "ready",
-        "model": "",
-        "address": mock.address,
-        "radio": mock.mount.radio,
-    }
+def _facts(mock: Mock, model: str) -> dict[str, Any]:
+    radio = mock.mount.radio
+    facts = {"event": "ready", "model": model, "address": mock.address, "radio": radio}
     sides = {
         side.value: {"address": who.address, "name": who.name}
         for side, who in mock.identities.items()

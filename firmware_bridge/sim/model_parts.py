@@ -27,6 +27,4 @@ class ModelParts:
 
 def address_of(key: str) -> str:
     """Return a static random address, always the same for the same model."""
-    return "F0:5A:" + ":".join(
-        f"{byte:02X}" for byte in zlib.crc32(key.encode()).to_bytes(4, "big")
-    )
+    return "F0:5A:" + zlib.crc32(key.encode()).to_bytes(4, "big").hex(":").upper()

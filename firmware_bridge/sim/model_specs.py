@@ -23,9 +23,8 @@ def model_of(word: str) -> Model:
     try:
         return find(word.removeprefix(SIMULATED))
     except UnknownModel:
-        known = [model.key for model in MODELS if model.key.startswith("mock:")] + [
-            SIMULATED + key for key in _KITS
-        ]
+        mocks = [model.key for model in MODELS if model.key.startswith("mock:")]
+        known = mocks + [SIMULATED + key for key in _KITS]
         raise UnknownModel(f"there is no mock of {word!r}; there are {', '.join(known)}") from None
 
 
@@ -35,9 +34,8 @@ def kit_of(word: str, quirks: Sequence[str] = ()) -> ModelParts:
     if make is not None:
         return make(quirks)
     if quirks:
-        raise QuirkError(
-            f"{word} has no quirks to choose; {', '.join(SIMULATED + key for key in _KITS)} has"
-        )
+        others = ", ".join(SIMULATED + key for key in _KITS)
+        raise QuirkError(f"{word} has no quirks to choose; {others} has")
     return REFERENCE
 
 

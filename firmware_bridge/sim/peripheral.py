@@ -47,6 +47,12 @@ MAX_VOICE_BACKLOG: Final = 32 * 1024
 
 TOO_SOON_S: Final = 0.7
 """Seconds after a question is drawn in which gestures are ignored: made before (PROFILE.md)."""
+_NEEDS: Final = {
+    **dict.fromkeys((ShowPage, UpdatePage, ClearPage, Prompt, EndPrompt), "display"),
+    StartAudio: "speaker",
+    StartMicrophone: "microphone",
+}
+"""Commands that need a capability."""
 _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
 _DENIES: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
 
@@ -79,9 +85,8 @@ def more_follow(packet: bytes) -> bool:
 
 async def serve(glasses: MockGlasses, link: PeripheralLink) -> None:
     """Serve one central until it disconnects. Never raises for its or the radio's errors."""
-    session = PeripheralSession(
-        glasses, link, glasses.model.codec(link.max_packet, role=Role.PERIPHERAL)
-    )
+    codec = glasses.model.codec(link.max_packet, role=Role.PERIPHERAL)
+    session = PeripheralSession(glasses, link, codec)
     glasses.begin(session)
     try:
         await session.run()
@@ -164,9 +169,8 @@ class PeripheralSession:
         try:
             self._codec.send(reply, time.monotonic(), re=number)
         except LocalMisuse as full:
-            raise LinkLost(
-                LostReason.PROTOCOL, f"the central keeps asking without reading: {full}"
-            ) from full
+            text = f"the central keeps asking without reading: {full}"
+            raise LinkLost(LostReason.PROTOCOL, text) from full
         self._work.set()
 
     def _spawn(self, what: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -223,23 +227,12 @@ class PeripheralSession:
         return self._glasses.lenses[self._side]
 
     def _lacking(self, command: Command | Event | Reply) -> str | None:
-        if (
-            isinstance(command, Prompt | EndPrompt)
-            and self._glasses.capabilities.get("prompt") is False
-        ):
+        known = self._glasses.capabilities
+        if isinstance(command, Prompt | EndPrompt) and known.get("prompt") is False:
             # a script's `caps prompt=false`: glasses that only show pages
             return "question of its own"
-        needs = {
-            ShowPage: "display",
-            UpdatePage: "display",
-            ClearPage: "display",
-            Prompt: "display",
-            EndPrompt: "display",
-            StartAudio: "speaker",
-            StartMicrophone: "microphone",
-        }
-        need = needs.get(type(command))
-        return need if need and self._glasses.capabilities.get(need) is not True else None
+        need = _NEEDS.get(type(command))
+        return need if need and known.get(need) is not True else None
 
     def _drawn(self, command: ShowPage | UpdatePage | ClearPage) -> Reply:
         lens = self._lens
@@ -265,10 +258,8 @@ class PeripheralSession:
         drawn = self._lens.ask(prompt.lines)
         self._reply(number, Done(drawn=drawn.lit, clipped=drawn.clipped))
         self._glasses.tell({**self._glasses.shown(), "event": "prompt", "prompt": prompt.prompt})
-        self._asked, self._asked_at = (
-            (prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))),
-            self._glasses.time.now(),
-        )
+        self._asked = prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))
+        self._asked_at = self._glasses.time.now()
 
     async def _give_up(self, timeout_s: float) -> None:
         await self._glasses.time.rest(timeout_s)
@@ -279,9 +270,8 @@ class PeripheralSession:
         asked = self._close_prompt()
         if asked is not None:
             self.tell(PromptAnswered(asked, answer))
-            self._glasses.tell(
-                {"event": "prompt.answered", "prompt": asked, "answer": answer.value}
-            )
+            told = {"event": "prompt.answered", "prompt": asked, "answer": answer.value}
+            self._glasses.tell(told)
             self._glasses.tell(self._glasses.shown())
 
     def _take_back(self, wanted: int | None) -> None:
@@ -338,26 +328,23 @@ class PeripheralSession:
         self._glasses.heard(heard)
 
     def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
+        name, opened = "microphone stream", self._listening
+        failed: Failed | None = None
         if isinstance(command, StopMicrophone):
-            if self._listening is None or self._listening[0] != command.stream:
-                self._reply(
-                    number, Failed("no_stream", f"microphone stream {command.stream} is not open")
-                )
-                return
-            self._listening[1].cancel()
-            self._listening = None
-        elif self._listening is not None:
-            self._reply(number, Failed("busy", f"microphone stream {self._listening[0]} is open"))
-            return
+            if opened is None or opened[0] != command.stream:
+                failed = Failed("no_stream", f"{name} {command.stream} is not open")
+            else:
+                opened[1].cancel()
+                self._listening = None
+        elif opened is not None:
+            failed = Failed("busy", f"{name} {opened[0]} is open")
         elif command.format is not AudioFormat.PCM16:
-            self._reply(
-                number, Failed("unsupported", f"{command.format}; the microphone speaks pcm16")
-            )
-            return
+            failed = Failed("unsupported", f"{command.format}; the microphone speaks pcm16")
         else:
             self._listening = (command.stream, self._spawn(self._hear(command.stream)))
-        self._reply(number, Done())
-        self._glasses.tell({"event": "microphone", "open": self._listening is not None})
+        self._reply(number, failed or Done())
+        if failed is None:
+            self._glasses.tell({"event": "microphone", "open": self._listening is not None})
 
     async def _hear(self, stream: int) -> None:
         for index, chunk in enumerate(self._glasses.microphone.chunks()):

@@ -70,9 +70,8 @@ class RadioSetup:
             controller = air.controller("glasses")
             self._cleanup.callback(air.remove, controller)
             self._controllers.append(controller)
-            self.antennas.append(
-                Antenna(controller, AsyncPipeSink(controller), partial(_drop_links, controller))
-            )
+            lose = partial(_drop_links, controller)
+            self.antennas.append(Antenna(controller, AsyncPipeSink(controller), lose))
 
     async def _tcp(self, rest: str) -> None:
         host, _, port = rest.rpartition(":")
@@ -84,18 +83,15 @@ class RadioSetup:
         try:
             bound = await door.open()
         except OSError as error:
-            raise RadioError(
-                RadioReason.BUSY,
-                f"cannot listen on {rest}: {error.strerror or error}",
-                "another mock may be running there; port 0 picks a free one",
-            ) from error
+            text = f"cannot listen on {rest}: {error.strerror or error}"
+            hint = "another mock may be running there; port 0 picks a free one"
+            raise RadioError(RadioReason.BUSY, text, hint) from error
         self._cleanup.push_async_callback(door.close)
         self.radio = f"tcp:{bound[0]}:{bound[1]}"
 
     async def _vhci(self, rest: str) -> None:
-        kernel = await self._hardware(
-            f"vhci:{rest}" if rest else "vhci", "modprobe hci_vhci, and run as root"
-        )
+        moniker = f"vhci:{rest}" if rest else "vhci"
+        kernel = await self._hardware(moniker, "modprobe hci_vhci, and run as root")
         await self._virtual()
         assert self._air is not None
         controller = self._air.controller("kernel", sink=kernel.sink)
@@ -104,23 +100,18 @@ class RadioSetup:
 
     async def _usb(self, _rest: str) -> None:
         if self._radios > 1:
-            raise RadioError(
-                RadioReason.OTHER,
-                f"{self.radio} is one radio; these glasses are {self._radios}",
-                _HINT,
-            )
-        dongle = await self._hardware(
-            self.radio, "plug in a dongle, and stop bluetoothd from using it"
-        )
+            text = f"{self.radio} is one radio; these glasses are {self._radios}"
+            raise RadioError(RadioReason.OTHER, text, _HINT)
+        hint = "plug in a dongle, and stop bluetoothd from using it"
+        dongle = await self._hardware(self.radio, hint)
         self.antennas.append(Antenna(dongle.source, dongle.sink))
 
     async def _hardware(self, moniker: str, hint: str) -> Any:
         try:
             transport = await open_transport(moniker)
         except Exception as error:  # bumble, libusb and the operating system each raise their own
-            raise RadioError(
-                RadioReason.NO_ADAPTER, f"{moniker} cannot be opened: {error}", hint
-            ) from error
+            text = f"{moniker} cannot be opened: {error}"
+            raise RadioError(RadioReason.NO_ADAPTER, text, hint) from error
         self._cleanup.push_async_callback(transport.close)
         return transport
 

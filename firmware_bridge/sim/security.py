@@ -106,7 +106,7 @@ class Security:
         device.irk = self.keys.irk
         device.pairing_config_factory = self._config
         device.on("connection", self._connected)
-        _hush()
+        logging.getLogger("bumble.gatt_server").addFilter(_refused_command)
 
     # -------------------------------------------------------------- who may write
 
@@ -124,11 +124,8 @@ class Security:
         # bumble 0.0.236 calls every encrypted LE link authenticated, Just Works included: ask the
         # key itself.
         bond = self.keys.known(str(connection.peer_address))
-        if (
-            bond is None
-            or bond.ltk is None
-            or (self.way is not PairingWay.JUST_WORKS and not bond.ltk.authenticated)
-        ):
+        key = bond.ltk if bond is not None else None
+        if key is None or (self.way is not PairingWay.JUST_WORKS and not key.authenticated):
             raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_AUTHENTICATION)
         # for the whole connection: a bond deleted meanwhile counts from the next one on
         self._admitted.add(connection)
@@ -182,13 +179,8 @@ class Security:
         """Ask the wearer whether the other side shows this number too."""
         code = f"{number:06d}"
         self._asked = asyncio.get_running_loop().create_future()
-        lines = (
-            "Pairing: the same number there?",
-            "",
-            f"{code[:3]} {code[3:]}",
-            "",
-            "tap: yes · double tap: no",
-        )
+        title, keys = "Pairing: the same number there?", "tap: yes · double tap: no"
+        lines = (title, "", f"{code[:3]} {code[3:]}", "", keys)
         self._tell(lines, {"event": "pairing", "number": code})
         try:
             return await self._asked
@@ -218,14 +210,8 @@ class Security:
 
     def _paired(self, connection: Connection) -> None:
         self._inviting, self._wrong = False, 0
-        self._tell(
-            (),
-            {
-                "event": "paired",
-                "peer": connection.peer_address.to_string(False),
-                "how": self.way.value,
-            },
-        )
+        peer = connection.peer_address.to_string(False)
+        self._tell((), {"event": "paired", "peer": peer, "how": self.way.value})
 
     def _failed(self, connection: Connection, reason: int) -> None:
         # bumble 0.0.236 keeps a failed session, which would swallow the next attempt on this link.
@@ -263,7 +249,3 @@ class _Delegate(PairingDelegate):
 def _refused_command(record: logging.LogRecord) -> bool:
     """Drop log records of refused writes without response: such a refusal is no error."""
     return not (record.exc_info and isinstance(record.exc_info[1], att.ATT_Error))
-
-
-def _hush() -> None:
-    logging.getLogger("bumble.gatt_server").addFilter(_refused_command)

@@ -56,11 +56,8 @@ def parse(line: str) -> WearerStep | None:
 def _fault_step(verb: str, words: tuple[str, ...]) -> WearerStep:
     """Parse a fault step, in the syntax of `--fault`. Raises `ScriptError`."""
     if not is_fault(verb):
-        known = ", ".join(sorted(_CHECKS))
-        raise ScriptError(
-            f"{verb!r} is not a wearer's action; known: {known}, "
-            "and the faults of `glassd sim --help`"
-        )
+        known = f"{', '.join(sorted(_CHECKS))}, and the faults of `glassd sim --help`"
+        raise ScriptError(f"{verb!r} is not a wearer's action; known: {known}")
     if words:
         raise ScriptError(f"{verb!r} takes no words")
     try:
@@ -150,9 +147,8 @@ def capability_changes(words: tuple[str, ...]) -> Mapping[str, Scalar | None]:
 def checked_value(key: str, value: object) -> Scalar | None:
     """Return a valid capability value, or None to remove it. Raises `ScriptError`."""
     if value is not None and not isinstance(value, bool | int | float | str):
-        raise ScriptError(
-            f"{key} is {type(value).__name__}; true, false, a number, a string or null are allowed"
-        )
+        allowed = "true, false, a number, a string or null are allowed"
+        raise ScriptError(f"{key} is {type(value).__name__}; {allowed}")
     return value
 
 

@@ -109,10 +109,7 @@ class LoopbackTransport:
 
 
 def loopback_pair(
-    *,
-    max_packet: int = MIN_PACKET,
-    to_glasses: Air = clear_air,
-    to_central: Air = clear_air,
+    *, max_packet: int = MIN_PACKET, to_glasses: Air = clear_air, to_central: Air = clear_air
 ) -> tuple[LoopbackTransport, LoopbackTransport]:
     """Return the central's end and the glasses' end of one connection."""
     down, up = _Pipe(to_glasses), _Pipe(to_central)

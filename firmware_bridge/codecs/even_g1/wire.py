@@ -276,11 +276,7 @@ def debug(dialect: Dialect = STOCK, *, on: bool) -> bytes:
 
 
 def dashboard_time(
-    number: int,
-    local_s: int,
-    dialect: Dialect = STOCK,
-    *,
-    twelve_hour: bool = False,
+    number: int, local_s: int, dialect: Dialect = STOCK, *, twelve_hour: bool = False
 ) -> bytes:
     """Sub-command 01 of 06: set the dashboard clock, in seconds of local wall time; no weather."""
     hours = dialect.twelve_hour if twelve_hour else 1 - dialect.twelve_hour

@@ -15,11 +15,7 @@ from bleak.backends.descriptor import BleakGATTDescriptor
 from bleak.backends.device import BLEDevice
 from bleak.backends.scanner import AdvertisementData, AdvertisementDataCallback, BaseBleakScanner
 from bleak.backends.service import BleakGATTService, BleakGATTServiceCollection
-from bleak.exc import (
-    BleakDeviceNotFoundError,
-    BleakError,
-    BleakGATTProtocolError,
-)
+from bleak.exc import BleakDeviceNotFoundError, BleakError, BleakGATTProtocolError
 from bumble import att, core, hci
 from bumble.core import AdvertisingData
 from bumble.device import Connection, Peer
