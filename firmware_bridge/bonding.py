@@ -43,7 +43,7 @@ class Proof:
     address: str
 
     @property
-    def asked(self) -> bool:
+    def proved(self) -> bool:
         return self.how in PROVED
 
 

@@ -215,7 +215,7 @@ class Driver(Generic[P]):
             self.counters.packets_in += 1
             self.counters.bytes_in += len(packet)
             self._heard_at = self._clock()
-            self._fit()
+            self._update_packet_size()
             try:
                 self._codec.receive_packet(packet, self._heard_at)
             except RemoteViolation as violation:
@@ -237,7 +237,7 @@ class Driver(Generic[P]):
             self._wake.clear()
             now = self._clock()
             self._codec.handle_timer(now)
-            self._fit()
+            self._update_packet_size()
             for packet in self._codec.packets_to_send(now):
                 await self._write(packet)
             self._take()
@@ -245,7 +245,7 @@ class Driver(Generic[P]):
             due = self._codec.next_timer()
             await self._sleep(None if due is None else due - self._clock())
 
-    def _fit(self) -> None:
+    def _update_packet_size(self) -> None:
         """Update the packet size before the codec cuts packets, also those for a returning side."""
         if self._max_packet != self._transport.max_packet:
             self._max_packet = self._transport.max_packet
@@ -279,9 +279,9 @@ class Driver(Generic[P]):
             if quiet_s < self._heartbeat_s:
                 await asyncio.sleep(self._heartbeat_s - quiet_s)
                 continue
-            await self._ask_for_life()
+            await self._ping()
 
-    async def _ask_for_life(self) -> None:
+    async def _ping(self) -> None:
         asked_after = self._heard_at
         self.counters.pings += 1
         try:

@@ -70,7 +70,7 @@ class CurrentPage:
         if item is not None and item.speech is not SpeechState.BEGUN:
             item.settle()
 
-    async def dark(self, *, at_once: bool = False) -> None:
+    async def clear(self, *, at_once: bool = False) -> None:
         """Darken the lens. The lens before the disk: a gesture's echo must not wait."""
         try:
             await self._lens.clear(at_once=at_once)
@@ -82,7 +82,7 @@ class CurrentPage:
         previous, self.now = self.now, None
         if previous is not None:
             previous.supersede("the lens was cleared")
-        await self.dark()
+        await self.clear()
         return not self._lens.lit
 
     async def again(self, *, returned: bool = False) -> None:
@@ -112,7 +112,7 @@ class CurrentPage:
             self.now.hold(self._clock.boot() - self._covered_at)
         self._covered_at = None
 
-    async def bare(self) -> None:
+    async def remove_prompt(self) -> None:
         """Remove the prompt from the lens and from the saved scene."""
         try:
             if self._lens.scene != (self.now.scene if self.now is not None else ""):

@@ -28,29 +28,29 @@ class Fallback:
         self._speech = speech
         self._lit = lit
 
-    async def climb(self, item: Presentation, capabilities: Capabilities) -> None:
+    async def present(self, item: Presentation, capabilities: Capabilities) -> None:
         """Show it on the lens, else speak it, else show its words."""
         why: list[str] = []
         wanted = item.rendering
         if wanted.layout is not None:
-            await self._lens_rung(item, wanted, capabilities, why)
+            await self._show(item, wanted, capabilities, why)
         sound = wanted.speech or wanted.pcm or (wanted.words if not item.lit else "")
         speak = sound and not wanted.silent and item.speech is SpeechState.NOT_BEGUN
         if speak and self._speech.begin(item, capabilities, why):
             return
         if not item.lit and wanted.layout is None and capabilities.has(Hardware.DISPLAY):
-            await self._words_rung(item, capabilities, why)
+            await self._show_words(item, capabilities, why)
         _end(item, why)
 
-    async def unheard(self, item: Presentation, reason: str, status: GlassesStatus) -> None:
+    async def replace_speech(self, item: Presentation, reason: str, status: GlassesStatus) -> None:
         """Speech came to nothing and the lens has nothing yet: the words go there if they can."""
         why, known = [reason], status.capabilities
         untried = item.rendering.layout is None and status.ready
         if untried and known and known.has(Hardware.DISPLAY):
-            await self._words_rung(item, known, why)
+            await self._show_words(item, known, why)
         _end(item, why)
 
-    async def _lens_rung(
+    async def _show(
         self, item: Presentation, wanted: Rendering, capabilities: Capabilities, why: list[str]
     ) -> None:
         try:
@@ -68,15 +68,15 @@ class Fallback:
         if not item.lit and wanted.layout is LayoutKind.BITMAP_VIEW and not planned.downgrade:
             item.downgrade = "image→text"
             words = replace(wanted, layout=LayoutKind.TEXT_WALL)
-            await self._lens_rung(item, words, capabilities, why)
+            await self._show(item, words, capabilities, why)
 
-    async def _words_rung(
+    async def _show_words(
         self, item: Presentation, capabilities: Capabilities, why: list[str]
     ) -> None:
         """Write what cannot be spoken."""
         item.downgrade = "speech→display"
         words = replace(item.rendering, layout=LayoutKind.TEXT_WALL)
-        await self._lens_rung(item, words, capabilities, why)
+        await self._show(item, words, capabilities, why)
 
     async def _first_page(self, item: Presentation, why: list[str]) -> None:
         try:

@@ -118,7 +118,7 @@ def answer(question: bytes) -> dict[str, Any]:
         return {"problem": f"{e.name} is not installed", "absent": e.name}
     except binascii.Error:
         return {"problem": "the image is not base64"}
-    except Exception as e:  # noqa: BLE001 - a foreign library; its errors are told, not raised, across the pipe
+    except Exception as e:  # noqa: BLE001 - a foreign library; its errors cross the pipe as texts
         return {"problem": f"the image could not be read ({type(e).__name__})"}
     return {"png": base64.b64encode(made).decode()}
 

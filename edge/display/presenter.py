@@ -316,7 +316,7 @@ class Presenter:
         if self._is_due(self._prompter.due_at()):
             # silence first: a tap that was to stop the voice must not answer
             if not self._current.covered:
-                await self._speech.hush(StoppedBy.QUESTION)
+                await self._speech.silence(StoppedBy.QUESTION)
                 await self._current.cover()
             await self._prompter.put()
         elif self._current.covered and not self._prompter.active:
@@ -330,7 +330,7 @@ class Presenter:
         first = self._queue.first
         if first is not None and not self._current.outranks(first):
             await self._perform(self._queue.pop())
-        await self._current.bare()
+        await self._current.remove_prompt()
 
     # ------------------------------------------------------------------ entering
 
@@ -348,7 +348,7 @@ class Presenter:
             self._wait_for_lens(item, f"{what} is being read")
             return
         if not item.brief:
-            await self._speech.hush(StoppedBy.NEWER)
+            await self._speech.silence(StoppedBy.NEWER)
         await self._perform(item)
 
     def _wait_for_lens(self, item: Presentation, why: str) -> None:
@@ -365,7 +365,7 @@ class Presenter:
                 if item.rendering.layout is LayoutKind.CLEAR_VIEW:
                     await self._clear(item, status.capabilities)
                 else:
-                    await self._fallback.climb(item, status.capabilities)
+                    await self._fallback.present(item, status.capabilities)
             except GlassesAway:
                 self._queue.park(item)
 
@@ -381,7 +381,7 @@ class Presenter:
         if self._queue.first is not None:
             await self._perform(self._queue.pop())
         if self._current.now is None:
-            await self._current.dark(at_once=at_once)
+            await self._current.clear(at_once=at_once)
 
     async def _remove_progress(self, call_id: str) -> None:
         """Remove progress at once, before its call has ended; a prompt has removed it already."""
@@ -398,7 +398,7 @@ class Presenter:
     async def _tapped(self, *, leave: bool) -> None:
         """A tap first silences, then turns the page, then leaves the last one."""
         if self._speech.speaking is not None:
-            self._speech.quiet(StoppedBy.WEARER)
+            self._speech.stop(StoppedBy.WEARER)
         elif self._current.now is not None and not self._current.covered:
             await (self._leave() if leave else self._next_page())
 
@@ -435,4 +435,4 @@ class Presenter:
             item.say(Delivery.DROPPED, over.reason or f"stopped by {over.stopped_by}", final=True)
         else:
             reason = over.reason or "no sample was played"
-            await self._fallback.unheard(item, reason, self._glasses.status())
+            await self._fallback.replace_speech(item, reason, self._glasses.status())

@@ -268,7 +268,7 @@ class Prompter:
         while self._queue and self._queue[0].answer.done():
             prompt = self._queue.popleft()
             if prompt.speech is not None and self._speech.speaking is prompt.speech:
-                await self._speech.hush(StoppedBy.ANSWERED)
+                await self._speech.silence(StoppedBy.ANSWERED)
             if prompt.number is not None:
                 await self.end_prompt(prompt.number)
 

@@ -363,15 +363,15 @@ class SpeechOutput:
         self._tasks.create_task(self._speak(item, capabilities, self._stop), name="display.speak")
         return True
 
-    def quiet(self, who: StoppedBy) -> None:
+    def stop(self, who: StoppedBy) -> None:
         """Stop what is being said; only the first of several counts as having stopped it."""
         self._stopped_by = self._stopped_by or who
         self._stop.set()
 
-    async def hush(self, who: StoppedBy) -> None:
+    async def silence(self, who: StoppedBy) -> None:
         """Stop what is being said; wait until the glasses are silent (bounded by deadlines)."""
         if self.speaking is not None:
-            self.quiet(who)
+            self.stop(who)
             await self._silent.wait()
 
     async def _speak(

@@ -58,7 +58,7 @@ def answer(request: bytes) -> bytes:
         asked = json.loads(request)
         pcm = speak(asked["text"], asked["voice"])
         frames = frames_of(pcm, asked["format"])
-    except Exception as e:  # noqa: BLE001 - a foreign engine; its errors are told, not raised, across the pipe
+    except Exception as e:  # noqa: BLE001 - a foreign engine; its errors cross the pipe as texts
         return b"\x01" + f"{type(e).__name__}: {e}"[:400].encode(errors="replace")
     coded = b"".join(struct.pack(">H", len(frame)) + frame for frame in frames)
     return b"\x00" + struct.pack(">I", len(pcm) // 2) + coded

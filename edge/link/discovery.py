@@ -85,7 +85,7 @@ class BleFinder:
         )
         return FoundGlasses(transport, sighting.entry)
 
-    async def stirred(self, wake: Wake) -> None:
+    async def wait_to_wake(self, wake: Wake) -> None:
         """Wait for a reason to try before the rest is over. Raises `RadioError` if unknowable."""
         radio = await self.radio()
         if wake is Wake.RADIO and radio.back is not None:
@@ -142,7 +142,7 @@ class BleFinder:
         radio = self._radio
         if radio is None or radio.fresh is None:
             return
-        radio.ears.heard()
+        radio.silence.reset()
         ours = [arm.address for s in await self._left_over(radio) for arm in s.arms]
         for address in dict.fromkeys([*ours, *self._last]):
             await radio.fresh(address)
@@ -152,7 +152,7 @@ class BleFinder:
         await self.fresh()
         radio = self._radio
         if radio is not None and radio.reset is not None:
-            radio.ears.heard()
+            radio.silence.reset()
             await radio.reset()
 
     async def close(self) -> None:

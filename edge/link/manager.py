@@ -61,7 +61,7 @@ CURE_S: Final = 30.0
 """
 RELISTEN_S: Final = 1.0
 """Seconds before listening again after the radio failed during a rest."""
-LET_GO_S: Final = 15.0
+RELEASE_S: Final = 15.0
 """Seconds for releasing the radio: a disconnect, and the end of a scan."""
 
 
@@ -78,7 +78,7 @@ class Finder(Protocol):
 
     async def seek(self) -> Any: ...
     async def connect(self, sighting: Any) -> FoundGlasses: ...
-    async def stirred(self, wake: Wake) -> None:
+    async def wait_to_wake(self, wake: Wake) -> None:
         """Wait for what ends a rest early. Raises `RadioError` if that cannot be known."""
 
     async def fresh(self) -> None: ...
@@ -126,9 +126,11 @@ class LinkManager:
         self._history: tuple[recovery.Failure, ...] = ()
         self._settings = RestoredSettings()
         self._pausing = asyncio.Lock()
-        self._held = ""
-        self._hold, self._let_go, self._go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
-        self._let_go.set()
+        self._pause_reason = ""
+        self._pause_asked = asyncio.Event()
+        self._released = asyncio.Event()
+        self._resumed = asyncio.Event()
+        self._released.set()
 
     # -------------------------------------------------------------- what others see
 
@@ -176,7 +178,7 @@ class LinkManager:
     def resume(self) -> None:
         """Try at once: a person reports that things have changed."""
         self._history = ()
-        self._go_on.set()
+        self._resumed.set()
 
     @asynccontextmanager
     async def paused(self, why: str) -> AsyncIterator[None]:
@@ -185,15 +187,15 @@ class LinkManager:
         Raises TimeoutError when the radio is not released.
         """
         async with self._pausing:
-            self._held = why
-            self._hold.set()
+            self._pause_reason = why
+            self._pause_asked.set()
             try:
-                async with timeout(LET_GO_S):
-                    await self._let_go.wait()
+                async with timeout(RELEASE_S):
+                    await self._released.wait()
                 yield
             finally:
-                self._held = ""
-                self._hold.clear()
+                self._pause_reason = ""
+                self._pause_asked.clear()
                 self.resume()
 
     # -------------------------------------------------------------- the service
@@ -201,7 +203,7 @@ class LinkManager:
     async def run(self) -> None:
         """Keep a link until cancelled, which closes the connection first, or `LeftToSystemd`."""
         await self._state.recall()
-        self._let_go.clear()
+        self._released.clear()
         self._state.move(LinkState.SEEKING)
         try:
             while True:
@@ -209,7 +211,7 @@ class LinkManager:
         finally:
             self._driver = self._transport = None
             await asyncio.shield(self._finder.close())
-            self._let_go.set()
+            self._released.set()
             if self._state.state is not LinkState.OFF:
                 self._state.move(LinkState.CLOSING)
                 self._state.move(LinkState.OFF)
@@ -217,10 +219,10 @@ class LinkManager:
     async def _one_connection(self) -> BridgeError:
         """Keep one connection, from seeking to its end; return why it ended."""
         try:
-            await race(self._live(), _until(self._hold))
+            await race(self._live(), _until(self._pause_asked))
         except BridgeError as cause:
             return cause
-        return LinkLost(LostReason.CLOSED, self._held)
+        return LinkLost(LostReason.CLOSED, self._pause_reason)
 
     async def _live(self) -> None:
         with self._within(self._step_s, "link: seeking") as step:
@@ -302,8 +304,8 @@ class LinkManager:
 
     def _judge(self, cause: BridgeError, up_s: float) -> Advice:
         """Remember the failure and choose what to do about it; being paused is none."""
-        if self._held:
-            return Advice(RecoveryStep.RECONNECT, self._held)
+        if self._pause_reason:
+            return Advice(RecoveryStep.RECONNECT, self._pause_reason)
         kind = recovery.kind_of(cause)
         self._history = recovery.remember(self._history, recovery.Failure(kind, up_s))
         advice = recovery.advise(self._history, watched=self._watched)
@@ -320,44 +322,44 @@ class LinkManager:
 
     async def _carry_out(self, advice: Advice) -> None:
         steps = {RecoveryStep.FRESH: self._finder.fresh, RecoveryStep.RESET: self._finder.reset}
-        if advice.step not in steps or self._held:
+        if advice.step not in steps or self._pause_reason:
             return
         try:
             with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
                 async with timeout(CURE_S):
                     # a cancelled power cycle ends powered on
-                    await race(steps[advice.step](), _until(self._hold))
+                    await race(steps[advice.step](), _until(self._pause_asked))
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 
     async def _pause(self, advice: Advice) -> None:
         """Rest with full jitter, at most until `resume`, the radio's return or an advertisement."""
-        if not self._held:
-            ends = [_until(self._go_on), _until(self._hold)]
+        if not self._pause_reason:
+            ends = [_until(self._resumed), _until(self._pause_asked)]
             if advice.step is not RecoveryStep.ASK:
                 rest_s = self._backoff.nth(advice.times, at_least_s=advice.at_least_s)
-                ends += [self._sleep(rest_s), self._stirred(advice, rest_s)]
+                ends += [self._sleep(rest_s), self._wait_to_wake(advice, rest_s)]
             elif advice.again_s:
                 ends.append(self._sleep(advice.again_s))
             await race(*ends)
-        # one pause may follow another, and `_go_on` may have been set before both
-        while self._hold.is_set():
-            self._go_on.clear()
-            self._let_go.set()
-            await self._go_on.wait()
-            self._let_go.clear()
-        self._go_on.clear()
+        # one pause may follow another, and `_resumed` may have been set before both
+        while self._pause_asked.is_set():
+            self._resumed.clear()
+            self._released.set()
+            await self._resumed.wait()
+            self._released.clear()
+        self._resumed.clear()
 
     async def _sleep(self, seconds: float) -> None:
         await self._rest_for(seconds)
 
-    async def _stirred(self, advice: Advice, rest_s: float) -> None:
+    async def _wait_to_wake(self, advice: Advice, rest_s: float) -> None:
         """Return when the rest should end early; a radio that fails meanwhile is waited for."""
         await asyncio.sleep(min(rest_s, advice.at_least_s))
         wake = advice.wake
         while True:
             try:
-                await self._finder.stirred(wake)
+                await self._finder.wait_to_wake(wake)
             except RadioError as deaf:
                 log.debug("resting without listening: %s", deaf)
                 if wake is not Wake.RADIO and recovery.LADDER[deaf.reason].wake is Wake.RADIO:

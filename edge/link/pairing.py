@@ -81,6 +81,7 @@ class PairingService:
         self._catalog = catalog
         self._limits = limits or PairingTimes()
         self._window: _Window | None = None
+        self._working: asyncio.Future[None] | None = None
         self._scanning = False
 
     # -------------------------------------------------------------- looking
@@ -166,8 +167,7 @@ class PairingService:
             raise PairingRefused(*_BUSY)
         length_s = min(seconds or self._limits.window_s, self._limits.window_s)
         window = self._window = _Window(self._clock.boot() + length_s)
-        working = asyncio.ensure_future(self._work(window, wanted, length_s))
-        window.working = working
+        working = self._working = asyncio.ensure_future(self._work(window, wanted, length_s))
         try:
             while (step := await window.steps.get()) is not None:
                 yield step
@@ -176,12 +176,12 @@ class PairingService:
             try:
                 await asyncio.wait([working], timeout=END_S)
             finally:  # the client may hang up at this very moment
-                self._window = None
+                self._window = self._working = None
             if working.done() and not working.cancelled():
-                working.result()  # a bug of ours is told, never swallowed
+                working.result()  # a bug is raised, never swallowed
 
     async def _work(self, window: "_Window", wanted: str | None, length_s: float) -> None:
-        """Never raises but for cancellation: what goes wrong is the last step."""
+        """Pair, step by step. A failure is the last step; only cancellation is raised."""
         try:
             async with timeout(length_s), self._held("pairing"):
                 bond, heard = await self._paired(window, wanted)
@@ -264,8 +264,8 @@ class PairingService:
             return False
         window.fail("CLOSED", "the pairing window was closed", "open it again: glassd pair")
         window.over()
-        if window.working is not None:  # not left to its client, who may not read on for long
-            window.working.cancel()
+        if self._working is not None:  # not left to the client, which may stop reading
+            self._working.cancel()
         return True
 
     @asynccontextmanager
@@ -331,7 +331,6 @@ class _Window:
         self.until = until
         self.state = PairingState.IDLE
         self.steps: asyncio.Queue[PairingStep | None] = asyncio.Queue()
-        self.working: asyncio.Future[None] | None = None
         self._question: tuple[type, asyncio.Future[Any]] | None = None
 
     def move(self, step: PairingStep) -> None:

@@ -171,16 +171,16 @@ class Air:
         self._link.controllers.discard(controller)
 
 
-class _Guest:
+class _HciHost:
     """One connected HCI host and the controller it uses. Used once."""
 
-    def __init__(self, door: "HciDoor") -> None:
-        self._door = door
+    def __init__(self, server: "HciServer") -> None:
+        self._server = server
         self._controller: VirtualController | None = None
         self._early: list[bytes] = []
         self.stream = TcpHci(self._ended)
         self.stream.set_packet_sink(self)
-        door.arrived(self)
+        server.connected(self)
 
     def admit(self, air: Air) -> None:
         """Assign a new controller and replay what the host sent while waiting."""
@@ -194,7 +194,7 @@ class _Guest:
         if self._controller is None:
             self._early.append(packet)
             if len(self._early) > MAX_EARLY_PACKETS:
-                self.send_away("it sent commands before it was admitted")
+                self.reject("it sent commands before it was admitted")
             return
         try:
             self._controller.on_packet(packet)
@@ -207,24 +207,24 @@ class _Guest:
             struct.error,
             core.BaseBumbleError,
         ) as error:
-            self.send_away(f"invalid HCI packet: {error}")
+            self.reject(f"invalid HCI packet: {error}")
 
     def refuse(self) -> None:
         self.stream.on_packet(BUSY)
-        self.send_away("this radio already has a host")
+        self.reject("this radio already has a host")
 
-    def send_away(self, why: str) -> None:
+    def reject(self, why: str) -> None:
         log.warning("HCI host rejected: %s", why)
         self.stream.hang_up()
 
     def _ended(self, why: str) -> None:
         controller, self._controller = self._controller, None
         if controller is not None:
-            self._door.air.remove(controller)
-        self._door.left(self, why)
+            self._server.air.remove(controller)
+        self._server.disconnected(self, why)
 
 
-class HciDoor:
+class HciServer:
     """Serves a controller of `air` on TCP, to one host at a time.
 
     When a host's connection ends, its links drop and its controller is discarded; the next host
@@ -235,13 +235,13 @@ class HciDoor:
         self.air = air
         self._address = (host, port)
         self._server: asyncio.Server | None = None
-        self._inside: _Guest | None = None
-        self._waiting: dict[_Guest, asyncio.TimerHandle] = {}
+        self._active: _HciHost | None = None
+        self._waiting: dict[_HciHost, asyncio.TimerHandle] = {}
 
     async def open(self) -> tuple[str, int]:
         """Listen; return the bound address (port 0 picks a free one). Raises OSError."""
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: _Guest(self).stream, *self._address
+            lambda: _HciHost(self).stream, *self._address
         )
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port
@@ -252,37 +252,37 @@ class HciDoor:
         if server is None:
             return
         server.close()
-        for host in [*self._waiting, *([self._inside] if self._inside else [])]:
+        for host in [*self._waiting, *([self._active] if self._active else [])]:
             await host.stream.close()
         with contextlib.suppress(TimeoutError):
             async with timeout(1):  # on Python ≥ 3.12 this waits for the connections to end
                 await server.wait_closed()
 
-    def arrived(self, host: _Guest) -> None:
-        if self._inside is None:
-            self._let_in(host)
+    def connected(self, host: _HciHost) -> None:
+        if self._active is None:
+            self._admit(host)
         else:
             self._waiting[host] = asyncio.get_running_loop().call_later(
-                HANDOVER_S, self._turn_away, host
+                HANDOVER_S, self._reject, host
             )
 
-    def left(self, host: _Guest, why: str) -> None:
+    def disconnected(self, host: _HciHost, why: str) -> None:
         timer = self._waiting.pop(host, None)
         if timer is not None:
             timer.cancel()
-        if host is self._inside:
-            self._inside = None
+        if host is self._active:
+            self._active = None
             log.info("HCI host disconnected (%s); the radio is free", why)
             if self._waiting and self._server is not None:
-                heir = next(iter(self._waiting))
-                self._waiting.pop(heir).cancel()
-                self._let_in(heir)
+                following = next(iter(self._waiting))
+                self._waiting.pop(following).cancel()
+                self._admit(following)
 
-    def _let_in(self, host: _Guest) -> None:
-        self._inside = host
+    def _admit(self, host: _HciHost) -> None:
+        self._active = host
         host.admit(self.air)
         log.info("HCI host connected to the radio")
 
-    def _turn_away(self, host: _Guest) -> None:
+    def _reject(self, host: _HciHost) -> None:
         self._waiting.pop(host, None)
         host.refuse()

@@ -170,7 +170,7 @@ class ControlChannel:
     async def _do(self, request: Reply) -> Reply:
         match request.get("do"):
             case "lens":
-                return self._glasses.shown()
+                return self._glasses.lens_report()
             case "speaker":
                 speaker = self._glasses.speaker
                 return {"playing": speaker.playing, **describe(speaker.last)}

@@ -118,7 +118,7 @@ class FaultInjector:
         return sum(self._apply(fault.kind, side, fault.value) for side in sides) == len(sides)
 
     def _apply(self, kind: str, side: Side | None, value: float) -> bool:
-        station, faults = self._stations[side], self._glasses.troubles[side]
+        station, faults = self._stations[side], self._glasses.faults[side]
         match kind:
             case "drop":
                 return station.drop()

@@ -59,7 +59,7 @@ class GattServer:
         mtu: int,
         info: Callable[[], bytes],
         security: Security,
-        trouble: RadioFaults | None = None,
+        faults: RadioFaults | None = None,
         lose: Callable[[], bool] | None = None,
         more_follow: Callable[[bytes], bool] | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class GattServer:
         service = gatt.Service(where.service, [*self._receivers(where, info), self._tx])
         self._device.add_service(service)
         self._guard_subscriptions()
-        self._trouble = trouble or RadioFaults()
+        self._faults = faults or RadioFaults()
         self._lose = lose
         self._more_follow = more_follow or (lambda _packet: False)
         self._connections: asyncio.Queue[Connection] = asyncio.Queue()
@@ -200,7 +200,7 @@ class GattServer:
         self._end_current()
         if notify:
             self._current = Subscription(
-                connection, self._device, self._tx, self._trouble, self.drop
+                connection, self._device, self._tx, self._faults, self.drop
             )
             self._subscriptions.put_nowait(self._current)
 
@@ -214,8 +214,8 @@ class GattServer:
         if self._current is None or self._cut:
             return
         self._current.received(bytes(value))
-        if self._trouble.cutting and self._more_follow(bytes(value)):
-            self._trouble.cutting = False
+        if self._faults.cutting and self._more_follow(bytes(value)):
+            self._faults.cutting = False
             self._cut = True  # what is still in the air is lost with the link
             asyncio.get_running_loop().call_soon(self.drop)
 
@@ -284,13 +284,13 @@ class Subscription:
         connection: Connection,
         device: Device,
         tx: Any,
-        trouble: RadioFaults,
+        faults: RadioFaults,
         hang_up: Callable[[], object],
     ) -> None:
         self._connection = connection
         self._device = device
         self._tx = tx
-        self._trouble = trouble
+        self._faults = faults
         self._late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(MAX_LATE_PACKETS)
         self._on_the_way = 0
         self.hang_up = hang_up
@@ -312,13 +312,13 @@ class Subscription:
     async def notify(self, packet: bytes) -> None:
         if self._over.is_set():
             raise LinkLost(LostReason.DISCONNECTED)
-        if self._trouble.loses():
+        if self._faults.loses():
             return
-        if not self._trouble.late_s and not self._on_the_way:
+        if not self._faults.late_s and not self._on_the_way:
             await self._send(packet)
             return
         self._on_the_way += 1
-        await self._late.put((asyncio.get_running_loop().time() + self._trouble.late_s, packet))
+        await self._late.put((asyncio.get_running_loop().time() + self._faults.late_s, packet))
 
     async def deliver_late(self) -> None:
         """Send delayed packets in order, until the central disconnects or this is cancelled."""

@@ -63,7 +63,7 @@ class MockGlasses:
         self.capabilities: dict[str, Scalar] = dict(model.capabilities)
         self.sides = sides
         self.lenses = {side: _lens(self.capabilities) for side in sides}
-        self.troubles = {side: RadioFaults() for side in sides}
+        self.faults = {side: RadioFaults() for side in sides}
         self.batteries = dict.fromkeys(sides, 87)
         self.speaker = SimSpeaker(out_dir, self.time)
         self.microphone = Microphone()
@@ -117,7 +117,7 @@ class MockGlasses:
         self._visits.pop(side, None)
         heard = self.speaker.interrupt()
         if heard is not None:
-            self.heard(heard)
+            self.report_sound(heard)
         self.lenses[side].answered()
 
     # -------------------------------------------------------------- what the wearer does
@@ -165,7 +165,7 @@ class MockGlasses:
 
     # -------------------------------------------------------------- what can be seen and heard
 
-    def shown(self) -> dict[str, Any]:
+    def lens_report(self) -> dict[str, Any]:
         """Return what the lens shows, and write the PNG; of a pair both, a connected side first."""
         if not self.capabilities.get("display"):
             nothing = dict.fromkeys(("page", "pages", "lit"), 0)
@@ -199,11 +199,11 @@ class MockGlasses:
                 lens.ask(tuple(TextLine(row, line) for row, line in enumerate(lines) if line))
             else:
                 lens.answered()
-        shown = self.shown()
+        shown = self.lens_report()
         if event:
             self.tell({**shown, **event})
 
-    def heard(self, heard: HeardSound) -> None:
+    def report_sound(self, heard: HeardSound) -> None:
         self.tell({"event": "speaker", **describe(heard)})
 
 

@@ -16,7 +16,7 @@ from firmware_bridge.sim.fault_injector import FaultInjector
 from firmware_bridge.sim.gatt import GattServer
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.model_parts import ModelParts
-from firmware_bridge.sim.model_specs import REFERENCE, kit_of, model_of
+from firmware_bridge.sim.model_specs import REFERENCE, model_of, parts_of
 from firmware_bridge.sim.radio_setup import RadioSetup
 from firmware_bridge.sim.security import Security, way_of
 from firmware_bridge.sim.time import SimTime
@@ -40,32 +40,32 @@ class Mock:
         tell: Tell,
         *,
         speed: float = 1.0,
-        kit: ModelParts = REFERENCE,
+        parts: ModelParts = REFERENCE,
         pairing: str | None = None,
     ) -> None:
         time = SimTime(speed)
-        self.glasses = MockGlasses(model, out_dir=out_dir, time=time, tell=tell, sides=kit.sides)
-        for trouble in self.glasses.troubles.values():
-            trouble.latency_s = self.glasses.time.real(kit.latency_s)
+        self.glasses = MockGlasses(model, out_dir=out_dir, time=time, tell=tell, sides=parts.sides)
+        for faults in self.glasses.faults.values():
+            faults.latency_s = self.glasses.time.real(parts.latency_s)
         self.mount = mount
-        self._kit = kit
+        self._parts = parts
         self._tell = tell
-        self.identities = {side: kit.identity(model, side) for side in kit.sides}
-        self.securities = {side: self._security(side, pairing) for side in kit.sides}
+        self.identities = {side: parts.identity(model, side) for side in parts.sides}
+        self.securities = {side: self._security(side, pairing) for side in parts.sides}
         self.servers = {
             side: GattServer(
                 antenna.source,
                 antenna.sink,
                 where=model.gatt,
                 identity=self.identities[side],
-                mtu=mtu or kit.mtu,
+                mtu=mtu or parts.mtu,
                 info=self.glasses.info_bytes,
                 security=self.securities[side],
-                trouble=self.glasses.troubles[side],
+                faults=self.glasses.faults[side],
                 lose=antenna.lose,
-                more_follow=kit.more_follow,
+                more_follow=parts.more_follow,
             )
-            for side, antenna in zip(kit.sides, mount.antennas, strict=True)
+            for side, antenna in zip(parts.sides, mount.antennas, strict=True)
         }
         self.injector = FaultInjector(self.glasses, self.servers, self.securities)
         self.glasses.touched = self._touched
@@ -99,11 +99,11 @@ class Mock:
     async def run(self) -> None:
         """Act as peripheral until cancelled."""
         # writes the empty lens, and loads the PNG writer before a page is timed
-        self.glasses.shown()
+        self.glasses.lens_report()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.injector.run())
             for side, server in self.servers.items():
-                serve = partial(self._kit.serve, self.glasses, side)
+                serve = partial(self._parts.serve, self.glasses, side)
                 tasks.create_task(server.run(serve, partial(self._report, side)))
 
     def _report(self, side: Side | None, event: dict[str, Any]) -> None:
@@ -141,12 +141,12 @@ async def start_mock(
     With radio `tcp:127.0.0.1:0`, `mount.radio` has the port. Raises `UnknownModel`, `QuirkError`
     and `RadioError`.
     """
-    entry, kit = model_of(model), kit_of(model, quirks)
-    mount = RadioSetup(radio, air, radios=len(kit.sides))
+    entry, parts = model_of(model), parts_of(model, quirks)
+    mount = RadioSetup(radio, air, radios=len(parts.sides))
     await mount.open()
     temporary = None if out_dir else tempfile.TemporaryDirectory(prefix="glassd-sim-")
     place = out_dir or Path(temporary.name if temporary else "")
     report = tell or (lambda _event: None)
-    mock = Mock(entry, mount, place, mtu, report, speed=speed, kit=kit, pairing=pairing)
+    mock = Mock(entry, mount, place, mtu, report, speed=speed, parts=parts, pairing=pairing)
     mock.start(temporary=temporary)
     return mock

@@ -114,10 +114,10 @@ class SimLens:
     def png(self, path: Path) -> Path:
         """Write the framebuffer atomically: readers see the previous or the new file."""
         beside = path.with_suffix(".tmp")
-        self.seen().save(beside, format="PNG")
+        self.to_image().save(beside, format="PNG")
         return beside.replace(path)
 
-    def seen(self) -> Image.Image:
+    def to_image(self) -> Image.Image:
         """The picture at this lens's depth: with one bit it is black and white."""
         image = self.image
         return image if self.bpp > 1 else image.point(lambda v: 255 if v else 0, mode="1")
@@ -219,7 +219,7 @@ def draw_png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
             ShowPage(scene=str(lens.get("scene") or "lens"), lines=lines[: rows * 2], tiles=tiles)
         )
     out = io.BytesIO()
-    picture.seen().save(out, format="PNG")
+    picture.to_image().save(out, format="PNG")
     return out.getvalue()
 
 

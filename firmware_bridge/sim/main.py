@@ -11,7 +11,7 @@ from typing import Any, Final
 from firmware_bridge.sim.control import ControlChannel, MockFeed
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.inproc import Mock
-from firmware_bridge.sim.model_specs import kit_of, model_of
+from firmware_bridge.sim.model_specs import model_of, parts_of
 from firmware_bridge.sim.radio_setup import RadioSetup
 from firmware_bridge.sim.wearer import ScriptedWearer, WearerStep, parse_script
 
@@ -46,15 +46,15 @@ async def run_sim(
     """
     if mtu is not None and not MIN_MTU <= mtu <= MAX_MTU:
         raise ValueError(f"mtu {mtu}; {MIN_MTU} to {MAX_MTU} are allowed")
-    entry, kit = model_of(model), kit_of(model, quirks)
+    entry, parts = model_of(model), parts_of(model, quirks)
     place, steps = _prepare(out_dir, script)
     first = [parse_fault(word) for word in faults]
     leave = asyncio.Event()
     feed = MockFeed(watch)
-    mount = RadioSetup(radio, radios=len(kit.sides))
+    mount = RadioSetup(radio, radios=len(parts.sides))
     await mount.open()
     try:
-        mock = Mock(entry, mount, place, mtu, feed.tell, speed=speed, kit=kit, pairing=pairing)
+        mock = Mock(entry, mount, place, mtu, feed.tell, speed=speed, parts=parts, pairing=pairing)
         # these glasses must be able to have all faults, before anything starts
         for fault in [*first, *(step.fault for step in steps if step.fault is not None)]:
             mock.injector.check(fault)
@@ -62,7 +62,7 @@ async def run_sim(
         async with _controlled(control, mock, wearer, feed) as bound, _stop_on_sigterm(leave):
             for fault in first:
                 await mock.injector.inject(fault)
-            facts = {"control": bound, "out_dir": str(place), "mtu": mtu or kit.mtu}
+            facts = {"control": bound, "out_dir": str(place), "mtu": mtu or parts.mtu}
             announce({**_facts(mock, model), **facts})
             await _live(mock, wearer, steps, leave)
     finally:

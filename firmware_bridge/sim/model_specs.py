@@ -24,17 +24,17 @@ def model_of(word: str) -> Model:
         return find(word.removeprefix(SIMULATED))
     except UnknownModel:
         mocks = [model.key for model in MODELS if model.key.startswith("mock:")]
-        known = mocks + [SIMULATED + key for key in _KITS]
+        known = mocks + [SIMULATED + key for key in _FAMILIES]
         raise UnknownModel(f"there is no mock of {word!r}; there are {', '.join(known)}") from None
 
 
-def kit_of(word: str, quirks: Sequence[str] = ()) -> ModelParts:
+def parts_of(word: str, quirks: Sequence[str] = ()) -> ModelParts:
     """Return the parts of a model's simulator. Raises `QuirkError`."""
-    make = _KITS.get(word.removeprefix(SIMULATED))
+    make = _FAMILIES.get(word.removeprefix(SIMULATED))
     if make is not None:
         return make(quirks)
     if quirks:
-        others = ", ".join(SIMULATED + key for key in _KITS)
+        others = ", ".join(SIMULATED + key for key in _FAMILIES)
         raise QuirkError(f"{word} has no quirks to choose; {others} has")
     return REFERENCE
 
@@ -53,5 +53,5 @@ REFERENCE: Final = ModelParts(
     (None,), _serve_reference, peripheral.more_follow, _reference_identity, 247
 )
 """MTU 247 is what most phones and dongles settle on: one full data-length-extended packet."""
-_KITS: Final[Mapping[str, Callable[[Sequence[str]], ModelParts]]] = {"even_g1": even_g1.kit}
+_FAMILIES: Final[Mapping[str, Callable[[Sequence[str]], ModelParts]]] = {"even_g1": even_g1.parts}
 """Simulated families by their key in the catalogue."""

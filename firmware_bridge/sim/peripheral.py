@@ -192,7 +192,7 @@ class PeripheralSession:
 
     def _handle(self, incoming: Incoming) -> None:
         command, number = incoming.message, incoming.number
-        if number is not None and self._glasses.troubles[self._side].refuses():
+        if number is not None and self._glasses.faults[self._side].refuses():
             self._reply(number, Failed("busy", "refused by a fault"))
             return
         lacking = self._lacking(command)
@@ -246,7 +246,7 @@ class PeripheralSession:
                 drawn = lens.clear()
         if drawn is None:
             return Failed("no_scene", f"{command.scene!r} page {command.page} is not on the lens")  # type: ignore[union-attr]
-        self._glasses.tell(self._glasses.shown())
+        self._glasses.tell(self._glasses.lens_report())
         return Done(drawn=drawn.lit, clipped=drawn.clipped)
 
     # -------------------------------------------------------------- prompt
@@ -257,7 +257,8 @@ class PeripheralSession:
             return
         drawn = self._lens.ask(prompt.lines)
         self._reply(number, Done(drawn=drawn.lit, clipped=drawn.clipped))
-        self._glasses.tell({**self._glasses.shown(), "event": "prompt", "prompt": prompt.prompt})
+        report = self._glasses.lens_report()
+        self._glasses.tell({**report, "event": "prompt", "prompt": prompt.prompt})
         self._asked = prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))
         self._asked_at = self._glasses.time.now()
 
@@ -272,13 +273,13 @@ class PeripheralSession:
             self.tell(PromptAnswered(asked, answer))
             told = {"event": "prompt.answered", "prompt": asked, "answer": answer.value}
             self._glasses.tell(told)
-            self._glasses.tell(self._glasses.shown())
+            self._glasses.tell(self._glasses.lens_report())
 
     def _take_back(self, wanted: int | None) -> None:
         if self._asked is not None and wanted in (None, self._asked[0]):
             asked = self._close_prompt()
             self._glasses.tell({"event": "prompt.ended", "prompt": asked})
-            self._glasses.tell(self._glasses.shown())
+            self._glasses.tell(self._glasses.lens_report())
 
     def _close_prompt(self) -> int | None:
         """Remove the open prompt from the lens and return its number."""
@@ -325,7 +326,7 @@ class PeripheralSession:
 
     def _played(self, number: int | None, heard: HeardSound) -> None:
         self._reply(number, Done(samples=heard.samples))
-        self._glasses.heard(heard)
+        self._glasses.report_sound(heard)
 
     def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
         name, opened = "microphone stream", self._listening

@@ -10,7 +10,7 @@ from bumble.transport import open_transport
 from bumble.transport.common import AsyncPipeSink
 
 from firmware_bridge.errors import RadioError, RadioReason
-from firmware_bridge.sim.air import Air, HciDoor, VirtualController
+from firmware_bridge.sim.air import Air, HciServer, VirtualController
 
 _HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or usb:N"
 
@@ -79,14 +79,14 @@ class RadioSetup:
             raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} names no address", _HINT)
         await self._virtual()
         assert self._air is not None
-        door = HciDoor(self._air, host, int(port))
+        server = HciServer(self._air, host, int(port))
         try:
-            bound = await door.open()
+            bound = await server.open()
         except OSError as error:
             text = f"cannot listen on {rest}: {error.strerror or error}"
             hint = "another mock may be running there; port 0 picks a free one"
             raise RadioError(RadioReason.BUSY, text, hint) from error
-        self._cleanup.push_async_callback(door.close)
+        self._cleanup.push_async_callback(server.close)
         self.radio = f"tcp:{bound[0]}:{bound[1]}"
 
     async def _vhci(self, rest: str) -> None:

@@ -67,7 +67,7 @@ class Pairs:
         self._heard: dict[str, dict[Side, Sighting]] = {}
         self._waiting: dict[str, asyncio.TimerHandle] = {}
 
-    def heard(self, arm: Sighting, *, ours: bool) -> None:
+    def add(self, arm: Sighting, *, ours: bool) -> None:
         """Add an arm; a pair is wanted as soon as one of its arms is."""
         assert arm.side is not None
         pair = self._heard.setdefault(arm.pair, {})
@@ -101,16 +101,16 @@ TURN_S: Final = 15.0
 # ------------------------------------------------------------------ radios
 
 
-class Ears:
+class SilenceTimer:
     """Seconds a radio has been listened to since it last received any advertisement."""
 
     def __init__(self) -> None:
         self.silent_s = 0.0
 
-    def heard(self) -> None:
+    def reset(self) -> None:
         self.silent_s = 0.0
 
-    def silence(self, seconds: float) -> bool:
+    def add(self, seconds: float) -> bool:
         """Count a scan in which nothing was heard; return whether the radio is now suspect."""
         self.silent_s += seconds
         return self.silent_s >= DEAF_S
@@ -144,7 +144,7 @@ class Radio:
     is_open: Callable[[], bool] = lambda: False
     bonding: Bonding | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    ears: Ears = field(default_factory=Ears)
+    silence: SilenceTimer = field(default_factory=SilenceTimer)
 
     async def close(self) -> None:
         """Release the adapter. Idempotent."""
@@ -248,7 +248,7 @@ async def scan(
         found: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
         pairs = Pairs(found)
 
-        def heard(device: Any, data: Any) -> None:
+        def on_advertisement(device: Any, data: Any) -> None:
             if found.done():
                 return
             try:
@@ -259,12 +259,12 @@ async def scan(
             if sighting is None or (wanted is not None and not wanted(sighting)):
                 return
             if sighting.side is not None and arms:
-                pairs.heard(sighting, ours=_meant(sighting, address, model))
-            elif _meant(sighting, address, model):
+                pairs.add(sighting, ours=_matches(sighting, address, model))
+            elif _matches(sighting, address, model):
                 found.set_result(sighting)
 
         try:
-            return await _listen(radio, heard, found, timeout_s)
+            return await _listen(radio, on_advertisement, found, timeout_s)
         finally:
             pairs.close()
 
@@ -283,7 +283,7 @@ async def scan_all(
     seen: dict[str, Sighting] = {}
     never: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
 
-    def heard(device: Any, data: Any) -> None:
+    def on_advertisement(device: Any, data: Any) -> None:
         with contextlib.suppress(AmbiguousModel):
             sighting = recognise(catalog, device, data)
             if sighting is not None:
@@ -295,7 +295,7 @@ async def scan_all(
         turn_s = min(timeout_s, TURN_S)
         async with radio.lock:  # first come, first served
             try:
-                await _listen(radio, heard, never, turn_s)
+                await _listen(radio, on_advertisement, never, turn_s)
             except RadioError as error:
                 if error.reason not in (RadioReason.NOT_FOUND, RadioReason.DEAF):
                     raise
@@ -305,13 +305,13 @@ async def scan_all(
 
 async def _listen(
     radio: Radio,
-    heard: Callable[[Any, Any], None],
+    report: Callable[[Any, Any], None],
     found: "asyncio.Future[Sighting]",
     timeout_s: float,
 ) -> Sighting:
     def noticed(device: Any, data: Any) -> None:
-        radio.ears.heard()
-        heard(device, data)
+        radio.silence.reset()
+        report(device, data)
 
     try:
         from bleak import BleakScanner  # noqa: PLC0415 - 8 MiB that a daemon without radio does not need
@@ -361,7 +361,7 @@ async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: flo
                 f"scanning on {radio.moniker}",
                 radio=radio.moniker,
             )
-        if radio.ears.silence(timeout_s):
+        if radio.silence.add(timeout_s):
             raise RadioError(
                 RadioReason.DEAF,
                 f"no advertisement from any device in {DEAF_S:g} s of listening",
@@ -414,7 +414,7 @@ def _bonded(device: Any) -> bool:
     return bool(_props(device).get("Paired"))
 
 
-def _meant(sighting: Sighting, address: str | None, model: str | None) -> bool:
+def _matches(sighting: Sighting, address: str | None, model: str | None) -> bool:
     if address is not None and sighting.address.upper() != address.upper():
         return False
     return model is None or sighting.entry.key == model

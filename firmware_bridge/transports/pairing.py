@@ -50,7 +50,7 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
     if sighting.entry.pairing is Pairing.NONE:
         return Proof(How.NONE, address)
     proof = Proof(witness.how, address)
-    if sighting.entry.pairing is Pairing.CODE and not proof.asked:
+    if sighting.entry.pairing is Pairing.CODE and not proof.proved:
         await unpair(radio, address)
         raise PairingError(
             PairingReason.UNPROVEN,

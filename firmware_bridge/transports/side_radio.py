@@ -84,16 +84,14 @@ class Joiner:
     async def __call__(self, side: Side) -> BleTransport:
         """Connect an arm, heard or still connected to this machine. Raises `RadioError`."""
 
-        def wanted(heard: Sighting) -> bool:
+        def fits(heard: Sighting) -> bool:
             return self._is(heard, side)
 
-        held = await left_over(self._radio, self._catalog, wanted=wanted)
+        held = await left_over(self._radio, self._catalog, wanted=fits)
         arm = (
             held[0]
             if held
-            else await scan(
-                self._radio, self._catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False
-            )
+            else await scan(self._radio, self._catalog, timeout_s=LISTEN_S, wanted=fits, arms=False)
         )
         joined = await connect(self._radio, arm, timeout_s=self._timeout_s)
         self._addresses[side] = arm.address

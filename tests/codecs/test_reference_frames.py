@@ -268,7 +268,7 @@ def test_credit_is_never_taken_back():
         assert frame.seq + frame.payload[0] >= edge
         edge = frame.seq + frame.payload[0]
     assert held == edge == 8, "what is held uses the window up"
-    receiver.taken(1)
+    receiver.release(1)
     (packet,) = receiver.emit()
     assert packet[6] == 1, "a starved sender is told of the first free place"
 
@@ -287,7 +287,7 @@ def test_a_message_completed_after_an_ack_takes_no_credit_back():
 def test_acks_come_in_time_and_not_for_every_frame():
     receiver = Receiver(window=255, limit=100000)
     receiver.data(whole(0))
-    receiver.taken(1)
+    receiver.release(1)
     receiver.emit()
     receiver.data(data(1, (5000).to_bytes(4, "little"), FIRST))
     silent = 1
@@ -307,7 +307,7 @@ def test_half_of_any_granted_credit_brings_an_ack(credit):
     """Otherwise a sender with little credit would wait for its timer inside every message."""
     receiver = Receiver(window=credit, limit=100000)
     receiver.data(whole(0))
-    receiver.taken(1)
+    receiver.release(1)
     receiver.emit()
     granted = max(credit, INITIAL_CREDIT - 1)
     receiver.data(data(1, (5000).to_bytes(4, "little"), FIRST))

@@ -19,7 +19,7 @@ from typing import Any
 from edge.control.client import ControlClient
 from edge.runtime.errors import UserError
 from edge.runtime.paths import owner_beside
-from firmware_bridge.sim.air import Air, HciDoor
+from firmware_bridge.sim.air import Air, HciServer
 from tests.link.world import toml
 
 CLI = (sys.executable, "-m", "edge.cli")
@@ -40,7 +40,7 @@ class Here:
         self._log = folder / "daemon.log"
         self._process: asyncio.subprocess.Process | None = None
         self._air: Air | None = None
-        self._door: HciDoor | None = None
+        self._door: HciServer | None = None
         self._port = 0
 
     async def open(self, air: Air) -> None:
@@ -128,5 +128,5 @@ class Here:
     async def adapter_in(self) -> None:
         """Lend a controller again, on the same port: the same dongle."""
         assert self._air is not None
-        self._door = HciDoor(self._air, "127.0.0.1", self._port)
+        self._door = HciServer(self._air, "127.0.0.1", self._port)
         _, self._port = await self._door.open()

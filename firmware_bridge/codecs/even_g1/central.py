@@ -70,8 +70,8 @@ class EvenG1Codec:
         self.worst_skew_s: float | None = None
         size = clamp_packet(max_packet)
         self._encoder = CommandEncoder(max_packet=size, width=width, dialect=dialect)
-        self._flow = Scheduler()
-        self._news = EventDecoder()
+        self._scheduler = Scheduler()
+        self._decoder = EventDecoder()
         self._inbox: deque[Incoming] = deque()
         self._given_up: deque[SideNews] = deque()
         self._number = 0
@@ -81,8 +81,8 @@ class EvenG1Codec:
         self._stream: int | None = None
         self._sounds = 0
         self._sound_at: float | None = None
-        self._hushed_at = float("-inf")
-        self._hush: PairRequest | None = None
+        self._silenced_at = float("-inf")
+        self._silencing: PairRequest | None = None
         self._battery_at: float | None = None
 
     def set_max_packet(self, size: int) -> None:
@@ -95,8 +95,8 @@ class EvenG1Codec:
         """Process a packet, or a side's loss or return. Raises nothing but `RemoteViolation`."""
         if isinstance(packet, SideNews):
             self._side(packet, now)
-        elif packet.side in self._flow.up:
-            self._flow.noticed(packet.side, now)
+        elif packet.side in self._scheduler.up:
+            self._scheduler.noticed(packet.side, now)
             if not packet.data:
                 raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
             self._packet(packet.side, packet.data, now)
@@ -111,17 +111,17 @@ class EvenG1Codec:
             case op if op in _UNASKED:
                 return
             case op:
-                self._flow.heard(side, data, now)
+                self._scheduler.receive(side, data, now)
                 if op == Op.BATTERY:
-                    self._tell(*self._news.battery(side, data))
+                    self._tell(*self._decoder.battery(side, data))
                 elif op == Op.SILENT_GET:
-                    self._tell(*self._news.state(data))
+                    self._tell(*self._decoder.state(data))
                 elif op == Op.BRIGHTNESS_GET:
-                    self._tell(*self._news.brightness(data))
+                    self._tell(*self._decoder.brightness(data))
 
     def _event(self, side: Side, data: bytes, now: float) -> None:
         """Report the event; the wearer's own silent mode is not undone on a returning arm."""
-        events = self._news.event(side, data, now)
+        events = self._decoder.event(side, data, now)
         if any(isinstance(event, HidingChanged) and event.by is Hiding.SILENT for event in events):
             self._settings.pop(SetSilentMode, None)
         self._tell(*events)
@@ -132,9 +132,11 @@ class EvenG1Codec:
             self._tell(sound(data, self._stream, self._sounds))
             self._sounds += 1
             self._sound_at = now
-        elif now - self._hushed_at >= SOUND_PAUSE_S and (self._hush is None or self._hush.ends):
-            self._hushed_at, self._hush = now, self._encoder.microphone(on=False)
-            self._flow.begin(self._hush, now)
+            return
+        idle = self._silencing is None or self._silencing.ends
+        if idle and now - self._silenced_at >= SOUND_PAUSE_S:
+            self._silenced_at, self._silencing = now, self._encoder.microphone(on=False)
+            self._scheduler.begin(self._silencing, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Return the next answer or event."""
@@ -146,15 +148,15 @@ class EvenG1Codec:
     # -------------------------------------------------------------- sides
 
     def _side(self, news: SideNews, now: float) -> None:
-        if news.up is (news.side in self._flow.up):
+        if news.up is (news.side in self._scheduler.up):
             return
         if not news.up:
-            self._flow.side_down(news.side, now)
+            self._scheduler.side_down(news.side, now)
             self._tell(SideChanged(news.side, up=False, reason=news.reason))
             return
-        self._flow.side_up(news.side, now)
+        self._scheduler.side_up(news.side, now)
         self._tell(SideChanged(news.side, up=True, reason=news.reason))
-        self._flow.begin(self._encoder.greeting(news.side), now)
+        self._scheduler.begin(self._encoder.greeting(news.side), now)
         self._restore(news.side, now)
 
     def _restore(self, side: Side, now: float) -> None:
@@ -171,7 +173,7 @@ class EvenG1Codec:
                 continue  # the packets of the returned arm are too small for the picture
             request.steps = {each: steps for each, steps in request.steps.items() if each is side}
             if request.steps:
-                self._flow.begin(request, now)
+                self._scheduler.begin(request, now)
 
     # -------------------------------------------------------------- out
 
@@ -185,8 +187,8 @@ class EvenG1Codec:
         request.number = self._number = self._number + 1
         request.about = command
         if request.kind is LaneKind.LENS:
-            self._flow.supersede()
-        self._flow.begin(request, now)
+            self._scheduler.supersede()
+        self._scheduler.begin(request, now)
         self._remember(command)
         self._settle(now)
         return request.number
@@ -223,52 +225,52 @@ class EvenG1Codec:
 
     def packets_to_send(self, now: float) -> list[Sided]:
         """Return the packets to send now: sides given up first, then packets, left before right."""
-        out: list[Sided] = [*self._given_up, *self._flow.emit(now)]
+        out: list[Sided] = [*self._given_up, *self._scheduler.emit(now)]
         self._given_up.clear()
         self._settle(now)
         return out
 
     def backlog(self) -> int:
         """Bytes not yet sent, or sent and not yet answered."""
-        return self._flow.backlog()
+        return self._scheduler.backlog()
 
     # -------------------------------------------------------------- time
 
     def next_timer(self) -> float | None:
         """The time when `handle_timer` must be called, or None."""
-        due = [self._flow.due(), self._battery_at]
-        due += [self._flow.sent_at[side] + BEAT_AFTER_S for side in self._flow.up]
+        due = [self._scheduler.due(), self._battery_at]
+        due += [self._scheduler.sent_at[side] + BEAT_AFTER_S for side in self._scheduler.up]
         due.append(None if self._sound_at is None else self._sound_at + SOUND_PAUSE_S)
         return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
         """Retry, and send heartbeats to both arms. Raises `LinkLost(SILENT)` if neither answers."""
-        self._flow.timer(now)
-        for side in sorted(self._flow.up):
-            if now >= self._flow.sent_at[side] + BEAT_AFTER_S:
+        self._scheduler.timer(now)
+        for side in sorted(self._scheduler.up):
+            if now >= self._scheduler.sent_at[side] + BEAT_AFTER_S:
                 # due again only after another silence, also when the lane is busy
-                self._flow.sent_at[side] = now
-                self._flow.begin(self._encoder.beat(side), now)
+                self._scheduler.sent_at[side] = now
+                self._scheduler.begin(self._encoder.beat(side), now)
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
-            self._flow.begin(self._encoder.batteries(), now)
+            self._scheduler.begin(self._encoder.batteries(), now)
         if self._sound_at is not None and now >= self._sound_at + SOUND_PAUSE_S:
             self._sound_at = None  # once: it is watched again when sound comes
-            self._flow.begin(self._encoder.microphone(on=True), now)
+            self._scheduler.begin(self._encoder.microphone(on=True), now)
         self._settle(now)
 
     def _settle(self, now: float) -> None:
         """Turn finished requests into answers, and give up arms that no longer respond."""
-        if self._battery_at is None and self._flow.up:
+        if self._battery_at is None and self._scheduler.up:
             self._battery_at = now + BATTERY_EVERY_S
-        while self._flow.silent:
-            side = self._flow.silent.popleft()
-            if side in self._flow.up:
+        while self._scheduler.silent:
+            side = self._scheduler.silent.popleft()
+            if side in self._scheduler.up:
                 self._given_up.append(SideNews(side, up=False, reason="silent"))
                 self._side(self._given_up[-1], now)
-        while self._flow.finished:
-            self._answer(self._flow.finished.popleft())
-        if self._given_up and not self._flow.up:
+        while self._scheduler.finished:
+            self._answer(self._scheduler.finished.popleft())
+        if self._given_up and not self._scheduler.up:
             raise LinkLost(LostReason.SILENT, "neither side answers any more")
 
     def _answer(self, request: PairRequest) -> None:
@@ -287,9 +289,9 @@ class EvenG1Codec:
     def _hidden_by(self, command: object) -> list[Event]:
         match command:
             case SetSilentMode(on):
-                return self._news.hides(Hiding.SILENT, on)
+                return self._decoder.hides(Hiding.SILENT, on)
             case SetBrightness(level, auto):
-                return self._news.hides(Hiding.DARK, level == 0 and not auto)
+                return self._decoder.hides(Hiding.DARK, level == 0 and not auto)
         return []
 
     def _reply(self, request: PairRequest) -> Reply | None:

@@ -166,7 +166,7 @@ class Lane:
                 self._waiting, self._due = True, now + step.timeout_s
         return out
 
-    def heard(self, packet: bytes, now: float) -> bool:
+    def receive(self, packet: bytes, now: float) -> bool:
         """Process an answer; return whether it was the expected one."""
         if not self._waiting or packet[0] != self._queue[0].step.answer:
             return False
@@ -260,9 +260,9 @@ class Scheduler:
         """Record that something was received from a side: it is alive."""
         self._heard_at[side] = now
 
-    def heard(self, side: Side, packet: bytes, now: float) -> bool:
+    def receive(self, side: Side, packet: bytes, now: float) -> bool:
         """Pass a packet to the lane that waits for it."""
-        return any(self._lanes[side, kind].heard(packet, now) for kind in LaneKind)
+        return any(self._lanes[side, kind].receive(packet, now) for kind in LaneKind)
 
     def emit(self, now: float) -> list[SidePacket]:
         """Return the packets to send now, left before right."""

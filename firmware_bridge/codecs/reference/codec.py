@@ -75,7 +75,7 @@ class ReferenceCodec:
                 if whole is not None:
                     self._message(*whole)
             case FrameType.ASK:
-                self._receiver.asked()
+                self._receiver.owe_ack()
             case FrameType.ACK | FrameType.NAK:
                 self._sender.acknowledged(frame, now)
 
@@ -84,14 +84,14 @@ class ReferenceCodec:
         if not self._inbox:
             return NEED_DATA
         incoming, frames = self._inbox.popleft()
-        self._receiver.taken(frames)
+        self._receiver.release(frames)
         return incoming
 
     def _message(self, data: bytes, frames: int) -> None:
         try:
             incoming = decode(data, sender=_PEER[self._role], tiles=self._tiles)
         except Refused as refused:
-            self._receiver.taken(frames)
+            self._receiver.release(frames)
             self._answer(refused)
             if refused.violation is not None:
                 raise RemoteViolation(refused.violation, refused.detail) from None
@@ -100,7 +100,7 @@ class ReferenceCodec:
             self._learn(incoming.message)
         elif isinstance(incoming.message, Failed):
             # the central did not know one of our events: nothing to do
-            self._receiver.taken(frames)
+            self._receiver.release(frames)
             return
         self._inbox.append((incoming, frames))
 

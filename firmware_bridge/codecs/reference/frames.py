@@ -81,7 +81,7 @@ class Sender:
         self._next = 0
         self._edge = INITIAL_CREDIT
         self._ask = False
-        self._nak_heeded = -1
+        self._nak_answered = -1
         self._retries = 0
         self._due: float | None = None
 
@@ -145,9 +145,9 @@ class Sender:
         if done or credit == 0 or not self._flight:
             self._retries = 0
             self._due = now + RETRY_AFTER_S[0] if self._waiting() else None
-        if frame.type is FrameType.NAK and self._nak_heeded != self._base:
+        if frame.type is FrameType.NAK and self._nak_answered != self._base:
             # once for each gap: a stream of NAKs must not become a stream of resends
-            self._nak_heeded = self._base
+            self._nak_answered = self._base
             self._next = self._base
 
     def timer(self, now: float) -> None:
@@ -212,13 +212,13 @@ class Receiver:
         self._held += self._partial
         return message, self._partial
 
-    def taken(self, frames: int) -> None:
+    def release(self, frames: int) -> None:
         """Free the room of a consumed message of so many frames."""
         self._held -= frames
         # the peer waits for this; else the next ACK is early enough
         self._owed |= self._edge == self._expected
 
-    def asked(self) -> None:
+    def owe_ack(self) -> None:
         self._owed = True
 
     def _grant(self) -> int:

@@ -11,18 +11,18 @@ from firmware_bridge.sim.even_g1.quirks import Firmware
 from firmware_bridge.sim.glasses import MockGlasses
 
 
-class PickyArm(EvenG1Arm):
+class FirmwareArm(EvenG1Arm):
     """An arm that only accepts what its firmware variant accepts. Used once."""
 
     def __init__(
-        self, side: Side, max_packet: int, like: Firmware, facts: ArmFacts, glasses: MockGlasses
+        self, side: Side, max_packet: int, variant: Firmware, facts: ArmFacts, glasses: MockGlasses
     ) -> None:
-        super().__init__(side, max_packet=max_packet, dialect=like.dialect, facts=facts)
-        self.tired = False
+        super().__init__(side, max_packet=max_packet, dialect=variant.dialect, facts=facts)
+        self.timed_out = False
         """Whether it disconnects because of silence (32 s)."""
-        self._like = like
+        self._variant = variant
         self._glasses = glasses
-        self._mute = like.first is not None
+        self._waits_for_first = variant.first is not None
         self._json = {op: Joiner(op) for op in (Op.WHITELIST, Op.NOTIFICATION)}
 
     def receive_packet(self, packet: bytes, now: float) -> None:
@@ -31,10 +31,10 @@ class PickyArm(EvenG1Arm):
         self.facts.battery = batteries[self.side]
         self.facts.other_battery = next(batteries[each] for each in batteries if each != self.side)
         self.facts.worn = self._glasses.worn
-        if self._mute and packet != self._like.first:
+        if self._waits_for_first and packet != self._variant.first:
             return
-        self._mute = False
-        if packet and self._like.refuses(packet, self.side, self._json_of(packet)):
+        self._waits_for_first = False
+        if packet and self._variant.refuses(packet, self.side, self._json_of(packet)):
             self._say(refusal(packet))
             return
         super().receive_packet(packet, now)
@@ -49,7 +49,7 @@ class PickyArm(EvenG1Arm):
     def _look_at_clock(self, packet: bytes) -> None:
         """Report what the dashboard clock (06 01) understood: its hour format is a quirk."""
         if packet[0] == Op.DASHBOARD and len(packet) >= 21 and packet[4] == 1:
-            twelve = (packet[20] == 1) == (self._like.dialect.twelve_hour == 1)
+            twelve = (packet[20] == 1) == (self._variant.dialect.twelve_hour == 1)
             self._glasses.tell(
                 {
                     "event": "dashboard",
@@ -65,7 +65,7 @@ class PickyArm(EvenG1Arm):
         try:
             super().handle_timer(now)
         except LinkLost:
-            self.tired = True
+            self.timed_out = True
             raise
 
 

@@ -37,7 +37,7 @@ from firmware_bridge.messages import (
     Transcript,
 )
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.even_g1.firmware import PickyArm
+from firmware_bridge.sim.even_g1.firmware import FirmwareArm
 from firmware_bridge.sim.even_g1.quirks import Firmware, firmware
 from firmware_bridge.sim.gatt import GattIdentity, by_name
 from firmware_bridge.sim.glasses import MockGlasses
@@ -57,7 +57,7 @@ _HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
 """The arm that reports a gesture made at no particular arm; by default the right one."""
 
 
-def kit(quirks: Sequence[str]) -> ModelParts:
+def parts(quirks: Sequence[str]) -> ModelParts:
     """Return the parts of one pair. Raises `QuirkError`."""
     serve = partial(_serve, firmware(quirks), {side: ArmFacts() for side in Side})
     return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S)
@@ -78,7 +78,7 @@ def _identity(model: Model, side: Side | None) -> GattIdentity:
 
 
 async def _serve(
-    like: Firmware,
+    variant: Firmware,
     facts: dict[Side, ArmFacts],
     glasses: MockGlasses,
     side: Side | None,
@@ -86,14 +86,14 @@ async def _serve(
 ) -> None:
     """Serve one central on one arm until it disconnects or is silent; ignore its errors."""
     assert side is not None
-    arm = PickyArm(side, link.max_packet, like, facts[side], glasses)
+    arm = FirmwareArm(side, link.max_packet, variant, facts[side], glasses)
     session = ArmSession(glasses, link, arm, side)
     glasses.begin(session, side)
     try:
         await session.run()
     finally:
         glasses.end(side)
-    if arm.tired:
+    if arm.timed_out:
         link.hang_up()
 
 
@@ -111,7 +111,7 @@ class ArmSession(PeripheralSession):
         if gesture is Gesture.DOUBLE_TAP and any(e.lit for e in self._glasses.lenses.values()):
             for lens in self._glasses.lenses.values():
                 lens.clear()
-            self._glasses.tell(self._glasses.shown())
+            self._glasses.tell(self._glasses.lens_report())
         return super().gestured(gesture)
 
     def _other(self, command: Command | Event | Reply) -> Reply:
@@ -130,7 +130,7 @@ class ArmSession(PeripheralSession):
                 return self._notify(command)
             case ExitToDashboard():
                 self._lens.clear()
-                self._glasses.tell(self._glasses.shown())
+                self._glasses.tell(self._glasses.lens_report())
                 return Done()
         return super()._other(command)
 
@@ -148,14 +148,15 @@ class ArmSession(PeripheralSession):
         )
         shown = enumerate(rows[: self._lens.rows])
         drawn = self._lens.ask(tuple(TextLine(row, text) for row, text in shown if text))
-        self._glasses.tell({**self._glasses.shown(), "event": "notification", "app": what.app.id})
+        report = self._glasses.lens_report()
+        self._glasses.tell({**report, "event": "notification", "app": what.app.id})
         self._spawn(self._notified())
         return Done(drawn=drawn.lit)
 
     async def _notified(self) -> None:
         await self._glasses.time.rest(NOTIFICATION_S)
         self._lens.answered()
-        self._glasses.tell(self._glasses.shown())
+        self._glasses.tell(self._glasses.lens_report())
 
     # -------------------------------------------------------------- microphone
 

@@ -32,7 +32,7 @@ _RULES: Final = (
     f"type='signal',sender='{BLUEZ}',interface='{PROPERTIES}',member='PropertiesChanged',arg0='{ADAPTER}'",
 )
 
-Told = Callable[[str], None]
+OnLost = Callable[[str], None]
 
 
 class BluezError(Exception):
@@ -51,7 +51,7 @@ class BluezWatch:
         self._news = asyncio.Event()
         self._losses = 0
         self._why = ""
-        self._listeners: dict[object, tuple[Told, str]] = {}
+        self._listeners: dict[object, tuple[OnLost, str]] = {}
 
     # -------------------------------------------------------------- queries
 
@@ -88,7 +88,7 @@ class BluezWatch:
                 return
             await self._next()
 
-    def on_lost(self, report: Told, where: str = "") -> Callable[[], None]:
+    def on_lost(self, report: OnLost, where: str = "") -> Callable[[], None]:
         """Call `report` with the reason of every loss that concerns the object `where` (default:
         any), until the returned function is called.
         """
@@ -152,7 +152,7 @@ class BluezWatch:
         try:
             async with timeout(CALL_S):
                 await bus.connect()
-            bus.add_message_handler(self._heard)
+            bus.add_message_handler(self._on_message)
             for rule in _RULES:
                 await _ask(
                     bus,
@@ -196,7 +196,7 @@ class BluezWatch:
 
     # -------------------------------------------------------------- signals
 
-    def _heard(self, message: Message) -> None:
+    def _on_message(self, message: Message) -> None:
         if message.message_type is not MessageType.SIGNAL:
             return
         match message.member, message.body:

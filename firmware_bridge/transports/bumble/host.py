@@ -162,7 +162,7 @@ class OpenAdapter:
                 await close()
 
     async def run(self, operation: Awaitable[T]) -> T:
-        """Await a bumble operation, and distinguish its aborts from a cancellation of ours."""
+        """Await a bumble operation, and distinguish its aborts from our cancellation."""
         task = asyncio.current_task()
         assert task is not None
         before = task.cancelling()  # not always 0: task groups of Python 3.11 leave a count behind

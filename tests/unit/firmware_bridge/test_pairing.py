@@ -120,7 +120,7 @@ async def test_a_passkey_is_shown_on_the_lens_and_typed_here(tmp_path):
     async with opened(tmp_path) as place:
         assert await place.refused() is RadioReason.NOT_PAIRED
         proof = await place.pair()
-        assert (proof.how, proof.asked, proof.address) == (How.PASSKEY, True, place.mock.address)
+        assert (proof.how, proof.proved, proof.address) == (How.PASSKEY, True, place.mock.address)
         told = await place.ear.wait("pairing")
         code = told["passkey"]
         assert told["lines"] == ["Pairing", "", f"{code[:3]} {code[3:]}", "", "type this code"]
@@ -146,7 +146,7 @@ async def test_just_works_is_for_glasses_that_have_nothing_else(tmp_path):
     async with opened(tmp_path, "mock:audio", None) as place:
         assert place.mock.security.way is PairingWay.JUST_WORKS
         proof = await place.pair()
-        assert (proof.how, proof.asked, place.person.asked) == (How.JUST_WORKS, False, [])
+        assert (proof.how, proof.proved, place.person.asked) == (How.JUST_WORKS, False, [])
         assert await place.connects()
 
 

@@ -7,7 +7,7 @@ from bumble import hci
 from bumble.device import Device, DeviceConfiguration, Peer
 from bumble.transport.common import AsyncPipeSink
 
-from firmware_bridge.sim.air import Air, HciDoor
+from firmware_bridge.sim.air import Air, HciServer
 from firmware_bridge.sim.gatt import advertisement
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.transports.hci_stream import BUSY, H4Splitter, NotH4
@@ -21,13 +21,13 @@ RESET_DONE = bytes([0x04, 0x0E, 0x04, 0x01, 0x03, 0x0C, 0x00])
 
 @pytest.fixture
 async def door():
-    door = HciDoor(Air(), "127.0.0.1", 0)
+    door = HciServer(Air(), "127.0.0.1", 0)
     await door.open()
     yield door
     await door.close()
 
 
-async def attach(door: HciDoor):
+async def attach(door: HciServer):
     port = door._server.sockets[0].getsockname()[1]
     return await asyncio.open_connection("127.0.0.1", port)
 
@@ -38,13 +38,13 @@ async def reset(reader, writer) -> bytes:
         return await reader.readexactly(len(RESET_DONE))
 
 
-async def test_a_host_gets_a_controller_that_answers(door: HciDoor) -> None:
+async def test_a_host_gets_a_controller_that_answers(door: HciServer) -> None:
     reader, writer = await attach(door)
     assert await reset(reader, writer) == RESET_DONE
     writer.close()
 
 
-async def test_a_second_host_is_told_that_the_radio_is_taken(door: HciDoor) -> None:
+async def test_a_second_host_is_told_that_the_radio_is_taken(door: HciServer) -> None:
     first = await attach(door)
     await reset(*first)
     reader, writer = await attach(door)
@@ -56,7 +56,7 @@ async def test_a_second_host_is_told_that_the_radio_is_taken(door: HciDoor) -> N
     first[1].close()
 
 
-async def test_a_host_that_comes_while_the_last_one_dies_is_served(door: HciDoor) -> None:
+async def test_a_host_that_comes_while_the_last_one_dies_is_served(door: HciServer) -> None:
     first = await attach(door)
     await reset(*first)
     second = await attach(door)
@@ -66,7 +66,7 @@ async def test_a_host_that_comes_while_the_last_one_dies_is_served(door: HciDoor
     second[1].close()
 
 
-async def test_hosts_follow_one_another_and_leave_no_controller_behind(door: HciDoor) -> None:
+async def test_hosts_follow_one_another_and_leave_no_controller_behind(door: HciServer) -> None:
     for _ in range(3):
         reader, writer = await attach(door)
         assert await reset(reader, writer) == RESET_DONE
@@ -85,7 +85,7 @@ async def test_hosts_follow_one_another_and_leave_no_controller_behind(door: Hci
     ids=["http", "short", "event"],
 )
 async def test_who_speaks_no_hci_is_sent_away_or_ignored_and_the_next_is_served(
-    door: HciDoor, junk: bytes
+    door: HciServer, junk: bytes
 ) -> None:
     _, bad = await attach(door)
     bad.write(junk)

@@ -22,13 +22,13 @@ from firmware_bridge.messages import Gesture
 from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1 import glasses as even_g1
-from firmware_bridge.sim.even_g1.firmware import PickyArm
+from firmware_bridge.sim.even_g1.firmware import FirmwareArm
 from firmware_bridge.sim.even_g1.glasses import more_follow, synthetic_lc3
 from firmware_bridge.sim.even_g1.quirks import QUIRKS, QuirkError, firmware
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.inproc import Mock, start_mock
-from firmware_bridge.sim.model_specs import kit_of
+from firmware_bridge.sim.model_specs import parts_of
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
 from firmware_bridge.transports.ble_connection import BleTransport, connect
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
@@ -203,8 +203,8 @@ async def test_an_arm_offers_an_mtu_of_251(pair: Pair) -> None:
 
 
 async def test_an_answer_takes_what_captures_took(pair: Pair) -> None:
-    assert 0.026 <= pair.mock.glasses.troubles[L].latency_s * SPEED <= 0.040
-    pair.mock.glasses.troubles[R].latency_s = 0.2
+    assert 0.026 <= pair.mock.glasses.faults[L].latency_s * SPEED <= 0.040
+    pair.mock.glasses.faults[R].latency_s = 0.2
     began = time.monotonic()
     await pair.right.ask("18")
     assert time.monotonic() - began >= 0.2
@@ -312,7 +312,7 @@ async def test_text_of_every_host_is_drawn(pair: Pair) -> None:
             words, number=number % 256, status=status, page=page, pages=pages, room=room
         ):
             assert (await pair.left.ask(packet))[:2] == b"\x4e\xc9"
-        shown = pair.mock.glasses.shown()["sides"][L]
+        shown = pair.mock.glasses.lens_report()["sides"][L]
         assert shown["lines"] == words.splitlines()
         assert 1 <= shown["page"] <= shown["pages"]
 
@@ -321,12 +321,12 @@ async def test_text_of_every_host_is_drawn(pair: Pair) -> None:
 async def test_each_arm_has_its_picture_and_the_lens_says_when_they_differ(pair: Pair) -> None:
     (packet,) = text("\n\nGood morning\n")
     await pair.left.ask(packet)
-    shown = pair.mock.glasses.shown()
+    shown = pair.mock.glasses.lens_report()
     assert shown["same"] is False
     assert (shown["side"], shown["lines"]) == (L, ["", "", "Good morning"])
     assert shown["sides"][R]["lines"] == []
     await pair.right.ask(packet)
-    shown = pair.mock.glasses.shown()
+    shown = pair.mock.glasses.lens_report()
     assert shown["same"] is True
     assert {Path(shown["sides"][side]["png"]).name for side in Side} == {
         "lens-left.png",
@@ -335,7 +335,7 @@ async def test_each_arm_has_its_picture_and_the_lens_says_when_they_differ(pair:
     pictures = [Path(shown["sides"][side]["png"]).read_bytes() for side in Side]
     assert pictures[0] == pictures[1]
     await pair.left.ask("18")
-    assert pair.mock.glasses.shown()["sides"][L]["lines"] == []
+    assert pair.mock.glasses.lens_report()["sides"][L]["lines"] == []
 
 
 async def test_text_is_drawn_in_its_own_metrics_in_the_middle_488_pixels(pair: Pair) -> None:
@@ -489,7 +489,7 @@ async def test_one_side_lost_the_other_carries_on(pair: Pair) -> None:
     assert await pair.left.lost()
     (packet,) = text("still here\n")
     assert (await pair.right.ask(packet))[:2] == b"\x4e\xc9"
-    shown = pair.mock.glasses.shown()
+    shown = pair.mock.glasses.lens_report()
     assert (shown["side"], shown["lines"], shown["same"]) == (R, ["still here"], False)
     assert pair.mock.glasses.by_side() == {
         "left": {"connected": False, "battery": 87},
@@ -499,7 +499,7 @@ async def test_one_side_lost_the_other_carries_on(pair: Pair) -> None:
         await scan(pair.radio, timeout_s=0.2)
     pair.mock.servers[L].come_back()
     assert (await (await pair.again(L)).ask(packet))[:2] == b"\x4e\xc9"
-    assert pair.mock.glasses.shown()["same"] is True
+    assert pair.mock.glasses.lens_report()["same"] is True
 
 
 async def test_a_drop_of_one_side_leaves_the_other_link_up(pair: Pair) -> None:
@@ -514,7 +514,7 @@ async def test_a_refusal_is_ca_and_nothing_is_drawn(pair: Pair) -> None:
     (packet,) = text("no\n")
     assert (await pair.left.ask(packet))[:2] == b"\x4e\xca"
     assert (await pair.right.ask(packet))[:2] == b"\x4e\xc9"
-    assert pair.mock.glasses.shown()["sides"][L]["lines"] == []
+    assert pair.mock.glasses.lens_report()["sides"][L]["lines"] == []
     await pair.inject("refuse:0")
     assert (await pair.left.ask(packet))[:2] == b"\x4e\xc9"
 
@@ -523,7 +523,7 @@ async def test_an_acknowledgement_can_be_lost_though_the_page_is_drawn(pair: Pai
     await pair.inject("lose-acks:1:left")
     assert await pair.left.silent(text("unheard\n")[0].hex())
     async with asyncio.timeout(DEADLINE_S):
-        while pair.mock.glasses.shown()["sides"][L]["lines"] != ["unheard"]:
+        while pair.mock.glasses.lens_report()["sides"][L]["lines"] != ["unheard"]:
             await asyncio.sleep(0.005)
 
 
@@ -533,7 +533,7 @@ async def test_a_link_can_end_in_the_middle_of_a_page_or_a_picture(pair: Pair) -
     await pair.left.ask("25 06 00 00 04 00")
     await pair.left.transport.write(first)
     assert await pair.left.lost()
-    assert pair.mock.glasses.shown()["sides"][L]["lines"] == []
+    assert pair.mock.glasses.lens_report()["sides"][L]["lines"] == []
     with pytest.raises(LinkLost):
         await pair.left.transport.write(first)
 
@@ -568,7 +568,7 @@ async def test_at_the_smallest_mtu_everything_still_fits_in_pieces(pair: Pair) -
     assert left.transport.max_packet == 20
     for packet in text("in many small pieces\n", room=11):
         assert (await left.ask(packet)) == bytes.fromhex("4E C9").ljust(20, b"\0")
-    assert pair.mock.glasses.shown()["sides"][L]["lines"] == ["in many small pieces"]
+    assert pair.mock.glasses.lens_report()["sides"][L]["lines"] == ["in many small pieces"]
     assert pair.right.transport.max_packet == 248, "the other side was left in peace"
 
 
@@ -635,7 +635,7 @@ def glasses(tmp_path: Path) -> MockGlasses:
 
 def objects(glasses: MockGlasses, quirks: list[str], side: Side, packet: str) -> bool:
     """Whether an arm answers CA."""
-    arm = PickyArm(side, 248, firmware(quirks), ArmFacts(), glasses)
+    arm = FirmwareArm(side, 248, firmware(quirks), ArmFacts(), glasses)
     arm.receive_packet(bytes.fromhex(packet), 0.0)
     return any(0xCA in said[:6] for said in arm.packets_to_send(0.0))
 
@@ -708,7 +708,7 @@ async def test_which_hours_01_means_is_a_quirk(tmp_path: Path, quirk: str, hours
 def test_some_wait_for_their_first_packet_before_they_answer_anything(
     glasses: MockGlasses, first: str
 ) -> None:
-    arm = PickyArm(L, 248, firmware([f"first-packet={first}"]), ArmFacts(), glasses)
+    arm = FirmwareArm(L, 248, firmware([f"first-packet={first}"]), ArmFacts(), glasses)
     arm.receive_packet(bytes.fromhex("25 06 00 00 04 00"), 0.0)
     assert arm.packets_to_send(0.0) == []
     for packet in (first, "25 06 00 00 04 00"):
@@ -733,4 +733,4 @@ def test_a_wrong_quirk_says_what_would_be_right(word: str, told: str) -> None:
     with pytest.raises(QuirkError, match=told):
         firmware([word])
     with pytest.raises(QuirkError, match="mock:full has no quirks"):
-        kit_of("mock:full", ["newscreen=71"])
+        parts_of("mock:full", ["newscreen=71"])

@@ -367,7 +367,7 @@ async def test_glasses_that_were_forgotten_after_they_were_heard_are_not_connect
     bluez.put_near(story.peer)
     try:
         async with asyncio.timeout(SOON_S):
-            await story.finder.stirred(Wake.ADVERT)
+            await story.finder.wait_to_wake(Wake.ADVERT)
         known.remove(ADDRESS)
         with pytest.raises(RadioError, match="no glasses heard"):
             await story.finder.seek()

@@ -106,7 +106,7 @@ class MemoryFinder:
         self._serving.append(asyncio.ensure_future(serve(self.glasses, Near(theirs))))
         return FoundGlasses(ours, sighting)
 
-    async def stirred(self, wake):
+    async def wait_to_wake(self, wake):
         self.wakes.append(wake)
         await self.stir.wait()
 
@@ -427,7 +427,7 @@ async def test_a_rest_without_ears_lasts_as_long_as_it_should(tmp_path):
         raise RadioError(RadioReason.BUSY, "cannot listen")
 
     resting = asyncio.Event()
-    story.finder.stirred, story.manager._rest_for = deaf, lambda _seconds: resting.wait()
+    story.finder.wait_to_wake, story.manager._rest_for = deaf, lambda _seconds: resting.wait()
     async with story.running():
         await story.until("link.state", state="RESTING")
         await asyncio.sleep(0.05)
@@ -447,7 +447,7 @@ async def test_a_radio_that_is_lost_while_we_listen_is_waited_for(tmp_path, monk
     monkeypatch.setattr("edge.link.manager.RELISTEN_S", 0.01)
     story = Story(tmp_path, failures=[RadioError(RadioReason.NOT_FOUND, "no glasses")])
     story.manager._rest_for = lambda _seconds: asyncio.Event().wait()
-    stirred, wakes = story.finder.stirred, []
+    stirred, wakes = story.finder.wait_to_wake, []
 
     async def losing(wake):
         wakes.append(wake)
@@ -455,7 +455,7 @@ async def test_a_radio_that_is_lost_while_we_listen_is_waited_for(tmp_path, monk
             raise RadioError(RadioReason.NO_ADAPTER, "it is gone")
         await stirred(wake)
 
-    story.finder.stirred = losing
+    story.finder.wait_to_wake = losing
     async with story.running():
         await until(lambda: len(wakes) == 2)
         assert wakes == [Wake.ADVERT, Wake.RADIO]

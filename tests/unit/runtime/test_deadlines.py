@@ -230,7 +230,7 @@ async def test_glasses_that_are_away_for_days_starve_nobody(vigil, time):
             await asyncio.sleep(0)
             raise RadioError(RadioReason.NOT_FOUND, "nothing heard")
 
-        stirred = Stuck.for_ever
+        wait_to_wake = Stuck.for_ever
 
     finder = Away()
     async with Running(link(finder, vigil).run()):
