@@ -171,7 +171,7 @@ def test_a_serial_is_understood_with_and_without_the_zeros_behind_it(padded):
 
 
 @pytest.mark.parametrize("echoed", [True, False])
-def test_a_picture_counts_as_taken_with_a_long_and_with_a_short_checksum_answer(echoed):
+def test_a_picture_is_taken_after_either_checksum_answer(echoed):
     pair = Pair(glasses=Dialect(crc_echoed=echoed))
     assert isinstance(pair.ask(PICTURE), Done)
     assert {side: len(packets) for side, packets in pair.shown.items()} == {L: 1, R: 1}
@@ -189,7 +189,7 @@ def test_glasses_of_the_same_polarity_show_the_picture_and_others_its_negative(i
 @pytest.mark.parametrize(
     "first", [STOCK.first, *(other.first for other in CONFLICTS[13].others)], ids=bytes.hex
 )
-def test_the_first_packet_is_the_dialects_and_no_answer_to_it_is_waited_for(first):
+def test_the_first_packet_is_the_dialects_and_needs_no_answer(first):
     pair = Pair(
         dialect=Dialect(first=first),
         air=lambda _side, way, packet: [] if way == "up" and packet[0] == first[0] else [packet],
@@ -248,9 +248,7 @@ NOTES = {
 
 
 @pytest.mark.parametrize(("dialect", "ident", "begins", "holds"), NOTES.values(), ids=NOTES.keys())
-def test_a_notification_is_written_as_the_dialect_has_it_and_read_all_the_same(
-    dialect, ident, begins, holds
-):
+def test_a_notification_in_any_dialect_is_read(dialect, ident, begins, holds):
     command = BROUGHT_OUT["notification-id-and-keys"]
     pair = Pair(dialect=dialect, glasses=STOCK)
     pair.greet()
@@ -264,7 +262,7 @@ def test_a_notification_is_written_as_the_dialect_has_it_and_read_all_the_same(
 
 
 @pytest.mark.parametrize("dialect", [STOCK, *CONFLICTS[11].others])
-def test_a_whitelist_is_cut_ended_and_spelled_as_the_dialect_has_it_and_read_all_the_same(dialect):
+def test_a_whitelist_in_any_dialect_is_read(dialect):
     command = BROUGHT_OUT["whitelist-chunk-and-case"]
     pair = Pair(dialect=dialect, glasses=STOCK)
     pair.greet()

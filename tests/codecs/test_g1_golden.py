@@ -72,7 +72,7 @@ def test_a_microphone_that_was_opened_is_closed(pair):
     assert pair.shown[R][-1] == STOPPED.command
 
 
-def test_the_first_packets_to_an_arm_are_f4_01_battery_and_state_and_left_tells_who_they_are():
+def test_the_first_packets_to_an_arm_are_greeting_battery_and_state():
     """§2 ED Android F4 01 (ED#44); §11 2C 01, 34; §5 2B, 29 (right arm), 23 74."""
     pair = Pair()
     pair.run()

@@ -77,7 +77,7 @@ def lossy(which):
 
 
 @pytest.mark.requirement("I4-g1-left-first")
-def test_the_right_arm_gets_a_page_only_after_the_left_took_all_of_it(pair):
+def test_the_right_arm_gets_a_page_after_the_left(pair):
     assert isinstance(pair.ask(LONG), Done)
     steps = [(side, way) for side, way, packet in pair.order if packet[0] == 0x4E]
     assert steps == [(L, "down"), (L, "up")] * 3 + [(R, "down"), (R, "up")] * 3
@@ -85,7 +85,7 @@ def test_the_right_arm_gets_a_page_only_after_the_left_took_all_of_it(pair):
 
 
 @pytest.mark.requirement("I4-g1-skew")
-def test_the_skew_is_measured_and_told(pair):
+def test_the_skew_is_measured_and_reported(pair):
     done = pair.ask(HI)
     assert done.skew_s == pytest.approx(2 * HOP_S)
     assert pair.central.skew_s == done.skew_s
@@ -96,7 +96,7 @@ def test_the_skew_is_measured_and_told(pair):
 
 
 @pytest.mark.requirement("I4-g1-skew")
-def test_the_skew_is_bounded_a_right_arm_that_does_not_take_the_page_in_time_is_given_up():
+def test_a_right_arm_that_takes_no_page_in_time_is_dropped():
     pair = Pair(air=lambda side, way, packet: [] if side is R and packet[0] == 0x4E else [packet])
     pair.greet()
     pair.arms[R].receive_packet = lambda _packet, _now: None
@@ -121,7 +121,7 @@ def test_an_arm_that_refuses_keeps_the_other_from_showing_something_else(pair):
     assert pair.shown == {L: [HI_HEARD] * TRIES, R: []}
 
 
-def test_a_refusal_is_asked_again_and_the_page_shown_when_it_is_taken(pair):
+def test_a_refused_page_is_sent_again_until_it_is_taken(pair):
     answers = iter([Failed("busy"), Done()])
     pair.reply = lambda side, _command: next(answers) if side is L else Done()
     assert isinstance(pair.ask(HI), Done)
@@ -186,7 +186,7 @@ def test_whatever_single_packet_is_lost_the_page_comes_to_both_arms(seed):
     assert pair.given_up == []
 
 
-def test_an_answer_to_another_question_or_from_the_other_arm_is_none_to_this(pair):
+def test_an_answer_from_elsewhere_does_not_count(pair):
     pair.air = lambda _side, way, packet: [] if way == "up" else [packet]
     pair.central.send(HI, pair.now)
     pair.run(for_s=0.1)
@@ -209,7 +209,7 @@ def test_every_second_answer_lost_is_slow_but_sure():
     assert pair.shown[L][-1] == pair.shown[R][-1] == ShowPage("g1", lines=YOU.lines)
 
 
-def test_something_newer_ends_what_is_on_its_way_and_both_arms_show_the_newer(pair):
+def test_a_newer_page_replaces_one_on_its_way_on_both_arms(pair):
     first = pair.central.send(LONG, pair.now)
     second = pair.central.send(YOU, pair.now)
     pair.run()
@@ -266,7 +266,7 @@ def test_a_side_that_returns_gets_the_page_and_the_other_notices_nothing(pair, l
     assert pair.said[other] == []
 
 
-def test_a_side_that_returns_with_packets_too_small_for_the_picture_stays_without_it(pair):
+def test_a_returned_side_with_small_packets_gets_no_picture(pair):
     pair.ask(PICTURE)
     pair.ask(SetBrightness(40))
     pair.news(L, up=False)
@@ -278,7 +278,7 @@ def test_a_side_that_returns_with_packets_too_small_for_the_picture_stays_withou
     assert isinstance(pair.ask(HI), Done)
 
 
-def test_a_side_that_was_away_while_the_lens_was_cleared_is_cleared_when_it_returns(pair):
+def test_a_returned_side_is_cleared_if_the_lens_was(pair):
     pair.ask(HI)
     pair.news(L, up=False)
     pair.ask(ClearPage())
@@ -288,7 +288,7 @@ def test_a_side_that_was_away_while_the_lens_was_cleared_is_cleared_when_it_retu
     assert pair.shown[L] == [ClearPage()]
 
 
-def test_a_side_that_returns_is_told_the_settings_and_the_right_one_to_listen(pair):
+def test_a_returned_side_gets_the_settings_and_the_microphone(pair):
     pair.ask(SetSilentMode(on=False))
     pair.ask(MIC)
     pair.news(R, up=False)
@@ -303,7 +303,7 @@ def test_a_side_that_returns_is_told_the_settings_and_the_right_one_to_listen(pa
     ]
 
 
-def test_a_side_lost_in_the_middle_of_a_page_does_not_hold_the_page_up(pair):
+def test_a_side_lost_within_a_page_does_not_delay_it(pair):
     for lost in (L, R):
         number = pair.central.send(LONG, pair.now)
         pair.run(for_s=5 * HOP_S if lost is L else 9 * HOP_S)
@@ -334,7 +334,7 @@ def test_packets_of_a_side_that_is_gone_are_not_taken_for_news(pair):
     assert pair.heard == []
 
 
-def test_the_same_news_twice_is_told_once(pair):
+def test_the_same_news_twice_is_reported_once(pair):
     for _ in range(2):
         pair.news(L, up=False)
     for _ in range(2):
@@ -342,7 +342,7 @@ def test_the_same_news_twice_is_told_once(pair):
     assert [event.up for event in pair.events() if isinstance(event, SideChanged)] == [False, True]
 
 
-def test_who_they_are_is_asked_of_the_right_arm_when_the_left_is_not_there():
+def test_without_the_left_arm_the_right_is_asked_for_its_identity():
     pair = Pair(up=(R,))
     number = pair.central.send(Hello("test", "0"), pair.now)
     pair.run()
@@ -413,7 +413,7 @@ def test_an_arm_that_does_not_know_a_question_but_lives_is_kept(pair):
     assert pair.given_up == []
 
 
-def test_both_batteries_are_asked_for_every_minute_and_told_when_they_change(pair):
+def test_both_batteries_are_queried_every_minute_and_reported_on_change(pair):
     pair.arms[R].facts.battery = 12
     pair.run(for_s=70)
     assert [e for e in pair.events() if isinstance(e, BatteryChanged)] == [
@@ -424,7 +424,7 @@ def test_both_batteries_are_asked_for_every_minute_and_told_when_they_change(pai
 # ------------------------------------------------------------------ what the wearer does
 
 
-def test_one_tap_told_by_both_arms_is_one_tap_and_two_taps_on_one_arm_are_two(pair):
+def test_a_tap_reported_by_both_arms_is_one_tap(pair):
     pair.tell(L, b"\xf5\x02")
     pair.tell(R, b"\xf5\x02")
     pair.tell(R, b"\xf5\x01", b"\xf5\x01")
@@ -463,12 +463,12 @@ def test_a_tap_that_the_other_arm_reports_late_is_one_tap(pair, after):
         ((R, L, L), 2),
     ],
 )
-def test_each_late_report_of_the_other_arm_is_used_up_by_one_tap(pair, arms, taps):
+def test_each_late_report_of_the_other_arm_matches_one_tap(pair, arms, taps):
     assert tap(pair, *arms, after=1.0) == taps
 
 
 @pytest.mark.requirement("I11-consent-echo")
-def test_a_tap_on_the_other_arm_counts_when_no_report_can_be_that_late(pair):
+def test_a_much_later_tap_on_the_other_arm_counts(pair):
     assert tap(pair, R, L, after=SUPERVISION_S + 0.1) == 2
 
 
@@ -485,14 +485,14 @@ def test_a_long_press_that_repeats_is_one(pair):
     assert pair.events() == [Gestured(Gesture.BUTTON_LONG)] * 2
 
 
-def test_being_put_on_is_told_once_however_many_say_so(pair):
+def test_being_put_on_is_reported_once_for_both_arms(pair):
     pair.tell(L, b"\xf5\x07")
     pair.tell(R, b"\xf5\x07", b"\xf5\x08")
     pair.tell(R, b"\xf5\x06")
     assert pair.events() == [WornChanged(worn=False), WornChanged(worn=True)]
 
 
-def test_charging_is_told_with_the_charge(pair):
+def test_charging_is_reported_with_the_charge(pair):
     pair.tell(L, b"\xf5\x09\x01", b"\xf5\x0a\x58")
     assert pair.events() == [
         BatteryChanged(87, charging=True, side=L),
@@ -525,7 +525,7 @@ def test_a_recording_that_ends_by_itself_is_begun_again(pair):
     assert [packet for packet in pair.said[R] if packet[0] == 0x0E] == [b"\x0e\x01"] * 2
 
 
-def test_sound_nobody_asked_for_is_switched_off_and_not_told(pair):
+def test_unrequested_sound_is_switched_off_and_not_reported(pair):
     for _ in range(5):
         pair.tell(R, SOUND)
     pair.run()
@@ -665,7 +665,7 @@ def test_whatever_an_arm_says_the_pair_lives_on(said):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(packets, max_size=30))
-def test_whatever_a_central_says_an_arm_raises_only_violations_and_shows_the_next_page(said):
+def test_any_bytes_to_an_arm_raise_only_violations(said):
     pair = Pair()
     pair.greet()
     for packet in said:
@@ -679,7 +679,7 @@ def test_whatever_a_central_says_an_arm_raises_only_violations_and_shows_the_nex
     assert pair.shown[L][-1] == ShowPage("g1", lines=YOU.lines)
 
 
-def test_an_arm_that_streams_unasked_and_never_answers_does_not_fill_our_memory_nor_block_its_lane(
+def test_an_arm_that_streams_unasked_fills_no_memory(
     pair,
 ):
     pair.air = lambda _side, way, packet: [] if way == "up" and packet[0] == 0x0E else [packet]

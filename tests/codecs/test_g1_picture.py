@@ -63,7 +63,7 @@ def test_tiles_become_the_picture_that_plotting_gives(some):
     assert read(bmp(some)).pixels == plotted(some)
 
 
-def test_the_file_is_a_windows_bitmap_of_one_bit_with_62_bytes_of_header():
+def test_the_file_is_a_one_bit_bitmap_with_62_header_bytes():
     """§4: 576 × 136, 1 bit, 62-byte header (ED)."""
     file = bmp([Tile(0, 0, 8, 1, 1, b"\xff")])
     assert (file[:2], len(file), int.from_bytes(file[10:14], "little")) == (
@@ -80,7 +80,7 @@ def test_the_file_is_a_windows_bitmap_of_one_bit_with_62_bytes_of_header():
     assert file[-72:-71] == b"\xff", "the first row comes last"
 
 
-def test_the_file_goes_in_51_packets_of_194_bytes_with_its_place_in_the_first():
+def test_the_file_goes_in_51_packets_with_the_address_first():
     """§7 step 1: 15 00 00 1C 00 00 + piece, then 15 n + piece; 51 packets (ED)."""
     file = bmp([])
     packets = cut(file, max_packet=248)
@@ -110,7 +110,7 @@ def test_packets_of_any_order_and_twice_join_to_the_file(max_packet):
     assert joined.file() == file
 
 
-def test_a_missing_packet_is_noticed_and_the_next_picture_begins_anew():
+def test_a_missing_packet_is_noticed_and_the_next_picture_starts_fresh():
     packets = cut(bmp([]), max_packet=248)
     joined = PictureIn()
     for packet in (*packets[:7], *packets[8:]):

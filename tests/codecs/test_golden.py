@@ -186,7 +186,7 @@ def test_a_sample_grown_byte_by_byte_is_refused_until_it_is_whole(name):
 
 
 @pytest.mark.parametrize("name", WHOLE)
-def test_a_sample_with_junk_behind_is_refused_and_the_clean_one_is_read(name):
+def test_a_sample_with_trailing_junk_is_refused(name):
     (packet,) = frames_of(body(name), 512)
     codec = receiver_of(name)
     with pytest.raises(RemoteViolation) as refused:

@@ -343,7 +343,7 @@ def test_an_ask_is_answered():
 # ------------------------------------------------------------------ silence
 
 
-def test_the_timer_repeats_three_times_and_then_says_that_the_link_is_lost():
+def test_the_timer_repeats_three_times_then_the_link_is_lost():
     sender = Sender()
     sender.queue(b"hello")
     first = sender.emit(10.0, 20)
@@ -530,7 +530,7 @@ def test_packets_fit_the_radio_and_an_attribute(size, used):
     assert max(map(len, pair.sent[Role.CENTRAL])) == used
 
 
-def test_a_radio_smaller_than_att_allows_is_a_mistake_of_ours():
+def test_a_radio_smaller_than_att_allows_is_misuse():
     with pytest.raises(LocalMisuse):
         ReferenceCodec(Role.CENTRAL, max_packet=19)
 
@@ -587,7 +587,7 @@ def test_a_flood_of_nonsense_is_answered_within_bounds_and_kept_nowhere():
     assert glasses.next_event() is NEED_DATA
 
 
-def test_messages_nobody_takes_fill_no_more_than_the_window():
+def test_unread_messages_fill_no_more_than_the_window():
     central = ReferenceCodec(Role.CENTRAL)
     ping = b"\x82\xa1t\xa7gesture\xa7gesture\xa3tap"
     refused = 0

@@ -314,7 +314,7 @@ def test_every_required_field_is_missed(name):
 
 
 @pytest.mark.parametrize("number", [None, -1, 2**32, "1", 1.0, True])
-def test_a_command_without_a_readable_number_is_refused_to_nobody(number):
+def test_a_command_without_a_readable_number_is_refused_without_one(number):
     violation, answer = refusal_of({"t": "ping", "n": number})
     assert violation is Violation.BAD_MESSAGE
     assert "re" not in answer

@@ -186,7 +186,7 @@ def test_after_a_refusal_tiles_are_sent_whole_again():
         ),
     ],
 )
-def test_after_a_page_that_could_not_be_said_its_tiles_are_sent_whole(unsayable, complaint):
+def test_after_a_page_that_failed_its_tiles_are_sent_whole(unsayable, complaint):
     pair = CodecPair(max_packet=244)
     pair.greet(tiles=4096)
     with pytest.raises(LocalMisuse, match=complaint):
@@ -197,7 +197,7 @@ def test_after_a_page_that_could_not_be_said_its_tiles_are_sent_whole(unsayable,
     assert pair.messages(Role.PERIPHERAL)[1:] == [page]
 
 
-def test_a_tile_sent_again_with_data_is_counted_once_and_becomes_the_newest():
+def test_a_tile_sent_again_is_counted_once_and_newest():
     (a, b, c, d) = ([0, 0, 8, 100, 1, key, 0, bytes([key]) * 100] for key in (1, 2, 3, 4))
     table = TileTable()
     table.resize(350)

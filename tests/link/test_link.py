@@ -21,7 +21,7 @@ pytestmark = [
 LONG = " ".join(f"Sentence number {n} says something that is worth reading." for n in range(1, 12))
 
 
-async def test_glasses_are_found_connected_and_show_what_they_are_told(world):
+async def test_glasses_are_found_connected_and_show_a_page(world):
     await world.glasses_on()
     await world.daemon_on()
     took = Stopwatch()
@@ -47,7 +47,7 @@ async def test_every_mtu_carries_a_page_of_any_size(world, mtu):
     assert world.mock.glasses.lens.text()[0].startswith("Sentence number 1")
 
 
-async def test_a_lost_link_comes_back_with_the_page_that_was_on_the_lens(world):
+async def test_a_lost_link_comes_back_with_its_page(world):
     await world.linked()
     scene = await world.show("Read me again")
     took = Stopwatch()
@@ -92,7 +92,7 @@ async def test_glasses_that_were_switched_off_are_found_when_they_are_on_again(w
 
 
 @pytest.mark.requirement("I4-link-adapter")
-async def test_an_adapter_that_is_pulled_out_is_used_again_when_it_is_back(world):
+async def test_an_unplugged_adapter_is_used_again_when_it_is_back(world):
     await world.linked()
     await world.show("Do not pull")
     await world.place.adapter_out()
@@ -118,7 +118,7 @@ async def test_a_killed_daemon_finds_the_glasses_it_left_connected(world):
 
 
 @pytest.mark.requirement("I4-g1-one-side")
-async def test_a_pair_of_two_arms_is_one_and_one_arm_carries_on_alone(world):
+async def test_a_pair_is_one_and_one_arm_continues_alone(world):
     await world.linked("sim:even_g1")
     await world.show("Both arms", delivery="acknowledged")
     left, right = (world.mock.glasses.lenses[side] for side in (Side.LEFT, Side.RIGHT))
@@ -158,7 +158,7 @@ async def test_a_pair_of_two_arms_is_one_and_one_arm_carries_on_alone(world):
 
 @pytest.mark.needs("power switch")
 @pytest.mark.requirement("I4-link-adapter")
-async def test_an_adapter_that_is_switched_off_is_used_again_when_it_is_on(world):
+async def test_a_switched_off_adapter_is_used_again_when_on(world):
     await world.linked()
     await world.show("Lights out")
     await world.place.power("off")

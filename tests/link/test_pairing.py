@@ -191,7 +191,7 @@ async def test_a_scan_tells_which_glasses_are_here_and_whether_they_are_ours(wor
 
 
 @pytest.mark.requirement("I4-radio-unpaired")
-async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_hears_so_in_time(
+async def test_writes_before_pairing_are_never_applied_and_fail_in_time(
     world,
 ):
     await strangers(world, settings=ANY)
@@ -217,7 +217,7 @@ async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_he
     assert not world.mock.glasses.lens.text()
 
 
-async def test_glasses_that_refuse_to_pair_are_told_apart(world):
+async def test_refusing_glasses_are_recognised(world):
     await strangers(world)
     world.mock.security.refuse()
     said = await world.place.stream("POST", "/v1/pairing", {"seconds": 60.0}, within_s=100)

@@ -44,7 +44,7 @@ async def shown(world, *names: str) -> dict[str, str]:
 
 
 @pytest.mark.requirement("I4-unit-confined")
-async def test_the_unit_is_ready_as_its_own_user_and_says_how_it_is(world):
+async def test_the_unit_is_ready_as_its_own_user_and_reports_status(world):
     await world.linked()
     unit = await shown(
         world, "ActiveState", "SubState", "Type", "MainPID", "User", "StatusText", "NRestarts"
@@ -128,7 +128,7 @@ async def test_systemd_finds_little_to_complain_about(world):
 
 
 @pytest.mark.requirement("I4-unit-lives")
-async def test_a_blocked_event_loop_is_killed_by_the_watchdog_and_the_page_comes_back(world):
+async def test_after_a_watchdog_kill_the_page_comes_back(world):
     machine = world.place.machine
     await world.daemon_off()
     await machine.ask("put", path="/run/hook/sitecustomize.py", text=HOOK)
@@ -172,7 +172,7 @@ async def test_a_killed_unit_starts_again_by_itself(world):
     await world.ready(40)
 
 
-async def test_without_bluetooth_the_unit_is_ready_all_the_same_and_says_what_to_do(world):
+async def test_without_bluetooth_the_unit_is_ready_and_gives_a_hint(world):
     await world.daemon_off()
     await world.place.machine.must("systemctl stop bluetooth && systemctl mask --runtime bluetooth")
     try:

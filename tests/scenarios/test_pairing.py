@@ -175,7 +175,7 @@ async def test_a_bond_survives_restarts_and_one_that_the_glasses_lost_is_cured_b
 
 
 @pytest.mark.requirement("I4-only-ours")
-async def test_only_glasses_of_ours_are_connected_to(tmp_path):
+async def test_only_our_glasses_are_connected_to(tmp_path):
     async with world(tmp_path) as place:
         await place.switch_glasses_on()
         await place.start_daemon(glasses={"connect": "paired"})

@@ -86,7 +86,7 @@ async def test_a_question_is_asked_on_the_lens_and_the_wearer_answers(
         )
 
 
-async def test_the_lens_is_told_of_while_it_asks(open_stage) -> None:
+async def test_the_lens_report_shows_a_question(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         asking = begin(stage)
         await glasses.until(lambda: stage.lens()["scene"] == PAY.scene)
@@ -128,7 +128,7 @@ async def test_no_two_daemons_of_a_boot_use_one_number(open_stage) -> None:
     assert len(set(numbers)) == 6
 
 
-async def test_a_prompt_on_which_nothing_was_drawn_asks_nobody(open_stage) -> None:
+async def test_a_prompt_without_any_pixel_asks_nobody(open_stage) -> None:
     async with open_stage(FULL) as (stage, glasses):
         glasses.drawn = 0
         asking = begin(stage)
@@ -194,7 +194,7 @@ async def test_a_tap_meant_for_turning_a_page_allows_nothing(open_stage, guarded
         assert await soon(asking) is Answer.ALLOW
 
 
-async def test_glasses_with_a_button_are_told_of_a_press(open_stage) -> None:
+async def test_a_question_names_a_press_for_glasses_with_a_button(open_stage) -> None:
     facts = {**DISPLAY, "gestures": "button,button_long"}
     async with open_stage(facts) as (stage, glasses):
         asking = begin(stage)
@@ -218,7 +218,7 @@ async def test_glasses_with_a_button_are_told_of_a_press(open_stage) -> None:
         (Gesture.DOUBLE_TAP, Answer.DENY),
     ],
 )
-async def test_without_a_lens_the_question_is_spoken_to_its_end_and_then_a_press_answers(
+async def test_without_a_lens_a_press_answers_after_the_spoken_question(
     open_stage, gesture, answer
 ) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
@@ -243,9 +243,7 @@ async def test_a_no_counts_while_the_question_is_spoken_and_silences_it(
 
 
 @pytest.mark.requirement("I11-consent-spoken")
-async def test_a_press_before_the_question_was_heard_to_its_end_is_no_yes(
-    open_stage, monkeypatch
-) -> None:
+async def test_a_press_before_the_end_of_the_question_is_no_yes(open_stage, monkeypatch) -> None:
     monkeypatch.setattr(TextToSpeech, "why_not", lambda self: "")
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
         release = glasses.hold()
@@ -287,7 +285,7 @@ async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(
 
 @pytest.mark.requirement("I11-consent-spoken")
 @pytest.mark.requirement("I3-ask-lost")
-async def test_a_question_is_spoken_again_when_the_link_was_lost_and_back_between_two_pieces_of_it(
+async def test_a_question_is_spoken_again_after_the_link_was_lost_meanwhile(
     open_stage, monkeypatch
 ) -> None:
     monkeypatch.setattr("edge.display.prompts.RETRY_S", 0.02)
@@ -308,7 +306,7 @@ async def test_a_question_is_spoken_again_when_the_link_was_lost_and_back_betwee
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_a_question_that_was_heard_is_not_spoken_again_when_the_glasses_return(
+async def test_a_heard_question_is_not_spoken_again_when_the_glasses_return(
     open_stage,
 ) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
@@ -385,7 +383,7 @@ async def test_silence_is_a_timeout_and_takes_the_question_off(open_stage, promp
 
 
 @pytest.mark.requirement("I3-ask-silence")
-async def test_our_clock_says_when_the_time_is_over_and_not_that_of_the_glasses(open_stage) -> None:
+async def test_our_clock_and_not_that_of_the_glasses_ends_a_question(open_stage) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, clock=boot.clock()) as (stage, glasses):
         asking = begin(stage)
@@ -415,7 +413,7 @@ async def test_a_machine_that_slept_through_the_question_wakes_to_a_timeout(
         assert await soon(asking) is Answer.TIMEOUT
 
 
-async def test_a_stage_that_does_not_run_cannot_keep_who_asks_waiting() -> None:
+async def test_a_display_that_does_not_run_cannot_block_the_asker() -> None:
     glasses = FakeGlasses(Bus(), DISPLAY)
     from edge.display.presenter import Presenter
 
@@ -428,7 +426,7 @@ async def test_a_stage_that_does_not_run_cannot_keep_who_asks_waiting() -> None:
 
 @pytest.mark.requirement("I3-ask-lost")
 @pytest.mark.parametrize("unnoticed", [False, True])
-async def test_glasses_lost_while_they_ask_are_asked_again_with_the_rest_of_the_time(
+async def test_a_lost_question_is_asked_again_with_the_remaining_time(
     open_stage, unnoticed: bool
 ) -> None:
     boot = Boot()
@@ -542,9 +540,7 @@ async def test_a_prompt_the_glasses_still_hold_open_is_ended_first(open_stage) -
         assert await soon(asking) is Answer.ALLOW
 
 
-async def test_glasses_that_stay_busy_are_asked_again_and_again_until_they_are_not(
-    open_stage, monkeypatch
-) -> None:
+async def test_busy_glasses_are_asked_until_they_are_free(open_stage, monkeypatch) -> None:
     monkeypatch.setattr("edge.display.prompts.RETRY_S", 0.02)
     async with open_stage(DISPLAY) as (stage, glasses):
         busy = [True]
@@ -565,9 +561,7 @@ async def test_glasses_that_stay_busy_are_asked_again_and_again_until_they_are_n
         assert await soon(asking) is Answer.ALLOW
 
 
-async def test_a_prompt_that_was_not_confirmed_is_ended_and_asked_anew(
-    open_stage, monkeypatch
-) -> None:
+async def test_an_unconfirmed_prompt_is_ended_and_asked_again(open_stage, monkeypatch) -> None:
     monkeypatch.setattr("edge.display.prompts.RETRY_S", 0.02)
     async with open_stage(DISPLAY) as (stage, glasses):
         lost = [True]
@@ -589,9 +583,7 @@ async def test_a_prompt_that_was_not_confirmed_is_ended_and_asked_anew(
 
 @pytest.mark.requirement("I3-ask-killed")
 @pytest.mark.parametrize("prompts", [True, False])
-async def test_a_daemon_that_ends_while_it_asks_leaves_no_question_on_the_lens(
-    open_stage, prompts: bool
-) -> None:
+async def test_a_daemon_that_ends_leaves_no_question_on_the_lens(open_stage, prompts: bool) -> None:
     notes, glasses = Notebook(), FakeGlasses(Bus(), DISPLAY)
     glasses.prompts = prompts
     async with open_stage(DISPLAY, notes=notes, glasses=glasses) as (stage, _):
@@ -640,7 +632,7 @@ async def _nothing(name: str, value: Any) -> None:
 @pytest.mark.requirement("S3-31")
 @pytest.mark.parametrize("prompts", [True, False])
 @pytest.mark.parametrize("end", ["answer", "cancel"])
-async def test_what_was_read_comes_back_at_its_page_and_is_no_second_rendering(
+async def test_what_was_read_returns_at_its_page_after_a_question(
     open_stage, prompts: bool, end: str
 ) -> None:
     boot = Boot()
@@ -693,7 +685,7 @@ async def test_a_cancelled_question_is_cancelled_for_who_asked(open_stage) -> No
 
 
 @pytest.mark.requirement("I3-ask-waits")
-async def test_results_and_alarms_wait_until_the_question_is_over_and_brief_words_are_dropped(
+async def test_results_and_alarms_wait_for_a_question_and_brief_texts_are_dropped(
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
@@ -734,7 +726,7 @@ async def test_an_alarm_outlives_a_question_and_a_crowd_of_results(open_stage) -
 
 
 @pytest.mark.requirement("I3-ask-waits")
-async def test_a_question_silences_the_voice_so_that_a_tap_for_silence_is_no_answer(
+async def test_a_question_silences_speech_so_a_tap_for_silence_is_no_answer(
     open_stage,
 ) -> None:
     async with open_stage(FULL, glasses=FakeGlasses(Bus(), FULL, speed=0.2)) as (stage, glasses):
@@ -752,7 +744,7 @@ async def test_a_question_silences_the_voice_so_that_a_tap_for_silence_is_no_ans
 
 
 @pytest.mark.requirement("I3-ask-waits")
-async def test_without_a_lens_results_are_spoken_after_the_question_one_after_the_other(
+async def test_without_a_lens_results_are_spoken_in_turn_after_the_question(
     open_stage,
 ) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
@@ -867,7 +859,7 @@ async def test_a_question_that_cannot_be_drawn_stops_nothing_else(open_stage) ->
 
 
 @pytest.mark.requirement("I3-ask-waits")
-async def test_what_was_about_to_be_said_is_said_after_the_question_and_once(open_stage) -> None:
+async def test_interrupted_speech_is_spoken_once_after_the_question(open_stage) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         told = asyncio.ensure_future(
             stage.present("c1", ToolResponse(data="The result."), wait=Wait.DELIVERY)
@@ -886,7 +878,7 @@ async def test_what_was_about_to_be_said_is_said_after_the_question_and_once(ope
         assert len(glasses.streams) == 2
 
 
-async def test_a_result_that_waited_for_the_glasses_is_shown_after_the_question_they_came_back_to(
+async def test_a_result_for_absent_glasses_is_shown_after_their_question(
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):

@@ -59,7 +59,7 @@ async def settle() -> None:
 @pytest.mark.requirement("I11-consent-early")
 @pytest.mark.parametrize("answer", [Answer.ALLOW, Answer.DENY])
 @pytest.mark.parametrize("after_s", [0.0, 0.02, 0.3, 0.69])
-async def test_an_answer_of_the_glasses_that_is_too_early_does_not_count_and_the_question_stays(
+async def test_an_answer_of_the_glasses_that_is_too_early_does_not_count(
     open_stage, answer, after_s
 ) -> None:
     boot = Boot()
@@ -97,7 +97,7 @@ async def test_an_answer_of_the_glasses_after_that_time_counts(open_stage, answe
 
 
 @pytest.mark.requirement("I11-consent-early")
-async def test_an_answer_before_the_glasses_said_that_they_drew_the_question_does_not_count(
+async def test_an_answer_before_the_question_is_drawn_does_not_count(
     open_stage,
 ) -> None:
     boot = Boot()
@@ -119,9 +119,7 @@ async def test_an_answer_before_the_glasses_said_that_they_drew_the_question_doe
 
 @pytest.mark.requirement("I11-consent-pages")
 @pytest.mark.parametrize("prompts", [False, True])
-async def test_a_question_of_several_pages_is_read_to_its_end_before_a_tap_is_a_yes(
-    open_stage, prompts
-) -> None:
+async def test_a_tap_says_yes_only_on_the_last_page(open_stage, prompts) -> None:
     boot = Boot()
     glasses = FakeGlasses(Bus(), DISPLAY) if prompts else pages_only(DISPLAY)
     async with open_stage(DISPLAY, glasses=glasses, clock=boot.clock()) as (stage, _):
@@ -141,7 +139,7 @@ async def test_a_question_of_several_pages_is_read_to_its_end_before_a_tap_is_a_
 
 
 @pytest.mark.requirement("I11-consent-pages", "I11-consent-early")
-async def test_taps_in_a_row_turn_one_page_each_and_only_after_its_time(open_stage) -> None:
+async def test_taps_in_a_row_turn_one_page_each_after_its_time(open_stage) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
         stage,
@@ -172,7 +170,7 @@ async def test_taps_in_a_row_turn_one_page_each_and_only_after_its_time(open_sta
 
 
 @pytest.mark.requirement("I11-consent-pages")
-async def test_a_tap_while_a_page_is_on_its_way_turns_nothing_and_a_no_counts(open_stage) -> None:
+async def test_a_tap_before_the_page_arrives_turns_nothing_but_a_no_counts(open_stage) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
         stage,
@@ -244,9 +242,7 @@ async def test_glasses_that_were_away_begin_at_the_first_page(open_stage, unhear
 
 
 @pytest.mark.requirement("I11-consent-pages")
-async def test_a_page_that_was_not_confirmed_is_no_page_and_the_question_begins_again(
-    open_stage, monkeypatch
-) -> None:
+async def test_after_an_unconfirmed_page_the_question_begins_again(open_stage, monkeypatch) -> None:
     monkeypatch.setattr("edge.display.prompts.RETRY_S", 0.0)
     boot = Boot()
     async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (

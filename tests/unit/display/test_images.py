@@ -98,7 +98,7 @@ async def test_a_child_that_dies_babbles_or_hangs_costs_one_answer(program):
     assert await bad.code("x") == ""
 
 
-async def test_without_the_library_a_png_goes_on_as_it_is_and_a_jpeg_says_what_to_install():
+async def test_without_the_library_a_png_passes_and_a_jpeg_names_the_package():
     none = LensImages(
         GlassesStatus,
         code='print(\'{"problem": "PIL is not installed", "absent": "PIL"}\')',

@@ -105,7 +105,7 @@ async def test_words_without_any_sound_are_not_called_spoken(open_stage) -> None
         assert not glasses.streams
 
 
-async def test_speech_that_has_no_sound_goes_to_the_lens_where_there_is_one(open_stage) -> None:
+async def test_speech_without_sound_goes_to_the_lens(open_stage) -> None:
     async with open_stage(FULL) as (stage, _glasses):
         report = await stage.present("c1", text("x", audio={"text": "👍 ✨"}), wait=Wait.DELIVERY)
         assert report.state is Delivery.SHOWN
@@ -114,7 +114,7 @@ async def test_speech_that_has_no_sound_goes_to_the_lens_where_there_is_one(open
 
 
 @pytest.mark.requirement("K3-shown")
-async def test_a_page_on_which_nothing_was_drawn_is_not_shown_and_the_ladder_goes_on(
+async def test_a_page_without_any_pixel_falls_back_to_speech(
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
@@ -177,7 +177,7 @@ async def test_nothing_to_render_is_delivered_as_none(open_stage) -> None:
         assert not glasses.told
 
 
-async def test_an_image_is_drawn_as_pixels_and_as_words_where_it_cannot_be(open_stage) -> None:
+async def test_an_image_is_drawn_as_pixels_else_as_words(open_stage) -> None:
     image = {"layout": "bitmap_view", "data": png(16, 8, bytes([255] * 128)), "alt": "a white box"}
     async with open_stage(DISPLAY) as (stage, glasses):
         assert await stage.present("c1", text("x", display=image)) == SHOWN
@@ -321,7 +321,7 @@ async def test_a_brief_word_never_interrupts_a_result_being_read(open_stage) -> 
         assert glasses.texts()[-1] == "Timer over"
 
 
-async def test_progress_that_piles_up_is_shown_as_its_newest_word(open_stage) -> None:
+async def test_progress_that_piles_up_is_shown_as_its_newest_text(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         release = glasses.hold()
         telling = [asyncio.ensure_future(stage.tell(f"step {n}", brief=True)) for n in range(6)]
@@ -344,7 +344,7 @@ async def test_a_result_of_lower_priority_waits_until_the_other_was_read(
         await glasses.until(lambda: glasses.texts() == ["important", "less so"])
 
 
-async def test_brief_words_are_not_spoken_to_glasses_without_a_display(open_stage) -> None:
+async def test_brief_texts_are_not_spoken_without_a_display(open_stage) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         assert (await stage.tell("Working…", brief=True)).state is Delivery.DROPPED
         assert not glasses.streams
@@ -356,7 +356,7 @@ async def test_brief_words_are_not_spoken_to_glasses_without_a_display(open_stag
 
 
 @pytest.mark.requirement("M-tap")
-async def test_a_tap_silences_first_and_what_was_heard_is_told(open_stage) -> None:
+async def test_a_tap_silences_first_and_what_was_heard_is_reported(open_stage) -> None:
     async with open_stage(FULL, glasses=FakeGlasses(Bus(), FULL, speed=0.5)) as (stage, glasses):
         await stage.present(
             "c1", text("A rather long sentence that goes on and on for quite a while, as it must.")
@@ -431,7 +431,7 @@ async def test_a_result_nobody_came_back_for_is_dropped(open_stage) -> None:
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_after_a_reconnect_the_same_scene_comes_back_and_is_no_second_rendering(
+async def test_after_a_reconnect_the_same_scene_returns_without_a_new_rendering(
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
@@ -447,7 +447,7 @@ async def test_after_a_reconnect_the_same_scene_comes_back_and_is_no_second_rend
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_a_result_that_was_quicker_than_the_news_of_the_return_is_drawn_once(
+async def test_a_result_before_the_news_of_the_return_is_drawn_once(
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
@@ -476,7 +476,7 @@ async def test_speech_is_never_said_twice_after_a_reconnect(open_stage) -> None:
 
 @pytest.mark.requirement("K3-scene")
 @pytest.mark.parametrize("when", ["between two pieces", "after the last piece"])
-async def test_speech_ends_with_the_link_also_when_the_glasses_were_back_at_once(
+async def test_speech_ends_with_the_link_even_if_glasses_return_at_once(
     open_stage, when: str
 ) -> None:
     glasses = FakeGlasses(Bus(), {**AUDIO, "speaker.codecs": "pcm16"})
@@ -509,7 +509,7 @@ async def test_a_scene_whose_time_passed_while_away_is_cleared_not_shown_again(
         assert len(glasses.pages()) == 1
 
 
-async def test_after_a_long_sleep_of_the_machine_an_old_scene_is_not_flashed_again(
+async def test_after_a_long_suspend_an_old_scene_is_not_shown(
     open_stage,
 ) -> None:
     now = [1000.0]
@@ -540,7 +540,7 @@ async def test_a_restarted_daemon_puts_the_scene_back_where_it_was(open_stage) -
     assert notes.kept["stage.scene"] is None
 
 
-async def test_a_damaged_note_starts_a_dark_stage_and_breaks_nothing(open_stage) -> None:
+async def test_a_damaged_note_starts_with_a_dark_lens(open_stage) -> None:
     notes = Notebook()
     notes.kept["stage.scene"] = {"scene": "x", "boot_id": "other"}
     async with open_stage(DISPLAY, notes=notes) as (stage, glasses):
@@ -548,7 +548,7 @@ async def test_a_damaged_note_starts_a_dark_stage_and_breaks_nothing(open_stage)
         assert glasses.texts() == ["fine"]
 
 
-async def test_more_than_the_stage_can_take_is_dropped_with_its_reason(open_stage) -> None:
+async def test_more_than_the_inbox_holds_is_dropped_with_a_reason(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         release = glasses.hold()
         waiting = [asyncio.ensure_future(stage.present(f"c{n}", text("x"))) for n in range(80)]
@@ -562,7 +562,7 @@ async def test_more_than_the_stage_can_take_is_dropped_with_its_reason(open_stag
 @pytest.mark.parametrize(
     "fault", [LocalMisuse("a message of 3,000 bytes; the peer takes 256"), ValueError("odd")]
 )
-async def test_one_result_that_cannot_be_rendered_is_dropped_and_the_next_is_shown(
+async def test_a_result_that_cannot_be_rendered_does_not_stop_the_next(
     open_stage, fault: Exception
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
@@ -593,7 +593,7 @@ async def test_a_speech_that_breaks_leaves_no_stream_open(open_stage) -> None:
         assert told.count("StartAudio") == told.count("EndAudio") == 1
 
 
-async def test_the_lens_is_told_to_the_pixel_when_that_is_asked_for(open_stage) -> None:
+async def test_the_exact_lens_report_has_every_pixel(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, _):
         picture = png(16, 2, bytes([255] * 16 + [0] * 16))
         await stage.present(

@@ -43,9 +43,7 @@ def called_off(heard) -> list[CallOff]:
 @pytest.mark.parametrize(
     ("facts", "gap_s"), [(DISPLAY, 0.1), ({**DISPLAY, "display.min_gap_ms": 250}, 0.25)]
 )
-async def test_a_flood_of_words_is_shown_at_the_rate_of_the_panel_and_the_last_one_lands(
-    open_stage, facts, gap_s
-) -> None:
+async def test_a_flood_of_progress_is_shown_at_the_panels_rate(open_stage, facts, gap_s) -> None:
     glasses = Stopwatch(Bus(), facts)
     async with open_stage(facts, glasses=glasses, min_gap_s=0.1) as (stage, _):
         telling, waiting = [], []
@@ -67,7 +65,7 @@ async def test_a_flood_of_words_is_shown_at_the_rate_of_the_panel_and_the_last_o
 
 
 @pytest.mark.requirement("I3-progress-rate")
-async def test_a_result_does_not_wait_behind_a_flood_of_words(open_stage) -> None:
+async def test_a_result_does_not_wait_behind_a_flood_of_progress(open_stage) -> None:
     glasses = Stopwatch(Bus(), DISPLAY)
     async with open_stage(DISPLAY, glasses=glasses, min_gap_s=0.1) as (stage, _):
         telling = [asyncio.ensure_future(stage.tell("step 0", call_id=CALL, brief=True))]
@@ -89,7 +87,7 @@ async def test_a_result_does_not_wait_behind_a_flood_of_words(open_stage) -> Non
 
 
 @pytest.mark.requirement("I3-progress-rate")
-async def test_a_word_that_waits_for_the_panel_is_moot_when_its_result_is_there(open_stage) -> None:
+async def test_progress_that_waits_is_dropped_when_its_result_arrives(open_stage) -> None:
     async with open_stage(DISPLAY, min_gap_s=30.0) as (stage, glasses):
         await stage.tell("step 0", call_id=CALL, brief=True)
         waiting = asyncio.ensure_future(stage.tell("step 1", call_id=CALL, brief=True))
@@ -112,7 +110,7 @@ async def test_a_gap_that_makes_no_sense_is_not_believed(open_stage, said) -> No
 
 
 @pytest.mark.requirement("I3-call-off")
-async def test_a_double_tap_on_a_working_mark_calls_its_call_off_and_the_mark_goes_at_once(
+async def test_a_double_tap_on_progress_cancels_its_call_at_once(
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY, min_gap_s=3.0) as (stage, glasses):
@@ -153,7 +151,7 @@ async def test_a_double_tap_on_anything_else_only_leaves_it(open_stage) -> None:
 
 
 @pytest.mark.requirement("I3-call-off")
-async def test_a_result_that_took_the_place_of_the_mark_is_not_taken_away_with_it(
+async def test_cancelling_does_not_remove_a_result_that_replaced_the_progress(
     open_stage,
 ) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):

@@ -62,7 +62,7 @@ def test_a_short_question_stands_whole_above_what_to_do() -> None:
 
 
 @pytest.mark.requirement("I3-ask-fits", "I11-consent-pages")
-def test_a_long_question_has_pages_and_only_the_last_one_offers_the_yes() -> None:
+def test_only_the_last_page_of_a_long_question_offers_the_yes() -> None:
     text = " ".join(f"word{n}" for n in range(100))
     paged = shown(Question("s", text, 30.0), glasses())
     assert len(paged) > 2
@@ -100,7 +100,7 @@ def test_an_empty_question_still_says_what_to_do() -> None:
 
 
 @pytest.mark.requirement("I11-consent-unreadable")
-def test_a_character_that_the_lens_cannot_draw_is_escaped_and_an_unreadable_line_refused() -> None:
+def test_undrawable_characters_are_escaped_and_unreadable_lines_refused() -> None:
     assert rows("Greet א?", glasses()) == ["Greet \\u05d0?", HINT]
     for unreadable in ("האם להתקשר לרופא", "Pay this:\n给我打电话吧朋友"):
         with pytest.raises(CannotShow, match="cannot draw the characters"):

@@ -36,7 +36,7 @@ def words(sheet):
 
 
 @pytest.mark.requirement("I6-sign-in")
-async def test_beside_the_code_to_type_is_the_same_url_as_a_qr_code():
+async def test_the_code_to_type_has_a_qr_code_of_the_url():
     planned, response = await shown(glasses("mock:display"))
     (sheet,) = planned.sheets
     assert sign_in.code_of(URL) in words(sheet)
@@ -72,7 +72,7 @@ def matrix(text):
     ]
 
 
-async def test_glasses_that_draw_either_words_or_pixels_get_a_page_of_each_the_words_first():
+async def test_glasses_with_text_or_pixels_get_a_page_of_each():
     planned, _ = await shown(glasses("even_g1"))
     text, picture = planned.sheets
     assert sign_in.code_of(URL) in words(text)
@@ -97,7 +97,7 @@ async def test_without_room_for_a_qr_code_the_words_are_all_there_is(changes, ur
     assert not any(sheet.tiles for sheet in planned.sheets)
 
 
-def test_a_code_is_read_however_it_is_typed_and_stands_for_one_url():
+def test_a_code_is_read_however_typed_and_names_one_url():
     code = sign_in.code_of(URL)
     assert len(code) == 9
     assert sign_in.code_of(URL + "1") != code

@@ -60,11 +60,11 @@ def test_an_age_is_said_in_its_largest_unit_and_never_made_up(age_s, shown: str,
     assert wanted.speech == f"12 degrees, sunny\n{said}"
 
 
-def test_the_age_of_a_long_answer_comes_first_where_it_is_not_on_a_page_nobody_turns_to() -> None:
+def test_the_age_of_a_long_answer_is_on_its_first_page() -> None:
     assert rendering_of(old("word " * 100)).text.startswith("as of 12 min ago\nword")
 
 
-def test_every_layout_with_words_carries_the_age_and_what_says_nothing_stays_silent() -> None:
+def test_every_layout_with_words_carries_the_age() -> None:
     card = rendering_of(
         old(display={"layout": "dashboard_card", "leftText": "12:00", "rightText": "80%"})
     )

@@ -38,7 +38,7 @@ async def test_pcm_frames_are_640_bytes(voice: TextToSpeech) -> None:
 
 
 @pytest.mark.parametrize("text", ["こんにちは", "👍"])
-async def test_what_the_voice_cannot_say_is_told_and_the_child_lives_on(
+async def test_unspeakable_text_is_reported_and_the_child_survives(
     voice: TextToSpeech, text: str
 ) -> None:
     with pytest.raises(Unspeakable):
@@ -115,7 +115,7 @@ async def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyP
         await TextToSpeech().say("x", AudioFormat.OPUS)
 
 
-def test_sentences_are_cut_at_their_ends_and_cleaned_of_what_the_engine_trips_over() -> None:
+def test_sentences_are_cut_and_cleaned_for_the_speech_engine() -> None:
     assert list(sentences("One. Two!\nThree ‹not lost› four\x00five <b>")) == [
         "One.",
         "Two!",

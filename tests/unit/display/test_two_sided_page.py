@@ -32,7 +32,7 @@ def said_to_both_arms(page):
 
 
 @pytest.mark.requirement("I4-g1-lens")
-def test_a_long_answer_fits_the_lens_in_its_own_font_page_by_page():
+def test_a_long_answer_fits_the_lens_in_its_own_font():
     assert (canvas_of(KNOWN).width, canvas_of(KNOWN).lines) == (488, 5)
     assert (
         typeface_of(KNOWN).width("quick")

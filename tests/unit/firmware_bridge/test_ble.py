@@ -93,7 +93,7 @@ async def test_nothing_in_the_air_is_not_found_with_a_hint(radio) -> None:
     assert await scan_all(radio, timeout_s=0.1) == []
 
 
-async def test_a_catalogue_that_contradicts_itself_is_told(radio, mock) -> None:
+async def test_a_catalogue_that_contradicts_itself_is_reported(radio, mock) -> None:
     import dataclasses
 
     twin = dataclasses.replace(find("mock:display"), key="twin")
@@ -464,9 +464,7 @@ def test_remote_text_is_made_plain_before_anybody_reads_it() -> None:
     assert len(str(told)) < 400
 
 
-async def test_packets_that_nobody_takes_are_cut_off_before_they_fill_the_memory(
-    radio, mock
-) -> None:
+async def test_a_peer_whose_packets_are_not_read_is_disconnected(radio, mock) -> None:
     transport = await connect(radio, await scan(radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
     try:
         for _ in range(3 * MAX_QUEUED_PACKETS):

@@ -156,7 +156,7 @@ async def asking(bus_address, person, **options):
 
 
 @pytest.mark.requirement("I4-agent-window")
-async def test_the_agent_is_there_only_while_pairing_and_is_the_default_one_then(bus_address):
+async def test_the_agent_is_the_default_one_only_while_pairing(bus_address):
     async with bluetoothd(bus_address) as daemon:
         async with BluezBonding(bus_address).asking(ADDRESS, Witness(Person())):
             assert daemon.calls == [
@@ -294,7 +294,7 @@ async def test_a_restarted_bluetoothd_gets_the_agent_again(bus_address):
             assert await second.ask("RequestPasskey", "o", DEVICE) == [99]
 
 
-async def test_a_bluetoothd_that_takes_no_agent_is_an_error_and_nothing_is_left(bus_address):
+async def test_a_bluetoothd_that_refuses_the_agent_is_an_error(bus_address):
     async with bluetoothd(bus_address) as daemon:
         daemon.refuse.add("RequestDefaultAgent")
         with pytest.raises(AgentError, match=r"org\.bluez\.Error\.Failed: not now"):

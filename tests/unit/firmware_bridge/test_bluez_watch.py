@@ -80,7 +80,7 @@ LOSSES = [
 
 @pytest.mark.requirement("I4-link-adapter")
 @pytest.mark.parametrize(("hurt", "why"), LOSSES)
-async def test_every_way_to_lose_the_radio_is_told_at_once_to_who_waits_and_to_who_listens(
+async def test_every_loss_of_the_radio_reaches_waiters_and_listeners_at_once(
     bluez, watch, hurt, why
 ):
     told = []
@@ -91,7 +91,7 @@ async def test_every_way_to_lose_the_radio_is_told_at_once_to_who_waits_and_to_w
     assert not watch.usable
 
 
-async def test_who_stopped_listening_is_told_nothing(bluez, watch):
+async def test_an_unregistered_listener_hears_nothing(bluez, watch):
     told = []
     stop = watch.on_lost(told.append)
     stop()
@@ -100,7 +100,7 @@ async def test_who_stopped_listening_is_told_nothing(bluez, watch):
     assert told == []
 
 
-async def test_another_adapter_is_no_loss_of_ours(bluez, watch):
+async def test_the_loss_of_another_adapter_is_not_reported(bluez, watch):
     bluez.plug_in(HCI1)
     ours, theirs = [], []
     watch.on_lost(ours.append, f"{HCI0}/dev_1")
@@ -110,7 +110,7 @@ async def test_another_adapter_is_no_loss_of_ours(bluez, watch):
     assert watch.usable
 
 
-async def test_an_adapter_that_was_off_or_away_is_back_when_it_is_on(bluez, watch):
+async def test_an_adapter_is_back_when_it_is_on_again(bluez, watch):
     await soon(watch.back())
     await gone(bluez.power(on=False), watch)
     waiting = asyncio.ensure_future(watch.back())

@@ -153,7 +153,7 @@ async def test_disconnecting_calls_back_once_and_the_mock_advertises_again(setup
         pass
 
 
-async def test_a_disconnect_that_is_not_answered_costs_the_adapter_and_not_the_glasses(
+async def test_an_unanswered_disconnect_closes_the_adapter(
     setup: Setup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from firmware_bridge.transports.bumble import radio as bumble_radio
@@ -189,7 +189,7 @@ async def test_losing_the_link_calls_back_once_and_fails_what_is_under_way(setup
         pass
 
 
-async def test_when_the_stream_dies_everything_on_it_ends_once_and_a_fresh_one_is_opened(
+async def test_when_the_stream_ends_a_new_one_is_opened(
     setup: Setup,
 ) -> None:
     lost: list[int] = []
@@ -312,7 +312,7 @@ async def test_a_burst_of_writes_arrives_whole_and_in_order(setup: Setup) -> Non
     assert arrived == [number.to_bytes(2, "big") * 100 for number in range(300)]
 
 
-async def test_a_link_lost_at_any_moment_of_an_operation_ends_it_at_once(setup: Setup) -> None:
+async def test_a_lost_link_ends_any_operation_at_once(setup: Setup) -> None:
     """Also between two requests of one operation, where bumble would ask the dead link and wait
     30 s.
     """

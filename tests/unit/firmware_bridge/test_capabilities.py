@@ -43,7 +43,7 @@ def test_the_higher_origin_wins_even_when_it_is_older():
         assert merged.get("speaker") is True
 
 
-def test_of_one_origin_the_later_word_wins():
+def test_of_one_origin_the_later_value_wins():
     late = Capabilities.of("m1", {"display.lines": 3}, origin=Origin.FIRMWARE, now=6)
     assert FIRMWARE.merged(late).get("display.lines") == 3
     assert late.merged(FIRMWARE).get("display.lines") == 3

@@ -137,7 +137,7 @@ async def test_a_refusal_is_raised_with_its_code():
 
 
 @virtual_time
-async def test_a_command_the_family_has_no_word_for_is_refused_and_the_link_lives():
+async def test_a_command_unknown_to_the_family_keeps_the_link():
     async with connected() as link:
         with pytest.raises(CommandRefused, match="does not have SetSilentMode") as refused:
             await link.driver.request(SetSilentMode(on=True), timeout_s=5)
@@ -148,7 +148,7 @@ async def test_a_command_the_family_has_no_word_for_is_refused_and_the_link_live
 
 
 @virtual_time
-async def test_no_answer_in_time_is_a_timeout_and_a_late_one_disturbs_nobody():
+async def test_no_answer_is_a_timeout_and_a_late_answer_is_ignored():
     async with connected(reply=lambda c: None if isinstance(c, ClearPage) else Done()) as link:
         began = now()
         with pytest.raises(CommandTimeout, match="ClearPage: no answer in 2 s"):
@@ -172,7 +172,7 @@ async def test_a_cancelled_request_stays_cancelled_and_leaves_nothing_behind():
 
 
 @virtual_time
-async def test_requesting_what_has_no_answer_is_a_mistake_of_ours():
+async def test_requesting_what_has_no_answer_is_misuse():
     async with connected() as link:
         with pytest.raises(LocalMisuse, match="post it"):
             await link.driver.request(AudioChunk(1, 0, (b"x",)), timeout_s=1)
@@ -248,7 +248,7 @@ async def test_a_cancelled_run_stays_cancelled_closes_the_transport_and_fails_wh
 
 
 @virtual_time
-async def test_a_fault_of_ours_is_not_dressed_up_as_a_lost_link():
+async def test_a_bug_is_not_reported_as_a_lost_link():
     class Broken(Under):
         async def write(self, packet):
             raise ZeroDivisionError
@@ -287,7 +287,7 @@ async def test_a_write_that_never_ends_is_a_lost_link():
 
 
 @virtual_time
-async def test_a_transport_that_does_not_close_holds_nobody_up(caplog):
+async def test_a_transport_that_does_not_close_blocks_nothing(caplog):
     class Sticky(Under):
         async def close(self):
             await asyncio.Event().wait()
@@ -315,7 +315,7 @@ async def test_posted_chunks_arrive_in_order():
 
 
 @virtual_time
-async def test_post_waits_while_the_glasses_take_nothing_and_goes_on_when_they_do():
+async def test_post_waits_until_the_glasses_take_packets_again():
     async with connected() as link:
         await link.driver.request(Ping(), timeout_s=5)
         link.glasses.listening = False
@@ -352,7 +352,7 @@ async def test_a_post_for_which_no_room_comes_is_a_timeout():
 
 
 @virtual_time
-async def test_who_waits_for_room_is_told_when_the_link_is_lost():
+async def test_a_sender_waiting_for_room_fails_with_the_link():
     async with connected() as link:
         await link.driver.request(Ping(), timeout_s=5)
         link.glasses.listening = False
@@ -398,7 +398,7 @@ async def test_the_driver_follows_a_growing_mtu():
 
 
 @virtual_time
-async def test_a_smaller_mtu_is_known_before_the_packet_that_comes_with_it_is_read():
+async def test_a_smaller_mtu_is_known_before_the_packet_with_it():
     calls = []
 
     class Watched(ReferenceCodec):
@@ -463,7 +463,7 @@ async def test_silence_after_the_question_is_a_lost_link():
 
 
 @virtual_time
-async def test_glasses_that_are_too_busy_to_answer_a_ping_but_talk_are_alive():
+async def test_glasses_that_send_but_answer_no_ping_are_alive():
     async with connected(reply=lambda _: None) as link:
         for level in range(10):
             await asyncio.wait([link.running], timeout=HEARTBEAT_S * 1.2)
@@ -499,7 +499,7 @@ async def test_events_come_in_order_and_end_with_the_connection():
 
 
 @virtual_time
-async def test_a_reader_that_waits_is_woken_by_an_event_and_by_the_end():
+async def test_a_waiting_reader_wakes_for_an_event_and_the_end():
     async with connected() as link:
         events = link.driver.events()
         first = asyncio.ensure_future(anext(events))

@@ -46,7 +46,7 @@ async def test_a_writer_waits_for_room_and_is_freed_by_the_end():
         await waiting
 
 
-async def test_a_packet_larger_than_the_link_carries_is_a_mistake_of_ours():
+async def test_a_packet_larger_than_the_link_is_misuse():
     central, _ = loopback_pair(max_packet=20)
     with pytest.raises(LocalMisuse, match="21 bytes"):
         await central.write(b"x" * 21)

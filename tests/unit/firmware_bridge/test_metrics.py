@@ -75,7 +75,7 @@ def test_the_font_lacks(ch: str) -> None:
     assert not METRICS.has_glyph(ch)
 
 
-def test_a_character_without_glyph_is_as_wide_as_the_box_drawn_for_it() -> None:
+def test_a_character_without_glyph_is_as_wide_as_its_box() -> None:
     assert METRICS.width("你") == METRICS.missing.right - METRICS.missing.left
     assert METRICS.width("你你") > METRICS.width("你")
 

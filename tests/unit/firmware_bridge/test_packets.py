@@ -82,6 +82,6 @@ def test_a_packet_fits_the_radio_and_an_attribute(size, used):
     assert clamp_packet(size) == used
 
 
-def test_less_than_att_guarantees_is_a_mistake_of_ours():
+def test_a_packet_size_below_att_is_misuse():
     with pytest.raises(LocalMisuse, match="at least 20"):
         clamp_packet(19)

@@ -151,7 +151,7 @@ async def test_just_works_is_for_glasses_that_have_nothing_else(tmp_path):
 
 
 @pytest.mark.requirement("I4-pair-proof")
-async def test_a_silent_just_works_with_glasses_that_can_show_a_code_is_undone_and_refused(
+async def test_just_works_with_glasses_that_show_codes_is_undone(
     tmp_path,
 ):
     async with opened(tmp_path, pairing="just_works") as place:
@@ -180,7 +180,7 @@ async def test_glasses_that_know_no_pairing_are_only_met(tmp_path):
 
 
 @pytest.mark.requirement("I4-pair-wrong-code")
-async def test_a_wrong_code_is_told_as_one_and_the_next_one_is_another(tmp_path):
+async def test_a_wrong_code_is_reported_and_the_next_code_differs(tmp_path):
     async with opened(tmp_path) as place:
         with pytest.raises(PairingError) as error:
             await place.pair(Person(place, types=lambda code: (code + 1) % 1_000_000 or 1))
@@ -228,7 +228,7 @@ async def test_a_no_on_either_side_is_no_bond(tmp_path, says, taps):
         assert not KeyFile(place.folder / "ours.json").bonded
 
 
-async def test_nobody_who_types_is_told_as_that(tmp_path):
+async def test_a_code_that_nobody_types_is_reported(tmp_path):
     async with opened(tmp_path) as place:
         with pytest.raises(PairingError) as error:
             await place.pair(Person(place, types=lambda _code: None))
@@ -250,7 +250,7 @@ async def test_an_answer_that_never_comes_ends_with_its_deadline():
 
 
 @pytest.mark.requirement("I4-pair-refused")
-async def test_glasses_that_refuse_are_told_with_what_to_do(tmp_path):
+async def test_glasses_that_refuse_are_reported_with_a_hint(tmp_path):
     async with opened(tmp_path) as place:
         place.mock.security.refuse()
         with pytest.raises(PairingError) as error:
@@ -261,7 +261,7 @@ async def test_glasses_that_refuse_are_told_with_what_to_do(tmp_path):
         assert (await place.pair()).asked
 
 
-async def test_bonded_glasses_take_no_stranger_until_they_are_told_to(tmp_path):
+async def test_bonded_glasses_accept_strangers_only_in_pairing_mode(tmp_path):
     async with opened(tmp_path, "mock:audio", "just_works") as place:
         await place.pair()
         await place.radio.close()
@@ -341,7 +341,7 @@ async def test_a_write_before_encryption_is_never_applied(tmp_path, response):
             assert applied == []
 
 
-async def test_a_key_nobody_proved_is_not_enough_where_a_code_is_wanted(tmp_path):
+async def test_an_unproven_key_is_not_enough_where_a_code_is_required(tmp_path):
     """bumble calls every encrypted link authenticated; the mock asks the key."""
     async with opened(tmp_path) as place:
         await place.pair()
@@ -367,7 +367,7 @@ async def test_a_bond_survives_both_sides_being_switched_off(tmp_path):
 
 
 @pytest.mark.requirement("I4-bond-lost")
-async def test_a_bond_the_glasses_forgot_is_told_as_lost_and_cured_by_pairing_again(tmp_path):
+async def test_a_bond_forgotten_by_the_glasses_needs_pairing_again(tmp_path):
     async with opened(tmp_path) as place:
         await place.pair()
         await place.mock.security.forget()
@@ -379,7 +379,7 @@ async def test_a_bond_the_glasses_forgot_is_told_as_lost_and_cured_by_pairing_ag
         assert await place.connects()
 
 
-async def test_a_bond_we_forgot_is_refused_by_the_glasses_and_cured_by_pairing_again(tmp_path):
+async def test_a_bond_forgotten_here_needs_pairing_again(tmp_path):
     async with opened(tmp_path) as place:
         await place.pair()
         assert await unpair(place.radio, place.mock.address.lower())

@@ -82,7 +82,7 @@ async def bench(*there):
 
 
 @virtual_time
-async def test_what_is_heard_first_is_which_sides_are_there_then_packets_with_their_side():
+async def test_the_connected_sides_come_before_their_packets():
     async with bench(L, R) as b:
         b.wires[R].inbox.put_nowait(b"r")
         assert [await b.next() for _ in range(3)] == [
@@ -110,7 +110,7 @@ async def test_the_smaller_packet_counts():
 @pytest.mark.requirement("I4-g1-one-side")
 @pytest.mark.parametrize("lost", [L, R])
 @virtual_time
-async def test_a_lost_side_is_news_and_joined_again_while_the_other_carries_on(lost):
+async def test_a_lost_side_is_joined_again_while_the_other_continues(lost):
     other = R if lost is L else L
     async with bench(L, R) as b:
         await b.next(), await b.next()
@@ -190,7 +190,7 @@ async def test_a_write_that_fails_loses_its_side_and_not_the_other():
 
 
 @virtual_time
-async def test_a_packet_that_was_cut_for_more_than_a_returned_side_carries_does_not_end_the_link():
+async def test_a_packet_too_large_for_a_returned_side_keeps_the_link():
     async with bench(L, R) as b:
         await b.next(), await b.next()
         b.wires[L].max_packet = 20
@@ -222,7 +222,7 @@ async def test_closing_in_the_middle_of_a_join_ends_the_join():
 
 
 @virtual_time
-async def test_a_fault_of_ours_is_not_dressed_up_as_a_lost_side():
+async def test_a_bug_is_not_reported_as_a_lost_side():
     async with bench(L, R) as b:
 
         async def broken(_side):
@@ -237,7 +237,7 @@ async def test_a_fault_of_ours_is_not_dressed_up_as_a_lost_side():
 
 
 @virtual_time
-async def test_a_side_that_is_joined_in_the_moment_of_closing_is_closed_too():
+async def test_a_side_joined_during_the_closing_is_closed_too():
     async with bench(L, R) as b:
         joined = asyncio.get_running_loop().create_future()
         late = Wire(L)
@@ -250,7 +250,7 @@ async def test_a_side_that_is_joined_in_the_moment_of_closing_is_closed_too():
 
 
 @virtual_time
-async def test_a_side_that_is_lost_again_at_once_is_joined_with_growing_rests_and_one_warning(
+async def test_a_flapping_side_is_joined_with_growing_pauses_and_one_warning(
     caplog,
 ):
     async with bench(L, R) as b:
@@ -270,7 +270,7 @@ async def test_a_side_that_is_lost_again_at_once_is_joined_with_growing_rests_an
 
 
 @virtual_time
-async def test_a_side_that_stayed_is_joined_at_once_when_it_is_lost_again():
+async def test_a_stable_side_is_rejoined_at_once():
     async with bench(L, R) as b:
         for _ in range(3):
             b.wires[L].lose()
@@ -279,7 +279,7 @@ async def test_a_side_that_stayed_is_joined_at_once_when_it_is_lost_again():
 
 
 @virtual_time
-async def test_a_write_that_fails_late_does_not_lose_the_side_that_came_back_meanwhile():
+async def test_a_late_write_failure_does_not_drop_a_returned_side():
     async with bench(L, R) as b:
         old, failing = b.wires[L], asyncio.Event()
 
@@ -298,7 +298,7 @@ async def test_a_write_that_fails_late_does_not_lose_the_side_that_came_back_mea
 
 
 @virtual_time
-async def test_a_side_whose_packets_nobody_takes_is_cut_off_before_it_fills_the_memory():
+async def test_a_side_whose_packets_are_not_read_is_disconnected():
     async with bench(L, R) as b:
         flooding = b.wires[R]
         for _ in range(2 * MAX_QUEUED):

@@ -118,9 +118,7 @@ async def test_fifty_pages_reach_both_arms_with_a_small_skew(air, radio, tmp_pat
 
 @pytest.mark.requirement("I4-g1-one-side")
 @pytest.mark.parametrize("lost", [L, R])
-async def test_a_dropped_side_comes_back_to_the_page_and_the_other_never_blinks(
-    air, radio, tmp_path, lost
-):
+async def test_a_returned_side_shows_the_page_while_the_other_keeps_it(air, radio, tmp_path, lost):
     other = R if lost is L else L
     async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _):
         await driver.request(page("before"), timeout_s=DEADLINE_S)
@@ -139,9 +137,7 @@ async def test_a_dropped_side_comes_back_to_the_page_and_the_other_never_blinks(
 STRANGER = {L: "E1:00:00:00:00:01", R: "E1:00:00:00:00:02"}
 
 
-async def test_a_stranger_on_the_same_channel_never_takes_the_place_of_a_lost_side(
-    air, radio, tmp_path
-):
+async def test_a_stranger_on_the_same_channel_never_replaces_a_side(air, radio, tmp_path):
     strangers = TwoArms(air, tmp_path, addresses=STRANGER)
     async with (
         TwoArms(air, tmp_path).worn(L, R) as arms,
@@ -175,7 +171,7 @@ def heard(name, address):
     ],
     ids=["known", "known-elsewhere", "never-heard", "other-side", "other-pair", "not-wanted"],
 )
-def test_who_may_join_as_a_side_of_a_pair_whose_right_arm_is_known(side, name, address, joins):
+def test_which_arm_may_join_a_pair_with_a_known_right_arm(side, name, address, joins):
     known = heard("Even G1_47_R_8CA1D5", ADDRESS[R])
     joiner = Joiner(None, known, CATALOG, lambda arm: arm.address in ADDRESS.values(), 1.0)
     assert joiner._is(heard(name, address), side) is joins

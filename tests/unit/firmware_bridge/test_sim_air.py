@@ -44,7 +44,7 @@ async def test_a_host_gets_a_controller_that_answers(door: HciServer) -> None:
     writer.close()
 
 
-async def test_a_second_host_is_told_that_the_radio_is_taken(door: HciServer) -> None:
+async def test_a_second_host_hears_that_the_radio_is_taken(door: HciServer) -> None:
     first = await attach(door)
     await reset(*first)
     reader, writer = await attach(door)
@@ -84,7 +84,7 @@ async def test_hosts_follow_one_another_and_leave_no_controller_behind(door: Hci
     [b"GET / HTTP/1.1\r\n\r\n", bytes([0x01, 0x03]) + b"\x0c\x05ab", bytes([0x04, 0x99, 0x00])],
     ids=["http", "short", "event"],
 )
-async def test_who_speaks_no_hci_is_sent_away_or_ignored_and_the_next_is_served(
+async def test_a_client_without_hci_is_rejected_and_the_next_served(
     door: HciServer, junk: bytes
 ) -> None:
     _, bad = await attach(door)
@@ -128,7 +128,7 @@ async def test_cancelling_a_connection_attempt_is_answered() -> None:
     assert controller.pending_le_connection is None
 
 
-async def test_an_active_scan_hears_the_scan_response_too_and_a_passive_one_does_not() -> None:
+async def test_only_an_active_scan_hears_the_scan_response() -> None:
     air = Air()
     heard: list[hci.HCI_Packet] = []
     ears = air.controller(
@@ -156,7 +156,7 @@ async def test_an_active_scan_hears_the_scan_response_too_and_a_passive_one_does
         assert ears.le_scan_enable
 
 
-async def test_a_host_that_connects_from_its_public_address_is_served_as_bluez_is(tmp_path) -> None:
+async def test_a_host_with_a_public_address_is_served_like_bluez(tmp_path) -> None:
     air = Air()
     mock = await start_mock("mock:display", air, out_dir=tmp_path)
     controller = air.controller("linux")

@@ -130,7 +130,7 @@ async def test_the_wearer_can_be_led(desk: Desk) -> None:
         (b"[" * 30000, "one JSON object"),
     ],
 )
-async def test_a_wrong_request_is_told_what_is_wrong(desk: Desk, request_, told: str) -> None:
+async def test_a_wrong_request_gets_the_reason(desk: Desk, request_, told: str) -> None:
     reply = await desk.ask(request_)
     assert reply["ok"] is False
     assert told in reply["error"]
@@ -166,7 +166,7 @@ async def test_watching_streams_what_happens(desk: Desk) -> None:
             await asyncio.sleep(0)
 
 
-async def test_a_slow_watcher_is_told_what_it_missed() -> None:
+async def test_a_slow_watcher_hears_how_much_it_missed() -> None:
     feed = MockFeed()
     with feed.watch() as queue:
         for number in range(module.MAX_WATCHED + 5):
@@ -176,7 +176,7 @@ async def test_a_slow_watcher_is_told_what_it_missed() -> None:
         assert queue.get_nowait()["n"] == 5
 
 
-async def test_a_socket_left_by_a_killed_mock_is_replaced_but_a_file_is_not(tmp_path: Path) -> None:
+async def test_a_left_over_socket_is_replaced_but_a_file_is_not(tmp_path: Path) -> None:
     path = tmp_path / "c.sock"
     glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, tell=lambda _: None)
     wearer = ScriptedWearer(glasses, inject=noting([]), leave=lambda: None)

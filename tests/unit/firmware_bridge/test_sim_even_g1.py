@@ -172,7 +172,7 @@ async def send_bitmap(arm: Arm, file: bytes, *, spoil: int = 0) -> tuple[bytes, 
 # ------------------------------------------------------------------ who they are
 
 
-async def test_two_arms_advertise_one_channel_by_name_and_their_serial_in_the_scan_response(
+async def test_two_arms_advertise_one_channel_and_each_its_serial(
     tmp_path: Path,
 ) -> None:
     radio = await open_radio("inproc")
@@ -468,7 +468,7 @@ def test_synthetic_sound_says_what_it_is() -> None:
     assert frames[1] == b"SIM1" + (31).to_bytes(4, "little") + bytes(12)
 
 
-async def test_an_arm_hangs_up_after_32_silent_seconds_and_can_be_met_again(
+async def test_an_arm_disconnects_after_32_silent_seconds_and_advertises(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert peripheral.SHUT_DOWN_S == 32
@@ -527,7 +527,7 @@ async def test_an_acknowledgement_can_be_lost_though_the_page_is_drawn(pair: Pai
             await asyncio.sleep(0.005)
 
 
-async def test_a_link_can_end_in_the_middle_of_a_page_or_a_picture(pair: Pair) -> None:
+async def test_a_link_can_end_within_a_page_or_picture(pair: Pair) -> None:
     await pair.inject("cut:left")
     first, _second = text("x" * 300)
     await pair.left.ask("25 06 00 00 04 00")
@@ -654,7 +654,7 @@ def test_a_quirk_insists_on_one_form_and_stock_takes_both(
         assert not objects(glasses, ["microphone-arm=any"], side, refused)
 
 
-def test_what_a_firmware_insists_on_does_not_make_it_deaf_to_the_rest(glasses: MockGlasses) -> None:
+def test_a_firmware_quirk_refuses_nothing_else(glasses: MockGlasses) -> None:
     everything = [
         f"{name}={list(values)[-1]}" for name, values in QUIRKS.items() if name != "first-packet"
     ]
@@ -684,7 +684,7 @@ async def test_the_checksum_can_be_answered_with_c9_alone_and_pixels_be_inverted
 @pytest.mark.parametrize(
     ("quirks", "zeros"), [((), 2), (("serial-length=18",), 2), (("serial-length=16",), 0)]
 )
-async def test_the_serial_is_padded_for_hosts_that_read_18_bytes_unless_a_quirk_says_otherwise(
+async def test_the_serial_is_padded_to_18_bytes_without_the_quirk(
     tmp_path: Path, quirks: tuple[str, ...], zeros: int
 ) -> None:
     async with even(tmp_path, *quirks) as pair:

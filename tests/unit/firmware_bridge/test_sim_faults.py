@@ -156,7 +156,7 @@ async def test_a_dropped_link_is_made_again(setup: Setup) -> None:
 
 
 @pytest.mark.requirement("I4-faults-deeds")
-async def test_out_of_range_nobody_is_heard_until_the_time_is_over(setup: Setup) -> None:
+async def test_glasses_out_of_range_are_silent_until_the_time_is_over(setup: Setup) -> None:
     async with met(setup) as (driver, transport):
         assert await setup.inject("away:0.6")
         async with asyncio.timeout(DEADLINE_S):

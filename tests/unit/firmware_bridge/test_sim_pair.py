@@ -106,9 +106,7 @@ async def test_a_page_is_drawn_left_first_then_right_alike(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("gone", [L, R])
-async def test_with_one_arm_out_of_range_the_other_shows_and_the_first_catches_up(
-    tmp_path: Path, gone: Side
-) -> None:
+async def test_an_arm_out_of_range_gets_the_page_later(tmp_path: Path, gone: Side) -> None:
     other = R if gone is L else L
     async with wearing(tmp_path) as worn:
         await worn.show("before")
@@ -139,7 +137,7 @@ async def test_lost_acknowledgements_of_one_arm_cost_time_and_no_page(tmp_path: 
         assert (worn.lines(L), worn.lines(R)) == (["page 2"], ["page 2"])
 
 
-async def test_an_arm_that_refuses_everything_is_told_and_the_link_stays(tmp_path: Path) -> None:
+async def test_an_arm_that_refuses_everything_keeps_the_link(tmp_path: Path) -> None:
     async with wearing(tmp_path) as worn:
         await worn.inject("refuse:1")
         with pytest.raises(BridgeError):

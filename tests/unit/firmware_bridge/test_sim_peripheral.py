@@ -112,7 +112,7 @@ async def test_glasses_without_speaker_refuse_sound(tmp_path: Path) -> None:
         assert await refused(driver, StartAudio(1, AudioFormat.PCM16)) == "unsupported"
 
 
-async def test_the_end_of_a_stream_is_answered_when_the_last_sample_was_played(
+async def test_the_end_of_a_stream_is_answered_after_its_last_sample(
     tmp_path: Path,
 ) -> None:
     async with visit("mock:audio", tmp_path, speed=10) as (glasses, driver, ear):
@@ -220,9 +220,7 @@ async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(
 
 
 @pytest.mark.parametrize("which", [None, 3])
-async def test_a_question_that_is_taken_back_is_answered_by_nobody(
-    tmp_path: Path, which: int | None
-) -> None:
+async def test_a_withdrawn_question_gets_no_answer(tmp_path: Path, which: int | None) -> None:
     async with visit("mock:full", tmp_path, speed=100) as (glasses, driver, ear):
         await ask(driver, PAGE)
         await ask(driver, EndPrompt(which))
@@ -256,7 +254,7 @@ async def test_the_microphone_sends_what_is_said_until_it_is_stopped(tmp_path: P
         await ask(driver, StopMicrophone(2))
 
 
-async def test_what_the_wearer_does_is_told(tmp_path: Path) -> None:
+async def test_what_the_wearer_does_is_reported(tmp_path: Path) -> None:
     async with visit("mock:display", tmp_path) as (glasses, driver, _):
         await ask(driver, Ping())
         assert glasses.gesture(Gesture.TAP)
@@ -267,7 +265,7 @@ async def test_what_the_wearer_does_is_told(tmp_path: Path) -> None:
         assert await event(driver, WornChanged) == WornChanged(worn=False)
 
 
-async def test_capabilities_that_change_are_told_in_full_and_are_in_force_at_once(
+async def test_changed_capabilities_are_reported_in_full_and_apply_at_once(
     tmp_path: Path,
 ) -> None:
     async with visit("mock:display", tmp_path) as (glasses, driver, _):
@@ -289,7 +287,7 @@ async def test_packets_of_twenty_bytes_are_enough(tmp_path: Path) -> None:
         assert glasses.lens.text() == ["Milk", "Bread"]
 
 
-async def test_nobody_there_nobody_notices(tmp_path: Path) -> None:
+async def test_without_a_central_nothing_is_noticed(tmp_path: Path) -> None:
     async with visit("mock:display", tmp_path) as (glasses, driver, _):
         await ask(driver, Ping())
     assert not glasses.gesture(Gesture.TAP)

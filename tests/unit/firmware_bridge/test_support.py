@@ -23,7 +23,7 @@ def test_every_model_has_a_row_with_what_it_can_do():
     assert "what it announces" in rows["reference"]
 
 
-def test_a_stale_table_fails_the_check_and_is_written_anew(tmp_path, capsys):
+def test_a_stale_table_fails_the_check_and_is_written_again(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     assert main(["--check", str(page)]) == 1

@@ -145,7 +145,7 @@ async def test_the_link_comes_up_and_closes_with_the_daemon(bluez, tmp_path):
 
 
 @pytest.mark.requirement("I4-link-adapter")
-async def test_a_killed_bluetoothd_ends_the_link_at_once_and_a_new_one_is_used(story):
+async def test_a_killed_bluetoothd_ends_the_link_and_its_successor_is_used(story):
     await story.bluez.die()
     status = await story.issue("adapter_lost")
     assert not status.ready
@@ -157,7 +157,7 @@ async def test_a_killed_bluetoothd_ends_the_link_at_once_and_a_new_one_is_used(s
 
 
 @pytest.mark.requirement("I4-link-adapter")
-async def test_an_adapter_that_is_off_or_gone_ends_the_link_and_is_used_again_when_back(story):
+async def test_a_lost_adapter_ends_the_link_and_is_used_again_later(story):
     await story.bluez.power(on=False)
     assert "bluetoothctl power on" in (await story.issue("powered_off")).hint
     await story.bluez.power(on=True)
@@ -169,7 +169,7 @@ async def test_an_adapter_that_is_off_or_gone_ends_the_link_and_is_used_again_wh
 
 
 @pytest.mark.requirement("I4-link-adapter")
-async def test_a_bus_that_dies_ends_the_link_and_the_next_bus_is_used(story):
+async def test_a_lost_bus_ends_the_link_and_its_successor_is_used(story):
     story.bluez.bus.kill()
     await story.until(lambda: not story.link.status().ready, "noticed")
     await story.bluez.die()
@@ -195,7 +195,7 @@ async def test_a_lost_link_is_made_again(story):
 
 
 @pytest.mark.requirement("I4-link-left-over")
-async def test_a_link_left_over_by_a_killed_daemon_is_taken_over_without_a_scan(bluez, tmp_path):
+async def test_a_link_of_a_killed_daemon_is_taken_over_without_scan(bluez, tmp_path):
     story = Story(bluez, tmp_path)
     bluez.put_near(story.peer)
     bluez.link(story.peer)
@@ -251,9 +251,7 @@ async def test_a_scan_that_is_stuck_costs_a_reset_of_the_adapter(bluez, tmp_path
 
 
 @pytest.mark.requirement("I4-link-bond-lost")
-async def test_a_bonded_link_that_fails_three_times_is_a_lost_bond_asked_about_and_not_tried_on(
-    bluez, tmp_path, caplog
-):
+async def test_a_bonded_link_that_fails_three_times_is_a_lost_bond(bluez, tmp_path, caplog):
     story = Story(bluez, tmp_path)
     story.peer.paired = True
     story.peer.connect_error = ("org.bluez.Error.Failed", "br-connection-canceled")
@@ -278,7 +276,7 @@ async def test_a_bonded_link_that_fails_three_times_is_a_lost_bond_asked_about_a
     )
 
 
-async def test_only_glasses_of_ours_are_connected_to(bluez, tmp_path):
+async def test_only_our_glasses_are_connected_to(bluez, tmp_path):
     story = Story(bluez, tmp_path, ours=lambda: frozenset({"F0:00:00:00:00:01"}))
     stranger = bluez.put_near(story.peer)
     async with running(story):
@@ -291,7 +289,7 @@ async def test_only_glasses_of_ours_are_connected_to(bluez, tmp_path):
         assert not bluez.connected(stranger)
 
 
-async def test_without_any_glasses_of_ours_nothing_is_scanned_for(bluez, tmp_path):
+async def test_without_paired_glasses_nothing_is_scanned_for(bluez, tmp_path):
     known = set()
     story = Story(bluez, tmp_path, ours=lambda: frozenset(known))
     bluez.put_near(story.peer)
@@ -336,7 +334,7 @@ class Arm(Peer):
 
 @pytest.mark.requirement("I4-link-left-over")
 @pytest.mark.parametrize("theirs", ["L", "R"])
-async def test_of_two_left_over_arms_of_one_name_only_ours_is_taken_over(bluez, tmp_path, theirs):
+async def test_of_two_connected_arms_of_one_name_only_ours_is_used(bluez, tmp_path, theirs):
     glasses = Story(bluez, tmp_path).peer.glasses
     arms = {
         letter: Arm(glasses, letter, f"F0:00:00:00:00:0{number}")

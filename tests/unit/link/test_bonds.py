@@ -133,7 +133,7 @@ def spoiled(**more):
     ],
     ids=range(20),
 )
-async def test_a_damaged_file_is_put_aside_with_a_word_and_pairing_clears_it(tmp_path, caplog, raw):
+async def test_a_damaged_file_is_moved_aside_until_the_next_pairing(tmp_path, caplog, raw):
     with pytest.raises(DamagedBonds):
         parsed(raw)
     path = tmp_path / "bonds.json"
@@ -150,7 +150,7 @@ async def test_a_damaged_file_is_put_aside_with_a_word_and_pairing_clears_it(tmp
     assert bonds.put_aside == ""
 
 
-def test_an_unreadable_file_is_told_and_left_alone(tmp_path):
+def test_an_unreadable_file_is_reported_and_not_changed(tmp_path):
     path = tmp_path / "bonds.json"
     path.mkdir()
     assert "cannot be read" in loaded(path).put_aside
@@ -195,9 +195,7 @@ def test_the_table_of_a_window():
 
 
 @pytest.mark.requirement("I4-bonds-file")
-async def test_a_change_that_is_called_off_while_it_is_written_is_done_whole_before_the_next(
-    tmp_path, monkeypatch
-):
+async def test_a_cancelled_change_is_written_before_the_next(tmp_path, monkeypatch):
     bonds = loaded(tmp_path / "bonds.json")
     writing, may_go_on, at_work = threading.Event(), threading.Event(), []
 

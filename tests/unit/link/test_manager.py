@@ -198,7 +198,7 @@ async def test_without_a_connection_every_command_says_that_the_glasses_are_away
         await manager.post(AudioChunk(1, 0, (b"x",)))
 
 
-async def test_a_lost_link_is_told_capabilities_turn_stale_and_it_comes_back(tmp_path):
+async def test_a_lost_link_makes_capabilities_stale_and_comes_back(tmp_path):
     async with Story(tmp_path).running() as story:
         await story.until("glasses.ready")
         await story.finder.walk_away()
@@ -343,7 +343,7 @@ async def test_a_cure_that_hangs_is_given_up(tmp_path, monkeypatch):
 
 
 @pytest.mark.requirement("I4-link-named")
-async def test_status_names_the_issue_the_step_and_the_hint_until_the_link_is_there(tmp_path):
+async def test_status_names_issue_step_and_hint_until_the_link_is_up(tmp_path):
     async with Story(tmp_path, failures=failing(RadioReason.BUSY, 2)).running() as story:
         await story.until("link.state", state="RESTING")
         status = story.manager.status()
@@ -354,7 +354,7 @@ async def test_status_names_the_issue_the_step_and_the_hint_until_the_link_is_th
 
 
 @pytest.mark.requirement("I4-link-asks")
-async def test_a_refusal_stops_the_trying_until_somebody_resumes_it(tmp_path):
+async def test_a_refusal_stops_the_attempts_until_resume(tmp_path):
     async with Story(tmp_path, failures=failing(RadioReason.BOND_LOST, 1)).running() as story:
         await story.until("link.state", state="RESTING")
         for _ in range(20):
@@ -366,9 +366,7 @@ async def test_a_refusal_stops_the_trying_until_somebody_resumes_it(tmp_path):
 
 
 @pytest.mark.requirement("I4-link-asks")
-async def test_the_log_says_that_somebody_has_to_come_even_after_the_warning_of_the_cycle(
-    tmp_path, caplog
-):
+async def test_the_log_warns_again_when_a_person_is_needed(tmp_path, caplog):
     gone = (
         failing(RadioReason.NOT_FOUND, 2)
         + [RadioError(RadioReason.BOND_LOST, "no key", "pair again")] * 2
@@ -517,12 +515,12 @@ async def test_two_who_pause_have_the_radio_one_after_the_other(tmp_path):
     assert order == ["a has it", "a is done", "b has it", "b is done"]
 
 
-async def test_a_link_that_nobody_runs_is_paused_already(tmp_path):
+async def test_a_link_that_does_not_run_is_paused_already(tmp_path):
     async with asyncio.timeout(20), Story(tmp_path).manager.paused("pairing"):
         pass
 
 
-async def test_whoever_fails_while_pausing_gives_the_radio_back(tmp_path):
+async def test_an_error_during_a_pause_releases_the_radio(tmp_path):
     async with Story(tmp_path).running() as story:
         await story.until("glasses.ready")
         with pytest.raises(ZeroDivisionError):
@@ -536,7 +534,7 @@ async def test_whoever_fails_while_pausing_gives_the_radio_back(tmp_path):
 
 
 @pytest.mark.requirement("I4-link-restored")
-async def test_an_open_microphone_is_open_again_before_anybody_hears_that_the_glasses_are_back(
+async def test_an_open_microphone_is_open_again_before_the_return_is_reported(
     tmp_path,
 ):
     async with Story(tmp_path).running() as story:
@@ -573,7 +571,7 @@ async def test_a_setting_that_the_glasses_refuse_now_is_not_sent_again(tmp_path)
         assert story.manager._settings.of("loopback:glasses") == ()
 
 
-def test_settings_are_of_one_pair_of_glasses_and_the_newest_of_each_kind():
+def test_the_newest_setting_of_each_kind_is_kept_per_glasses():
     settings = RestoredSettings()
     assert settings.of("a") == ()
     settings.accept(SetBrightness(level=3))
@@ -602,7 +600,7 @@ async def test_a_setting_that_was_cancelled_under_way_may_have_darkened_the_lens
 
 
 @pytest.mark.requirement("I11-consent-alone")
-def test_glasses_that_were_left_dark_count_as_dark_when_they_are_worn_again():
+def test_glasses_left_dark_still_count_as_dark_later():
     settings = RestoredSettings()
     settings.of("a")
     settings.accept(SetSilentMode(on=True))
@@ -630,7 +628,7 @@ def test_glasses_that_were_left_dark_count_as_dark_when_they_are_worn_again():
 
 
 @pytest.mark.requirement("I11-consent-alone")
-async def test_a_lens_that_was_made_dark_counts_as_dark_after_a_reconnect_too(tmp_path):
+async def test_a_darkened_lens_counts_as_dark_after_a_reconnect(tmp_path):
     story = Story(tmp_path)
     story.manager._settings.of("loopback:glasses")
     story.manager._settings.accept(SetBrightness(level=0))
@@ -704,7 +702,7 @@ async def test_what_two_sides_say_of_themselves_is_in_the_status(tmp_path):
         assert {how.state for how in story.manager.status().sides.values()} == {"lost"}
 
 
-async def test_while_somebody_borrows_the_radio_status_does_not_say_that_the_glasses_are_there(
+async def test_while_the_radio_is_lent_the_glasses_are_not_ready(
     tmp_path,
 ):
     async with Story(tmp_path).running() as story:
@@ -720,7 +718,7 @@ async def test_while_somebody_borrows_the_radio_status_does_not_say_that_the_gla
             )
 
 
-async def test_a_word_to_go_on_from_before_a_pause_does_not_end_it(tmp_path):
+async def test_a_resume_from_before_a_pause_does_not_end_it(tmp_path):
     async with Story(tmp_path).running() as story:
         await story.until("glasses.ready")
         story.manager.resume()
@@ -738,7 +736,7 @@ async def until(condition):
             await asyncio.sleep(0)
 
 
-async def test_a_doubted_bond_is_tried_again_now_and_then_though_nobody_answers(tmp_path):
+async def test_a_doubtful_bond_is_tried_again_from_time_to_time(tmp_path):
     failures = [RadioError(RadioReason.BOND_DOUBT, "br-connection-canceled") for _ in range(5)]
     async with Story(tmp_path, failures).running() as story:
         await story.until("glasses.ready")
@@ -762,7 +760,7 @@ class Watched(Story):
         return self.vigil.overdue()
 
 
-async def test_a_link_that_is_up_is_never_overdue_nor_is_one_that_rests_or_is_lent(tmp_path):
+async def test_a_link_that_is_up_resting_or_lent_is_never_overdue(tmp_path):
     async with Watched(tmp_path).running() as story:
         await story.until("glasses.ready")
         assert story.late_after(1e6) == []
@@ -776,9 +774,7 @@ async def test_a_link_that_is_up_is_never_overdue_nor_is_one_that_rests_or_is_le
 
 
 @pytest.mark.parametrize("step", ["seeking", "connecting", "closing"])
-async def test_a_step_of_the_link_that_does_not_end_is_told_by_its_name(
-    tmp_path, monkeypatch, step
-):
+async def test_an_overdue_step_of_the_link_is_named(tmp_path, monkeypatch, step):
     monkeypatch.setattr("firmware_bridge.driver.CLOSE_S", 0.01)
     story, reached, stuck = Watched(tmp_path), asyncio.Event(), asyncio.Event()
 

@@ -207,7 +207,7 @@ async def test_a_window_closes_while_it_still_listens(tmp_path):
 
 
 @pytest.mark.requirement("I4-pair-window")
-async def test_a_client_that_hangs_up_as_soon_as_it_is_paired_leaves_no_window_behind(tmp_path):
+async def test_a_client_that_disconnects_after_pairing_leaves_no_window(tmp_path):
     async with place_of(tmp_path, "mock:audio") as place:
 
         async def impatient():
@@ -223,7 +223,7 @@ async def test_a_client_that_hangs_up_as_soon_as_it_is_paired_leaves_no_window_b
         assert [h.ours async for h in place.desk.scan(20.0, settle_s=0.1)] == [True]
 
 
-async def test_a_window_can_be_closed_by_somebody_else_and_its_client_hears_it(tmp_path):
+async def test_a_window_closed_by_another_client_reports_it(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         assert await place.desk.close() is False
         seen = []
@@ -236,7 +236,7 @@ async def test_a_window_can_be_closed_by_somebody_else_and_its_client_hears_it(t
         assert place.bonds.all() == ()
 
 
-async def test_a_window_that_is_closed_while_its_client_does_not_read_gives_the_radio_back_at_once(
+async def test_a_closed_window_releases_the_radio_though_its_client_reads_nothing(
     tmp_path,
 ):
     async with place_of(tmp_path, "mock:display") as place:
@@ -283,7 +283,7 @@ async def test_a_wrong_code_fails_the_window_and_the_next_one_works(tmp_path):
         assert (await place.steps())[-1].state is S.PAIRED
 
 
-async def test_numbers_are_told_in_six_digits(tmp_path):
+async def test_numbers_are_reported_with_six_digits(tmp_path):
     async with place_of(tmp_path, "mock:full", pairing="compare") as place:
         seen = []
         async with asyncio.timeout(DEADLINE_S), aclosing(place.desk.window(None)) as window:
@@ -298,7 +298,7 @@ async def test_numbers_are_told_in_six_digits(tmp_path):
         assert (seen[-1].state, seen[-1].how) == (S.PAIRED, "compared")
 
 
-async def test_nobody_and_too_many_are_told(tmp_path):
+async def test_no_glasses_and_several_glasses_are_reported(tmp_path):
     async with place_of(
         tmp_path, limits=PairingTimes(window_s=5.0, scan_s=0.2, settle_s=0.1)
     ) as place:
@@ -328,7 +328,7 @@ async def test_pairing_again_forgets_the_old_bond_first(tmp_path):
         assert [b.paired_at > before for b in place.bonds.all()] == [True]
 
 
-async def test_a_bond_that_cannot_be_saved_is_told(tmp_path):
+async def test_a_bond_that_cannot_be_saved_is_reported(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         (tmp_path / "blocked").write_text("")
         place.bonds._path = tmp_path / "blocked" / "bonds.json"
@@ -396,7 +396,7 @@ async def test_a_scan_tells_what_is_heard_and_whose_it_is(tmp_path):
         assert place.link.paused_for[-1] == "scanning"
 
 
-async def test_a_scan_leaves_a_link_that_is_up_alone_and_tells_it_first(tmp_path):
+async def test_a_scan_keeps_the_link_and_lists_its_glasses_first(tmp_path):
     async with place_of(tmp_path, "mock:display", "mock:audio") as place:
         address = place.mocks["mock:display"].address
         place.link.glasses = GlassesStatus(
@@ -424,7 +424,7 @@ async def test_a_scan_that_nobody_reads_any_more_stops_listening(tmp_path):
         assert [h.model async for h in place.desk.scan(20.0, settle_s=0.1)] == ["mock:display"]
 
 
-async def test_a_bond_that_cannot_be_taken_out_of_the_file_is_told(tmp_path):
+async def test_a_bond_that_stays_in_the_file_is_reported(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         await place.steps()
         (tmp_path / "blocked").write_text("")
@@ -460,7 +460,7 @@ async def test_a_lost_bond_and_a_damaged_file_are_in_the_status(tmp_path):
         assert place.desk.bond() == "lost"
 
 
-async def test_a_link_that_does_not_give_the_radio_up_is_told_as_that(tmp_path):
+async def test_a_link_that_keeps_the_radio_is_reported(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         await place.steps()
         place.link.stuck = True
@@ -473,7 +473,7 @@ async def test_a_link_that_does_not_give_the_radio_up_is_told_as_that(tmp_path):
         assert (await place.steps())[-1].state is S.PAIRED
 
 
-async def test_a_radio_that_is_gone_fails_the_window_in_words(tmp_path):
+async def test_a_lost_radio_fails_the_window_with_its_reason(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         place.radio = await open_radio("tcp:127.0.0.1:1")
         last = (await place.steps())[-1]
