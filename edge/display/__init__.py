@@ -1,1 +1,1 @@
-"""Results onto the glasses: pages for the lens, speech for the ear."""
+"""Shows results on the glasses: pages on the lens, and speech."""

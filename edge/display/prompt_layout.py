@@ -92,7 +92,7 @@ def _gestures(capabilities: Capabilities) -> set[str]:
 
 
 def to_speech(question: Question, capabilities: Capabilities) -> str:
-    """The whole question for the ear, and what to press. Raises `CannotSpeak` if impossible."""
+    """The whole question as spoken text, and what to press. Raises `CannotSpeak` if impossible."""
     presses = capabilities.has(Hardware.BUTTON) or "button" in _gestures(capabilities)
     yes, no = _PRESSES if presses else _TAPS
     if question.exact:

@@ -32,7 +32,7 @@ from firmware_bridge.messages import (
 
 _log: Final = logging.getLogger(__name__)
 WAITING: Final = 8
-"""Questions that may wait behind the one being asked; nobody remembers a ninth."""
+"""Questions that may wait behind the one being asked."""
 TOO_SOON_S: Final = 0.7
 """A gesture this soon after a page or its speech was meant for what was there before."""
 RETRY_S: Final = 1.0
@@ -345,7 +345,7 @@ class Prompter:
         if way is PromptWay.PAGE and prompt.hidden:
             why.append("it was hidden while it was drawn")
             return False
-        if done.drawn == 0 or done.clipped:  # a yes to what nobody could see is none
+        if done.drawn == 0 or done.clipped:  # a yes to what was not visible does not count
             why.append("nothing was drawn" if done.drawn == 0 else "not all of it was drawn")
             number, prompt.number = prompt.number, None
             if number is not None:

@@ -67,7 +67,7 @@ class DisplayQueue:
         item.say(Delivery.QUEUED, why)
 
     def give_up(self, now: float) -> None:
-        """Let go what nobody can see in time."""
+        """Drop what expired."""
         if self.parked is not None and self.parked.expires_at <= now:
             item, self.parked = self.parked, None
             item.say(Delivery.DROPPED, AWAY, final=True)

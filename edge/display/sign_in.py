@@ -30,7 +30,7 @@ def code_of(url: str) -> str:
 
 
 def is_code(typed: str, url: str) -> bool:
-    """Whether somebody who typed this read the code of this URL off a lens."""
+    """Whether this is the code of this URL, as read off a lens and typed."""
     return typed.strip().upper().translate(_READ_AS) == code_of(url).replace("-", "")
 
 

@@ -81,7 +81,7 @@ class Bonds:
         return next((bond for bond in self._bonds if _is(bond, wanted)), None)
 
     def addresses(self) -> frozenset[str]:
-        """Every address that is ours, in capitals."""
+        """Every bonded address, in upper case."""
         return frozenset(
             address.upper() for bond in self._bonds for address in bond.addresses.values()
         )

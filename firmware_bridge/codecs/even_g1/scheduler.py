@@ -235,7 +235,7 @@ class Scheduler:
         if request.number and under_way >= MAX_REQUESTS:
             raise LocalMisuse(f"{MAX_REQUESTS} commands are under way: wait for their answers")
         if not self.sent_at and not self.up:
-            self._held.append(request)  # before the first side is there nobody can be asked
+            self._held.append(request)  # wait for the first side
         else:
             self._go_on(request, now)
 

@@ -14,27 +14,30 @@ from dbus_fast.aio import MessageBus
 
 from firmware_bridge.bonding import Witness
 from firmware_bridge.deadlines import timeout
+from firmware_bridge.transports.bluez.watch import (
+    ADAPTER,
+    BLUEZ,
+    CALL_S,
+    DBUS,
+    DEVICE,
+    OBJECTS,
+    BluezError,
+    call,
+)
 
 log = logging.getLogger(__name__)
 
-DBUS: Final = "org.freedesktop.DBus"
-BLUEZ: Final = "org.bluez"
 MANAGER: Final = "org.bluez.AgentManager1"
 AGENT: Final = "org.bluez.Agent1"
 PATH: Final = "/org/glassd/agent"
 CAPABILITY: Final = "KeyboardDisplay"
 """Agent capability; with less, BlueZ uses Just Works even for glasses that show a code."""
-CALL_S: Final = 5.0
 REMOVE_S: Final = 10.0
 """Seconds for removing a connected device; bluetoothd takes 2 s."""
 REJECTED: Final = "org.bluez.Error.Rejected"
 CANCELED: Final = "org.bluez.Error.Canceled"
 MAX_WAITING: Final = 16
 """Calls from bluetoothd waiting for us; it asks one thing at a time."""
-
-
-class AgentError(Exception):
-    """bluetoothd (or the bus) refused a call: `org.bluez.Error.…: text`."""
 
 
 async def connected(address: str | None) -> MessageBus:
@@ -56,33 +59,6 @@ async def closed(bus: MessageBus) -> None:
             await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast 5 is half annotated
     except (OSError, EOFError, TimeoutError) as gone:
         log.debug("closing the bus: %s", gone)
-
-
-async def call(
-    bus: MessageBus,
-    path: str,
-    method: str,
-    signature: str = "",
-    *body: Any,
-    to: str = BLUEZ,
-    timeout_s: float | None = None,
-) -> list[Any]:
-    """Call `interface.Member` and return the answer's body. Raises `AgentError`, TimeoutError."""
-    interface, _, member = method.rpartition(".")
-    async with timeout(CALL_S if timeout_s is None else timeout_s):
-        answer = await bus.call(
-            Message(
-                destination=to,
-                path=path,
-                interface=interface,
-                member=member,
-                signature=signature,
-                body=list(body),
-            )
-        )
-    if answer.message_type is MessageType.ERROR:
-        raise AgentError(f"{answer.error_name}: {' '.join(map(str, answer.body))}")
-    return list(answer.body)
 
 
 class BluezBonding:
@@ -108,19 +84,12 @@ class BluezBonding:
     async def forget(self, address: str) -> bool:
         bus = await connected(self._bus_address)
         try:
-            (objects,) = await call(
-                bus, "/", "org.freedesktop.DBus.ObjectManager.GetManagedObjects"
-            )
-            found = [
-                path
-                for path, of in objects.items()
-                if _is_bonded(of.get("org.bluez.Device1") or {}, address)
-            ]
+            (objects,) = await call(bus, "/", f"{OBJECTS}.GetManagedObjects")
+            devices = {path: of.get(DEVICE) or {} for path, of in objects.items()}
+            found = [path for path, device in devices.items() if _is_bonded(device, address)]
             for path in found:
-                adapter = path.rpartition("/")[0]
-                await call(
-                    bus, adapter, "org.bluez.Adapter1.RemoveDevice", "o", path, timeout_s=REMOVE_S
-                )
+                adapter, method = path.rpartition("/")[0], f"{ADAPTER}.RemoveDevice"
+                await call(bus, adapter, method, "o", path, timeout_s=REMOVE_S)
             return bool(found)
         finally:
             await closed(bus)
@@ -147,40 +116,29 @@ class PairingAgent:
         self._current: asyncio.Future[Message] | None = None
 
     async def register(self) -> None:
-        """Become the default agent of the running bluetoothd. Raises `AgentError`, TimeoutError."""
+        """Become the default agent of the running bluetoothd. Raises `BluezError`, TimeoutError."""
         rule = (
             f"type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='{BLUEZ}'"
         )
         self._bus.add_message_handler(self._on_message)
-        await call(
-            self._bus, "/org/freedesktop/DBus", "org.freedesktop.DBus.AddMatch", "s", rule, to=DBUS
-        )
+        path = "/org/freedesktop/DBus"
+        await call(self._bus, path, f"{DBUS}.AddMatch", "s", rule, to=DBUS)
         await self._register()
 
     async def _register(self) -> None:
         await call(self._bus, "/org/bluez", f"{MANAGER}.RegisterAgent", "os", PATH, CAPABILITY)
         # bleak calls Pair on a connection of its own, so bluetoothd looks for the default agent.
         await call(self._bus, "/org/bluez", f"{MANAGER}.RequestDefaultAgent", "o", PATH)
-        (self._owner,) = await call(
-            self._bus,
-            "/org/freedesktop/DBus",
-            "org.freedesktop.DBus.GetNameOwner",
-            "s",
-            BLUEZ,
-            to=DBUS,
-        )
+        path = "/org/freedesktop/DBus"
+        (self._owner,) = await call(self._bus, path, f"{DBUS}.GetNameOwner", "s", BLUEZ, to=DBUS)
 
     async def unregister(self) -> None:
         """Unregister the agent; never raises."""
         self._bus.remove_message_handler(self._on_message)
         try:
             await call(self._bus, "/org/bluez", f"{MANAGER}.UnregisterAgent", "o", PATH)
-        except (
-            AgentError,
-            TimeoutError,
-            OSError,
-            EOFError,
-        ) as gone:  # bluetoothd forgets agents whose bus is closed
+        # bluetoothd forgets agents whose bus is closed
+        except (BluezError, TimeoutError, OSError, EOFError) as gone:
             log.debug("unregistering the pairing agent: %s", gone)
 
     # -------------------------------------------------------------- calls of bluetoothd
@@ -189,11 +147,8 @@ class PairingAgent:
         if message.message_type is MessageType.SIGNAL:
             self._on_signal(message)
             return None
-        if (
-            message.message_type is not MessageType.METHOD_CALL
-            or message.path != PATH
-            or message.interface != AGENT
-        ):
+        called = message.message_type is MessageType.METHOD_CALL
+        if not called or message.path != PATH or message.interface != AGENT:
             return None
         if self._owner and message.sender != self._owner:
             return Message.new_error(message, REJECTED, "only bluetoothd may ask")
@@ -207,13 +162,10 @@ class PairingAgent:
         return True
 
     def _on_signal(self, message: Message) -> None:
-        if (
-            message.member == "NameOwnerChanged"
-            and message.body[0] == BLUEZ
-            and message.body[2]
-            and not self._asked.full()
-        ):
-            self._asked.put_nowait(None)
+        if message.member == "NameOwnerChanged" and not self._asked.full():
+            name, _, owner = message.body
+            if name == BLUEZ and owner:
+                self._asked.put_nowait(None)
 
     async def serve(self) -> None:
         """Answer until cancelled."""
@@ -229,7 +181,7 @@ class PairingAgent:
         self._owner = ""
         try:
             await self._register()
-        except (AgentError, TimeoutError) as refused:
+        except (BluezError, TimeoutError) as refused:
             log.warning("the restarted bluetoothd refused our pairing agent: %s", refused)
 
     async def _reply(self, message: Message) -> Message:

@@ -16,6 +16,7 @@ from firmware_bridge.deadlines import timeout
 
 log = logging.getLogger(__name__)
 
+DBUS: Final = "org.freedesktop.DBus"
 BLUEZ: Final = "org.bluez"
 ADAPTER: Final = "org.bluez.Adapter1"
 DEVICE: Final = "org.bluez.Device1"
@@ -117,18 +118,8 @@ class BluezWatch:
     ) -> list[Any]:
         """Call BlueZ without starting it. Raises `BluezError`, TimeoutError."""
         assert self._bus is not None, "open() first"
-        return await _ask(
-            self._bus,
-            Message(
-                destination=BLUEZ,
-                path=path,
-                interface=interface,
-                member=member,
-                signature=signature,
-                body=list(body),
-                flags=MessageFlag.NO_AUTOSTART,
-            ),
-        )
+        method, flags = f"{interface}.{member}", MessageFlag.NO_AUTOSTART
+        return await call(self._bus, path, method, signature, *body, flags=flags)
 
     async def mtu(self, characteristic: str) -> int:
         """Return the MTU of a characteristic's connection. Raises `BluezError`, TimeoutError."""
@@ -154,17 +145,7 @@ class BluezWatch:
                 await bus.connect()
             bus.add_message_handler(self._on_message)
             for rule in _RULES:
-                await _ask(
-                    bus,
-                    Message(
-                        destination="org.freedesktop.DBus",
-                        path="/org/freedesktop/DBus",
-                        interface="org.freedesktop.DBus",
-                        member="AddMatch",
-                        signature="s",
-                        body=[rule],
-                    ),
-                )
+                await call(bus, "/org/freedesktop/DBus", f"{DBUS}.AddMatch", "s", rule, to=DBUS)
         except BaseException:
             bus.disconnect()  # dbus-fast wants it even when connecting failed
             raise
@@ -247,8 +228,28 @@ async def _until_over(bus: MessageBus) -> None:
         await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast 5 is half annotated
 
 
-async def _ask(bus: MessageBus, message: Message) -> list[Any]:
-    async with timeout(CALL_S):
+async def call(
+    bus: MessageBus,
+    path: str,
+    method: str,
+    signature: str = "",
+    *body: Any,
+    to: str = BLUEZ,
+    flags: MessageFlag = MessageFlag.NONE,
+    timeout_s: float | None = None,
+) -> list[Any]:
+    """Call `interface.Member` and return the answer's body. Raises `BluezError`, TimeoutError."""
+    interface, _, member = method.rpartition(".")
+    message = Message(
+        destination=to,
+        path=path,
+        interface=interface,
+        member=member,
+        flags=flags,
+        signature=signature,
+        body=list(body),
+    )
+    async with timeout(CALL_S if timeout_s is None else timeout_s):
         reply = await bus.call(message)
     if reply is None:
         raise BluezError("D-Bus gave no answer")

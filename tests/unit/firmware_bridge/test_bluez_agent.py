@@ -12,15 +12,9 @@ from dbus_fast import Message, MessageType, RequestNameReply, Variant
 from dbus_fast.aio import MessageBus
 
 from firmware_bridge.bonding import How, Witness
-from firmware_bridge.transports.bluez import agent
-from firmware_bridge.transports.bluez.agent import (
-    AGENT,
-    BLUEZ,
-    PATH,
-    AgentError,
-    BluezBonding,
-    closed,
-)
+from firmware_bridge.transports.bluez import agent, watch
+from firmware_bridge.transports.bluez.agent import AGENT, PATH, BluezBonding, closed
+from firmware_bridge.transports.bluez.watch import BLUEZ, BluezError
 from tests.system import needs
 
 DBUS_DAEMON = shutil.which("dbus-daemon")
@@ -297,20 +291,21 @@ async def test_a_restarted_bluetoothd_gets_the_agent_again(bus_address):
 async def test_a_bluetoothd_that_refuses_the_agent_is_an_error(bus_address):
     async with bluetoothd(bus_address) as daemon:
         daemon.refuse.add("RequestDefaultAgent")
-        with pytest.raises(AgentError, match=r"org\.bluez\.Error\.Failed: not now"):
+        with pytest.raises(BluezError, match=r"org\.bluez\.Error\.Failed: not now"):
             async with BluezBonding(bus_address).asking(ADDRESS, Witness(Person())):
                 raise AssertionError("never reached")
         assert daemon.agent is None
 
 
 async def test_without_bluetoothd_it_is_an_error(bus_address):
-    with pytest.raises(AgentError, match=r"ServiceUnknown|not provided|NameHasNoOwner"):
+    with pytest.raises(BluezError, match=r"ServiceUnknown|not provided|NameHasNoOwner"):
         async with BluezBonding(bus_address).asking(ADDRESS, Witness(Person())):
             raise AssertionError("never reached")
 
 
 async def test_a_silent_bluetoothd_is_given_up(bus_address, monkeypatch):
     monkeypatch.setattr(agent, "CALL_S", 0.1)
+    monkeypatch.setattr(watch, "CALL_S", 0.1)
     bus = await MessageBus(bus_address=bus_address).connect()
     try:
         await bus.request_name(BLUEZ)
