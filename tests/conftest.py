@@ -5,6 +5,7 @@ logs must format.
 import logging
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,10 @@ class _StrictHandler(logging.Handler):
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure() -> None:
     """Make every run alike, however it is started."""
+    # Where Python may not write what it compiled, every child of every test compiles all of it
+    # again, and each worker rewrites every test file.
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # The path of a Unix socket has at most 107 characters, and the folders of a test take some 80
     # of them.
     if len(tempfile.gettempdir()) > LONGEST_TMPDIR:

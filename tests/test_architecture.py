@@ -8,6 +8,7 @@ must hold in the head.
 import ast
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -170,15 +171,14 @@ def _imports(module: Module, known: set[str]) -> list[tuple[str, int]]:
     return found
 
 
+@cache
 def _modules() -> dict[str, Module]:
+    """Read when the first test asks: each worker collects this file, one of them runs it."""
     paths = [p for package in PACKAGES for p in sorted((ROOT / package).rglob("*.py"))]
     modules = {m.name: m for m in map(_parse, paths)}
     for module in modules.values():
         module.imports = _imports(module, set(modules))
     return modules
-
-
-MODULES = _modules()
 
 
 def _under(name: str, roots) -> bool:
@@ -199,8 +199,8 @@ def _told(problems) -> None:
 
 
 def test_there_is_something_to_look_at():
-    assert len(MODULES) > 30
-    assert any(target == "edge.ports" for m in MODULES.values() for target, _ in m.imports)
+    assert len(_modules()) > 30
+    assert any(target == "edge.ports" for m in _modules().values() for target, _ in m.imports)
 
 
 def test_every_package_of_the_daemon_is_on_the_list():
@@ -219,7 +219,7 @@ def test_every_package_of_the_daemon_is_on_the_list():
 def test_the_grounds_know_neither_the_daemon_nor_each_other(ground, forbidden):
     _told(
         f"{m.where}:{line} imports {target}"
-        for m in MODULES.values()
+        for m in _modules().values()
         if _under(m.name, [ground])
         for target, line in m.imports
         if _under(target, forbidden)
@@ -229,7 +229,7 @@ def test_the_grounds_know_neither_the_daemon_nor_each_other(ground, forbidden):
 @pytest.mark.requirement("M-walls")
 def test_imports_point_down():
     problems = []
-    for m in MODULES.values():
+    for m in _modules().values():
         package = _package(m.name)
         for target, line in m.imports:
             if not package or target == "edge" or not _under(target, ["edge"]):
@@ -246,7 +246,7 @@ def test_every_exception_to_the_layers_is_still_needed():
     used = {
         (who, what)
         for who, what in DOORS
-        if who in MODULES and any(_under(t, [what]) for t, _ in MODULES[who].imports)
+        if who in _modules() and any(_under(t, [what]) for t, _ in _modules()[who].imports)
     }
     assert used == set(DOORS)
 
@@ -255,7 +255,7 @@ def test_the_rules_import_nothing_else_of_the_daemon():
     """Neither ports nor the clock: time is an argument."""
     _told(
         f"{m.where}:{line} imports {target}"
-        for m in MODULES.values()
+        for m in _modules().values()
         if _under(m.name, ["edge.core"])
         for target, line in m.imports
         if _under(target, ["edge"]) and not _under(target, ["edge.core"])
@@ -279,7 +279,7 @@ def test_the_rules_are_pure():
         "logging",
     }
     problems = []
-    for m in MODULES.values():
+    for m in _modules().values():
         if _under(m.name, ["edge.core"]):
             problems += [
                 f"{m.where}:{line} imports {t}"
@@ -300,7 +300,7 @@ def test_short_verbs_reach_the_daemon_through_its_socket_only():
     allowed = ["edge.control.client", "edge.tools.offline_listing", "edge.mcp", *LOW]
     _told(
         f"{m.where}:{line} imports {target}"
-        for m in MODULES.values()
+        for m in _modules().values()
         if _under(m.name, ["edge.commands", "edge.cli"]) and m.name != "edge.commands.run"
         for target, line in m.imports
         if _package(target) and not _under(target, allowed)
@@ -310,7 +310,7 @@ def test_short_verbs_reach_the_daemon_through_its_socket_only():
 def test_tool_handlers_import_neither_ground_nor_daemon():
     _told(
         f"{m.where}:{line} imports {target}"
-        for m in MODULES.values()
+        for m in _modules().values()
         if m.path.name == "handler.py"
         for target, line in m.imports
         if _under(target, ["edge", "firmware_bridge", "sqlite3", "asyncio", "socket"])
@@ -322,7 +322,7 @@ def test_a_library_has_its_one_place(library):
     places = ONLY_IN[library]
     _told(
         f"{m.where}:{line} imports {library}"
-        for m in MODULES.values()
+        for m in _modules().values()
         for target, line in m.imports
         if _under(target, [library])
         and not any(m.where == p or (p.endswith("/") and m.where.startswith(p)) for p in places)
@@ -334,7 +334,7 @@ def test_pydantic_stays_at_the_rim():
     inside = [*PORTS, "firmware_bridge", "edge.display", "edge.storage", "edge.link", "edge.calls"]
     _told(
         f"{m.where}:{line} imports pydantic"
-        for m in MODULES.values()
+        for m in _modules().values()
         if _under(m.name, inside)
         for target, line in m.imports
         if _under(target, ["pydantic"])
@@ -348,7 +348,8 @@ def test_pydantic_stays_at_the_rim():
 def test_there_are_no_import_circles():
     """A package's own `__init__` is no part of a circle: importing it happens to everyone below."""
     graph = {
-        name: {t for t, _ in m.imports if t in MODULES and t != name} for name, m in MODULES.items()
+        name: {t for t, _ in m.imports if t in _modules() and t != name}
+        for name, m in _modules().items()
     }
     _told(" → ".join([*circle, circle[0]]) for circle in _circles(graph))
 
@@ -418,7 +419,7 @@ def test_every_task_belongs_to_a_group():
     """
     made = {
         f"{m.where}:{f.name}": f"{m.where}:{node.lineno} makes a task in {f.name}"
-        for m in MODULES.values()
+        for m in _modules().values()
         for f in _functions(m.tree)
         for node in ast.walk(f)
         if isinstance(node, ast.Call) and _bare_task(node.func) and not _race(node, f)
@@ -487,7 +488,7 @@ def test_every_timeout_is_right_on_python_3_11_2():
     """
     _told(
         f"{m.where}:{node.lineno} uses asyncio's {found}: take it from firmware_bridge.deadlines"
-        for m in MODULES.values()
+        for m in _modules().values()
         if m.where != TIMEOUTS
         for node in ast.walk(m.tree)
         if (found := _asyncio_timeout(node))
@@ -527,14 +528,14 @@ def test_the_finder_of_asyncio_timeouts_finds_them(code, found):
 def test_no_function_is_too_long():
     _told(
         f"{m.where}:{f.lineno} {f.name} has {f.end_lineno - f.lineno + 1} lines"
-        for m in MODULES.values()
+        for m in _modules().values()
         for f in _functions(m.tree)
         if f.end_lineno - f.lineno + 1 > MAX_FUNCTION
     )
 
 
 def test_every_module_says_what_it_is():
-    _told(m.where for m in MODULES.values() if not ast.get_docstring(m.tree))
+    _told(m.where for m in _modules().values() if not ast.get_docstring(m.tree))
 
 
 def test_no_folder_holds_too_many_modules():
@@ -555,7 +556,7 @@ def test_nothing_is_left_undone():
     words = ("TO" + "DO", "FIX" + "ME", "NotImplemented" + "Error")
     _told(
         f"{m.where}:{number} says {word}"
-        for m in MODULES.values()
+        for m in _modules().values()
         for number, line in enumerate(m.path.read_text(encoding="utf-8").splitlines(), 1)
         for word in words
         if word in line
@@ -571,7 +572,7 @@ SWALLOWED = {
 def test_cancellation_is_never_swallowed():
     """A handler of BaseException or CancelledError raises again; nobody suppresses them."""
     found = {}
-    for m in MODULES.values():
+    for m in _modules().values():
         for node in ast.walk(m.tree):
             if _swallows(node):
                 found.setdefault(m.where, f"{m.where}:{node.lineno} swallows cancellation")

@@ -289,11 +289,12 @@ async def test_a_database_of_an_older_glassd_has_no_marks_and_is_taken_as_it_is(
 
 @pytest.mark.requirement("I11-damage-said")
 async def test_marks_written_just_before_a_commit_that_never_came_are_no_damage(tmp_path):
-    db, hands, go = await open_db(tmp_path / "live"), Hands(), threading.Event()
+    db, hands = await open_db(tmp_path / "live"), Hands()
+    begun, go = threading.Event(), threading.Event()
     await promise(db, hands, 0, 3)
     async with asyncio.TaskGroup() as one_batch:
-        one_batch.create_task(db.read(lambda _: go.wait(40)))
-        await asyncio.sleep(0)
+        one_batch.create_task(db.read(lambda _: begun.set() or go.wait(40)))
+        await asyncio.to_thread(begun.wait, 40)
         one_batch.create_task(promise(db, hands, 3, 1))
         await asyncio.sleep(0)
         one_batch.create_task(db.mark())

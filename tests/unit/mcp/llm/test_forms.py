@@ -1,13 +1,13 @@
-"""Models' own formats, held against the types that the providers publish themselves."""
+"""Models' own formats, held against the types that the providers publish themselves.
+
+The providers' libraries take seconds to import, so the functions that need one import it: every
+worker collects this file and one of them runs it.
+"""
 
 import json
 from typing import Any
 
-import anthropic.types
-import openai.types.chat
-import openai.types.responses
 import pytest
-from google.genai import types as gemini
 from hypothesis import given, strategies as st
 from pydantic import TypeAdapter
 
@@ -28,6 +28,8 @@ BAD = {
 
 
 def openai_chat(*calls):
+    import openai.types.chat
+
     return openai.types.chat.ChatCompletion.model_validate(
         {
             "id": "chatcmpl-1",
@@ -55,6 +57,8 @@ def openai_chat(*calls):
 
 
 def openai_responses(*calls):
+    import openai.types.responses
+
     items = [
         {
             "type": "function_call",
@@ -82,6 +86,8 @@ def openai_responses(*calls):
 
 
 def anthropic_message(*calls):
+    import anthropic.types
+
     blocks = [{"type": "tool_use", "id": i, "name": n, "input": json.loads(a)} for i, n, a in calls]
     return anthropic.types.Message.model_validate(
         {
@@ -105,6 +111,8 @@ def _gemini_parts(calls):
 
 
 def gemini_answer(*calls):
+    from google.genai import types as gemini
+
     answer = {"candidates": [{"content": {"role": "model", "parts": _gemini_parts(calls)}}]}
     return gemini.GenerateContentResponse.model_validate(answer).model_dump(
         mode="json", by_alias=True
@@ -112,11 +120,15 @@ def gemini_answer(*calls):
 
 
 def gemini_in_python(*calls):
+    from google.genai import types as gemini
+
     answer = {"candidates": [{"content": {"role": "model", "parts": _gemini_parts(calls)}}]}
     return gemini.GenerateContentResponse.model_validate(answer).model_dump(mode="json")
 
 
 def gemini_live(*calls):
+    from google.genai import types as gemini
+
     message = {
         "toolCall": {
             "functionCalls": [{"id": i, "name": n, "args": json.loads(a)} for i, n, a in calls]
@@ -128,6 +140,8 @@ def gemini_live(*calls):
 
 
 def openai_takes(answers):
+    import openai.types.chat
+
     TypeAdapter(list[openai.types.chat.ChatCompletionToolMessageParam]).validate_python(
         answers, extra="forbid"
     )
@@ -142,6 +156,8 @@ def responses_takes(answers):
 
 
 def anthropic_takes(answers):
+    import anthropic.types
+
     TypeAdapter(list[anthropic.types.MessageParam]).validate_python(answers)
     (message,) = answers
     for block in message["content"]:
@@ -150,6 +166,8 @@ def anthropic_takes(answers):
 
 
 def gemini_takes(answers):
+    from google.genai import types as gemini
+
     contents = TypeAdapter(list[gemini.Content]).validate_python(answers)
     return [
         (part.function_response.id, part.function_response.response)
@@ -159,6 +177,8 @@ def gemini_takes(answers):
 
 
 def live_takes(answers):
+    from google.genai import types as gemini
+
     (message,) = TypeAdapter(list[gemini.LiveClientMessage]).validate_python(answers)
     return [
         (response.id, response.response) for response in message.tool_response.function_responses

@@ -4,11 +4,7 @@ can mend and what it cannot.
 
 import json
 
-import anthropic.types
-import openai.types.chat
-import openai.types.responses
 import pytest
-from google.genai import types as gemini
 from pydantic import TypeAdapter
 
 from edge.mcp.llm.providers import TRANSPORTS
@@ -172,14 +168,21 @@ def test_nulls_of_a_strict_model_are_left_out_before_the_call_and_only_there():
     assert [body["args"] for body in daemon.bodies] == [{"b": None}, {"a": None, "b": None}]
 
 
-TAKES = {
-    "openai": openai.types.chat.ChatCompletionToolUnionParam,
-    "openai-strict": openai.types.chat.ChatCompletionToolUnionParam,
-    "openai-responses": openai.types.responses.ToolParam,
-    "openai-responses-strict": openai.types.responses.ToolParam,
-    "anthropic": anthropic.types.ToolParam,
-    "gemini": gemini.Tool,
-}
+def types_of_tools():
+    """The providers' own types; imported here, because that takes seconds (see test_forms.py)."""
+    import anthropic.types
+    import openai.types.chat
+    import openai.types.responses
+    from google.genai import types as gemini
+
+    return {
+        "openai": openai.types.chat.ChatCompletionToolUnionParam,
+        "openai-strict": openai.types.chat.ChatCompletionToolUnionParam,
+        "openai-responses": openai.types.responses.ToolParam,
+        "openai-responses-strict": openai.types.responses.ToolParam,
+        "anthropic": anthropic.types.ToolParam,
+        "gemini": gemini.Tool,
+    }
 
 
 @pytest.mark.parametrize("provider", TRANSPORTS)
@@ -194,7 +197,7 @@ def test_a_provider_is_told_of_what_is_offered_in_its_own_form(provider):
         listed("odd:one", schema=odd),
     )
     told, withheld = turn(daemon, provider).tools()
-    TypeAdapter(list[TAKES[provider]]).validate_python(told)
+    TypeAdapter(list[types_of_tools()[provider]]).validate_python(told)
     text = json.dumps(told)
     assert all(f'"{name}"' in text for name in ("clock__now", "a-b__c"))
     assert "there" not in text
