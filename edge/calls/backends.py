@@ -1,14 +1,14 @@
 """Where calls run: each route's backend runs a call and waits with it for its answer.
 
 `Here` runs it in this process; `Later` has its answer handed in, by the wearer or by a caller;
-`Cloud` sends it to the workers; `Unreachable` answers at once that no route can serve.
+`Cloud` sends it to the workers.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from edge.calls.admission import overrun
 from edge.calls.call import Call, Cancelled, Finished, Outcome, Started, failed
@@ -22,7 +22,6 @@ from edge.ports import (
     CallAccepted,
     CallProgress,
     CallResult,
-    Progress,
     RunTool,
     UplinkTooLarge,
 )
@@ -87,38 +86,6 @@ class Router:
 # ------------------------------------------------------------------ waiting for the answer
 
 
-class ProgressTexts:
-    """What the wearer and the caller are told while a call runs."""
-
-    def __init__(self, ports: CallPorts, tasks: Tasks) -> None:
-        self._stage = ports.stage
-        self._bus = ports.bus
-        self._tasks = tasks
-
-    def mark(self, call: Call, text: str, *, brief: bool = True) -> None:
-        """Put a text on the lens beside the call, without waiting for it; there is none of a call
-        that is not shown.
-        """
-        if self._tasks.open and visibility.shows_call(call.request, call.tool):
-            self._tasks.create_task(self._tell(call, text, brief=brief), name="call.word")
-
-    async def progressed(self, call: Call, text: str) -> None:
-        shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()
-        if not shown:
-            return
-        self._bus.publish(CallProgressed(call.request.call_id, call.request.tool, shown))
-        self.mark(call, shown)
-        if call.caller.progress is not None:
-            with Attempt(
-                "progress of %s could not be reported", call.request.call_id, level=logging.DEBUG
-            ):
-                await call.caller.progress(shown)
-
-    async def _tell(self, call: Call, text: str, *, brief: bool) -> None:
-        with Attempt("a progress text of a call could not be shown", bug=True):
-            await self._stage.tell(text, call_id=call.request.call_id, brief=brief)
-
-
 @dataclass(frozen=True, slots=True)
 class Timing:
     """How long a call is waited for, in seconds. `end_s`: for its answer, counted again from each
@@ -138,9 +105,19 @@ class Waiter:
 
     def __init__(self, ports: CallPorts, rules: CallRules, tasks: Tasks) -> None:
         self._uplink = ports.uplink
+        self._stage = ports.stage
+        self._bus = ports.bus
         self._clock = ports.clock
         self._rules = rules
-        self._texts = ProgressTexts(ports, tasks)
+        self._tasks = tasks
+
+    async def run(self, call: Call, work: Coroutine[Any, Any, None], timing: Timing) -> Outcome:
+        """Wait while `work` runs in a task that ends with the call, whatever ends it."""
+        task = self._tasks.create_task(work, name=f"tool.{call.request.call_id}")
+        try:
+            return await self.wait(call, timing)
+        finally:
+            task.cancel()
 
     async def wait(self, call: Call, timing: Timing) -> Outcome:
         """Return the outcome. A caller with patience waits so long for the wearer, then gets
@@ -150,14 +127,16 @@ class Waiter:
         over_at = began + min(timing.life_s, self._rules.limits.life_s)
         due = self._due(call, timing, began)
         while True:
-            event = await call.next_event(min(due.values()))
+            event = await call.events.get(min(due.values()))
             now = self._clock.boot()
             match event:
                 case Finished(response):
                     return Outcome(response, settled=True)
                 case CallResult():
                     return Outcome(event.response, event, settled=True)
-                case Cancelled() if any(isinstance(e, CallResult | Finished) for e in call.events):
+                case Cancelled() if any(
+                    isinstance(e, CallResult | Finished) for e in call.events.waiting
+                ):
                     pass  # it is done: what was done is the truth
                 case Cancelled():
                     await self._withdraw(call, timing, event.reason)
@@ -171,7 +150,7 @@ class Waiter:
                     if timing.remote and call.interim is None:
                         due["end"] = max(due["end"], min(now + timing.end_s, over_at))
                     if isinstance(event, CallProgress):
-                        await self._texts.progressed(call, event.text)
+                        await self._progressed(call, event.text)
                 case None:
                     outcome = await self._overdue(call, timing, due, now)
                     if outcome is not None:
@@ -201,7 +180,7 @@ class Waiter:
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
             del due[name]
             if name == "working":
-                self._texts.mark(call, visibility.working(tool))
+                self._mark(call, visibility.working(tool))
             elif name == "accept" and tool is not None and not tool.queueable:
                 text = "nobody accepted it in time"
                 await self._withdraw(call, timing, text)
@@ -249,8 +228,32 @@ class Waiter:
         if call.route.kind is not RouteKind.WEARER:
             name = call.request.tool.partition(":")[2].replace("_", " ")
             text = f"{name}: working…" if working else f"Saved for later: {name}"
-            self._texts.mark(call, text, brief=working)
+            self._mark(call, text, brief=working)
         call.answer_early(call.stamp(results.pending(call.request), Delivery.QUEUED), "pending")
+
+    # -------------------------------------------------------------- what is shown meanwhile
+
+    def _mark(self, call: Call, text: str, *, brief: bool = True) -> None:
+        """Put a text on the lens beside the call, without waiting for it; there is none of a call
+        that is not shown.
+        """
+        if self._tasks.open and visibility.shows_call(call.request, call.tool):
+            self._tasks.create_task(self._tell(call, text, brief=brief), name="call.progress")
+
+    async def _tell(self, call: Call, text: str, *, brief: bool) -> None:
+        with Attempt("a progress text of a call could not be shown", bug=True):
+            await self._stage.tell(text, call_id=call.request.call_id, brief=brief)
+
+    async def _progressed(self, call: Call, text: str) -> None:
+        shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()
+        if not shown:
+            return
+        self._bus.publish(CallProgressed(call.request.call_id, call.request.tool, shown))
+        self._mark(call, shown)
+        if call.caller.progress is not None:
+            problem = "progress of %s could not be reported"
+            with Attempt(problem, call.request.call_id, level=logging.DEBUG):
+                await call.caller.progress(shown)
 
 
 # ------------------------------------------------------------------ the backends
@@ -266,29 +269,13 @@ class Backend(Protocol):
         """Wait for the answer of a call that a former daemon began; `again`: begin it once more."""
 
 
-class Unreachable:
-    """No route can serve: an honest answer at once."""
-
-    async def run(self, call: Call) -> Outcome:
-        assert call.tool is not None
-        assert call.route is not None
-        assert call.route.code is not None
-        return Outcome(results.fallback(call.route.code, call.tool, call.route.reason))
-
-    async def resume(self, call: Call, *, again: bool) -> Outcome:
-        """As `run`: there is nobody to wait for."""
-        del again
-        return await self.run(call)
-
-
 class Here:
     """A task of this process runs the call and ends with it, whatever ends it."""
 
-    def __init__(self, run_tool: RunTool, waiter: Waiter, rules: CallRules, tasks: Tasks) -> None:
+    def __init__(self, run_tool: RunTool, waiter: Waiter, rules: CallRules) -> None:
         self._run_tool = run_tool
         self._waiter = waiter
         self._rules = rules
-        self._tasks = tasks
 
     async def run(self, call: Call) -> Outcome:
         assert call.tool is not None
@@ -296,13 +283,7 @@ class Here:
         if not stored and not call.repeatable:
             return failed(results.storage_unavailable("the disk takes nothing"))
         timing = Timing(_time_limit_s(call, call.tool, self._rules))
-        task = self._tasks.create_task(
-            self._finish(call, call.tool), name=f"tool.{call.request.call_id}"
-        )
-        try:
-            return await self._waiter.wait(call, timing)
-        finally:
-            task.cancel()
+        return await self._waiter.run(call, self._finish(call, call.tool), timing)
 
     async def resume(self, call: Call, *, again: bool) -> Outcome:
         """As `run`: nobody else has it."""
@@ -314,13 +295,12 @@ class Here:
         """Give the tool's answer to the call; a failure that may pass is tried once more."""
         call.started = Started.PERHAPS
         call.attempts += 1
-        with _failing_backend(call, tool) as running:
-            response = await self._run_tool(call.request, tool, _progress_to(call))
-            if _worth_another_try(response, call, tool):
-                await asyncio.sleep(self._rules.limits.retry_pause_s)
-                call.attempts += 1
-                response = await self._run_tool(call.request, tool, _progress_to(call))
-        call.put(Finished(response if running.error is None else results.internal(tool.name)))
+        response = await _answer(self._run_tool, call, tool)
+        if _worth_another_try(response, call, tool):
+            await asyncio.sleep(self._rules.limits.retry_pause_s)
+            call.attempts += 1
+            response = await _answer(self._run_tool, call, tool)
+        call.events.put(Finished(response))
 
 
 class Later:
@@ -329,13 +309,12 @@ class Later:
     """
 
     def __init__(
-        self, run_tool: RunTool, waiter: Waiter, ports: CallPorts, rules: CallRules, tasks: Tasks
+        self, run_tool: RunTool, waiter: Waiter, pending: PendingCalls, rules: CallRules
     ) -> None:
         self._run_tool = run_tool
         self._waiter = waiter
-        self._pending = ports.stores.pending
+        self._pending = pending
         self._rules = rules
-        self._tasks = tasks
 
     async def run(self, call: Call) -> Outcome:
         # Before anything leaves, so that a full table costs nothing.
@@ -356,23 +335,14 @@ class Later:
 
     async def _hand_over(self, call: Call, timing: Timing) -> Outcome:
         assert call.tool is not None
-        task = self._tasks.create_task(
-            self._finish(call, call.tool), name=f"tool.{call.request.call_id}"
-        )
-        try:
-            return await self._waiter.wait(call, timing)
-        finally:
-            task.cancel()
+        return await self._waiter.run(call, self._finish(call, call.tool), timing)
 
     async def _finish(self, call: Call, tool: ToolDefinition) -> None:
-        with _failing_backend(call, tool) as running:
-            response = await self._run_tool(call.request, tool, _progress_to(call))
-        if running.error is not None:
-            response = results.internal(tool.name)
+        response = await _answer(self._run_tool, call, tool)
         if response.ok and not _asks_wearer(call):
             call.started = Started.YES  # handed over: the result comes later
         else:
-            call.put(Finished(response))
+            call.events.put(Finished(response))
 
     def _patience_s(self, call: Call) -> float:
         """How long the caller of a question waits for its answer."""
@@ -448,18 +418,16 @@ class Cloud:
 
 
 def backends(ports: CallPorts, rules: CallRules, tasks: Tasks) -> Mapping[RouteKind, Backend]:
-    """Return the backend of every route that a call can take."""
-    waiter = Waiter(ports, rules, tasks)
-    here = {kind: Here(ports.backends[kind], waiter, rules, tasks) for kind in HERE}
+    """Return the backend of every route by which a call can run."""
+    waiter, pending = Waiter(ports, rules, tasks), ports.stores.pending
     cloud = Cloud(waiter, ports, rules)
     ask_wearer = UserPrompts(ports.ask, ports.clock).answer
     return {
-        **here,
-        RouteKind.WEARER: Later(ask_wearer, waiter, ports, rules, tasks),
-        RouteKind.LATER: Later(ports.backends[RouteKind.LATER], waiter, ports, rules, tasks),
+        **{kind: Here(ports.backends[kind], waiter, rules) for kind in HERE},
+        RouteKind.WEARER: Later(ask_wearer, waiter, pending, rules),
+        RouteKind.LATER: Later(ports.backends[RouteKind.LATER], waiter, pending, rules),
         RouteKind.CLOUD: cloud,
         RouteKind.QUEUE: cloud,
-        RouteKind.FALLBACK: Unreachable(),
     }
 
 
@@ -478,17 +446,16 @@ async def _promise(call: Call, pending: PendingCalls) -> ToolError | None:
     return None if disk.error is None else results.storage_unavailable(disk.error)
 
 
-def _progress_to(call: Call) -> Progress:
-    async def progress(text: str) -> None:
-        call.put(CallProgress(call.request.call_id, text))
-
-    return progress
-
-
-def _failing_backend(call: Call, tool: ToolDefinition) -> Attempt:
-    """A backend never raises; one that does would end the calls beside it too."""
+async def _answer(run_tool: RunTool, call: Call, tool: ToolDefinition) -> ToolResponse:
+    """Run the tool. A backend never raises; one that does must not end the calls beside it."""
     call_id = call.request.call_id
-    return Attempt("the backend of %s failed (call %s)", tool.name, call_id, bug=True)
+
+    async def progress(text: str) -> None:
+        call.events.put(CallProgress(call_id, text))
+
+    with Attempt("the backend of %s failed (call %s)", tool.name, call_id, bug=True):
+        return await run_tool(call.request, tool, progress)
+    return results.internal(tool.name)
 
 
 def _worth_another_try(response: ToolResponse, call: Call, tool: ToolDefinition) -> bool:

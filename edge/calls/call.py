@@ -5,7 +5,6 @@ caller, and the events it waits for. `execution.py` carries it.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
@@ -17,8 +16,8 @@ from edge.core.call_state import CallState
 from edge.core.routing import HERE, Route
 from edge.ports import CallAccepted, CallProgress, CallResult, Progress, RegistryPort, Wait
 from edge.runtime.clock import Clock
+from edge.runtime.mailbox import Mailbox
 from edge.storage.calls import Admission as StoredCall, CallStore, Unfinished
-from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import (
     Delivery,
     ErrorCode,
@@ -33,8 +32,6 @@ from tools_cache.names import flaw
 _log: Final = logging.getLogger(__name__)
 EVENTS: Final = 64
 """Events of one kind that may wait; further progress is dropped, an answer never is."""
-_SLICE_S: Final = 30.0
-"""Longest sleep at once: timers stand still while the machine sleeps, CLOCK_BOOTTIME does not."""
 
 
 # ------------------------------------------------------------------ what a call hears
@@ -85,8 +82,8 @@ Event = (
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The answer of a call that was taken on. `message`: the cloud's message it came in. `expired`:
-    it is silence, the call could wait no longer. `settled`: the answer of whoever ran it, which no
-    later daemon changes.
+    nobody answered while the call could wait. `settled`: its worker's answer, which no later daemon
+    changes.
     """
 
     response: ToolResponse
@@ -208,8 +205,9 @@ class Call:
         self.reason = ""
         self.stages: list[str] = []
         """How far it came, the same for every kind of tool: configured, built, executed, posted."""
-        self.events: list[Event] = []
-        self._wake = asyncio.Event()
+        self.events: Mailbox[Event] = Mailbox(
+            tools.clock, most=EVENTS, kept=(CallResult, Finished, Decided)
+        )
         self.answer: asyncio.Future[ToolResponse] = _future()
         self.first: asyncio.Future[ToolResponse | None] = _future()
         self.place: asyncio.Future[None] = _future()
@@ -277,37 +275,13 @@ class Call:
         row = await self._tools.store.get(self.request.call_id)
         return "" if row is None else str(row["state"])
 
-    # -------------------------------------------------------------- events
+    # -------------------------------------------------------------- answers
 
     def start_running(self) -> None:
         """Its turn has come: what is left of its life goes on with it."""
         self.waited_s = self._tools.clock.boot() - self.began
         left_s = max(0.0, self.request.ttl_s - self.waited_s)
         self.request = replace(self.request, ttl_s=left_s)
-
-    def put(self, event: Event) -> None:
-        """Let the call hear of an event; of a flood of one kind, only answers and decisions are all
-        kept.
-        """
-        flood = len(self.events) >= EVENTS and any(type(e) is type(event) for e in self.events)
-        if flood and not isinstance(event, CallResult | Finished | Decided):
-            return
-        self.events.append(event)
-        self._wake.set()
-
-    async def next_event(self, until: float) -> Event | None:
-        """Return the next event; None when it is `until` (boot clock)."""
-        while not self.events:
-            left = until - self._tools.clock.boot()
-            if left <= 0:
-                return None
-            self._wake.clear()
-            with suppress(TimeoutError):
-                async with timeout(min(left, _SLICE_S)):
-                    await self._wake.wait()
-        return self.events.pop(0)
-
-    # -------------------------------------------------------------- answers
 
     def stamp(self, response: ToolResponse, delivery: Delivery | None = None) -> ToolResponse:
         """Return the response with the meta of every answer."""
@@ -336,7 +310,7 @@ class Call:
         return response
 
     def answer_early(self, response: ToolResponse, outcome: str) -> None:
-        """Give the caller an interim answer; the end of the call is then a completion."""
+        """Return an interim answer to the caller; the end of the call is then a completion."""
         self.interim = response
         self.end(response, outcome)
 
@@ -346,14 +320,14 @@ class Call:
         self.resolve(response)
 
     def resolve(self, response: ToolResponse) -> None:
-        """Give the caller the one answer; later ones are not for the caller."""
+        """Return the one answer to the caller; later ones are ignored."""
         self.tell_first(response)
         self.free_place()
         if not self.answer.done():
             self.answer.set_result(response)
 
     def tell_first(self, response: ToolResponse | None) -> None:
-        """Say how it begins to a caller that does not wait for the end."""
+        """Return how it begins to a caller that does not wait for the end."""
         if not self.first.done():
             self.first.set_result(response)
 

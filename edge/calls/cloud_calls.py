@@ -92,7 +92,7 @@ class CloudCalls:
         """
         call = self._calls.get(message.call_id)
         if call is not None:
-            call.put(message)
+            call.events.put(message)
             return
         if not message.own:  # the uplink's own message that no answer came is not a late answer
             _log.info("call %s: a result came after its end; kept, not shown", message.call_id)
@@ -104,7 +104,7 @@ class CloudCalls:
         match message:
             case CallAccepted() | CallProgress():
                 if (call := self._calls.get(message.call_id)) is not None:
-                    call.put(message)
+                    call.events.put(message)
             case InvokeCancelled():
                 await asyncio.sleep(0)  # an invocation of the same batch is no call yet
                 await self._cancel(message.call_id, message.reason)
@@ -112,7 +112,7 @@ class CloudCalls:
                 await self._on_registry(message)
 
     async def _invoked(self, message: Invoked) -> None:
-        """The cloud calls a tool of ours: like any other call, with the same one answer."""
+        """The cloud calls a local tool: like any other call, with one answer."""
 
         async def progress(text: str) -> None:
             await self._uplink.answer(message, text)

@@ -1,4 +1,4 @@
-"""What the cloud is told of calls it knows: how far an answer got, and which of its messages are
+"""Reports to the cloud about calls it knows: how far an answer got, and which of its messages are
 dealt with.
 """
 
@@ -23,7 +23,7 @@ class CloudReports:
         self._recent: OrderedDict[str, float] = OrderedDict()
 
     def follow(self, call_id: str) -> None:
-        """From now on the cloud is told when this call's delivery changes."""
+        """From now on, report to the cloud when this call's delivery changes."""
         self._recent[call_id] = self._clock.boot()
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)

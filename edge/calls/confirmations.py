@@ -226,10 +226,10 @@ class Confirmations:
             try:
                 answer = await self._ask.ask(question)
             except NobodyToAsk as e:
-                call.put(CannotAsk(str(e)))
+                call.events.put(CannotAsk(str(e)))
                 return
         if asking.error is not None:  # the token is left, and the time-out
-            call.put(CannotAsk("the glasses could not ask"))
+            call.events.put(CannotAsk("the glasses could not ask"))
             return
         if answer is Answer.TIMEOUT:
             return  # the life of the question ends it
@@ -238,11 +238,11 @@ class Confirmations:
         with Attempt("the wearer's answer about %s is not on disk", call_id) as disk:
             used = await self._store.consume_call(call_id, allow=allow)
         if disk.error is not None:  # nothing runs on a yes that is not on disk; a no needs none
-            call.put(Decided("the wearer", denied or _lost()))
+            call.events.put(Decided("the wearer", denied or _lost()))
         elif used.outcome is Consumption.TAKEN:  # else a token was quicker
             self._asking.pop(call_id, None)
             self._publish(call, "allowed" if allow else "denied", "the wearer")
-            call.put(Decided("the wearer", denied))
+            call.events.put(Decided("the wearer", denied))
 
     async def _decision(
         self, call: Call, *, left_s: float, patience_s: float, interim: ToolResponse | None
@@ -256,7 +256,7 @@ class Confirmations:
         cancelled: Decided | None = None
         while True:
             impatient = interim is not None and call.interim is None
-            event = await call.next_event(min(end_at, patient_until) if impatient else end_at)
+            event = await call.events.get(min(end_at, patient_until) if impatient else end_at)
             match event:
                 case Decided():
                     self._unask(call.request.call_id)
@@ -330,20 +330,13 @@ class Confirmations:
         allow: bool,
         grant: Grant,
         user_id: str,
-        tool: str | None = None,
-        args_hash: str | None = None,
-        session: str | None = None,
+        **bound: str | None,
     ) -> Consumed:
-        """Use a token up. When TAKEN the call is decided on disk; pass it to `decide` when its
-        caller waits.
+        """Use a token up, if it was given for `bound` (tool, args_hash, session; None matches all).
+        When TAKEN the call is decided on disk; pass it to `decide` when its caller waits.
         """
         used = await self._store.consume(
-            confirmation.token_hash(token),
-            allow=allow,
-            tool=tool,
-            args_hash=args_hash,
-            user_id=user_id,
-            session=session,
+            confirmation.token_hash(token), allow=allow, user_id=user_id, **bound
         )
         await self._grant(used, user_id, grant)
         return used
@@ -360,7 +353,7 @@ class Confirmations:
         if call.tool is None:
             return
         self._publish(call, "allowed" if allow else "denied", by)
-        call.put(Decided(by, None if allow else confirmation.denied(call.tool, by)))
+        call.events.put(Decided(by, None if allow else confirmation.denied(call.tool, by)))
 
     async def _grant(self, used: Consumed, user_id: str, grant: Grant) -> None:
         asked = self._asking.get(used.call_id)

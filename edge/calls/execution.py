@@ -91,11 +91,14 @@ class Execution:
         return outcome
 
     async def _run_backend(self, call: Call) -> Outcome:
+        assert call.tool is not None
         assert call.route is not None
+        if call.route.code is not None:
+            response = results.fallback(call.route.code, call.tool, call.route.reason)
+            return await self._or_last_good(call, Outcome(response))
         outcome = await self.backends[call.route.kind].run(call)
-        if call.route.kind in _CLOUD or call.route.code is not None:
-            return await self._or_last_good(call, outcome)
-        return outcome
+        ours = call.route.kind not in {*_CLOUD, RouteKind.FALLBACK}
+        return outcome if ours else await self._or_last_good(call, outcome)
 
     async def _or_last_good(self, call: Call, outcome: Outcome) -> Outcome:
         """The last good result of a tool that only reads, when its route is away; it says how

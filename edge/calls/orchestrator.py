@@ -193,7 +193,7 @@ class Orchestrator:
         if outcome is Submission.TAKEN and call is not None:
             self._bus.publish(PendingResolved(call_id, call.request.tool))
             await self._ports.uplink.withdraw(call_id, "its result was handed in on the edge")
-            call.put(Finished(response))
+            call.events.put(Finished(response))
         return outcome
 
     async def heard(self, text: str, mode: Mode = Mode.VOICE) -> ToolResponse:
@@ -204,7 +204,7 @@ class Orchestrator:
         """Cancel a running call; False when there is none."""
         call = self._calls.get(call_id) or self._entering.get(call_id)
         if call is not None:
-            call.put(Cancelled(reason))
+            call.events.put(Cancelled(reason))
         return call is not None
 
     async def run(self) -> None:
@@ -314,7 +314,7 @@ class Orchestrator:
         if living.error is not None:
             self._delivery.stop(call)
         self._calls.pop(call_id, None)
-        for event in call.events:
+        for event in call.events.waiting:
             if isinstance(event, CallResult):  # it came while the call was already ending
                 await self._cloud.result(event)
 
@@ -337,7 +337,7 @@ class Orchestrator:
         """
         ttl_s = call.request.ttl_s
         while True:
-            match await call.next_event(call.began + ttl_s):
+            match await call.events.get(call.began + ttl_s):
                 case MayRun():
                     call.start_running()
                     return None

@@ -35,7 +35,7 @@ class RunQueue:
     def enter(self, call: Call) -> None:
         """Take a call in; it gets `MayRun` now or later."""
         if _runs_at_once(call):
-            call.put(MayRun())
+            call.events.put(MayRun())
             return
         self._line(call).append(call)
         self._fill()
@@ -59,7 +59,7 @@ class RunQueue:
         self._running += 1
         self._running_cloud += cloud
         call.place.add_done_callback(partial(self._ended, cloud))
-        call.put(MayRun())
+        call.events.put(MayRun())
 
     def _ended(self, cloud: int, _place: object) -> None:
         self._running -= 1

@@ -1,7 +1,5 @@
 """Turns: which are under way; and each utterance's id, kept on disk, so that a repetition after a
-reconnect is the same turn.
-
-Refuses to decide what a repetition is (`core/turns.py` does) and what is done in a turn.
+reconnect is the same turn. What a repetition is, `core/turns.py` decides.
 """
 
 import asyncio
@@ -22,8 +20,8 @@ class OpenTurns:
     """Which turns are under way: those whose caller waits for an answer. Where none is, there is a
     turn boundary.
 
-    A turn keeps the snapshot it began with (`admission.py`), so nothing is swapped within one; what
-    concerns all who list tools is done and told at a boundary.
+    A turn keeps the snapshot it began with (`admission.py`), so nothing is replaced within one;
+    changes of the tool list are made and announced at a boundary.
     """
 
     def __init__(self) -> None:
@@ -78,5 +76,5 @@ class VoiceTurns:
 
 
 def _digest(text: str) -> str:
-    """Words are known again without being kept (S0-01)."""
+    """Return a digest by which an utterance is recognized without being stored."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,8 +1,5 @@
 """Questions to the wearer as tools: a `space` tool's arguments become questions on the lens, the
 answer its result.
-
-Refuses to know lenses and taps (the stage does) and to keep the result (the table of pending calls
-does).
 """
 
 from collections.abc import Mapping
@@ -81,7 +78,7 @@ class UserPrompts:
 
 
 def patience_s(call: ToolCall, *, voice_s: float) -> float:
-    """How long a caller waits for the wearer before it is told `pending`; 0: not at all. A
+    """Return how long a caller waits for the wearer before it gets `pending`; 0: not at all. A
     voice never waits over `voice_s`.
     """
     if call.mode is Mode.VOICE:

@@ -42,8 +42,8 @@ class VoiceSession:
 
     A pending message is struck off the disk after the glasses have shown or spoken it, so it is
     never lost: what could not be shown waits for the next start of a session, over restarts too. A
-    daemon that dies in the moment between the glasses' word and the write shows it a second time,
-    which does less harm than never.
+    daemon that dies between the glasses' report and the write shows it a second time, which does
+    less harm than never.
     """
 
     def __init__(self, ports: CallPorts, tasks: Tasks) -> None:
@@ -102,16 +102,16 @@ class VoiceSession:
             else {"text": text}
         )
         display: dict[str, Json] = {"layout": "text_wall", "text": text, "priority": "low"}
-        with self._bus.listen(calls=False) as heard:  # first: nothing is missed
+        with self._bus.listen(calls=False) as events:  # first: nothing is missed
             report = await self._stage.present(
                 name, ToolResponse(data={"text": text}, render={"display": display, "audio": audio})
             )
             try:
                 async with timeout(SHOWN_S):
                     if report.state in _ON_ITS_WAY:
-                        async for happening in heard:
-                            if isinstance(happening, DeliveryChanged) and happening.call_id == name:
-                                report = happening.report
+                        async for event in events:
+                            if isinstance(event, DeliveryChanged) and event.call_id == name:
+                                report = event.report
                                 if report.state not in _ON_ITS_WAY:
                                     break
             except TimeoutError:

@@ -4,6 +4,7 @@ Replaced in what is printed: ports by free ones and, where a test says so, an ad
 time.
 """
 
+import importlib
 import json
 import re
 from contextlib import closing
@@ -178,6 +179,18 @@ def test_the_paths_that_are_named_exist():
         block(ARCHITECTURE, "  edge/cli.py                       the command").text,
     ):
         assert (ROOT / path).exists(), path
+
+
+def test_the_walk_of_one_call_names_what_exists():
+    text = (ROOT / ARCHITECTURE).read_text(encoding="utf-8")
+    walk = text.partition("## The walk of one call")[2].partition("\n## ")[0]
+    steps = re.findall(r"`(edge/[\w/]+)\.py`\s+`(\w[\w.]*)`", walk)
+    assert len(steps) >= 15
+    for path, name in steps:
+        found = importlib.import_module(path.replace("/", "."))
+        for part in name.split("."):
+            found = getattr(found, part, None)
+            assert found is not None, f"{path}.py has no {name}"
 
 
 @pytest.mark.requirement("I12-documents")

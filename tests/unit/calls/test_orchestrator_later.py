@@ -602,6 +602,19 @@ async def test_hardware_that_is_gone_counts_within_a_turn_too(tmp_path):
         assert (await h.call("notes:list", turn_id="t")).error.code is ErrorCode.HARDWARE_MISSING
 
 
+async def test_a_job_that_was_handed_over_and_is_cancelled_may_have_been_done(tmp_path):
+    async with house(tmp_path) as h:
+        call_id = (await h.call("job:local", ARGS)).data["pendingToolCallId"]
+        async with asyncio.timeout(40):
+            while not h.tools.handed:
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert await h.orchestrator.cancel(call_id, "not needed")
+        await h.happened(CallCompleted)
+        error = (await h.store.get(call_id))["response"]["error"]
+        assert (error["code"], error["partialSideEffects"]) == ("CANCELLED", True)
+
+
 # ------------------------------------------------------------------ a disk that takes nothing
 
 

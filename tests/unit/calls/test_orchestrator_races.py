@@ -248,7 +248,7 @@ async def test_a_call_off_that_loses_against_a_yes_by_a_hair_still_stops_the_cal
         async def the_tap_first(call_id, *, allow):
             if not allow:
                 await consume(call_id, allow=True)
-                h.orchestrator._calls[call_id].put(Decided("the wearer"))
+                h.orchestrator._calls[call_id].events.put(Decided("the wearer"))
             return await consume(call_id, allow=allow)
 
         monkeypatch.setattr(h.confirmations, "consume_call", the_tap_first)
@@ -425,11 +425,11 @@ async def test_no_flood_of_events_grows_without_bound_and_none_hides_a_decision(
     tools = CallTools(None, FakeRegistry(), CLOCK, lambda *_: None)
     call = Call(make("notes:add", ARGS), tools)
     for _ in range(3 * EVENTS):
-        call.put(event)
-    call.put(Decided("the wearer"))
-    call.put(CallResult("c", DONE))
-    call.put(Finished(DONE))
-    assert len(call.events) == EVENTS + 3
+        call.events.put(event)
+    call.events.put(Decided("the wearer"))
+    call.events.put(CallResult("c", DONE))
+    call.events.put(Finished(DONE))
+    assert len(call.events.waiting) == EVENTS + 3
 
 
 async def test_a_write_under_which_the_daemon_stops_is_not_called_safe_to_repeat(tmp_path):
