@@ -15,7 +15,7 @@ from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
 from edge.cloud.mqtt.topics import Topics
 from edge.cloud.mqtt.wire import MessageKind, WireError
-from edge.devcloud.link import CloudLink, NotConnected, TopicRoute
+from edge.devcloud.link import CloudLink, NotConnected, TopicRoute, decode
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id
 from firmware_bridge.deadlines import timeout
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 TTL_S: Final = 40.0
 FIRST_RETRY_S: Final = 1.0
 MAX_PENDING: Final = 100
-MAX_WORDS: Final = 200
+MAX_PROGRESS: Final = 200
 
 
 @dataclass(slots=True)
@@ -35,11 +35,11 @@ class _Pending:
 
     answer: "asyncio.Future[ToolResponse]"
     accepted: asyncio.Event = field(default_factory=asyncio.Event)
-    words: list[str] = field(default_factory=list)
+    progress: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Invoked:
     """Outcome of an invocation: accepted or not, progress texts, the envelope."""
 
     accepted: bool
@@ -76,16 +76,13 @@ class Agent:
 
     async def invoke(
         self, edge_id: str, tool: str, args: Mapping[str, Json], *, ttl_s: float = TTL_S
-    ) -> Told:
+    ) -> Invoked:
         """Call a tool of an edge. Never raises for errors of the edge or the link: they are
         returned as an envelope.
         """
         if len(self._pending) >= MAX_PENDING:
-            return Told(
-                False,
-                (),
-                ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are in progress"),
-            )
+            problem = "Too many invocations are in progress"
+            return Invoked(False, (), ToolResponse.failure(ErrorCode.RATE_LIMIT, problem))
         call = ToolCall(
             call_id=new_call_id(Clock().wall()),
             tool=tool,
@@ -101,17 +98,15 @@ class Agent:
                 await self._offer(topics, call, pending)
                 response = await pending.answer
         except TimeoutError:
-            response = await self._gave_up(topics, call, pending)
+            response = await self._give_up(topics, call, pending)
         except WireError as e:
             response = ToolResponse.failure(ErrorCode.INVALID_REQUEST, str(e))
         finally:
             del self._pending[edge_id, call.call_id]
-        return Told(pending.accepted.is_set(), tuple(pending.words), response)
+        return Invoked(pending.accepted.is_set(), tuple(pending.progress), response)
 
     async def _offer(self, topics: Topics, call: ToolCall, pending: _Pending) -> None:
-        """Send until accepted: at once, then after 1, 2, 4 … seconds, with the same id
-        each time.
-        """
+        """Send it until it is accepted: at once, then after 1, 2, 4 … seconds, with the same id."""
         assert self.link is not None
         begun, pause, attempt = time.monotonic(), self._first_retry_s, 0
         while not pending.accepted.is_set():
@@ -135,8 +130,8 @@ class Agent:
             except TimeoutError:
                 pause *= 2
 
-    async def _gave_up(self, topics: Topics, call: ToolCall, pending: _Pending) -> ToolResponse:
-        """Return which of the three ways it failed, and cancel the call at the edge."""
+    async def _give_up(self, topics: Topics, call: ToolCall, pending: _Pending) -> ToolResponse:
+        """Cancel the call at the edge, and return how it failed."""
         assert self.link is not None
         if not pending.accepted.is_set():
             return ToolResponse.failure(
@@ -159,19 +154,14 @@ class Agent:
     async def _hear(self, inbound: Inbound) -> None:
         inbound.ack()
         try:
-            message = wire.decode(
-                inbound.payload,
-                content_type=inbound.content_type,
-                user_properties=inbound.user_properties,
-                correlation=inbound.correlation,
-            )
-            pending = self._pending.get((wire.edge_of(inbound.topic), message.id))
+            edge, message = decode(inbound)
+            pending = self._pending.get((edge, message.id))
             if pending is None:
                 return  # a duplicate, or too late
             # progress and results imply acceptance, if that message was lost
             pending.accepted.set()
-            if message.kind is MessageKind.PROGRESS and len(pending.words) < MAX_WORDS:
-                pending.words.append(wire.text_of(message, "text"))
+            if message.kind is MessageKind.PROGRESS and len(pending.progress) < MAX_PROGRESS:
+                pending.progress.append(wire.text_of(message, "text"))
             elif message.kind is MessageKind.RESULT and not pending.answer.done():
                 pending.answer.set_result(wire.response_of(message))
         except WireError as e:

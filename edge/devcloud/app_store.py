@@ -64,7 +64,7 @@ class AppStore:
         await self._db.write(work)
 
     async def open_session(self, user: str, *, ends_wall: float, now: float) -> None:
-        """Open or extend a session. Raises ShelfFull."""
+        """Open or extend a session. Raises AppStoreFull."""
 
         def work(db: Connection) -> None:
             db.execute("DELETE FROM sessions WHERE ends_wall < ? OR user = ?", (now, user))
@@ -85,7 +85,7 @@ class AppStore:
 
     async def set_installed(self, user: str, package: str, *, installed: bool) -> None:
         """Record an app as removed or installed; apps are installed for all users by default.
-        Raises ShelfFull.
+        Raises AppStoreFull.
         """
 
         def work(db: Connection) -> None:
@@ -122,13 +122,8 @@ def _all(db: Connection) -> StoredApp:
         _serial(db),
         {row["package"]: body for row in apps if (body := _body(row)) is not None},
         frozenset(row["package"] for row in apps if row["key_issued"]),
-        {
-            row["user"]: row["ends_wall"]
-            for row in db.execute("SELECT user, ends_wall FROM sessions")
-        },
-        frozenset(
-            (row["user"], row["package"]) for row in db.execute("SELECT user, package FROM removed")
-        ),
+        {row["user"]: row["ends_wall"] for row in db.execute("SELECT * FROM sessions")},
+        frozenset((user, app) for user, app in db.execute("SELECT user, package FROM removed")),
     )
 
 

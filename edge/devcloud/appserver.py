@@ -27,15 +27,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 API_KEY_ENV: Final = "GLASSD_APP_API_KEY_HASH"
-"""Where the cloud puts the key (already hashed) it will send as `X-App-API-Key`; without it
-every caller is served.
+"""The hash of the key that the cloud sends as `X-App-API-Key`; without it all callers are served.
 """
 KEY_ENV: Final = "GLASSD_APP_API_KEY"
-"""Where a developer puts the key that the console gave out."""
+"""The key that the console issued."""
 MAX_BODY: Final = 1 << 20
-"""Bytes of one request: four times what a call over MQTT may carry, for photographs sent over
-plain HTTP.
-"""
+"""Bytes of one request: four times the limit over MQTT, for photographs over plain HTTP."""
 NDJSON: Final = "application/x-ndjson"
 
 
@@ -53,9 +50,8 @@ class AppServer:
         api_key_hash: str | None = None,
     ) -> None:
         if ":" in package_name or not package_name:
-            raise BadDefinition(
-                f'packageName: must be a reverse domain name without ":". Got: {package_name!r}'
-            )
+            problem = 'must be a reverse domain name without ":"'
+            raise BadDefinition(f"packageName: {problem}. Got: {package_name!r}")
         self.package_name = package_name
         self.name = name or package_name
         self._hardware = [dict(h) for h in hardware_requirements]
@@ -102,10 +98,9 @@ class AppServer:
         """Serve until SIGTERM; the port comes from `$PORT` when not given."""
         import uvicorn  # noqa: PLC0415 - see asgi()
 
-        chosen = int(os.environ.get("PORT", "0")) if port is None else port
-        uvicorn.run(
-            self.asgi(), host=host, port=chosen, log_level="warning", timeout_graceful_shutdown=2
-        )
+        port = int(os.environ.get("PORT", "0")) if port is None else port
+        options: dict[str, Any] = {"log_level": "warning", "timeout_graceful_shutdown": 2}
+        uvicorn.run(self.asgi(), host=host, port=port, **options)
 
     # -------------------------------------------------------------- endpoints
 
@@ -113,15 +108,12 @@ class AppServer:
         return _json({"status": "ok", "packageName": self.package_name, "tools": len(self._tools)})
 
     async def _manifest(self, request: "Request") -> "Response":
-        """Return what the developer console takes: the definitions, and this app's address as used
-        in the request.
-        """
+        """Return what the developer console takes: the definitions, and this app's address."""
         return _json({**self.manifest(), "publicUrl": str(request.base_url).rstrip("/")})
 
     async def _tool(self, request: "Request") -> "Response":
-        if self._key and not hmac.compare_digest(
-            request.headers.get("x-app-api-key", "").encode(), self._key.encode()
-        ):
+        key = request.headers.get("x-app-api-key", "").encode()
+        if self._key and not hmac.compare_digest(key, self._key.encode()):
             return _json(failure("AUTH", "Missing or wrong X-App-API-Key header"), status=401)
         try:
             call = await _read_call(request)
@@ -129,16 +121,13 @@ class AppServer:
             return _json(failure("INVALID_REQUEST", str(e)), status=400)
         tool = self._tools.get(call["name"])
         if tool is None:
-            return _json(
-                failure("TOOL_NOT_FOUND", f"Tool {call['name'][:80]} not found"), status=404
-            )
+            problem = f"Tool {call['name'][:80]} not found"
+            return _json(failure("TOOL_NOT_FOUND", problem), status=404)
         return await _answer(tool, call, request)
 
 
 def _key_hash() -> str:
-    """Return the hash that callers must send, as made by `office.hashed`; "" if every caller is
-    served.
-    """
+    """Return the hash that callers must send; "" if all callers are served."""
     key = os.environ.get(KEY_ENV, "")
     return hashlib.sha256(key.encode()).hexdigest() if key else os.environ.get(API_KEY_ENV, "")
 
@@ -176,11 +165,7 @@ async def _answer(tool: AppTool, call: Mapping[str, Any], request: "Request") ->
         return _json(failure("CANCELLED", "The caller hung up"), status=499)
     try:
         return _json(done.value)
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ) as e:  # the result itself could not be written down
+    except (TypeError, ValueError, RecursionError) as e:  # the result is not JSON
         return _json(failure("EXECUTION_ERROR", str(e) or type(e).__name__), status=500)
 
 
@@ -199,6 +184,7 @@ async def _stream(tool: AppTool, call: Mapping[str, Any]) -> AsyncIterator[bytes
     """Yield progress lines, then the result line. A plain value is held until the next one shows
     that it was progress.
     """
+    result = failure("HANDLER_ERROR", "the handler ended without a result")
     held: list[Json] = []
     try:
         produced: Any = tool.handler(call["arguments"], CallContext.from_json(call.get("context")))
@@ -210,20 +196,14 @@ async def _stream(tool: AppTool, call: Mapping[str, Any]) -> AsyncIterator[bytes
                     yield _line({"progress": value.text})
                 else:
                     held.append(value)
-        result = (
-            held.pop() if held else failure("HANDLER_ERROR", "the handler ended without a result")
-        )
+        result = held.pop() if held else result
     except Exception as e:  # noqa: BLE001 - a handler may fail in any way; its caller gets words
         log.warning("handler of %s failed: %s", tool.name, e)
         result = failure("HANDLER_ERROR", str(e) or "Unknown error")
-    yield _result_line(result)
-
-
-def _result_line(result: Json) -> bytes:
     try:
-        return _line({"result": result})
+        yield _line({"result": result})
     except (TypeError, ValueError, RecursionError) as e:
-        return _line({"result": failure("EXECUTION_ERROR", str(e) or type(e).__name__)})
+        yield _line({"result": failure("EXECUTION_ERROR", str(e) or type(e).__name__)})
 
 
 async def _hung_up(request: "Request") -> None:

@@ -13,18 +13,20 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from edge.devcloud.enrolment.secured import Secured
 from edge.runtime.subprocesses import Child
 from firmware_bridge.deadlines import timeout
+
+if TYPE_CHECKING:
+    from edge.devcloud.enrolment.secured import Secured
 
 log = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 MAX_PAYLOAD: Final = 1 << 20
-"""Bytes of one packet: four times the largest body (256 KiB), so that too large a body reaches the
-edge or the worker, whose refusal names the limit.
+"""Bytes of one packet: four times the largest body (256 KiB), so that the receiver can refuse a
+body that is too large, and name the limit.
 """
 START_S: Final = 10.0
 _POLL_S: Final = 0.02
@@ -68,8 +70,7 @@ message_size_limit {payload}
 max_inflight_messages 64
 user root
 """
-# "user root" means "stay who you are": changing the user would make the kernel forget to end it
-# with its parent.
+# "user root": do not change the user, or the kernel would not end it with its parent.
 
 
 class BrokerFailed(OSError):
@@ -91,7 +92,7 @@ class EmbeddedBroker:
         *,
         port: int = 0,
         folder: Path | None = None,
-        secured: Secured | None = None,
+        secured: "Secured | None" = None,
     ) -> None:
         if kind not in ("embedded", "mosquitto"):
             raise ValueError(f"broker: {kind!r} is neither embedded nor mosquitto")
@@ -99,12 +100,10 @@ class EmbeddedBroker:
         self.host = HOST
         self.port = port
         self.port_v4 = 0
-        """Where MQTT 3.1.1 clients connect; Mosquitto takes both on one port. With TLS: where
-        passwords are taken.
-        """
+        """For MQTT 3.1.1 clients; Mosquitto has one port for both. With TLS: for passwords."""
         self._secured = secured
         self._folder = folder
-        """Where its configuration and log stand; a temporary directory when not given."""
+        """For its configuration and log; None is a temporary directory."""
         self._child: Child | None = None
         self._dir: tempfile.TemporaryDirectory[str] | None = None
 
@@ -140,19 +139,16 @@ class EmbeddedBroker:
         """Start on the previous ports; the first time, on any free ones."""
         fixed = self.port != 0
         for attempt in range(1, _ATTEMPTS + 1):
-            port, port_v4 = (
-                (self.port, self.port_v4 or free_port()) if fixed else (free_port(), free_port())
-            )
+            port = self.port if fixed else free_port()
+            port_v4 = (self.port_v4 if fixed else 0) or free_port()
             try:
                 self._child = await self._launch(folder, port, port_v4)
             except PortTaken:
                 if fixed or attempt == _ATTEMPTS:
                     raise
                 continue
-            self.port, self.port_v4 = (
-                port,
-                port if self.kind == "mosquitto" and not self._secured else port_v4,
-            )
+            one_port = self.kind == "mosquitto" and not self._secured
+            self.port, self.port_v4 = port, port if one_port else port_v4
             log.info("%s broker listens on %s:%d (pid %d)", self.kind, HOST, port, self._child.pid)
             return
 
@@ -203,15 +199,11 @@ class EmbeddedBroker:
         if importlib.util.find_spec("iotcore") is None:
             raise ModuleNotFoundError("iotcore is not installed", name="iotcore")
         config = folder / "rumqttd.toml"
-        listeners = (("v5", port), ("v4", port_v4))
-        config.write_text(
-            _RUMQTTD_HEAD
-            + "".join(
-                _RUMQTTD_LISTENER.format(version=v, host=HOST, port=p, payload=MAX_PAYLOAD)
-                for v, p in listeners
-            ),
-            encoding="utf-8",
+        listeners = (
+            _RUMQTTD_LISTENER.format(version=version, host=HOST, port=of, payload=MAX_PAYLOAD)
+            for version, of in (("v5", port), ("v4", port_v4))
         )
+        config.write_text(_RUMQTTD_HEAD + "".join(listeners), encoding="utf-8")
         return (sys.executable, "-c", _EMBEDDED, str(config))
 
 
@@ -227,16 +219,14 @@ def _claim(port: int) -> None:
     that one.
     """
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # connections of our last run may still linger
+        # connections of the last run may still linger
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as e:
-            raise PortTaken(
-                f"MQTT port {port} of {HOST} cannot be used ({e.strerror}); choose another: "
-                "--broker embedded:PORT, or leave :PORT out for one that is free"
-            ) from None
+            problem = f"MQTT port {port} of {HOST} cannot be used ({e.strerror})"
+            fix = "choose another: --broker embedded:PORT, or leave :PORT out for one that is free"
+            raise PortTaken(f"{problem}; {fix}") from None
 
 
 def find_mosquitto() -> str:
@@ -256,9 +246,8 @@ async def _listening(child: Child, port: int) -> None:
             while child.running and not await _answers(port):  # noqa: ASYNC110 - another process cannot set our Event
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        raise BrokerFailed(
-            f"{child.name} does not listen after {START_S:g} s: {child.last_words()}"
-        ) from None
+        problem = f"{child.name} does not listen after {START_S:g} s: {child.last_words()}"
+        raise BrokerFailed(problem) from None
     if not child.running:
         words = child.last_words()
         kind = PortTaken if "in use" in words.lower() else BrokerFailed
@@ -292,8 +281,6 @@ def parse_broker(text: str) -> tuple[str, int] | None:
         return None
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(
-            f"broker: {text!r} is not embedded, "
-            "mosquitto (each with :PORT, if you like) or HOST:PORT"
-        )
+        kinds = "embedded, mosquitto (each with :PORT, if you like) or HOST:PORT"
+        raise ValueError(f"broker: {text!r} is not {kinds}")
     return host.strip("[]"), int(port)

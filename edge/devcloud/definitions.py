@@ -120,9 +120,6 @@ class Mistake:
     problem: str
     fix: str
 
-    def to_json(self) -> dict[str, str]:
-        return {"field": self.field, "problem": self.problem, "fix": self.fix}
-
 
 class BadSubmission(ValueError):
     """A rejected submission; nothing of it is stored. `mistakes` names every field to correct."""
@@ -146,39 +143,26 @@ class AppSubmission:
 
 def check_submission(package: str, body: Json) -> AppSubmission:
     """Check `POST /api/apps/:packageName/tools`. Raises BadSubmission."""
-    mistakes = (
-        []
-        if _PACKAGE.fullmatch(package) and len(package) <= 200
-        else [
-            Mistake(
-                "packageName",
-                f"is {package[:80]!r}",
-                "use a reverse domain name such as com.example.calc",
-            )
-        ]
-    )
+    mistakes = []
+    if not _PACKAGE.fullmatch(package) or len(package) > 200:
+        fix = "use a reverse domain name such as com.example.calc"
+        mistakes.append(Mistake("packageName", f"is {package[:80]!r}", fix))
     document = {"tools": body} if isinstance(body, list) else body
     try:
         parsed = _Submission.model_validate(document)
     except ValidationError as e:
         raise BadSubmission(mistakes + _mistakes(e, "")) from None
     if parsed.packageName not in (None, package):
-        mistakes.append(
-            Mistake(
-                "packageName",
-                f"is {str(parsed.packageName)[:80]!r}",
-                f"send it to /api/apps/{parsed.packageName}/tools",
-            )
-        )
+        fix = f"send it to /api/apps/{parsed.packageName}/tools"
+        mistakes.append(Mistake("packageName", f"is {str(parsed.packageName)[:80]!r}", fix))
     mistakes += _bad_url(parsed.publicUrl)
     tools: list[dict[str, Json]] = []
     for i, submitted in enumerate(parsed.tools):
         try:
             tools.append(migrate(submitted))
         except BadDefinition as e:
-            mistakes.append(
-                Mistake(f"tools[{i}].parameters", str(e), "send an MCP definition with inputSchema")
-            )
+            fix = "send an MCP definition with inputSchema"
+            mistakes.append(Mistake(f"tools[{i}].parameters", str(e), fix))
         else:
             mistakes += check_tool(tools[-1], f"tools[{i}]")
     mistakes += _doubles(tools)
@@ -205,13 +189,8 @@ def _bad_url(url: str | None) -> list[Mistake]:
         return [Mistake("publicUrl", "is not a URL", "for example http://127.0.0.1:8001")]
     if not is_off_limits(host):
         return []
-    return [
-        Mistake(
-            "publicUrl",
-            f"{host} is a link-local or metadata address",
-            "give the app an address of this machine or its network",
-        )
-    ]
+    problem = f"{host} is a link-local or metadata address"
+    return [Mistake("publicUrl", problem, "give the app an address of this machine or its network")]
 
 
 def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
@@ -222,71 +201,52 @@ def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
         return _mistakes(e, at)
     mistakes: list[Mistake] = []
     if tool.get("cacheTtlS") is not None and tool.get("sideEffects", "writes") == "writes":
-        mistakes.append(
-            Mistake(
-                f"{at}.cacheTtlS",
-                "only a tool that writes nothing may be answered from a cache",
-                "say sideEffects read_only or none, or leave cacheTtlS out",
-            )
-        )
+        problem = "only a tool that writes nothing may be answered from a cache"
+        fix = "say sideEffects read_only or none, or leave cacheTtlS out"
+        mistakes.append(Mistake(f"{at}.cacheTtlS", problem, fix))
     try:
         check_local_name(tool["name"])
     except BadToolName as e:
         mistakes.append(Mistake(f"{at}.name", str(e), "use one printable word without a colon"))
     schema = tool["inputSchema"]
     if schema.get("type") != "object":
-        mistakes.append(
-            Mistake(f"{at}.inputSchema.type", 'must be "object"', "arguments are always an object")
-        )
+        fix = "arguments are always an object"
+        mistakes.append(Mistake(f"{at}.inputSchema.type", 'must be "object"', fix))
     try:
         check_schema(schema)
         rfc8785.dumps(dict(tool))
     except BadDefinition as e:
-        mistakes.append(
-            Mistake(f"{at}.inputSchema", str(e), "send a valid JSON Schema (draft 2020-12)")
-        )
+        fix = "send a valid JSON Schema (draft 2020-12)"
+        mistakes.append(Mistake(f"{at}.inputSchema", str(e), fix))
     except (rfc8785.CanonicalizationError, RecursionError) as e:
-        mistakes.append(
-            Mistake(at, f"cannot be hashed: {e}", "use numbers within ±2^53 and valid text")
-        )
+        fix = "use numbers within ±2^53 and valid text"
+        mistakes.append(Mistake(at, f"cannot be hashed: {e}", fix))
     return mistakes
+
+
+_OBJECT: Final = frozenset({"model_type", "dict_type"})
+_FIXES: Final = {"missing": "add it", "extra_forbidden": "remove it"}
 
 
 def _mistakes(error: ValidationError, at: str) -> list[Mistake]:
     found = []
     for e in error.errors(include_url=False, include_context=False, include_input=False)[:50]:
-        path = at + "".join(
-            f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"] if p != "[key]"
-        )
-        problem = (
-            "Input should be an object" if e["type"] in {"model_type", "dict_type"} else e["msg"]
-        )
-        fix = (
-            "add it"
-            if e["type"] == "missing"
-            else "remove it"
-            if e["type"] == "extra_forbidden"
-            else "correct its value"
-        )
-        found.append(Mistake(path.lstrip(".") or "body", problem, fix))
+        steps = (f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"] if p != "[key]")
+        path = f"{at}{''.join(steps)}".lstrip(".") or "body"
+        problem = "Input should be an object" if e["type"] in _OBJECT else e["msg"]
+        found.append(Mistake(path, problem, _FIXES.get(e["type"], "correct its value")))
     return found
 
 
 def _doubles(tools: list[dict[str, Json]]) -> list[Mistake]:
-    seen: set[Json] = set()
-    found = []
-    for i, name in enumerate(t.get("name") for t in tools):
-        if isinstance(name, str) and name in seen:
-            found.append(
-                Mistake(
-                    f"tools[{i}].name",
-                    f"{name[:80]!r} is defined twice",
-                    "give each tool its own name",
-                )
-            )
-        if isinstance(name, str):
-            seen.add(name)
-    return found
+    names = [t.get("name") for t in tools]
+    return [
+        Mistake(
+            f"tools[{i}].name", f"{name[:80]!r} is defined twice", "give each tool its own name"
+        )
+        for i, name in enumerate(names)
+        if isinstance(name, str) and name in names[:i]
+    ]
 
 
 def _known_category(tool: dict[str, Json]) -> dict[str, Json]:
@@ -295,10 +255,9 @@ def _known_category(tool: dict[str, Json]) -> dict[str, Json]:
     extensions = out.get("mentraExtensions")
     for holder in (out, extensions := dict(extensions) if isinstance(extensions, dict) else {}):
         if holder.get("category") is not None and holder["category"] not in CATEGORIES:
+            category = holder["category"]
             log.warning(
-                "tool %s: category %.40r is unknown; treated as other",
-                out["name"],
-                holder["category"],
+                "tool %s: category %.40r is unknown; treated as other", out["name"], category
             )
             holder["category"] = "other"
     return {**out, "mentraExtensions": extensions} if extensions else out

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
 from edge.cloud.mqtt.topics import Topics
 from edge.cloud.mqtt.wire import MessageKind, WireError
-from edge.devcloud.link import TopicRoute
+from edge.devcloud.link import TopicRoute, decode
 from tools_cache.api.tool import Json
 
 log = logging.getLogger(__name__)
@@ -77,14 +76,7 @@ class Edges:
         if not inbound.payload:  # a retained message was deleted
             return
         try:
-            edge_id = wire.edge_of(inbound.topic)
-            message = wire.decode(
-                inbound.payload,
-                content_type=inbound.content_type,
-                user_properties=inbound.user_properties,
-                correlation=inbound.correlation,
-                default_kind=_kind_of(inbound.topic),
-            )
+            edge_id, message = decode(inbound, _kind_of(inbound.topic))
         except WireError as e:
             log.debug("a message on %.120r cannot be read: %s", inbound.topic, e)
             return
@@ -93,19 +85,15 @@ class Edges:
         if len(self._all) > MAX_EDGES:
             self._all.popitem(last=False)
         body = {k: v for k, v in message.body.items() if k not in ("v", "k")}
-        self._keep(edge, message.kind, inbound.topic, body)
-
-    def _keep(
-        self, edge: ConnectedEdge, kind: MessageKind, topic: str, body: Mapping[str, Json]
-    ) -> None:
-        if kind is MessageKind.PRESENCE:
-            edge.presence = body
-        elif kind is MessageKind.CAPABILITIES:
-            edge.capabilities = body
-        elif kind is MessageKind.DELIVERY:
-            edge.deliveries.append(body)
-        elif kind is MessageKind.EVENT:
-            edge.events.append({**body, "kind": topic.rpartition(_EVENT)[2]})
+        match message.kind:
+            case MessageKind.PRESENCE:
+                edge.presence = body
+            case MessageKind.CAPABILITIES:
+                edge.capabilities = body
+            case MessageKind.DELIVERY:
+                edge.deliveries.append(body)
+            case MessageKind.EVENT:
+                edge.events.append({**body, "kind": inbound.topic.rpartition(_EVENT)[2]})
 
 
 def _kind_of(topic: str) -> MessageKind:

@@ -1,7 +1,6 @@
 """The cloud's MQTT connection: reconnects, subscribes, and passes each message to the route of its
-topic.
-
-Clean start, no session: messages the broker holds for an absent worker would reach no other worker.
+topic. It has no session: the broker would hold messages for an absent worker that another one could
+handle.
 """
 
 import asyncio
@@ -21,6 +20,7 @@ from edge.cloud.mqtt.connection import (
     MqttConnection,
     PublishRefused,
 )
+from edge.cloud.mqtt.wire import MessageKind
 from edge.runtime.first_completed import race
 from tools_cache.api.tool import Json
 
@@ -28,10 +28,7 @@ log = logging.getLogger(__name__)
 
 FIRST_S: Final = 0.1
 CAP_S: Final = 2.0
-"""Maximum seconds between reconnects; the broker is on this machine, so longer waits would only
-prolong an outage.
-"""
-KEEPALIVE_S: Final = 8
+"""Seconds between reconnects; the broker is on this machine, so they may be frequent."""
 
 
 class NotConnected(Exception):
@@ -45,6 +42,20 @@ class TopicRoute:
     filter: str
     handles: Callable[[str], bool]
     handler: Callable[[Inbound], Awaitable[None]]
+
+
+def decode(inbound: Inbound, kind: MessageKind | None = None) -> tuple[str, wire.WireMessage]:
+    """Return edge id and message; `kind`: of a message that does not name its own. Raises
+    WireError.
+    """
+    edge = wire.edge_of(inbound.topic)
+    return edge, wire.decode(
+        inbound.payload,
+        content_type=inbound.content_type,
+        user_properties=inbound.user_properties,
+        correlation=inbound.correlation,
+        default_kind=kind,
+    )
 
 
 class CloudLink:
@@ -80,18 +91,14 @@ class CloudLink:
                 await self._serve()
             except (ConnectionFailed, ConnectionOver) as e:
                 failures = 0 if isinstance(e, ConnectionOver) else failures + 1
-                log.log(
-                    logging.WARNING if failures <= 1 else logging.DEBUG,
-                    "no broker at %s: %s; trying again",
-                    self._options().address,
-                    e,
-                )
+                level = logging.WARNING if failures <= 1 else logging.DEBUG
+                log.log(level, "no broker at %s: %s; trying again", self._options().address, e)
             await asyncio.sleep(random.uniform(0.2, 1.0) * min(CAP_S, self._first_s * 2**failures))
 
     async def publish(
         self,
         topic: str,
-        kind: wire.MessageKind,
+        kind: MessageKind,
         body: Mapping[str, Json],
         *,
         json: bool = False,

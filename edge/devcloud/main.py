@@ -10,12 +10,13 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.cloud.mqtt.topics import Topics, check_word
 from edge.devcloud.agent import Agent
+from edge.devcloud.app_service import RegistryNotifier
 from edge.devcloud.apps import SAMPLES
 from edge.devcloud.broker import (
     HOST,
@@ -25,17 +26,14 @@ from edge.devcloud.broker import (
     own_port,
     parse_broker,
 )
-from edge.devcloud.enrolment.secured import LOOPBACK, Secured
-from edge.devcloud.http import guard, https
+from edge.devcloud.http import guard
 from edge.devcloud.http.api import Api
 from edge.devcloud.http.auth import Authentication
 from edge.devcloud.http.console import Console
 from edge.devcloud.http.debug_api import DebugApi
-from edge.devcloud.http.enrolment_api import EnrolApi, EnrolmentPlace
 from edge.devcloud.http.legacy_api import LegacyApi
 from edge.devcloud.link import CloudLink, NotConnected
 from edge.devcloud.registry import InstalledApp
-from edge.devcloud.registry_notifier import RegistryNotifier
 from edge.devcloud.worker.worker import (
     FIRST_CONNECT_S,
     STOCK,
@@ -51,17 +49,16 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
+    from edge.devcloud.enrolment.secured import Secured
+
 STATUS_CALLS: Final = 100
 
 
 def sample_apps(modules: Sequence[str] = SAMPLES) -> list[InstalledApp]:
     """Return the sample mini-apps, each started as `python -m MODULE`."""
-    return [
-        InstalledApp.of_manifest(
-            importlib.import_module(module).app.manifest(), (sys.executable, "-m", module)
-        )
-        for module in modules
-    ]
+    apps = [(module, importlib.import_module(module).app) for module in modules]
+    command = (sys.executable, "-m")
+    return [InstalledApp.of_manifest(app.manifest(), (*command, module)) for module, app in apps]
 
 
 async def run_devcloud(
@@ -79,12 +76,12 @@ async def run_devcloud(
     tls: str | None = None,
     legacy: bool = False,
 ) -> None:
-    """Serve until cancelled; `announce` is called once, when everything answers. All started child
-    processes are ended.
+    """Serve until cancelled, and end all child processes; `announce` is called once, when
+    everything answers.
 
-    `tls` is the name edges use for this machine: with it everything is TLS, with an authority and
-    codes of our own. `legacy` also serves the removed endpoints. Raises OSError or ValueError if it
-    cannot start (port in use, unknown broker, unusable state directory).
+    `tls` is the name of this machine for edges: with it everything is TLS, with an own authority
+    and enrolment codes. `legacy` also serves the removed endpoints. Raises OSError or ValueError if
+    it cannot start (port in use, unknown broker, unusable state directory).
     """
     check_word("tenant", tenant)
     check_word("pool", pool)
@@ -93,70 +90,57 @@ async def run_devcloud(
     installed = sample_apps() if apps is None else list(apps)
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(_listen(http))
-        _check_reach(tls or "", listener)
-        secured = (
-            _secured(tls, state_dir / "tls", tenant=tenant, life=limits.certificate_life)
-            if tls
-            else None
+        secured = _secure(tls, listener, state_dir / "tls", tenant, limits) if tls else None
+        parts = a_worker(
+            installed, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits, users=users
         )
-        worker = await stack.enter_async_context(
-            a_worker(
-                installed, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits, users=users
-            )
-        )
+        worker = await stack.enter_async_context(parts)
         address, own_broker = await _broker(
             broker or "embedded", state_dir / "broker", stack, secured
         )
-        cloud = _Cloud(
-            worker,
-            broker=own_broker,
-            address=address,
-            listener=listener,
-            tenant=tenant,
-            pool=pool,
-            limits=limits,
-            secured=secured,
-            legacy=legacy,
-        )
+        place = _Place(listener, address, own_broker, secured, tenant, pool)
         try:
-            await cloud.run(announce, token=token)
+            await _Cloud(worker, place, limits).run(announce, token=token, legacy=legacy)
         except BaseExceptionGroup as group:
             if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BrokerFailed):
                 raise group.exceptions[0] from None  # an expected fault, shown without a traceback
             raise
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a cloud is reached. `broker` is None for an external one, `secured` without TLS."""
+
+    listener: socket.socket
+    address: tuple[str, int]
+    broker: EmbeddedBroker | None
+    secured: "Secured | None"
+    tenant: str
+    pool: str
+
+    @property
+    def url(self) -> str:
+        return _url_of(self.listener, self.secured.name if self.secured else "")
+
+    @property
+    def kind(self) -> str:
+        return self.broker.kind if self.broker else "external"
+
+
 class _Cloud:
     """The parts, connected."""
 
-    def __init__(
-        self,
-        worker: Worker,
-        *,
-        broker: EmbeddedBroker | None,
-        address: tuple[str, int],
-        listener: socket.socket,
-        tenant: str,
-        pool: str,
-        limits: WorkerLimits,
-        secured: Secured | None,
-        legacy: bool,
-    ) -> None:
-        self._worker = worker
-        self._secured, self._limits, self._legacy = secured, limits, legacy
-        self._url = _url_of(listener, secured.name if secured else "")
+    def __init__(self, worker: Worker, place: _Place, limits: WorkerLimits) -> None:
+        self._worker, self._place, self._limits = worker, place, limits
         self._registry, self._executor = worker.office.registry, worker.executor
-        self._broker, self._address, self._listener = broker, address, listener
-        self._tenant, self._pool = tenant, pool
-        self._agent = Agent(tenant=tenant, worker=worker.name, first_retry_s=limits.invoke_retry_s)
-        self._notice = RegistryNotifier(
-            worker.office,
-            topic=Topics.for_cloud(tenant).registry(pool),
-            url=f"{self._url}/api/registry",
+        self._agent = Agent(
+            tenant=place.tenant, worker=worker.name, first_retry_s=limits.invoke_retry_s
         )
-        options = options_of(
-            address, worker.name, tls=secured.worker_context() if secured else None
-        )
+        topic = Topics.for_cloud(place.tenant).registry(place.pool)
+        url = f"{place.url}/api/registry"
+        self._notice = RegistryNotifier(worker.office, topic=topic, url=url)
+        tls = place.secured.worker_context() if place.secured else None
+        options = options_of(place.address, worker.name, tls=tls)
         self._link = CloudLink(
             lambda: options,
             routes=(*self._executor.routes(), *self._agent.routes(), *worker.edges.routes()),
@@ -164,23 +148,22 @@ class _Cloud:
         )
         self._agent.link = self._notice.link = self._link
 
-    async def run(self, announce: Callable[[dict[str, Any]], None], *, token: str) -> None:
-        worker = self._worker
-        door = Authentication(
-            worker.office,
-            token=token,
-            knows=self._secured.desk.knows_token if self._secured else None,
-        )
+    async def run(
+        self, announce: Callable[[dict[str, Any]], None], *, token: str, legacy: bool
+    ) -> None:
+        worker, secured = self._worker, self._place.secured
+        knows = secured.desk.knows_token if secured else None
+        door = Authentication(worker.office, token=token, knows=knows)
         api = Api(door, worker.runner)
         bench = DebugApi(
             self._agent,
-            self._broker,
+            self._place.broker,
             status=self.status,
             stop_app=worker.launcher.stop,
             submit=self._executor.deferred.submit,
             pending=worker.journal.pending,
         )
-        old = LegacyApi(door, worker.runner).routes() if self._legacy else []
+        old = LegacyApi(door, worker.runner).routes() if legacy else []
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._executor.run(self._link), name="executor")
             tasks.create_task(self._link.run(), name="link")
@@ -192,76 +175,71 @@ class _Cloud:
                 *bench.routes(),
                 *self._enrolling(),
             ]
-            async with _serving(_application(routes), self._listener, tasks, self._secured):
-                await first_connect(self._link, self._address, within_s=FIRST_CONNECT_S)
+            async with _serving(_application(routes), self._place.listener, tasks, secured):
+                await first_connect(self._link, self._place.address, within_s=FIRST_CONNECT_S)
                 announce(self._announcement())
                 await asyncio.Event().wait()
 
     def _enrolling(self) -> "list[Route]":
-        if self._secured is None or self._broker is None:
+        p, s, b = self._place, self._place.secured, self._place.broker
+        if s is None or b is None:
             return []
-        s, b = self._secured, self._broker
-        place = EnrolmentPlace(
-            s.name, b.port, b.port_v4, self._tenant, self._pool, self._url, s.authority.pem
-        )
-        return EnrolApi(s.desk, place, code=self._code, joined=self._joined).routes()
+        from edge.devcloud.http.enrolment_api import EnrolApi, EnrolmentPlace  # noqa: PLC0415 - for TLS only
+
+        place = EnrolmentPlace(s.name, b.port, b.port_v4, p.tenant, p.pool, p.url, s.authority.pem)
+        return EnrolApi(s.desk, place, code=self._code, joined=self._admit_new).routes()
 
     def _code(self, life_s: float, edge_id: str = "") -> str:
-        assert self._secured is not None
-        return self._secured.code(
-            life_s,
-            edge_id,
-            broker_port=self._address[1],
-            enrol_port=self._listener.getsockname()[1],
+        place = self._place
+        assert place.secured is not None
+        enrol_port = place.listener.getsockname()[1]
+        return place.secured.code(
+            life_s, edge_id, broker_port=place.address[1], enrol_port=enrol_port
         )
 
-    async def _joined(self) -> None:
+    async def _admit_new(self) -> None:
         """Make the broker accept a new edge: it reads its files before the next connection."""
-        assert self._secured is not None
-        assert self._broker is not None
-        self._secured.write_access()
-        self._broker.reread()
+        assert self._place.secured is not None
+        assert self._place.broker is not None
+        self._place.secured.write_access()
+        self._place.broker.reread()
 
     async def _changed(self) -> None:
         with contextlib.suppress(NotConnected):  # repeated on the next connect
             await self._notice.publish()
 
     def _announcement(self) -> dict[str, Any]:
-        host, port = self._address
-        if self._secured is not None:
-            host = self._secured.name
+        place, (host, port) = self._place, self._place.address
+        of_tls: dict[str, Any] = {}
+        if place.secured is not None:
+            host = place.secured.name
+            ca_file = str(place.secured.authority.file)
+            of_tls = {"code": self._code(self._limits.code_life_s), "ca_file": ca_file}
         return {
             "event": "devcloud.ready",
-            "http": self._url,
+            "http": place.url,
             "mqtt": f"{host}:{port}",
             "mqtt_host": host,
             "mqtt_port": port,
-            "mqtt_v4_port": self._broker.port_v4 if self._broker else None,
-            "broker": self._broker.kind if self._broker else "external",
-            "tenant": self._tenant,
-            "pool": self._pool,
-            "registry": f"{self._url}/api/registry",
+            "mqtt_v4_port": place.broker.port_v4 if place.broker else None,
+            "broker": place.kind,
+            "tenant": place.tenant,
+            "pool": place.pool,
+            "registry": f"{place.url}/api/registry",
             "version": self._registry.version,
             "pid": os.getpid(),
-            **(
-                {
-                    "code": self._code(self._limits.code_life_s),
-                    "ca_file": str(self._secured.authority.file),
-                }
-                if self._secured
-                else {}
-            ),
+            **of_tls,
         }
 
     async def status(self) -> Mapping[str, Json]:
         """`GET /devcloud/status`."""
-        host, port = self._address
+        (host, port), broker = self._place.address, self._place.broker
         return {
             "broker": {
-                "kind": self._broker.kind if self._broker else "external",
+                "kind": self._place.kind,
                 "address": f"{host}:{port}",
-                "running": self._broker.running if self._broker else None,
-                "pid": self._broker.pid if self._broker else None,
+                "running": broker.running if broker else None,
+                "pid": broker.pid if broker else None,
             },
             "link": {"up": self._link.up, "connects": self._link.connects},
             "registry": {"version": self._registry.version, "sha256": self._registry.sha256},
@@ -275,45 +253,43 @@ class _Cloud:
                 "recent": await self._worker.journal.recent(STATUS_CALLS),
             },
             "edges": self._worker.edges.to_json(),
-            "sessions": self._worker.office.people.sessions(),
+            "sessions": self._worker.office.sessions(),
         }
 
 
 # ------------------------------------------------------------------ pieces
 
 
-def _secured(name: str, folder: Path, *, tenant: str, life: timedelta) -> Secured:
+def _secure(
+    name: str, listener: socket.socket, folder: Path, tenant: str, limits: WorkerLimits
+) -> "Secured":
+    """Return what TLS needs. Raises ValueError if only this machine can reach the listener."""
     if importlib.util.find_spec("cryptography") is None:
         raise ModuleNotFoundError("cryptography is not installed", name="cryptography")
-    find_mosquitto()  # reported before anything is created
-    return Secured(name, folder=folder, tenant=tenant, life=life)
+    from edge.devcloud.enrolment.secured import LOOPBACK, Secured  # noqa: PLC0415 - for TLS only
 
-
-def _check_reach(name: str, listener: socket.socket) -> None:
-    """Check that edges on the network can reach the HTTP address. Raises ValueError."""
     host, port = listener.getsockname()[:2]
-    if name and name not in LOOPBACK and ipaddress.ip_address(host).is_loopback:
-        raise ValueError(
-            f"http: only this machine reaches {host}, "
-            f"and edges are to reach {name}: --http 0.0.0.0:{port}"
-        )
+    if name not in LOOPBACK and ipaddress.ip_address(host).is_loopback:
+        problem = f"only this machine reaches {host}, and edges are to reach {name}"
+        raise ValueError(f"http: {problem}: --http 0.0.0.0:{port}")
+    find_mosquitto()  # reported before anything is created
+    return Secured(name, folder=folder, tenant=tenant, life=limits.certificate_life)
 
 
 async def _broker(
-    said: str, folder: Path, stack: AsyncExitStack, secured: Secured | None = None
+    text: str, folder: Path, stack: AsyncExitStack, secured: "Secured | None" = None
 ) -> tuple[tuple[str, int], EmbeddedBroker | None]:
     """Return the external broker, or our own, ended with the stack. Raises BrokerFailed,
     ValueError.
     """
-    address = parse_broker(said)
+    address = parse_broker(text)
     if address is not None and secured is not None:
-        raise ValueError(f"broker: with --tls it is our own Mosquitto, which {said} is not")
+        raise ValueError(f"broker: with --tls it is our own Mosquitto, which {text} is not")
     if address is not None:
         return address, None
-    kind, port = own_port(said)
-    broker = EmbeddedBroker(
-        "mosquitto" if secured else kind, port=port, folder=folder, secured=secured
-    )
+    kind, port = own_port(text)
+    kind = "mosquitto" if secured else kind
+    broker = EmbeddedBroker(kind, port=port, folder=folder, secured=secured)
     stack.push_async_callback(broker.aclose)
     await broker.start()
     return (broker.host, broker.port), broker
@@ -332,10 +308,9 @@ def _listen(address: str) -> Any:
 
 def _url_of(listener: socket.socket, secured: str = "") -> str:
     host, port = listener.getsockname()[:2]
-    if secured:
-        return f"https://[{secured}]:{port}" if ":" in secured else f"https://{secured}:{port}"
-    shown = {"0.0.0.0": HOST, "::": "::1"}.get(host, host)  # noqa: S104 - the wildcard is no address to connect to
-    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+    name = secured or {"0.0.0.0": HOST, "::": "::1"}.get(host, host)  # noqa: S104 - the wildcard is no address to connect to
+    scheme = "https" if secured else "http"
+    return f"{scheme}://[{name}]:{port}" if ":" in name else f"{scheme}://{name}:{port}"
 
 
 def _application(routes: "list[Route]") -> "Starlette":
@@ -346,7 +321,7 @@ def _application(routes: "list[Route]") -> "Starlette":
 
 @asynccontextmanager
 async def _serving(
-    app: "Starlette", listener: socket.socket, tasks: asyncio.TaskGroup, secured: Secured | None
+    app: "Starlette", listener: socket.socket, tasks: asyncio.TaskGroup, secured: "Secured | None"
 ) -> AsyncIterator[None]:
     """Serve inside; on exit, give running requests a moment to end."""
     import uvicorn  # noqa: PLC0415 - as httpx
@@ -354,11 +329,11 @@ async def _serving(
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Any:
-            """Signals are handled by the command, not by this library."""
+            """Do nothing: the command handles signals."""
             yield
 
     names = [socket.gethostname().lower(), *([secured.name.lower()] if secured else [])]
-    options = https.options(secured) if secured else {"http": guard.connection()}
+    options = guard.tls_options(secured) if secured else {"http": guard.connection()}
     config = uvicorn.Config(
         guard.guarded(app, names),
         log_config=None,

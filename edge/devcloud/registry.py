@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from edge.devcloud.definitions import AppSubmission
 from tools_cache.api.tool import Json
@@ -39,15 +39,9 @@ class InstalledApp:
         cls, manifest: Mapping[str, Json], command: tuple[str, ...] = (), public_url: str = ""
     ) -> "InstalledApp":
         """Create one from the result of `AppServer.manifest()`."""
-        return cls(
-            manifest["packageName"],
-            manifest["name"],
-            tuple(manifest["tools"]),
-            tuple(manifest["hardwareRequirements"]),
-            public_url,
-            "",
-            command,
-        )
+        hardware, tools = tuple(manifest["hardwareRequirements"]), tuple(manifest["tools"])
+        package, name = manifest["packageName"], manifest["name"]
+        return cls(package, name, tools, hardware, public_url, command=command)
 
     def document(self) -> dict[str, Json]:
         """Return it as edges see it: without address and key."""
@@ -59,17 +53,11 @@ class InstalledApp:
         }
 
     def lacks(self, has: Mapping[str, bool] | None) -> tuple[str, ...]:
-        """Hardware it REQUIRES and these glasses have not; nothing is missing while they are
-        unknown.
-        """
+        """Return the hardware that it requires and these glasses lack; () for unknown glasses."""
         if has is None:
             return ()
         required = (str(h["type"]) for h in self.hardware if h.get("level") == "REQUIRED")
         return tuple(t for t in required if t != "EXIST" and not has.get(t.lower(), False))
-
-
-def _every(_: str) -> bool:
-    return True
 
 
 class FoundTool(NamedTuple):
@@ -94,52 +82,43 @@ class AppRegistry:
         return f'"{self.sha256}"'
 
     def find(self, name: str) -> FoundTool | None:
-        """Look a canonical name up. Raises BadToolName when it is none."""
+        """Return the tool of a canonical name. Raises BadToolName for an invalid one."""
         return self._tools.get(parse(name))
 
     def app(self, package: str) -> InstalledApp | None:
         return self._apps.get(package)
 
     def listing(
-        self, has: Mapping[str, bool] | None, *, installed: Callable[[str], bool] = _every
+        self, has: Mapping[str, bool] | None, *, installed: Callable[[str], bool] = bool
     ) -> list[dict[str, Json]]:
-        """Every tool under its full name, the rest of its definition untouched; apps that
-        cannot run are left out.
+        """Return every tool with its full name; apps that are not installed or lack hardware are
+        left out.
         """
         tools: list[dict[str, Json]] = []
         for app in self._sorted():
             if not installed(app.package):
                 continue
             if missing := app.lacks(has):
-                log.debug(
-                    "Skipping tools from incompatible app %s: missing %s",
-                    app.package,
-                    ", ".join(missing),
-                    extra={"packageName": app.package, "missingHardware": list(missing)},
-                )
+                message, what = "Skipping tools from incompatible app %s: missing %s", list(missing)
+                extra = {"packageName": app.package, "missingHardware": what}
+                log.debug(message, app.package, ", ".join(what), extra=extra)
                 continue
-            tools += (
-                {**deepcopy(dict(tool)), "name": f"{app.package}:{tool['name']}"}
-                for tool in app.tools
-            )
+            for tool in map(deepcopy, map(dict, app.tools)):
+                tools.append(tool | {"name": f"{app.package}:{tool['name']}"})  # noqa: PERF401 - plainer so
         return tools
 
     def merged(self, new: AppSubmission) -> InstalledApp:
-        """An app as a submission makes it: what is not said stays as it was. Raises
-        BadDefinition when there is no room.
-        """
+        """Return an app as a submission makes it. Raises BadDefinition if there is no room."""
         old = self._apps.get(new.package)
         if old is None and len(self._apps) >= MAX_APPS:
-            raise BadDefinition(
-                f"apps: there are {MAX_APPS} already, which is the most this cloud holds"
-            )
-        return _merged(old, new)
+            problem = f"there are {MAX_APPS} already, which is the most this cloud holds"
+            raise BadDefinition(f"apps: {problem}")
+        return _merge(old, new)
 
     def restore(self, submitted: Iterable[AppSubmission]) -> None:
-        """Take force: the built-in apps, and over them what developers handed in."""
-        self._apps = self._built_in | {
-            s.package: _merged(self._built_in.get(s.package), s) for s in submitted
-        }
+        """Use the built-in apps, changed and extended by what developers submitted."""
+        changed = {s.package: _merge(self._built_in.get(s.package), s) for s in submitted}
+        self._apps = self._built_in | changed
         self._stamp()
 
     def _sorted(self) -> list[InstalledApp]:
@@ -158,24 +137,22 @@ class AppRegistry:
         self.body = json.dumps(document, ensure_ascii=False).encode()
 
 
-def _merged(old: InstalledApp | None, new: AppSubmission) -> InstalledApp:
-    """What is not said stays as it was."""
+def _merge(old: InstalledApp | None, new: AppSubmission) -> InstalledApp:
+    """Return the app with the fields of the submission; absent ones stay."""
+    given: dict[str, Any] = {
+        "name": new.name,
+        "hardware": new.hardware,
+        "api_key_hash": new.api_key_hash,
+    }
+    if new.public_url is not None:  # an app with an address is run by its developer
+        given |= {"public_url": new.public_url.rstrip("/"), "command": ()}
     base = old or InstalledApp(new.package, new.package, ())
-    return replace(
-        base,
-        tools=new.tools,
-        name=base.name if new.name is None else new.name,
-        hardware=base.hardware if new.hardware is None else new.hardware,
-        public_url=base.public_url if new.public_url is None else new.public_url.rstrip("/"),
-        command=base.command
-        if new.public_url is None
-        else (),  # an app with an address is run by its developer
-        api_key_hash=base.api_key_hash if new.api_key_hash is None else new.api_key_hash,
-    )
+    changes = {key: value for key, value in given.items() if value is not None}
+    return replace(base, tools=new.tools, **changes)
 
 
 def body_of(app: InstalledApp) -> dict[str, Json]:
-    """An app as a submission that would make it again."""
-    said = {"publicUrl": app.public_url, "apiKeyHash": app.api_key_hash}
+    """Return the submission that would make this app again."""
+    optional = {"publicUrl": app.public_url, "apiKeyHash": app.api_key_hash}
     body = {"name": app.name, "hardwareRequirements": list(app.hardware), "tools": list(app.tools)}
-    return body | {k: v for k, v in said.items() if v}
+    return body | {k: v for k, v in optional.items() if v}

@@ -16,9 +16,7 @@ from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.names import check_local_name
 
 POLICY_CATEGORIES: Final = ("retrieval", "action", "utility")
-"""Categories used by the edge's policies; calls of `retrieval` tools have a budget per
-voice turn.
-"""
+"""Used by the edge's policies; calls of `retrieval` tools have a budget per voice turn."""
 CATEGORIES: Final = (*POLICY_CATEGORIES, "productivity", "media", "communication", "other")
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
     "category": CATEGORIES,
@@ -78,11 +76,8 @@ class AppTool:
         """Return the MCP tool definition with its local name; our policy metadata is next to the
         MCP fields.
         """
-        mcp = {
-            "name": self.name,
-            "description": self.description,
-            "inputSchema": dict(self.input_schema),
-        }
+        schema = dict(self.input_schema)
+        mcp = {"name": self.name, "description": self.description, "inputSchema": schema}
         return {**mcp, **self.extras}
 
 
@@ -115,12 +110,8 @@ def create_tool(
     if ":" in name:
         raise BadToolName(f'Tool name "{name}" cannot contain colon character')
     check_local_name(name)
-    extras: dict[str, Json] = {
-        "version": version,
-        "category": category,
-        "sideEffects": side_effects,
-    }
-    extras |= {"idempotent": idempotent, "queueable": queueable}
+    extras: dict[str, Json] = {"version": version, "category": category}
+    extras |= {"sideEffects": side_effects, "idempotent": idempotent, "queueable": queueable}
     if requires_confirmation != "never":
         extras["requiresConfirmation"] = requires_confirmation
     if execution_type != ExecutionType.GATEWAY:
@@ -135,62 +126,63 @@ def create_tool(
     if rate_limit is not None:
         extras["rateLimit"] = {"calls": rate_limit.calls, "window": rate_limit.window_s}
     if activation_phrases:
-        shown = (
-            {} if category in POLICY_CATEGORIES[:2] else {"category": category}
-        )  # MentraOS has neither of these two
+        # MentraOS has neither of the first two
+        shown = {} if category in POLICY_CATEGORIES[:2] else {"category": category}
         extras["mentraExtensions"] = {"activationPhrases": list(activation_phrases), **shown}
-    made = AppTool(name, description, dict(input_schema), handler or _unasked, extras)
-    _check(made, deferred=handler is None)
-    return made
+    tool = AppTool(name, description, dict(input_schema), handler or _no_handler, extras)
+    if problem := _problem(tool, deferred=handler is None):
+        raise BadDefinition(f"{name}: {problem}")
+    return tool
 
 
-def _check(tool: AppTool, *, deferred: bool) -> None:
-    """Validate by hand what the cloud validates with pydantic, which would delay the start of an
-    app while a caller waits.
+def _problem(tool: AppTool, *, deferred: bool) -> str:
+    """Return what is wrong with a tool, or "". The cloud validates with pydantic, which would delay
+    the start of an app while a caller waits.
     """
-    said = tool.extras
+    extras = tool.extras
     if tool.input_schema.get("type") != "object":
-        raise BadDefinition(
-            f'{tool.name}: inputSchema.type: must be "object", the arguments are always an object'
-        )
+        return 'inputSchema.type: must be "object", the arguments are always an object'
     for key, allowed in _WORDS.items():
-        if key in said and said[key] not in allowed:
-            raise BadDefinition(
-                f"{tool.name}: {key}: {said[key]!r} is none of {', '.join(allowed)}"
-            )
+        if key in extras and extras[key] not in allowed:
+            return f"{key}: {extras[key]!r} is none of {', '.join(allowed)}"
     for key, most in _SECONDS.items():
-        if key in said and not 1 <= said[key] <= most:
-            raise BadDefinition(f"{tool.name}: {key}: must be 1 to {most:.0f} seconds")
-    if "cacheTtlS" in said and said["sideEffects"] == SideEffects.WRITES:
-        raise BadDefinition(
-            f"{tool.name}: cacheTtlS: only a tool that writes nothing may be answered from a cache"
-        )
-    if deferred and said.get("executionType") not in (ExecutionType.EXTERNAL, ExecutionType.SPACE):
-        raise BadDefinition(
-            f"{tool.name}: handler: only a tool of executionType "
-            "external or space may be without one"
-        )
+        if key in extras and not 1 <= extras[key] <= most:
+            return f"{key}: must be 1 to {most:.0f} seconds"
+    if "cacheTtlS" in extras and extras["sideEffects"] == SideEffects.WRITES:
+        return "cacheTtlS: only a tool that writes nothing may be answered from a cache"
+    later = extras.get("executionType") in (ExecutionType.EXTERNAL, ExecutionType.SPACE)
+    if deferred and not later:
+        return "handler: only a tool of executionType external or space may be without one"
+    return ""
 
 
-def _unasked(_args: dict[str, Any], _context: CallContext) -> Json:
-    return failure(
-        "UNSUPPORTED", "This tool is answered later; its result is submitted to the cloud"
-    )
+def _no_handler(_args: dict[str, Any], _context: CallContext) -> Json:
+    message = "This tool is answered later; its result is submitted to the cloud"
+    return failure("UNSUPPORTED", message)
 
 
 def params(required: Sequence[str] = (), **properties: Mapping[str, Json]) -> dict[str, Json]:
     """Return an input schema: `params(["text"], text={"type": "string"})`; unknown arguments are
     refused.
     """
-    schema: dict[str, Json] = {
-        "type": "object",
-        "properties": dict(properties),
-        "additionalProperties": False,
-    }
+    schema: dict[str, Json] = {"type": "object", "properties": dict(properties)}
+    schema["additionalProperties"] = False
     return {**schema, "required": list(required)} if required else schema
 
 
-# ------------------------------------------------------------------ what a handler gives back
+def string(description: str, most: int, *, least: int = 1) -> dict[str, Json]:
+    """Return the schema of a text of `least` to `most` characters."""
+    bounds = {"minLength": least, "maxLength": most}
+    return {"type": "string", **bounds, "description": description}
+
+
+def integer(description: str, least: int, most: int, *, default: int) -> dict[str, Json]:
+    """Return the schema of a whole number."""
+    bounds = {"minimum": least, "maximum": most, "default": default}
+    return {"type": "integer", **bounds, "description": description}
+
+
+# ------------------------------------------------------------------ results of a handler
 
 
 def reply(

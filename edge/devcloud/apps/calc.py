@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from edge.devcloud.appserver import AppServer
-from edge.devcloud.sdk import CallContext, create_tool, params, reply
+from edge.devcloud.sdk import CallContext, create_tool, params, reply, string
 
 MAX_EXPRESSION: Final = 200
 MAX_BITS: Final = 4096
@@ -28,58 +28,25 @@ _UNARY: Final[Mapping[type[ast.unaryop], Callable[[Any], Any]]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,
 }
+_OF_MATH: Final = ("sqrt", "sin", "cos", "tan", "log", "log10", "exp", "floor", "ceil")
 _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "sqrt": math.sqrt,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "log": math.log,
-    "log10": math.log10,
-    "exp": math.exp,
-    "abs": abs,
-    "round": round,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "min": min,
-    "max": max,
+    **{name: getattr(math, name) for name in _OF_MATH},
+    **{f.__name__: f for f in (abs, round, min, max)},
 }
 _CONSTANTS: Final = {"pi": math.pi, "e": math.e}
 _SPELLING: Final = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "^": "**", "√": "sqrt "})
 
-_UNITS: Final[Mapping[str, tuple[str, float]]] = {
-    "mm": ("length", 0.001),
-    "cm": ("length", 0.01),
-    "m": ("length", 1.0),
-    "km": ("length", 1000.0),
-    "in": ("length", 0.0254),
-    "ft": ("length", 0.3048),
-    "yd": ("length", 0.9144),
-    "mi": ("length", 1609.344),
-    "nmi": ("length", 1852.0),
-    "g": ("mass", 0.001),
-    "kg": ("mass", 1.0),
-    "t": ("mass", 1000.0),
-    "oz": ("mass", 0.028349523125),
-    "lb": ("mass", 0.45359237),
-    "ml": ("volume", 0.001),
-    "l": ("volume", 1.0),
-    "gal": ("volume", 3.785411784),
-    "cup": ("volume", 0.2365882365),
-    "s": ("time", 1.0),
-    "min": ("time", 60.0),
-    "h": ("time", 3600.0),
-    "d": ("time", 86400.0),
-    "m/s": ("speed", 1.0),
-    "km/h": ("speed", 1 / 3.6),
-    "mph": ("speed", 0.44704),
-    "kn": ("speed", 1852 / 3600),
-    "J": ("energy", 1.0),
-    "kJ": ("energy", 1000.0),
-    "cal": ("energy", 4.184),
-    "kcal": ("energy", 4184.0),
-    "kWh": ("energy", 3.6e6),
+_IMPERIAL: Final = {"in": 0.0254, "ft": 0.3048, "yd": 0.9144, "mi": 1609.344, "nmi": 1852.0}
+_SIZES: Final[Mapping[str, Mapping[str, float]]] = {
+    "length": {"mm": 0.001, "cm": 0.01, "m": 1.0, "km": 1000.0, **_IMPERIAL},
+    "mass": {"g": 0.001, "kg": 1.0, "t": 1000.0, "oz": 0.028349523125, "lb": 0.45359237},
+    "volume": {"ml": 0.001, "l": 1.0, "gal": 3.785411784, "cup": 0.2365882365},
+    "time": {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0},
+    "speed": {"m/s": 1.0, "km/h": 1 / 3.6, "mph": 0.44704, "kn": 1852 / 3600},
+    "energy": {"J": 1.0, "kJ": 1000.0, "cal": 4.184, "kcal": 4184.0, "kWh": 3.6e6},
 }
-"""Unit → (what it measures, size in the base unit). Temperatures have an offset and stand apart."""
+"""What is measured → unit → its size in the base unit. Temperatures have an offset."""
+_UNITS: Final = {u: (kind, size) for kind, units in _SIZES.items() for u, size in units.items()}
 _KELVIN: Final[Mapping[str, tuple[float, float]]] = {
     "K": (1.0, 0.0),
     "C": (1.0, 273.15),
@@ -115,23 +82,16 @@ def _value(node: ast.expr) -> Number:
         return _bounded(_UNARY[type(node.op)](_value(node.operand)))
     if isinstance(node, ast.BinOp):
         return _bounded(_binary(node.op, _value(node.left), _value(node.right)))
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Name)
-        and node.func.id in _FUNCTIONS
-        and not node.keywords
-    ):
-        return _bounded(_FUNCTIONS[node.func.id](*(_value(a) for a in node.args)))
+    called = node.func if isinstance(node, ast.Call) and not node.keywords else None
+    if isinstance(node, ast.Call) and isinstance(called, ast.Name) and called.id in _FUNCTIONS:
+        return _bounded(_FUNCTIONS[called.id](*(_value(a) for a in node.args)))
     raise ValueError(f"{ast.unparse(node)!r} is not arithmetic I know")
 
 
 def _binary(op: ast.operator, left: Number, right: Number) -> Any:
     if isinstance(op, ast.Pow):
-        if (
-            isinstance(left, int)
-            and isinstance(right, int)
-            and right * max(1, left.bit_length()) > MAX_BITS
-        ):
+        whole = isinstance(left, int) and isinstance(right, int)
+        if whole and right * max(1, int(left).bit_length()) > MAX_BITS:
             raise ValueError("the result would be too large")
         return left**right
     if type(op) not in _BINARY:
@@ -168,10 +128,8 @@ def written(value: Number) -> str:
 def _evaluate_tool(args: dict[str, Any], _: CallContext) -> Any:
     value = evaluate(args["expression"])
     shown = f"{args['expression'].strip()} = {written(value)}"
-    return reply(
-        {"expression": args["expression"], "value": value if abs(value) < 2**53 else str(value)},
-        show=shown,
-    )
+    exact = value if abs(value) < 2**53 else str(value)
+    return reply({"expression": args["expression"], "value": exact}, show=shown)
 
 
 def _convert_tool(args: dict[str, Any], _: CallContext) -> Any:
@@ -185,15 +143,7 @@ app.register_tool(
     create_tool(
         "evaluate",
         "Computes an arithmetic expression such as 3*(4+5)^2 or sqrt(2)/pi.",
-        params(
-            ["expression"],
-            expression={
-                "type": "string",
-                "minLength": 1,
-                "maxLength": MAX_EXPRESSION,
-                "description": "The expression",
-            },
-        ),
+        params(["expression"], expression=string("The expression", MAX_EXPRESSION)),
         _evaluate_tool,
         activation_phrases=["calculate", "compute"],
         side_effects="none",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from edge.devcloud.appserver import AppServer
-from edge.devcloud.sdk import CallContext, create_tool, params, reply
+from edge.devcloud.sdk import CallContext, create_tool, params, reply, string
 
 MAX_PIXELS: Final = 4_000_000
 BINS: Final = 8
@@ -58,14 +58,12 @@ def _pnm(data: bytes) -> Picture:
     if not 0 < top < 256:
         raise ValueError("image: only 8 bit samples are read")
     channels = 3 if data[:2] == b"P6" else 1
-    body = data[
-        at : at + width * height * channels
-    ]  # includes one white space after the last field
-    if len(body) < width * height * channels:
+    size = width * height * channels
+    body = data[at : at + size]  # `at` is after the white space that follows the last field
+    if len(body) < size:
         raise ValueError("image: it ends before its last pixel")
-    return Picture(
-        "PPM" if channels == 3 else "PGM", width, height, channels, _luma(body, channels)
-    )
+    form = "PPM" if channels == 3 else "PGM"
+    return Picture(form, width, height, channels, _luma(body, channels))
 
 
 def _token(data: bytes, at: int) -> tuple[int, int]:
@@ -95,9 +93,8 @@ def _png(data: bytes) -> Picture:
     if depth != 8 or interlaced or colour not in _CHANNELS:
         raise ValueError("image: only 8 bit PNG without interlacing is read")
     channels = _CHANNELS[colour]
-    rows = _unfilter(
-        _unpack(bytes(packed), height * (width * channels + 1)), width * channels, channels
-    )
+    raw = _unpack(bytes(packed), height * (width * channels + 1))
+    rows = _unfilter(raw, width * channels, channels)
     if colour == 3:
         rows, channels = _look_up(rows, palette), 3
     return Picture("PNG", width, height, channels, _luma(rows, channels))
@@ -143,9 +140,8 @@ def _predicted(kind: int, left: int, up: int, corner: int) -> int:
     if kind < 4:
         return (0, left, up, (left + up) // 2)[kind]
     guess = left + up - corner
-    return min(
-        (left, up, corner), key=lambda v: abs(guess - v)
-    )  # the first of equals wins, as the PNG text asks
+    # the first of equals wins, as PNG defines it
+    return min((left, up, corner), key=lambda v: abs(guess - v))
 
 
 def _look_up(indices: bytes, palette: bytes) -> bytes:
@@ -165,13 +161,10 @@ def _luma(pixels: bytes, channels: int) -> bytes:
 
 
 def histogram(luma: bytes) -> list[float]:
-    """Share of pixels in each of `BINS` equal steps of brightness, dark first."""
-    return [
-        round(
-            sum(luma.count(v) for v in range(b * 256 // BINS, (b + 1) * 256 // BINS)) / len(luma), 4
-        )
-        for b in range(BINS)
-    ]
+    """Return the share of pixels in each of `BINS` equal steps of brightness, dark first."""
+    step = 256 // BINS
+    counts = [luma.count(value) for value in range(256)]
+    return [round(sum(counts[b * step : (b + 1) * step]) / len(luma), 4) for b in range(BINS)]
 
 
 def _inspect_tool(args: dict[str, Any], _: CallContext) -> Any:
@@ -190,11 +183,8 @@ def _inspect_tool(args: dict[str, Any], _: CallContext) -> Any:
         "histogram": bars,
         "mood": mood,
     }
-    shown = (
-        f"{picture.format} {picture.width}×{picture.height}, "
-        f"{mood}\nmean brightness {mean:.0f} of 255"
-    )
-    return reply(found, show=shown)
+    shown = f"{picture.format} {picture.width}×{picture.height}, {mood}"
+    return reply(found, show=f"{shown}\nmean brightness {mean:.0f} of 255")
 
 
 app = AppServer(
@@ -208,15 +198,7 @@ app.register_tool(
     create_tool(
         "inspect",
         "Reads a picture (PNG, PGM, PPM as base64): format, size, brightness and its histogram.",
-        params(
-            ["image"],
-            image={
-                "type": "string",
-                "minLength": 8,
-                "maxLength": 1_000_000,
-                "description": "base64",
-            },
-        ),
+        params(["image"], image=string("base64", 1_000_000, least=8)),
         _inspect_tool,
         activation_phrases=["how bright is it"],
         category="media",

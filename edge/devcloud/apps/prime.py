@@ -103,9 +103,8 @@ async def _factorise_tool(args: dict[str, Any], _: CallContext) -> AsyncIterator
         yield Progress(f"found {word}" if isinstance(word, int) else word)
         await asyncio.sleep(0)
     shown = written(n, found)
-    yield reply(
-        {"number": text, "factors": [str(p) for p in sorted(found)], "text": shown}, show=shown
-    )
+    data = {"number": text, "factors": [str(p) for p in sorted(found)], "text": shown}
+    yield reply(data, show=shown)
 
 
 app = AppServer("com.example.prime", name="Factoriser")

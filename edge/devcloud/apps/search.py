@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from edge.devcloud.appserver import AppServer
-from edge.devcloud.sdk import CallContext, create_tool, params, reply
+from edge.devcloud.sdk import CallContext, create_tool, integer, params, reply, string
 
 MAX_TOP_K: Final = 10
 DEFAULT_TOP_K: Final = 5
 _WORD: Final = re.compile(r"[^\W_]+")
 _STOP_WORDS: Final = (
-    "a an and are as at be by can do does for from have how i in is it "
-    "its me not of on or that the there they this to"
-    " was what when where which who will with you"
+    "a an and are as at be by can do does for from have how i in is it its me not of on or that "
+    "the there they this to was what when where which who will with you"
 )
 _COMMON: Final = frozenset(_STOP_WORDS.split())
-"""Words of every question and every passage; they find nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +47,7 @@ LIBRARY: Final = (
     ),
     Passage(
         "Battery",
-        "Glasses carry a tenth of a phone's battery: "
-        "the radio and the display share what there is.",
+        "Glasses carry a tenth of a phone's battery, which the radio and the display share.",
     ),
     Passage(
         "Microphone array",
@@ -59,8 +56,7 @@ LIBRARY: Final = (
     ),
     Passage(
         "Wake word",
-        "A short phrase that a small model listens for all day, "
-        "so that nothing else has to be heard.",
+        "A short phrase that a small model listens for all day, so that nothing else is heard.",
     ),
     Passage(
         "Speech synthesis",
@@ -73,7 +69,7 @@ LIBRARY: Final = (
     ),
     Passage(
         "Idempotency key",
-        "A name for a request: whoever sees it twice answers twice and does the work once.",
+        "A name for a request: a server that gets it twice answers twice and does the work once.",
     ),
     Passage(
         "Tool call",
@@ -99,12 +95,8 @@ def search(query: str, top_k: int) -> list[tuple[float, Passage]]:
     """Return the passages that share the query's rarer words, best first; ties in the library's
     order.
     """
-    asked = set(words(query))
-    rarity = {
-        w: math.log(1 + len(LIBRARY) / n)
-        for w in asked
-        if (n := sum(w in counts for counts in _INDEX))
-    }
+    spread = {word: sum(word in counts for counts in _INDEX) for word in set(words(query))}
+    rarity = {word: math.log(1 + len(LIBRARY) / n) for word, n in spread.items() if n}
     found = [
         (sum(rarity[w] * counts[w] / (counts[w] + 1) for w in rarity), passage)
         for counts, passage in zip(_INDEX, LIBRARY, strict=True)
@@ -116,13 +108,10 @@ def search(query: str, top_k: int) -> list[tuple[float, Passage]]:
 def _search_tool(args: dict[str, Any], _: CallContext) -> Any:
     found = search(args["query"], args.get("top_k", DEFAULT_TOP_K))
     results = [{"title": p.title, "text": p.text, "score": score} for score, p in found]
-    shown = (
-        "\n".join(f"{p.title}: {p.text}" for _, p in found)
-        or "Nothing in the library is about that."
-    )
-    return reply(
-        {"results": results, "count": len(results)}, title=f"{len(results)} found", show=shown
-    )
+    shown = "\n".join(f"{p.title}: {p.text}" for _, p in found)
+    data = {"results": results, "count": len(results)}
+    nothing = "Nothing in the library is about that."
+    return reply(data, title=f"{len(results)} found", show=shown or nothing)
 
 
 app = AppServer("com.example.search", name="Search")
@@ -132,19 +121,8 @@ app.register_tool(
         "Searches a small library about smart glasses.",
         params(
             ["query"],
-            query={
-                "type": "string",
-                "minLength": 1,
-                "maxLength": 200,
-                "description": "What to look for",
-            },
-            top_k={
-                "type": "integer",
-                "minimum": 1,
-                "maximum": MAX_TOP_K,
-                "default": DEFAULT_TOP_K,
-                "description": "How many passages at most",
-            },
+            query=string("What to look for", 200),
+            top_k=integer("How many passages at most", 1, MAX_TOP_K, default=DEFAULT_TOP_K),
         ),
         _search_tool,
         activation_phrases=["look up"],

@@ -28,27 +28,22 @@ async def _ponder_tool(args: dict[str, Any], _: CallContext) -> Any:
     found = ponder(args["text"])
     took = round(time.monotonic() - started, 2)
     kind = "a palindrome" if found["palindrome"] else "no palindrome"
-    shown = (
-        f"{found['reversed']}\n{found['letters']} letters, "
-        f"{found['vowels']} vowels, {kind} ({took} s)"
-    )
-    return reply({**found, "tookS": took}, show=shown)
+    facts = f"{found['letters']} letters, {found['vowels']} vowels, {kind} ({took} s)"
+    return reply({**found, "tookS": took}, show=f"{found['reversed']}\n{facts}")
+
+
+_SECONDS: Final = {"type": "number", "minimum": 0, "maximum": MAX_SECONDS}
 
 
 app = AppServer("com.example.slowpoke", name="Slowpoke")
 app.register_tool(
     create_tool(
         "ponder",
-        "Thinks about a phrase for as long as it is told to, then says what it found.",
+        "Thinks about a phrase for a given time, then says what it found.",
         params(
             ["seconds", "text"],
             text={"type": "string", "maxLength": 2000, "description": "The phrase"},
-            seconds={
-                "type": "number",
-                "minimum": 0,
-                "maximum": MAX_SECONDS,
-                "description": "How long to think",
-            },
+            seconds={**_SECONDS, "description": "How long to think"},
         ),
         _ponder_tool,
         activation_phrases=["ponder"],

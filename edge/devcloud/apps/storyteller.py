@@ -6,28 +6,11 @@ from edge.devcloud.appserver import AppServer
 from edge.devcloud.sdk import CallContext, create_tool, params, reply
 
 LARGEST: Final = 10**15
-_SMALL: Final = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "thirteen",
-    "fourteen",
-    "fifteen",
-    "sixteen",
-    "seventeen",
-    "eighteen",
-    "nineteen",
+_NAMES: Final = (
+    "zero one two three four five six seven eight nine ten eleven twelve "
+    "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
 )
+_SMALL: Final = tuple(_NAMES.split())
 _TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _SCALES: Final = (
     (10**12, "trillion"),
@@ -55,8 +38,8 @@ def whole(n: int) -> str:
     return f"{whole(head)} {word}{joint}{whole(rest)}"
 
 
-def spoken(item: Any) -> str:
-    """Return one item as spoken words. Raises ValueError for a number that is too large."""
+def in_words(item: Any) -> str:
+    """Return one item in words. Raises ValueError for a number that is too large."""
     if isinstance(item, str):
         return " ".join(item.split())
     if abs(item) >= LARGEST:
@@ -65,23 +48,19 @@ def spoken(item: Any) -> str:
         return whole(int(item))
     sign, digits = ("minus " if item < 0 else ""), f"{abs(item):.6f}".rstrip("0")
     before, _, after = digits.partition(".")
-    return (
-        f"{sign}{whole(int(before))} point {' '.join(_SMALL[int(d)] for d in after)}"
-        if after
-        else whole(int(item))
-    )
+    if not after:
+        return whole(int(item))
+    return f"{sign}{whole(int(before))} point {' '.join(_SMALL[int(d)] for d in after)}"
 
 
 def sentence(items: list[Any], opening: str) -> str:
-    """Join the items for speech: commas, and an `and` before the last; numbers are also
-    added up.
-    """
-    said = [s for s in map(spoken, items) if s]
+    """Join the items for speech, with an `and` before the last; add the numbers up."""
+    said = [s for s in map(in_words, items) if s]
     if not said:
         raise ValueError("items: there is nothing to say")
     joined = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
     numbers = [i for i in items if not isinstance(i, str)]
-    total = f" Together that makes {spoken(round(sum(numbers), 6))}." if len(numbers) > 1 else ""
+    total = f" Together that makes {in_words(round(sum(numbers), 6))}." if len(numbers) > 1 else ""
     return f"{opening} {joined}.{total}"
 
 
@@ -90,6 +69,9 @@ def _tell_tool(args: dict[str, Any], _: CallContext) -> Any:
     return reply({"text": said, "items": len(args["items"])}, say=said)
 
 
+_ITEM: Final = {"type": ["string", "number"]}
+_ITEMS: Final = {"type": "array", "items": _ITEM, "minItems": 1, "maxItems": 50}
+
 app = AppServer("com.example.storyteller", name="Storyteller")
 app.register_tool(
     create_tool(
@@ -97,13 +79,7 @@ app.register_tool(
         "Says a list of words or numbers aloud as one sentence, and adds the numbers up.",
         params(
             ["items"],
-            items={
-                "type": "array",
-                "items": {"type": ["string", "number"]},
-                "minItems": 1,
-                "maxItems": 50,
-                "description": "Words or numbers",
-            },
+            items={**_ITEMS, "description": "Words or numbers"},
             opening={"type": "string", "maxLength": 200, "description": "How the sentence begins"},
         ),
         _tell_tool,

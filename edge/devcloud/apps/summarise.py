@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, Final
 
 from edge.devcloud.appserver import AppServer
-from edge.devcloud.sdk import CallContext, create_tool, params, reply
+from edge.devcloud.sdk import CallContext, create_tool, integer, params, reply, string
 
 MAX_TEXT: Final = 100_000
 WORDS_PER_MINUTE: Final = 238
@@ -15,11 +15,10 @@ WORDS_PER_MINUTE: Final = 238
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*[\"'”’)]*\s*")
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _STOP_WORDS: Final = (
-    "a an and are as at be been but by can could did do does for from "
-    "had has have he her his i if in into is it its"
-    " may more most my no nor not of on or our out she should so some "
-    "such than that the their them then there these"
-    " they this those to up was we were what when where which who will with would you your"
+    "a an and are as at be been but by can could did do does for from had has have he her his i if "
+    "in into is it its may more most my no nor not of on or our out she should so some such than "
+    "that the their them then there these they this those to up was we were what when where which "
+    "who will with would you your"
 )
 _COMMON: Final = frozenset(_STOP_WORDS.split())
 
@@ -62,15 +61,10 @@ def _summarise_tool(args: dict[str, Any], _: CallContext) -> Any:
     picked = summarise(text, args.get("sentences", 3))
     count = len(words(text))
     title = f"{count} words, {reading_time(count)}"
-    data = {
-        "summary": " ".join(picked),
-        "sentences": picked,
-        "words": count,
-        "readingTime": reading_time(count),
-    }
-    return reply(
-        data, title=title, show="\n".join(picked), follow_ups=["Which words are the most frequent?"]
-    )
+    data: dict[str, Any] = {"summary": " ".join(picked), "sentences": picked}
+    data |= {"words": count, "readingTime": reading_time(count)}
+    follow_ups = ["Which words are the most frequent?"]
+    return reply(data, title=title, show="\n".join(picked), follow_ups=follow_ups)
 
 
 def _wordcount_tool(args: dict[str, Any], _: CallContext) -> Any:
@@ -87,7 +81,7 @@ def _wordcount_tool(args: dict[str, Any], _: CallContext) -> Any:
     return reply(data, show="\n".join(lines))
 
 
-_TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT, "description": "The text"}
+_TEXT: Final = string("The text", MAX_TEXT)
 
 app = AppServer("com.example.summarise", name="Reader")
 app.register_tool(
@@ -95,15 +89,7 @@ app.register_tool(
         "summarise",
         "Picks the sentences that carry most of a text, and says how long it takes to read.",
         params(
-            ["text"],
-            text=_TEXT,
-            sentences={
-                "type": "integer",
-                "minimum": 1,
-                "maximum": 20,
-                "default": 3,
-                "description": "How many sentences to keep",
-            },
+            ["text"], text=_TEXT, sentences=integer("How many sentences to keep", 1, 20, default=3)
         ),
         _summarise_tool,
         activation_phrases=["summarise", "summarize"],

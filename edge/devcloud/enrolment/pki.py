@@ -1,6 +1,5 @@
 """The cloud's certificate authority: created once in its state directory; signs servers and edges.
-
-The devcloud's only importer of `cryptography`.
+Imported only with TLS, because it needs `cryptography`.
 """
 
 import ipaddress
@@ -8,12 +7,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization as form
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from edge.runtime.files import write_atomic
-
-if TYPE_CHECKING:
-    from cryptography import x509
 
 CA_DAYS: Final = 3650
 SERVER_DAYS: Final = 825
@@ -38,14 +40,10 @@ class Authority:
 
     @property
     def pem(self) -> str:
-        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - the devcloud's TLS only
-
         return self._cert.public_bytes(Encoding.PEM).decode()
 
     @property
     def fingerprint(self) -> bytes:
-        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - as above
-
         return sha256(self._cert.public_bytes(Encoding.DER)).digest()
 
     # -------------------------------------------------------------- signing
@@ -54,33 +52,23 @@ class Authority:
         """Sign a server certificate for these names and addresses; return the files of certificate
         and key.
         """
-        from cryptography import x509  # noqa: PLC0415 - as above
-
         key = _new_key()
-        builder = self._builder(
-            _name("glassd devcloud"), key.public_key(), timedelta(days=SERVER_DAYS), server=True
-        )
-        alternatives = x509.SubjectAlternativeName(
-            [_alternative(name) for name in dict.fromkeys(names)]
-        )
-        return self._written("server", builder.add_extension(alternatives, critical=False), key)
+        life, subject = timedelta(days=SERVER_DAYS), _name("glassd devcloud")
+        builder = self._builder(subject, key.public_key(), life, server=True)
+        alternatives = [_alternative(name) for name in dict.fromkeys(names)]
+        extension = x509.SubjectAlternativeName(alternatives)
+        return self._write("server", builder.add_extension(extension, critical=False), key)
 
     def worker(self, name: str) -> tuple[Path, Path]:
         """Sign a client certificate for the cloud's own connection to its broker."""
-        key = _new_key()
-        return self._written(
-            "worker", self._builder(_name(name), key.public_key(), timedelta(days=SERVER_DAYS)), key
-        )
+        key, life = _new_key(), timedelta(days=SERVER_DAYS)
+        return self._write("worker", self._builder(_name(name), key.public_key(), life), key)
 
     def edge(self, edge_id: str, csr_pem: str, *, life: timedelta) -> str:
         """Sign an edge's request under `edge_id`; the name in the request is ignored.
 
         Raises `BadRequest`.
         """
-        from cryptography import x509  # noqa: PLC0415 - as above
-        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
-        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
-
         try:
             csr = x509.load_pem_x509_csr(csr_pem.encode())
             sound = len(csr_pem) <= MAX_CSR and csr.is_signature_valid
@@ -89,19 +77,13 @@ class Authority:
         public = csr.public_key()
         if not sound or not isinstance(public, ec.EllipticCurvePublicKey) or public.key_size < 256:
             raise BadRequest("csr: must be signed by its own key, on a curve of 256 bits or more")
-        return (
-            self._sign(self._builder(_name(edge_id), public, life))
-            .public_bytes(Encoding.PEM)
-            .decode()
-        )
+        certificate = self._sign(self._builder(_name(edge_id), public, life))
+        return certificate.public_bytes(Encoding.PEM).decode()
 
     def verified_name(self, der: bytes) -> str | None:
         """Return the edge of a client certificate; None if this authority did not sign it. (TLS
         verified chain and dates.)
         """
-        from cryptography import x509  # noqa: PLC0415 - as above
-        from cryptography.x509.oid import NameOID  # noqa: PLC0415
-
         cert = x509.load_der_x509_certificate(der)
         try:
             cert.verify_directly_issued_by(self._cert)
@@ -113,11 +95,8 @@ class Authority:
     # -------------------------------------------------------------- making
 
     def _builder(
-        self, subject: "x509.Name", public: Any, life: timedelta, *, server: bool = False
-    ) -> "x509.CertificateBuilder":
-        from cryptography import x509  # noqa: PLC0415 - as above
-        from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
-
+        self, subject: x509.Name, public: Any, life: timedelta, *, server: bool = False
+    ) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
         return (
@@ -138,26 +117,16 @@ class Authority:
             )
         )
 
-    def _sign(self, builder: "x509.CertificateBuilder") -> "x509.Certificate":
-        from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
-
+    def _sign(self, builder: x509.CertificateBuilder) -> x509.Certificate:
         return builder.sign(self._key, hashes.SHA256())
 
-    def _written(
-        self, stem: str, builder: "x509.CertificateBuilder", key: Any
-    ) -> tuple[Path, Path]:
-        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - as above
-
+    def _write(self, stem: str, builder: x509.CertificateBuilder, key: Any) -> tuple[Path, Path]:
         cert_file, key_file = self._folder / f"{stem}.pem", self._folder / f"{stem}.key"
         write_atomic(key_file, _key_pem(key))
         write_atomic(cert_file, self._sign(builder).public_bytes(Encoding.PEM), 0o666)
         return cert_file, key_file
 
-    def _make(self) -> tuple[Any, "x509.Certificate"]:
-        from cryptography import x509  # noqa: PLC0415 - as above
-        from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
-        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
-
+    def _make(self) -> tuple[Any, x509.Certificate]:
         key, name, now = _new_key(), _name("glassd devcloud CA"), datetime.now(UTC)
         cert = (
             x509.CertificateBuilder()
@@ -178,52 +147,36 @@ class Authority:
         write_atomic(self.file, cert.public_bytes(Encoding.PEM), 0o666)
         return key, cert
 
-    def _load(self) -> tuple[Any, "x509.Certificate"]:
-        from cryptography import x509  # noqa: PLC0415 - as above
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
-
+    def _load(self) -> tuple[Any, x509.Certificate]:
         try:
             key: Any = load_pem_private_key((self._folder / "ca.key").read_bytes(), None)
             return key, x509.load_pem_x509_certificate(self.file.read_bytes())
         except ValueError:
-            raise OSError(
-                f"{self._folder}: the authority there cannot be read; "
-                "move it away to begin with a new one"
-            ) from None
+            problem = "the authority there cannot be read; move it away to begin with a new one"
+            raise OSError(f"{self._folder}: {problem}") from None
 
 
 def _new_key() -> Any:
-    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
-
     return ec.generate_private_key(ec.SECP256R1())
 
 
 def _key_pem(key: Any) -> bytes:
-    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415 - as above
-
     pem: bytes = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     return pem
 
 
-def _name(common: str) -> "x509.Name":
-    from cryptography import x509  # noqa: PLC0415 - as above
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415
-
+def _name(common: str) -> x509.Name:
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _alternative(name: str) -> "x509.GeneralName":
-    from cryptography import x509  # noqa: PLC0415 - as above
-
+def _alternative(name: str) -> x509.GeneralName:
     try:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
 
 
-def _usage(*, sign: bool) -> "x509.KeyUsage":
-    from cryptography import x509  # noqa: PLC0415 - as above
-
+def _usage(*, sign: bool) -> x509.KeyUsage:
     return x509.KeyUsage(
         digital_signature=not sign,
         content_commitment=False,

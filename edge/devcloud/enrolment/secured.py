@@ -41,7 +41,7 @@ require_certificate true
 use_identity_as_username true
 allow_anonymous false
 """
-_WITH_WORD: Final = """\
+_BY_NAME: Final = """\
 allow_anonymous false
 password_file {passwords}
 """
@@ -78,15 +78,10 @@ class Secured:
         """Write Mosquitto's configuration: one listener for certificates, one for passwords."""
         listeners = (
             (port, _BY_CERTIFICATE),
-            (password_port, _WITH_WORD.format(passwords=self._passwords)),
+            (password_port, _BY_NAME.format(passwords=self._passwords)),
         )
-        common = {
-            "bind": self.bind,
-            "ca": self.authority.file,
-            "cert": self.cert,
-            "key": self.key,
-            "acl": self._acl,
-        }
+        files = {"ca": self.authority.file, "cert": self.cert, "key": self.key, "acl": self._acl}
+        common = {"bind": self.bind, **files}
         return _HEAD.format(payload=payload) + "".join(
             _LISTENER.format(port=p, **common) + by for p, by in listeners
         )

@@ -13,22 +13,22 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from edge.devcloud.enrolment.pki import Authority
 from edge.runtime.files import write_atomic
 
+if TYPE_CHECKING:
+    from edge.devcloud.enrolment.pki import Authority
+
 CODE_S: Final = 30 * 60.0
-"""Life of a code: long enough to walk over to the machine."""
+"""How long a code is valid."""
 AGAIN_S: Final = 5 * 60.0
-"""How long an answer that was lost on the way is given again to the same request id."""
+"""How long a lost answer is repeated for the same request id."""
 LIFE: Final = timedelta(days=90)
 MAX_CODES: Final = 1000
 MAX_EDGES: Final = 1000
 ROUNDS: Final = 20_000
-"""Of PBKDF2, in Mosquitto's own form; the password has 192 bits of chance, so this is no place
-to burn seconds.
-"""
+"""Of PBKDF2, as Mosquitto stores it; few, because the password has 192 random bits."""
 DOCUMENT: Final = "desk.json"
 
 
@@ -81,7 +81,7 @@ class EnrolmentService:
     def __init__(
         self,
         folder: Path,
-        authority: Authority,
+        authority: "Authority",
         *,
         wall: Callable[[], float],
         life: timedelta = LIFE,
@@ -102,9 +102,7 @@ class EnrolmentService:
         if it is already enrolled.
         """
         now = self._wall()
-        self._codes = {
-            key: code for key, code in self._codes.items() if code.expires > now - CODE_S
-        }
+        self._codes = {k: code for k, code in self._codes.items() if code.expires > now - CODE_S}
         while len(self._codes) >= MAX_CODES:
             self._codes.pop(next(iter(self._codes)))
         secret = secrets.token_bytes(16)
@@ -129,17 +127,10 @@ class EnrolmentService:
             raise EnrolmentRefused(410, "CODE_EXPIRED", "This code has expired")
         again = bool(code.used_by)
         member = self._members.get(edge_id)
-        if (
-            member
-            and not again
-            and code.edge_id != edge_id
-            and not (_same(member.token, proof) and not member.revoked)
-        ):
-            raise EnrolmentRefused(
-                409,
-                "EDGE_TAKEN",
-                "An edge of this id is enrolled already; it needs a code made for it",
-            )
+        owner = member if not again and code.edge_id != edge_id else None
+        if owner and (owner.revoked or not _same(owner.token, proof)):
+            problem = "An edge of this id is enrolled already; it needs a code made for it"
+            raise EnrolmentRefused(409, "EDGE_TAKEN", problem)
         if again and member and member.revoked:
             raise EnrolmentRefused(403, "EDGE_REVOKED", "This edge was revoked")
         if code.edge_id not in ("", edge_id):
@@ -156,13 +147,9 @@ class EnrolmentService:
         return Credentials(certificate, "" if csr_pem else edge_id, password, token)
 
     def _again(self, code: Issued, edge_id: str, request_id: str, now: float) -> bool:
-        """Return whether it repeats a request whose answer was lost: only its sender
-        knows the id.
-        """
-        same = code.used_by == edge_id and hmac.compare_digest(
-            code.request, _hash(request_id.encode())
-        )
-        return same and now - code.used_at < AGAIN_S
+        """Return whether it repeats a request whose answer was lost: its sender knows the id."""
+        same = hmac.compare_digest(code.request, _hash(request_id.encode()))
+        return same and code.used_by == edge_id and now - code.used_at < AGAIN_S
 
     def renew(self, certificate_der: bytes, csr_pem: str) -> str:
         """Sign the next certificate for an edge with a valid one. Raises `EnrolmentRefused`,
@@ -218,13 +205,10 @@ class EnrolmentService:
         try:
             document = json.loads(self._file.read_bytes())
             self._codes = {key: Issued(**code) for key, code in document["codes"].items()}
-            self._members = {
-                name: EnrolledEdge(**member) for name, member in document["edges"].items()
-            }
+            self._members = {k: EnrolledEdge(**member) for k, member in document["edges"].items()}
         except (ValueError, TypeError, KeyError):
-            raise OSError(
-                f"{self._file} is damaged; move it away to start over (every edge must enrol again)"
-            ) from None
+            fix = "move it away to start over (every edge must enrol again)"
+            raise OSError(f"{self._file} is damaged; {fix}") from None
 
 
 def _hash(secret: bytes) -> str:

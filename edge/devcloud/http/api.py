@@ -1,13 +1,13 @@
 """HTTP endpoints for edges and assistants: the registry, the tool list, and tool execution."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from edge.devcloud.http.auth import Authentication, Refusal, answer, read_json
-from edge.devcloud.http.envelope import to_seed
 from edge.devcloud.worker.runner import TOOL_TIMEOUT_S, Runner
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id
-from tools_cache.api.tool import CallOrigin, ToolCall
+from tools_cache.api.tool import CallOrigin, ErrorCode, Json, ToolCall, ToolError, ToolResponse
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -28,7 +28,7 @@ class Api:
     def __init__(self, door: Authentication, runner: Runner) -> None:
         self._door = door
         self._registry = door.office.registry
-        self._people = door.office.people
+        self._office = door.office
         self._runner = runner
 
     def routes(self) -> "list[Route]":
@@ -51,10 +51,7 @@ class Api:
 
     async def _list(self, request: "Request") -> "Response":
         user = self._door.user(request)
-        installed = self._registry.listing(
-            self._people.hardware_of(user), installed=lambda p: self._people.has(user, p)
-        )
-        return answer({"tools": installed})
+        return answer({"tools": self._office.tools_of(user)})
 
     async def _execute(self, request: "Request") -> "Response":
         user = self._door.user(request)
@@ -87,3 +84,41 @@ def _invalid(message: str) -> Refusal:
     return Refusal(
         400, {"success": False, "error": {"code": "INVALID_REQUEST", "message": message}}
     )
+
+
+_STATUS: Final[Mapping[ErrorCode, int]] = {
+    ErrorCode.TOOL_NOT_FOUND: 404,
+    ErrorCode.INVALID_ARGUMENTS: 400,
+    ErrorCode.INVALID_REQUEST: 400,
+}
+"""HTTP status per error; anything else is 500, including an invalid tool name and a timeout."""
+
+
+def to_seed(response: ToolResponse) -> tuple[int, dict[str, Json]]:
+    """Return (HTTP status, MCPToolResult) for `POST /api/tools/execute`."""
+    if response.error is None:
+        body: dict[str, Json] = {"success": True, "content": response.data}
+        extensions = _extensions_of_render(response.render)
+        return 200, body | ({"mentraExtensions": extensions} if extensions else {})
+    error = {"success": False, "error": _seed_error(response.error)}
+    return _STATUS.get(response.error.code, 500), error
+
+
+def _seed_error(error: ToolError) -> dict[str, Json]:
+    out: dict[str, Json] = {"code": error.code.value, "message": error.message}
+    if error.code is not ErrorCode.TOOL_NOT_FOUND:  # there the REST form has no such key
+        out["retryable"] = error.retryable
+    if error.details is not None:
+        out["details"] = error.details
+    return out
+
+
+def _extensions_of_render(render: Mapping[str, Json] | None) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    render = render or {}
+    audio = render.get("audio")
+    if isinstance(audio, dict) and audio.get("suppressVoiceResponse") is True:
+        found["suppressVoiceResponse"] = True
+    if render.get("suggestedFollowUps"):
+        found["suggestedFollowUps"] = render["suggestedFollowUps"]
+    return found

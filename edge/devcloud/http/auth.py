@@ -1,4 +1,4 @@
-"""Checks forevery HTTP request: bearer token, user with a session, bounded body; and the form of
+"""Checks for every HTTP request: bearer token, user with a session, bounded body; and the form of
 refusals.
 """
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 Endpoint = Callable[["Request"], Awaitable["Response"]]
 BROKEN: Final = {"error": "Internal server error"}
-"""What is said about a fault of our own; the trace is in the log."""
+"""The answer to an unexpected error; the traceback is in the log."""
 
 
 class Refusal(Exception):
@@ -31,6 +31,11 @@ class Refusal(Exception):
         super().__init__(str(body))
         self.status = status
         self.body = body
+
+    @classmethod
+    def of(cls, status: int, code: str, message: str, **more: Json) -> "Refusal":
+        """Return a refusal in this cloud's own format."""
+        return cls(status, {"error": {"code": code, "message": message, **more}})
 
 
 class Authentication:
@@ -56,7 +61,7 @@ class Authentication:
                 return answer(e.body, status=e.status)
             except (NoSuchApp, NotYours, AppStoreFull, StoreError) as e:
                 status, code = _STATUS.get(type(e), (503, "TOOL_UNAVAILABLE"))
-                return answer({"error": {"code": code, "message": str(e)}}, status=status)
+                return answer(Refusal.of(status, code, str(e)).body, status=status)
             except Exception:
                 log.exception("%s %.120r failed", request.method, request.url.path)
                 return answer(broken, status=500)
@@ -71,18 +76,16 @@ class Authentication:
         return self.present(user)
 
     def present(self, user: str) -> str:
-        if not self.office.people.present(user):
+        if not self.office.present(user):
             raise Refusal(401, {"error": "No active session for user"})
         return user
 
     def _check_token(self, request: "Request") -> None:
         if not self._token and self._knows is None:
             return
-        said = request.headers.get("authorization", "")
-        ours = bool(self._token) and hmac.compare_digest(
-            said.encode(), f"Bearer {self._token}".encode()
-        )
-        if not ours and (self._knows is None or not self._knows(said.removeprefix("Bearer "))):
+        header, wanted = request.headers.get("authorization", ""), f"Bearer {self._token}"
+        ours = self._token and hmac.compare_digest(header.encode(), wanted.encode())
+        if not ours and (self._knows is None or not self._knows(header.removeprefix("Bearer "))):
             raise Refusal(401, {"error": "Missing or wrong bearer token"})
 
 

@@ -4,6 +4,7 @@ apps.
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from edge.devcloud.definitions import BadSubmission, check_submission
@@ -57,18 +58,11 @@ class Console:
             submission = check_submission(package, body)
             new = await self._office.submit(submission, key=request.headers.get(KEY_HEADER, ""))
         except BadSubmission as e:
-            raise Refusal(
-                400,
-                {
-                    "error": {
-                        "code": "INVALID_DEFINITION",
-                        "message": "Nothing was stored; correct the fields and send it again",
-                        "fields": [m.to_json() for m in e.mistakes],
-                    }
-                },
-            ) from None
+            message = "Nothing was stored; correct the fields and send it again"
+            fields = [asdict(mistake) for mistake in e.mistakes]
+            raise Refusal.of(400, "INVALID_DEFINITION", message, fields=fields) from None
         except BadDefinition as e:
-            raise Refusal(409, {"error": {"code": "CONFLICT", "message": str(e)}}) from None
+            raise Refusal.of(409, "CONFLICT", str(e)) from None
         registry = self._office.registry
         log.info("%s: %d tools, registry %s", package, len(submission.tools), registry.version)
         await self._changed()
@@ -87,14 +81,14 @@ class Console:
         package = request.path_params["package"]
         key = await self._office.issue_key(package, key=request.headers.get(KEY_HEADER, ""))
         log.info("%s has a new key", package)
-        said = answer({"packageName": package, "apiKey": key}, status=201)
-        said.headers["Cache-Control"] = "no-store"
-        return said
+        response = answer({"packageName": package, "apiKey": key}, status=201)
+        response.headers["Cache-Control"] = "no-store"
+        return response
 
     # -------------------------------------------------------------- people
 
     async def _sessions(self, _: "Request") -> "Response":
-        return answer({"sessions": self._office.people.sessions()})
+        return answer({"sessions": self._office.sessions()})
 
     async def _open_session(self, request: "Request") -> "Response":
         user = _user(request)
@@ -104,11 +98,8 @@ class Console:
         return answer({"ended": await self._office.end_session(_user(request))})
 
     async def _install(self, request: "Request") -> "Response":
-        user, package, installed = (
-            _user(request),
-            request.path_params["package"],
-            request.method == "PUT",
-        )
+        user, package = _user(request), request.path_params["package"]
+        installed = request.method == "PUT"
         await self._office.set_installed(user, package, installed=installed)
         return answer({"user": user, "packageName": package, "installed": installed})
 
@@ -116,21 +107,12 @@ class Console:
 def _user(request: "Request") -> str:
     user: str = request.path_params["user"]
     if not (user.isprintable() and len(user) <= MAX_USER):
-        raise Refusal(
-            400,
-            {
-                "error": {
-                    "code": "INVALID_REQUEST",
-                    "message": f"user: must be printable, at most {MAX_USER} characters",
-                }
-            },
-        )
+        message = f"user: must be printable, at most {MAX_USER} characters"
+        raise Refusal.of(400, "INVALID_REQUEST", message)
     return user
 
 
 def _bad_submission(message: str) -> Refusal:
     field, _, problem = message.partition(": ")
     fields = [{"field": field, "problem": problem, "fix": "send a JSON object with tools"}]
-    return Refusal(
-        400, {"error": {"code": "INVALID_DEFINITION", "message": message, "fields": fields}}
-    )
+    return Refusal.of(400, "INVALID_DEFINITION", message, fields=fields)

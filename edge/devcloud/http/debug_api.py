@@ -50,8 +50,8 @@ class DebugApi:
 
         return [
             Route("/devcloud/status", self._get_status, methods=["GET"]),
-            Route("/devcloud/broker", _spoken(self._switch_broker), methods=["POST"]),
-            Route("/devcloud/invoke", _spoken(self._invoke), methods=["POST"]),
+            Route("/devcloud/broker", _with_body(self._switch_broker), methods=["POST"]),
+            Route("/devcloud/invoke", _with_body(self._invoke), methods=["POST"]),
             Route("/devcloud/calls", self._get_pending, methods=["GET"]),
             Route("/devcloud/calls/{id}/result", self._take_result, methods=["POST"]),
             Route("/devcloud/apps/{package}/stop", self._stop, methods=["POST"]),
@@ -66,26 +66,16 @@ class DebugApi:
         if not isinstance(wanted, bool):
             raise _invalid("running", "must be true or false")
         if self._broker is None:
-            raise Refusal(
-                409,
-                {"error": {"code": "UNSUPPORTED", "message": "this broker is not ours to switch"}},
-            )
+            raise Refusal.of(409, "UNSUPPORTED", "this broker is not ours to switch")
+        end = self._broker.kill if body.get("kill") else self._broker.stop
         try:
-            await (
-                self._broker.start()
-                if wanted
-                else self._broker.kill()
-                if body.get("kill")
-                else self._broker.stop()
-            )
+            await (self._broker.start if wanted else end)()
         except BrokerFailed as e:
-            raise Refusal(503, {"error": {"code": "TOOL_UNAVAILABLE", "message": str(e)}}) from None
+            raise Refusal.of(503, "TOOL_UNAVAILABLE", str(e)) from None
         return answer({"running": self._broker.running, "port": self._broker.port})
 
     async def _invoke(self, body: Mapping[str, Any]) -> "Response":
-        """`{edge_id, tool, args?, ttl_s?, trace?}` → the envelope; with `trace`, also how it came
-        about.
-        """
+        """`{edge_id, tool, args?, ttl_s?, trace?}` → the envelope; with `trace` more details."""
         edge_id, tool, args = body.get("edge_id"), body.get("tool"), body.get("args", {})
         ttl_s, trace = body.get("ttl_s", TTL_S), body.get("trace", False)
         try:
@@ -96,36 +86,31 @@ class DebugApi:
             raise _invalid("tool", "must be packageName:toolName")
         if not isinstance(args, dict):
             raise _invalid("args", "must be an object")
-        if (
-            isinstance(ttl_s, bool)
-            or not isinstance(ttl_s, int | float)
-            or not 0 < ttl_s <= MAX_TTL_S
-        ):
+        number = isinstance(ttl_s, int | float) and not isinstance(ttl_s, bool)
+        if not (number and 0 < ttl_s <= MAX_TTL_S):
             raise _invalid("ttl_s", f"must be seconds, up to {MAX_TTL_S:g}")
-        told = await self._agent.invoke(str(edge_id), tool, args, ttl_s=ttl_s)
-        envelope = told.response.to_json()
-        return answer(
-            {"accepted": told.accepted, "progress": list(told.progress), "response": envelope}
-            if trace is True
-            else envelope
-        )
+        result = await self._agent.invoke(str(edge_id), tool, args, ttl_s=ttl_s)
+        envelope = result.response.to_json()
+        if trace is not True:
+            return answer(envelope)
+        progress = list(result.progress)
+        return answer({"accepted": result.accepted, "progress": progress, "response": envelope})
 
     async def _stop(self, request: "Request") -> "Response":
         return answer({"stopped": await self._stop_app(request.path_params["package"])})
 
     async def _get_pending(self, _: "Request") -> "Response":
-        """Return calls waiting for their result: `{pending: [{id, edge, tool, args, ageS,
-        leftS}]}`, oldest first.
+        """Return calls that wait for their result, oldest first: `{pending: [{id, edge, tool, args,
+        ageS, leftS}]}`.
         """
         return answer({"pending": await self._pending(MAX_LISTED)})
 
     async def _take_result(self, request: "Request") -> "Response":
-        """`{edge, result}`: the envelope of a pending call, or just its data; only the first one is
-        accepted.
-        """
-        return await _spoken(lambda body: self._hand_in(request.path_params["id"], body))(request)
+        """`{edge, result}`: the envelope of a pending call, or its data; the first one counts."""
+        call_id = request.path_params["id"]
+        return await _with_body(lambda body: self._submit_result(call_id, body))(request)
 
-    async def _hand_in(self, call_id: str, body: Mapping[str, Any]) -> "Response":
+    async def _submit_result(self, call_id: str, body: Mapping[str, Any]) -> "Response":
         edge_id = body.get("edge")
         if not isinstance(edge_id, str) or not edge_id:
             raise _invalid("edge", "must be the id of the edge that called")
@@ -136,25 +121,15 @@ class DebugApi:
         except ValueError as e:
             raise _invalid("result", str(e)) from None
         except StoreError as e:
-            raise Refusal(503, {"error": {"code": "TOOL_UNAVAILABLE", "message": str(e)}}) from None
+            raise Refusal.of(503, "TOOL_UNAVAILABLE", str(e)) from None
         if submitted is Submitted.UNKNOWN:
-            raise Refusal(
-                404, {"error": {"code": "NOT_FOUND", "message": "This edge has no such call"}}
-            )
+            raise Refusal.of(404, "NOT_FOUND", "This edge has no such call")
         if submitted is Submitted.OVER:
-            raise Refusal(
-                409,
-                {
-                    "error": {
-                        "code": "CONFLICT",
-                        "message": "This call does not wait for a result (any more)",
-                    }
-                },
-            )
+            raise Refusal.of(409, "CONFLICT", "This call does not wait for a result (any more)")
         return answer({"submitted": True})
 
 
-def _spoken(
+def _with_body(
     endpoint: Callable[[Mapping[str, Any]], Awaitable["Response"]],
 ) -> Callable[["Request"], Awaitable["Response"]]:
     """Pass an endpoint its bounded JSON object, and turn its refusals into responses."""
@@ -172,7 +147,4 @@ def _spoken(
 
 
 def _invalid(field: str, problem: str) -> Refusal:
-    return Refusal(
-        400,
-        {"error": {"code": "INVALID_REQUEST", "field": field, "message": f"{field}: {problem}"}},
-    )
+    return Refusal.of(400, "INVALID_REQUEST", f"{field}: {problem}", field=field)

@@ -7,11 +7,13 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.devcloud.enrolment.pki import BadRequest
 from edge.devcloud.enrolment.service import CODE_S, Credentials, EnrolmentRefused, EnrolmentService
 from edge.devcloud.http.auth import Refusal, answer, read_json
+from edge.devcloud.http.guard import PEER
 from tools_cache.api.tool import Json
 
 if TYPE_CHECKING:
@@ -26,12 +28,8 @@ MAX_BODY: Final = 16 * 1024
 LEAST_CODE_S: Final = 1.0
 MOST_CODE_S: Final = 7 * 86_400.0
 _EDGE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-"""What may stand in a topic, in Mosquitto's files, and as a certificate's name."""
+"""Valid in a topic, in Mosquitto's files, and as a certificate's name."""
 Endpoint = Callable[[Mapping[str, Any], "Request"], Awaitable[Mapping[str, Json]]]
-PEER: Final = "glassd.peer"
-"""Key of the ASGI scope with the client certificate (DER) that TLS verified; absent when none
-was shown.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +71,12 @@ class EnrolApi:
 
         return [
             Route("/enrol/v1/ca", self._ca, methods=["GET"]),
-            Route("/enrol/v1/redeem", self._spoken(self._redeem), methods=["POST"]),
-            Route("/enrol/v1/renew", self._spoken(self._renew), methods=["POST"]),
-            Route("/devcloud/codes", self._spoken(self._make_code), methods=["POST"]),
-            Route("/devcloud/edges/{edge_id}/revoke", self._spoken(self._revoke), methods=["POST"]),
+            Route("/enrol/v1/redeem", self._with_body(self._redeem), methods=["POST"]),
+            Route("/enrol/v1/renew", self._with_body(self._renew), methods=["POST"]),
+            Route("/devcloud/codes", self._with_body(self._make_code), methods=["POST"]),
+            Route(
+                "/devcloud/edges/{edge_id}/revoke", self._with_body(self._revoke), methods=["POST"]
+            ),
         ]
 
     async def _ca(self, _: "Request") -> "Response":
@@ -84,7 +84,7 @@ class EnrolApi:
 
         return Response(self._place.ca_pem, media_type="application/x-pem-file")
 
-    def _spoken(self, endpoint: Endpoint) -> "Callable[[Request], Awaitable[Response]]":
+    def _with_body(self, endpoint: Endpoint) -> "Callable[[Request], Awaitable[Response]]":
         async def served(request: "Request") -> "Response":
             try:
                 body = await read_json(request, MAX_BODY, _invalid)
@@ -92,11 +92,12 @@ class EnrolApi:
                     raise _invalid("body: must be an object")
                 return answer(dict(await endpoint(body, request)))
             except Refusal as e:
-                return answer(e.body, status=e.status)
+                refusal = e
             except EnrolmentRefused as e:
-                return answer({"error": {"code": e.code, "message": str(e)}}, status=e.status)
+                refusal = Refusal.of(e.status, e.code, str(e))
             except BadRequest as e:
-                return answer({"error": {"code": "INVALID_REQUEST", "message": str(e)}}, status=400)
+                refusal = _invalid(str(e))
+            return answer(refusal.body, status=refusal.status)
 
         return served
 
@@ -114,63 +115,37 @@ class EnrolApi:
         request_id, csr, proof = _text(body, "request_id"), body.get("csr"), body.get("proof") or ""
         if csr is not None and not isinstance(csr, str):
             raise _invalid("csr: must be a PEM text, or null for a password")
+        redeem = partial(self._desk.redeem, request_id=request_id, csr_pem=csr, proof=str(proof))
         async with self._one:
-            given = await asyncio.to_thread(
-                self._desk.redeem,
-                secret,
-                edge_id,
-                request_id=request_id,
-                csr_pem=csr,
-                proof=str(proof),
-            )
+            credentials = await asyncio.to_thread(redeem, secret, edge_id)
             await self._joined()
         log.info("edge %s enrolled", edge_id)
-        return self._granted(edge_id, given)
+        return self._answer(edge_id, credentials)
 
-    def _granted(self, edge_id: str, given: Credentials) -> Mapping[str, Json]:
-        p = self._place
-        by: dict[str, Json] = (
-            {"certificate": given.certificate}
-            if given.certificate
-            else {
-                "username": given.username,
-                "password": given.password,
-            }
-        )
+    def _answer(self, edge_id: str, given: Credentials) -> Mapping[str, Json]:
+        p, port = self._place, self._place.password_port
+        proof: dict[str, Json] = {"username": given.username, "password": given.password}
+        if given.certificate:
+            proof, port = {"certificate": given.certificate}, p.broker_port
         return {
             "v": VERSION,
             "edge_id": edge_id,
             "tenant": p.tenant,
             "pool": p.pool,
-            "broker": {
-                "host": p.host,
-                "port": p.broker_port if given.certificate else p.password_port,
-                "ca": p.ca_pem,
-            },
+            "broker": {"host": p.host, "port": port, "ca": p.ca_pem},
             "cloud": {"url": p.url, "token": given.token},
-            **by,
+            **proof,
         }
 
     async def _renew(self, body: Mapping[str, Any], request: "Request") -> Mapping[str, Json]:
         _check_version(body)
         peer = request.scope.get(PEER)
         if not isinstance(peer, bytes):
-            raise Refusal(
-                401,
-                {
-                    "error": {
-                        "code": "NO_CERTIFICATE",
-                        "message": "Connect with the certificate to renew",
-                    }
-                },
-            )
+            raise Refusal.of(401, "NO_CERTIFICATE", "Connect with the certificate to renew")
+        csr = _text(body, "csr", most=MAX_BODY)
         async with self._one:
-            return {
-                "v": VERSION,
-                "certificate": await asyncio.to_thread(
-                    self._desk.renew, peer, _text(body, "csr", most=MAX_BODY)
-                ),
-            }
+            certificate = await asyncio.to_thread(self._desk.renew, peer, csr)
+        return {"v": VERSION, "certificate": certificate}
 
     # -------------------------------------------------------------- for the operator
 
@@ -179,30 +154,21 @@ class EnrolApi:
         is already enrolled.
         """
         life_s = body.get("life_s", CODE_S)
-        if (
-            isinstance(life_s, bool)
-            or not isinstance(life_s, int | float)
-            or not LEAST_CODE_S <= life_s <= MOST_CODE_S
-        ):
+        number = isinstance(life_s, int | float) and not isinstance(life_s, bool)
+        if not (number and LEAST_CODE_S <= life_s <= MOST_CODE_S):
             raise _invalid(f"life_s: must be {LEAST_CODE_S:g} to {MOST_CODE_S:g}")
         edge_id = body.get("edge_id", "")
         if not isinstance(edge_id, str) or (edge_id and not _EDGE_ID.fullmatch(edge_id)):
             raise _invalid("edge_id: may hold letters, digits and . _ - only, at most 63")
-        async with (
-            self._one
-        ):  # the desk is one document: a code being redeemed in its thread is writing it
-            return {
-                "code": await asyncio.to_thread(self._code, float(life_s), edge_id),
-                "expires_in_s": life_s,
-            }
+        async with self._one:  # a code that is being redeemed writes the same document in a thread
+            code = await asyncio.to_thread(self._code, float(life_s), edge_id)
+        return {"code": code, "expires_in_s": life_s}
 
     async def _revoke(self, _: Mapping[str, Any], request: "Request") -> Mapping[str, Json]:
         """Revoke an edge's credentials."""
         async with self._one:
             if not self._desk.revoke(request.path_params["edge_id"]):
-                raise Refusal(
-                    404, {"error": {"code": "NOT_FOUND", "message": "There is no such edge"}}
-                )
+                raise Refusal.of(404, "NOT_FOUND", "There is no such edge")
             await self._joined()
         return {"revoked": True}
 
@@ -220,4 +186,4 @@ def _text(body: Mapping[str, Any], key: str, *, most: int = 256) -> str:
 
 
 def _invalid(message: str) -> Refusal:
-    return Refusal(400, {"error": {"code": "INVALID_REQUEST", "message": message}})
+    return Refusal.of(400, "INVALID_REQUEST", message)

@@ -26,7 +26,7 @@ class LegacyApi:
     def __init__(self, door: Authentication, runner: Runner) -> None:
         self._door = door
         self._registry = door.office.registry
-        self._people = door.office.people
+        self._office = door.office
         self._runner = runner
 
     def routes(self) -> "list[Route]":
@@ -46,32 +46,25 @@ class LegacyApi:
         return answer([legacy_schema(tool) for tool in app.tools])
 
     async def _of_user(self, request: "Request") -> "Response":
-        user = self._door.present(request.path_params["user"])
-        listed = self._registry.listing(
-            self._people.hardware_of(user), installed=lambda p: self._people.has(user, p)
-        )
-        named = ((*tool["name"].split(":", 1), tool) for tool in listed)
-        return answer(
-            [
-                {**legacy_schema(tool, local), "appPackageName": package}
-                for package, local, tool in named
-            ]
-        )
+        tools = []
+        for tool in self._office.tools_of(self._door.present(request.path_params["user"])):
+            package, _, local = tool["name"].partition(":")
+            tools.append({**legacy_schema(tool, local), "appPackageName": package})
+        return answer(tools)
 
     async def _call(self, request: "Request") -> "Response":
         """`{toolId, userId, toolParameters?}` → `{status: "success", reply}` or `{status:
         "error", message}`.
         """
         body = await read_json(request, MAX_EXECUTE, lambda why: Refusal(400, {"error": why}))
-        said = body if isinstance(body, dict) else {}
-        tool, user, args = said.get("toolId"), said.get("userId"), said.get("toolParameters") or {}
-        for field, value, kind in (
-            ("toolId", tool, str),
-            ("userId", user, str),
-            ("toolParameters", args, dict),
-        ):
-            if not isinstance(value, kind) or (kind is str and not value):
-                raise Refusal(400, {"error": f"Missing or invalid {field}"})
+        fields = body if isinstance(body, dict) else {}
+        tool, user = fields.get("toolId"), fields.get("userId")
+        args = fields.get("toolParameters") or {}
+        for name, value in (("toolId", tool), ("userId", user)):
+            if not isinstance(value, str) or not value:
+                raise Refusal(400, {"error": f"Missing or invalid {name}"})
+        if not isinstance(args, dict):
+            raise Refusal(400, {"error": "Missing or invalid toolParameters"})
         self._door.present(str(user))
         call = ToolCall(
             call_id=new_call_id(Clock().wall()),
@@ -103,8 +96,6 @@ def legacy_schema(tool: Mapping[str, Any], name: str = "") -> dict[str, Json]:
     }
     out: dict[str, Json] = {"id": name or tool["name"], "description": tool["description"]}
     phrases = (tool.get("mentraExtensions") or {}).get("activationPhrases")
-    return (
-        out
-        | ({"activationPhrases": list(phrases)} if phrases else {})
-        | ({"parameters": parameters} if parameters else {})
-    )
+    if phrases:
+        out["activationPhrases"] = list(phrases)
+    return {**out, "parameters": parameters} if parameters else out

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from edge.devcloud.apps.state import STATE_ENV
 from edge.devcloud.appserver import API_KEY_ENV
 from edge.devcloud.broker import HOST, free_port
 from edge.devcloud.registry import InstalledApp
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-STATE_ENV: Final = "GLASSD_APP_STATE_DIR"
+
 CONNECT_S: Final = 10.0
 POLL_S: Final = 0.2
 _HEALTH_S: Final = 1.0
@@ -103,7 +104,7 @@ class Launcher:
             if (running := await self._elsewhere(app)) is None:
                 await self._start(app, seat)
         except BaseException:
-            await asyncio.shield(self._tell(app.package, seat))
+            await asyncio.shield(self._share(app.package, seat))
             raise
         return running
 
@@ -116,9 +117,7 @@ class Launcher:
         silent: Elsewhere | None = None
         try:
             async with timeout(self._connect_s):
-                while (
-                    there := await self._others.take(app.package, instead_of=silent)
-                ) is not None:
+                while there := await self._others.take(app.package, instead_of=silent):
                     answers = await self._answers(app, there.url) if there.connected else None
                     if answers:
                         return Running(there.url, there.api_key_hash, activated=False)
@@ -127,31 +126,25 @@ class Launcher:
         except TimeoutError:
             raise self._too_late(app) from None
         except StoreError as e:
-            log.warning(
-                "which worker runs %s cannot be read, so it is started here: %s", app.package, e
-            )
+            log.warning("the worker of %s cannot be read, so it starts here: %s", app.package, e)
         return None
 
-    async def _tell(self, package: str, seat: _Seat) -> None:
-        """Publish the address to the other workers; one that misses it starts its own process,
-        which only costs memory.
-        """
+    async def _share(self, package: str, seat: _Seat) -> None:
+        """Publish the address to the other workers; one that misses it starts its own process."""
         if self._others is None:
             return
+        url, key = seat.url, seat.api_key_hash
         try:
             if seat.child is None or not seat.child.running:
                 await self._others.leave(package)
             else:
-                await self._others.say(
-                    package, url=seat.url, api_key_hash=seat.api_key_hash, connected=seat.connected
-                )
+                await self._others.say(package, url=url, api_key_hash=key, connected=seat.connected)
         except StoreError as e:
             log.warning("where %s runs cannot be stored: %s", package, e)
 
     def _too_late(self, app: InstalledApp) -> ActivationTimeout:
-        return ActivationTimeout(
-            f"App {app.package} did not connect within {round(self._connect_s * 1000)}ms"
-        )
+        limit_ms = round(self._connect_s * 1000)
+        return ActivationTimeout(f"App {app.package} did not connect within {limit_ms}ms")
 
     def status(self) -> dict[str, dict[str, object]]:
         """Return state, address, pid and number of starts of every app requested so far."""
@@ -163,7 +156,7 @@ class Launcher:
         if seat is None or seat.child is None or not seat.child.running:
             return False
         await seat.child.stop()
-        await self._tell(package, seat)
+        await self._share(package, seat)
         return True
 
     async def aclose(self) -> None:
@@ -177,11 +170,8 @@ class Launcher:
         seat.connected = False
         seat.url = f"http://{HOST}:{(port := free_port())}"
         seat.api_key_hash = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
-        env = os.environ | {
-            "PORT": str(port),
-            API_KEY_ENV: seat.api_key_hash,
-            STATE_ENV: str(folder),
-        }
+        env = {"PORT": str(port), API_KEY_ENV: seat.api_key_hash, STATE_ENV: str(folder)}
+        env = os.environ | env
         try:
             seat.child = await Child.start(
                 app.command, name=app.package, log_file=folder / "app.log", env=env
@@ -189,13 +179,11 @@ class Launcher:
         except OSError as e:
             raise ActivationFailed(f"Failed to activate app: {e.strerror or e}") from None
         seat.starts += 1
-        await self._tell(app.package, seat)
+        await self._share(app.package, seat)
         log.info("app %s started (pid %d)", app.package, seat.child.pid)
 
     async def _connect(self, app: InstalledApp, seat: _Seat) -> None:
-        """Poll every `poll_s` until it answers. On timeout nothing is cleaned up: it may still come
-        up.
-        """
+        """Poll until it answers. After a timeout it keeps running: it may still come up."""
         assert seat.child is not None
         try:
             async with timeout(self._connect_s):
@@ -205,18 +193,14 @@ class Launcher:
                         await asyncio.sleep(self._poll_s)
         except TimeoutError:
             raise self._too_late(app) from None
-        await self._tell(app.package, seat)
+        await self._share(app.package, seat)
         if seat.connected:
             return
-        words = seat.child.last_words()
-        raise ActivationFailed(
-            f"Failed to activate app: {app.package} ended at once: {words or 'without output'}"
-        )
+        problem = f"{app.package} ended at once: {seat.child.last_words() or 'without output'}"
+        raise ActivationFailed(f"Failed to activate app: {problem}")
 
     async def _answers(self, app: InstalledApp, url: str) -> bool | None:
-        """Return whether the app answers: False if nothing or another app does; None if it is slow
-        or failing.
-        """
+        """Return whether the app answers; False if another or none does, None if it fails."""
         import httpx  # noqa: PLC0415 - already loaded by the code that made the client
 
         try:

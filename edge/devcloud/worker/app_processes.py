@@ -33,12 +33,8 @@ class AppProcesses:
 
         def work(db: Connection) -> Elsewhere | None:
             row = db.execute("SELECT * FROM seats WHERE package = ?", (package,)).fetchone()
-            if (
-                row is not None
-                and row["worker"] != me
-                and self._roster.alive(row["worker"])
-                and _elsewhere(row) != instead_of
-            ):
+            other = row is not None and row["worker"] != me and self._roster.alive(row["worker"])
+            if other and _elsewhere(row) != instead_of:
                 return _elsewhere(row)
             db.execute("INSERT OR REPLACE INTO seats (package, worker) VALUES (?,?)", (package, me))
             return None

@@ -5,6 +5,7 @@ deadline.
 import asyncio
 import logging
 from collections.abc import Awaitable
+from contextlib import suppress
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -20,7 +21,7 @@ from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 log = logging.getLogger(__name__)
 
 LOOK_AGAIN_S: Final = 60.0
-"""At least this often ends are looked for: the wall clock they are stored by may step."""
+"""Deadlines are checked at least this often: they are wall clock times, which may step."""
 BUSY_MS: Final = 1000
 
 
@@ -52,18 +53,13 @@ class Deferred:
         self._changed = asyncio.Event()
 
     async def hold(self, job: Job) -> ToolResponse | None:
-        """Store a call until its result is submitted; a returned response means it was
-        not stored.
-        """
+        """Store a call until its result is submitted; return the answer if it was not stored."""
         checked = self._runner.check(job.call)
         if isinstance(checked, ToolResponse):
             return self._runner.stamped(job.call, checked)
         if not await self._journal.hold(job, checked.args):
-            return ToolResponse.failure(
-                ErrorCode.RATE_LIMIT,
-                "Too many calls wait for their results",
-                retry_after_ms=BUSY_MS,
-            )
+            problem = "Too many calls wait for their results"
+            return ToolResponse.failure(ErrorCode.RATE_LIMIT, problem, retry_after_ms=BUSY_MS)
         self.look()
         return None
 
@@ -76,21 +72,14 @@ class Deferred:
         ValueError naming the field.
         """
         left = await self._journal.find((edge, call_id))
-        if left is None:
-            return (
-                Submitted.OVER
-                if await self._journal.is_known((edge, call_id))
-                else Submitted.UNKNOWN
-            )
-        if left.state != PENDING:
+        if left is None and not await self._journal.is_known((edge, call_id)):
+            return Submitted.UNKNOWN
+        if left is None or left.state != PENDING:
             return Submitted.OVER
         response = self._runner.stamped(left.job.call, _envelope(result))
         wire.encode(MessageKind.RESULT, wire.result_body(call_id, response), json=left.job.as_json)
-        return (
-            Submitted.TAKEN
-            if await self._conclude(left.job, response, only_held=True)
-            else Submitted.OVER
-        )
+        first = await self._conclude(left.job, response, only_held=True)
+        return Submitted.TAKEN if first else Submitted.OVER
 
     async def cancel(self, key: tuple[str, str], reason: str) -> bool:
         """Cancel a waiting call; False if there is none."""
@@ -98,9 +87,8 @@ class Deferred:
         if left is None or left.state not in (PENDING, WAITS):
             return False
         message = f"Cancelled: {reason}" if reason else "Cancelled"
-        response = self._runner.stamped(
-            left.job.call, ToolResponse.failure(ErrorCode.CANCELLED, message)
-        )
+        cancelled = ToolResponse.failure(ErrorCode.CANCELLED, message)
+        response = self._runner.stamped(left.job.call, cancelled)
         return await self._conclude(left.job, response, only_held=True)
 
     async def expire(self) -> None:
@@ -115,34 +103,21 @@ class Deferred:
                 log.warning("cannot check waiting calls: %s", e)
                 late, next_s = [], None
             if not late:
-                await _wait(
-                    self._changed, LOOK_AGAIN_S if next_s is None else min(next_s, LOOK_AGAIN_S)
-                )
+                with suppress(TimeoutError):
+                    async with timeout(min(next_s or LOOK_AGAIN_S, LOOK_AGAIN_S)):
+                        await self._changed.wait()
 
     def _too_late(self, left: UnfinishedJob) -> ToolResponse:
-        waited = (
-            "no result was submitted"
-            if left.state == PENDING
-            else "the call with the same key was not answered"
-        )
-        response = ToolResponse.failure(
-            ErrorCode.DEADLINE_EXPIRED, f"The call's time is over: {waited}"
-        )
-        return self._runner.stamped(left.job.call, response)
+        waited = "the call with the same key was not answered"
+        if left.state == PENDING:
+            waited = "no result was submitted"
+        problem = f"The call's time is over: {waited}"
+        late = ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, problem)
+        return self._runner.stamped(left.job.call, late)
 
 
 def _envelope(result: Json) -> ToolResponse:
-    """Return an envelope: an object with `ok` is one, anything else is the data of a successful
-    one.
-    """
+    """Return an object with `ok` as an envelope, and anything else as the data of one."""
     if isinstance(result, dict) and "ok" in result:
         return ToolResponse.from_json({**result, "meta": {}})
     return ToolResponse(data=result)
-
-
-async def _wait(event: asyncio.Event, at_most_s: float) -> None:
-    try:
-        async with timeout(at_most_s):
-            await event.wait()
-    except TimeoutError:
-        return

@@ -17,9 +17,8 @@ from typing import Final
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
 from edge.cloud.mqtt.topics import BadTopicWord, Topics
-from edge.cloud.mqtt.wire import MessageKind, WireCode, WireError, WireMessage
-from edge.devcloud.http.envelope import clean
-from edge.devcloud.link import CloudLink, TopicRoute
+from edge.cloud.mqtt.wire import MessageKind, WireCode, WireError
+from edge.devcloud.link import CloudLink, TopicRoute, decode
 from edge.devcloud.worker.deferred import BUSY_MS, Deferred
 from edge.devcloud.worker.job import (
     BUSY,
@@ -34,10 +33,11 @@ from edge.devcloud.worker.job import (
 )
 from edge.devcloud.worker.journal import Journal
 from edge.devcloud.worker.replies import RESULT_EXPIRY_S, Replies
-from edge.devcloud.worker.runner import Runner, nothing_new
+from edge.devcloud.worker.runner import Runner
 from edge.runtime.first_completed import run_unless
 from edge.storage.sqlite.database import StoreError
 from tools_cache.api.tool import ErrorCode, ToolResponse
+from tools_cache.app_results import clean
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +47,8 @@ MAX_WAITING: Final = 1024
 """Calls waiting, accepted or queued; one more is not accepted, and so offered again by its edge."""
 PROGRESS_FREELY: Final = 20
 PROGRESS_EVERY_S: Final = 0.25
-"""Progress messages before they are thinned out, so that a chatty tool cannot delay its
-own result.
-"""
-CANCELLED_KEPT: Final = 256
+"""Progress messages before they are thinned out, so that they cannot delay the result."""
+MAX_CANCELLED: Final = 256
 LOOK_S: Final = 1.0
 """Seconds between checks for dead workers, whose calls have waiting callers."""
 
@@ -64,8 +62,8 @@ class _Work:
     reason: str = ""
     sent: bool = False
     ended: bool = False
-    words: int = 0
-    last_word_at: float = 0.0
+    reports: int = 0
+    reported_at: float = 0.0
 
 
 class Executor:
@@ -81,7 +79,7 @@ class Executor:
         max_running: int = MAX_RUNNING,
         wall: Callable[[], float] = time.time,
         look_s: float = LOOK_S,
-        refresh: Callable[[], Awaitable[None]] = nothing_new,
+        refresh: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._journal = journal
         self._runner = runner
@@ -97,17 +95,16 @@ class Executor:
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[tuple[str, str], _Work] = {}
         self._turns = asyncio.Semaphore(max_running)
-        self._withdrawn: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._cancelled: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """Reasons of cancels that arrived before their calls."""
         self.deferred = Deferred(journal, runner, self._conclude)
         self.seen = 0
         """Calls that arrived, duplicates included."""
 
     def routes(self) -> tuple[TopicRoute, ...]:
-        tail = f"/call/{self._pool}"
+        tail, calls = f"/call/{self._pool}", self._topics.shared_call(self._pool)
         return (
-            TopicRoute(
-                self._topics.shared_call(self._pool), lambda t: t.endswith(tail), self._on_call
-            ),
+            TopicRoute(calls, lambda t: t.endswith(tail), self._on_call),
             TopicRoute(self._topics.cancel, lambda t: t.endswith("/cancel"), self._on_cancel),
         )
 
@@ -154,11 +151,11 @@ class Executor:
         """Publish results that the broker has not received, those of dead workers first."""
         await self._began.wait()
         try:
-            untold = await self._journal.left()
+            unpublished = await self._journal.left()
         except StoreError as e:
             log.warning("unpublished results cannot be read: %s", e)  # the caller asks again
             return
-        for left in untold:
+        for left in unpublished:
             if left.response is not None and left.job.key not in self._running:
                 await self._replies.tell(left.job, left.response)
 
@@ -182,15 +179,14 @@ class Executor:
             inbound.ack()
             self._replies.beside(partial(self._replies.accept, job))
             return
-        await self._refresh()  # another process may have added the tool
+        if self._refresh is not None:  # another process may have added the tool
+            await self._refresh()
         may_wait = self._runner.queueable(job.call.tool)
         try:
-            full = work is None and len(self._running) >= (
-                MAX_WAITING if may_wait else self._max_running
-            )
-            taken = await self._journal.take(
-                job, repeatable=self._runner.repeatable(job.call.tool), room=not full
-            )
+            most = MAX_WAITING if may_wait else self._max_running
+            full = work is None and len(self._running) >= most
+            repeatable = self._runner.repeatable(job.call.tool)
+            taken = await self._journal.take(job, repeatable=repeatable, room=not full)
         except StoreError as e:
             # Not stored is not accepted: the edge will offer it again, here or to another worker.
             log.warning("a call cannot be stored: %s", e)
@@ -203,25 +199,16 @@ class Executor:
         """Continue a call according to its state in the journal."""
         if taken.response is not None:
             self._replies.beside(partial(self._replies.tell, job, fitting(job, taken.response)))
-        elif taken.state == BUSY and may_wait:
-            log.debug(
-                "call %s is not accepted now: too many are waiting", job.call.call_id
-            )  # its edge offers it again
+        elif taken.state == BUSY and may_wait:  # its edge offers it again
+            log.debug("call %s is not accepted now: too many are waiting", job.call.call_id)
         elif taken.state == BUSY:
-            busy = ToolResponse.failure(
-                ErrorCode.RATE_LIMIT, "Every worker is busy", retry_after_ms=BUSY_MS
-            )
-            self._replies.beside(
-                partial(
-                    self._replies.say,
-                    job,
-                    MessageKind.RESULT,
-                    wire.result_body(job.call.call_id, busy),
-                )
-            )
+            code, problem = ErrorCode.RATE_LIMIT, "Every worker is busy"
+            busy = ToolResponse.failure(code, problem, retry_after_ms=BUSY_MS)
+            body = wire.result_body(job.call.call_id, busy)
+            self._replies.beside(partial(self._replies.say, job, MessageKind.RESULT, body))
         elif taken.state in (WAITS, PENDING):
             self.deferred.look()
-            self._replies.beside(partial(self._wait_on, job))
+            self._replies.beside(partial(self._accept_waiting, job))
         elif taken.state == ELSEWHERE or self._journal.claimed(job.key):
             self._replies.beside(partial(self._replies.accept, job))
         elif taken.fresh:
@@ -230,25 +217,16 @@ class Executor:
             self._resume(UnfinishedJob(job, taken.state))
 
     def _read(self, inbound: Inbound) -> Job:
-        edge = wire.edge_of(inbound.topic)
-        message = wire.decode(
-            inbound.payload,
-            content_type=inbound.content_type,
-            user_properties=inbound.user_properties,
-            correlation=inbound.correlation,
-            default_kind=MessageKind.CALL,
-        )
+        edge, message = decode(inbound, MessageKind.CALL)
         if message.kind is not MessageKind.CALL:
-            raise WireError(
-                WireCode.MALFORMED, "k", f"is {message.kind.value}", "send calls on this topic"
-            )
+            problem = f"is {message.kind.value}"
+            raise WireError(WireCode.MALFORMED, "k", problem, "send calls on this topic")
         call = wire.body_to_call(message)
         if inbound.expiry_s is not None:
             # What is left after the broker held it; whole seconds, so up to one more than it says.
             call = replace(call, ttl_s=min(call.ttl_s, inbound.expiry_s + 1.0))
-        return Job(
-            edge, call, self._reply_to(edge, inbound), message.json, self._wall() + call.ttl_s
-        )
+        reply_to, ends_wall = self._reply_to(edge, inbound), self._wall() + call.ttl_s
+        return Job(edge, call, reply_to, message.json, ends_wall)
 
     def _reply_to(self, edge: str, inbound: Inbound) -> str:
         """Return the response topic if it is below the sender's own prefix: answers never go to
@@ -259,9 +237,8 @@ class Executor:
         if asked is None or asked == own.result:
             return own.result
         if not own.may_answer_to(asked):
-            raise WireError(
-                WireCode.MALFORMED, "response topic", f"is {asked[:80]!r}", f"use {own.result}"
-            )
+            problem, fix = f"is {asked[:80]!r}", f"use {own.result}"
+            raise WireError(WireCode.MALFORMED, "response topic", problem, fix)
         return asked
 
     async def _refuse(self, inbound: Inbound, error: WireError) -> None:
@@ -273,9 +250,8 @@ class Executor:
             topic = Topics(self._tenant, wire.edge_of(inbound.topic)).result
         except (WireError, BadTopicWord):
             return
-        response = ToolResponse.failure(
-            ErrorCode.INVALID_REQUEST, str(error), details=error.to_json()
-        )
+        details = error.to_json()
+        response = ToolResponse.failure(ErrorCode.INVALID_REQUEST, str(error), details=details)
         await self._replies.send(
             topic,
             MessageKind.RESULT,
@@ -288,51 +264,41 @@ class Executor:
     async def _on_cancel(self, inbound: Inbound) -> None:
         inbound.ack()
         try:
-            edge = wire.edge_of(inbound.topic)
-            message = wire.decode(
-                inbound.payload,
-                content_type=inbound.content_type,
-                user_properties=inbound.user_properties,
-                correlation=inbound.correlation,
-                default_kind=MessageKind.CANCEL,
-            )
-            key, reason = (edge, message.id), _reason(message)
+            edge, message = decode(inbound, MessageKind.CANCEL)
+            key, reason = (edge, message.id), clean(wire.text_of(message, "reason", most=200))
         except WireError as e:
             log.warning("a cancel on %.120r cannot be read: %s", inbound.topic, e)
             return
-        if self._break_off(key, reason):
+        if self._cancel_running(key, reason):
             return
-        self._withdrawn[key] = reason  # the call itself may still be on its way
-        if len(self._withdrawn) > CANCELLED_KEPT:
-            self._withdrawn.popitem(last=False)
-        self._replies.beside(partial(self._call_off_waiting, key, reason))
+        self._cancelled[key] = reason  # the call itself may still be on its way
+        if len(self._cancelled) > MAX_CANCELLED:
+            self._cancelled.popitem(last=False)
+        self._replies.beside(partial(self._cancel_any, key, reason))
 
-    async def _call_off_waiting(self, key: tuple[str, str], reason: str) -> None:
-        if await self._call_off(key, reason) or self._break_off(key, reason):
-            self._withdrawn.pop(key, None)
+    async def _cancel_any(self, key: tuple[str, str], reason: str) -> None:
+        if await self._cancel_waiting(key, reason) or self._cancel_running(key, reason):
+            self._cancelled.pop(key, None)
 
-    def _break_off(self, key: tuple[str, str], reason: str) -> bool:
+    def _cancel_running(self, key: tuple[str, str], reason: str) -> bool:
         work = self._running.get(key)
         if work is not None:
             work.reason = reason
             work.cancelled.set()
         return work is not None
 
-    async def _call_off(self, key: tuple[str, str], reason: str) -> bool:
+    async def _cancel_waiting(self, key: tuple[str, str], reason: str) -> bool:
         try:
             return await self.deferred.cancel(key, reason)
         except StoreError as e:
-            log.warning("call %s cannot be called off: %s", key[1], e)
+            log.warning("call %s cannot be cancelled: %s", key[1], e)
             return False
 
-    async def _wait_on(self, job: Job) -> None:
+    async def _accept_waiting(self, job: Job) -> None:
+        """Accept a call that waits; apply a cancel that arrived before it."""
         await self._replies.accept(job)
-        await self._forestall(job)
-
-    async def _forestall(self, job: Job) -> None:
-        """Apply a cancel that arrived before its call."""
-        if job.key in self._withdrawn:
-            await self._call_off(job.key, self._withdrawn.pop(job.key))
+        if job.key in self._cancelled:
+            await self._cancel_waiting(job.key, self._cancelled.pop(job.key))
 
     # -------------------------------------------------------------- doing
 
@@ -341,8 +307,8 @@ class Executor:
         if not self._journal.claim(job.key):
             return  # another worker of this process was faster
         work = _Work(job)
-        if job.key in self._withdrawn:
-            work.reason = self._withdrawn.pop(job.key)
+        if job.key in self._cancelled:
+            work.reason = self._cancelled.pop(job.key)
             work.cancelled.set()
         self._running[job.key] = work
         self._tasks.create_task(self._work(work), name=f"call {job.call.call_id}")
@@ -373,11 +339,8 @@ class Executor:
     async def _work(self, work: _Work) -> None:
         try:
             await self._replies.accept(work.job)
-            response = await (
-                self._put_off(work)
-                if self._runner.deferred(work.job.call.tool)
-                else self._run(work)
-            )
+            deferred = self._runner.deferred(work.job.call.tool)
+            response = await (self._hold(work) if deferred else self._run(work))
             work.ended = True
             if response is not None:
                 await self._conclude(work.job, response)
@@ -401,10 +364,10 @@ class Executor:
                 sending=lambda: self._sending(work),
             )
 
-    async def _put_off(self, work: _Work) -> ToolResponse | None:
+    async def _hold(self, work: _Work) -> ToolResponse | None:
         refusal = await self.deferred.hold(work.job)
         if refusal is None and work.cancelled.is_set():
-            await self._call_off(work.job.key, work.reason)
+            await self._cancel_waiting(work.job.key, work.reason)
         return refusal
 
     async def _sending(self, work: _Work) -> None:
@@ -427,17 +390,12 @@ class Executor:
 
     async def _progress(self, work: _Work, text: str) -> None:
         now = time.monotonic()
-        if work.words >= PROGRESS_FREELY and now - work.last_word_at < PROGRESS_EVERY_S:
+        if work.reports >= PROGRESS_FREELY and now - work.reported_at < PROGRESS_EVERY_S:
             return
-        work.words += 1
-        work.last_word_at = now
-        await self._replies.say(
-            work.job, MessageKind.PROGRESS, {"id": work.job.call.call_id, "text": text}
-        )
-
-
-def _reason(message: WireMessage) -> str:
-    return clean(wire.text_of(message, "reason", most=200))
+        work.reports += 1
+        work.reported_at = now
+        body = {"id": work.job.call.call_id, "text": text}
+        await self._replies.say(work.job, MessageKind.PROGRESS, body)
 
 
 def _cancelled(work: _Work, runner: Runner) -> ToolResponse:

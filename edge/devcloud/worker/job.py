@@ -19,6 +19,7 @@ ELSEWHERE = "elsewhere"
 """Not stored as such: another live worker has it."""
 BUSY = "busy"
 """Not stored at all: there is no room."""
+_STORED = ("turn_id", "user_id", "session", "idempotency_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,37 +39,29 @@ class Job:
     def text(self, *, with_args: bool = True) -> str:
         """Return the stored form; `of_row` reads it."""
         call = self.call
-        return json.dumps(
-            {
-                "args": dict(call.args) if with_args else {},
-                "origin": call.origin.value,
-                "mode": call.mode.value,
-                "turn_id": call.turn_id,
-                "user_id": call.user_id,
-                "session": call.session,
-                "idempotency_key": call.idempotency_key,
-                "reply_to": self.reply_to,
-                "as_json": self.as_json,
-            },
-            ensure_ascii=False,
-        )
+        request = {
+            "args": dict(call.args) if with_args else {},
+            "origin": call.origin.value,
+            "mode": call.mode.value,
+            **{key: getattr(call, key) for key in _STORED},
+            "reply_to": self.reply_to,
+            "as_json": self.as_json,
+        }
+        return json.dumps(request, ensure_ascii=False)
 
     @classmethod
     def of_row(cls, row: Row) -> "Job":
-        said: Mapping[str, Any] = json.loads(row["request"])
+        stored: Mapping[str, Any] = {"session": "", **json.loads(row["request"])}
         call = ToolCall(
             call_id=row["id"],
             tool=row["tool"],
-            args=said["args"],
-            origin=CallOrigin(said["origin"]),
-            mode=Mode(said["mode"]),
-            turn_id=said["turn_id"],
-            user_id=said["user_id"],
+            args=stored["args"],
+            origin=CallOrigin(stored["origin"]),
+            mode=Mode(stored["mode"]),
             ttl_s=0.0,
-            idempotency_key=said["idempotency_key"],
-            session=said.get("session", ""),
+            **{key: stored[key] for key in _STORED},
         )
-        return cls(row["edge"], call, said["reply_to"], said["as_json"], row["ends_wall"])
+        return cls(row["edge"], call, stored["reply_to"], stored["as_json"], row["ends_wall"])
 
     def refreshed(self, now: float) -> "Job":
         """Return it with its remaining lifetime."""
@@ -107,10 +100,9 @@ def response_text(response: ToolResponse) -> str:
 
 def fitting(job: Job, response: ToolResponse) -> ToolResponse:
     """Return the answer, or an error if it cannot be sent."""
+    body = wire.result_body(job.call.call_id, response)
     try:
-        wire.encode(
-            MessageKind.RESULT, wire.result_body(job.call.call_id, response), json=job.as_json
-        )
+        wire.encode(MessageKind.RESULT, body, json=job.as_json)
     except WireError as e:
         message = f"The tool's answer cannot be sent: {e}"
         return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, message).with_meta(**response.meta)

@@ -78,8 +78,7 @@ class Journal:
         # Shielded: a cancelled shutdown must not leave the writer thread behind.
         await asyncio.shield(self._db.close())
 
-    # -------------------------------------------------------------- who works on it, in this
-    # process
+    # -------------------------------------------------------------- owners within this process
 
     def claim(self, key: tuple[str, str]) -> bool:
         """Make a call this worker's own; False if another one has it."""
@@ -114,10 +113,8 @@ class Journal:
             if not known.fresh:
                 return known
             held = keys.find(db, job.edge, job.call, now)
-            if (
-                held is not None
-                and (taken := _by_key(db, job, held, now, owner=self._me)) is not None
-            ):
+            taken = held and _by_key(db, job, held, now, owner=self._me)
+            if taken:
                 return taken
             if not room:
                 return TakenJob(True, BUSY)
@@ -175,7 +172,7 @@ class Journal:
 
         return await self._db.write(work, grows=False)
 
-    async def told(self, job: Job) -> None:
+    async def mark_published(self, job: Job) -> None:
         """Record that the broker has the answer."""
         sql = "UPDATE calls SET told = 1, request = NULL WHERE edge = ? AND id = ?"
         await self._db.write(lambda db: db.execute(sql, job.key).rowcount, grows=False)
@@ -237,9 +234,8 @@ class Journal:
         rows = await self._db.read(lambda db: db.execute(sql, (now,)).fetchall())
         sql = f"SELECT min(ends_wall) {held} AND ends_wall > ?"
         (soonest,) = await self._db.read(lambda db: db.execute(sql, (now,)).fetchone())
-        return [
-            UnfinishedJob.of_row(row, now) for row in rows
-        ], None if soonest is None else soonest - now
+        late = [UnfinishedJob.of_row(row, now) for row in rows]
+        return late, None if soonest is None else soonest - now
 
     async def pending(self, limit: int) -> list[dict[str, Json]]:
         """Return calls whose result can be submitted, oldest first: what was asked, and how long it
@@ -254,7 +250,7 @@ class Journal:
                 "edge": r["edge"],
                 "tool": r["tool"],
                 "args": json.loads(r["request"])["args"],
-                "ageS": round(now - r["taken_wall"], 1),
+                "ageS": _age(now, r),
                 "leftS": round(r["ends_wall"] - now, 1),
             }
             for r in rows
@@ -262,22 +258,11 @@ class Journal:
 
     async def recent(self, limit: int) -> list[dict[str, Json]]:
         """Return recent calls for display, newest first, with how often each really ran."""
-        sql = (
-            "SELECT edge, id, tool, state, runs, told, "
-            "taken_wall FROM calls ORDER BY taken_wall DESC LIMIT ?"
-        )
+        sql = "SELECT * FROM calls ORDER BY taken_wall DESC LIMIT ?"
         rows = await self._db.read(lambda db: db.execute(sql, (limit,)).fetchall())
-        now = self._wall()
+        same, now = ("id", "edge", "tool", "state", "runs"), self._wall()
         return [
-            {
-                "id": r["id"],
-                "edge": r["edge"],
-                "tool": r["tool"],
-                "state": r["state"],
-                "runs": r["runs"],
-                "told": bool(r["told"]),
-                "ageS": round(now - r["taken_wall"], 1),
-            }
+            {**{key: r[key] for key in same}, "told": bool(r["told"]), "ageS": _age(now, r)}
             for r in rows
         ]
 
@@ -286,6 +271,10 @@ class Journal:
         sql = "SELECT count(*) AS calls, coalesce(sum(runs), 0) AS runs FROM calls"
         row = await self._db.read(lambda db: db.execute(sql).fetchone())
         return {"calls": row["calls"], "runs": row["runs"]}
+
+
+def _age(now: float, row: Row) -> float:
+    return round(now - float(row["taken_wall"]), 1)
 
 
 # ------------------------------------------------------------------ inside a transaction
@@ -301,10 +290,11 @@ def _by_key(
     if row is None:
         return None
     if held.tool != job.call.tool:
-        message = "The idempotency key was used for another tool"
-        answer: ToolResponse | None = ToolResponse.failure(
-            ErrorCode.CONFLICT, message, suggestion="Give every request a key of its own"
-        ).with_meta(tool=job.call.tool, callId=job.call.call_id)
+        message, fix = "The idempotency key was used for another tool", "Use a key for each request"
+        conflict = ToolResponse.failure(ErrorCode.CONFLICT, message, suggestion=fix)
+        answer: ToolResponse | None = conflict.with_meta(
+            tool=job.call.tool, callId=job.call.call_id
+        )
     else:
         first = response_of(row["response"])
         answer = None if first is None else _replay(first, job, held)
@@ -365,16 +355,12 @@ def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float, *, o
     held = keys.of_call(db, edge, call_id)
     if held is None:
         return Ended(True)
-    waiting = db.execute(
-        "SELECT * FROM calls WHERE edge = ? AND follows = ? AND "
-        "state = 'waits' ORDER BY taken_wall",
-        (edge, call_id),
-    ).fetchall()
+    of_call = "edge = ? AND follows = ? AND state = 'waits' ORDER BY taken_wall"
+    waiting = db.execute(f"SELECT * FROM calls WHERE {of_call}", job.key).fetchall()  # noqa: S608 - our own words
     followers = [UnfinishedJob.of_row(row, now) for row in waiting]
     if keys.keeps(response, repeatable=held.repeatable):
-        return Ended(
-            True, tuple(_answered(db, left, response, held, owner=owner) for left in followers)
-        )
+        answers = [_answer(db, left, response, held, owner=owner) for left in followers]
+        return Ended(True, tuple(answers))
     if not followers:
         keys.forget(db, edge, call_id)
         return Ended(True)
@@ -391,7 +377,7 @@ def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float, *, o
     return Ended(True, heir=heir)
 
 
-def _answered(
+def _answer(
     db: Connection, left: UnfinishedJob, response: ToolResponse, held: keys.HeldKey, *, owner: str
 ) -> UnfinishedJob:
     answer = _replay(response, left.job, held)
@@ -404,10 +390,8 @@ def _replay(response: ToolResponse, job: Job, held: keys.HeldKey) -> ToolRespons
 
 
 def _held(db: Connection) -> int:
-    found: int = db.execute(
-        "SELECT count(*) FROM calls WHERE state IN ('waits', 'pending')"
-    ).fetchone()[0]
-    return found
+    sql = "SELECT count(*) FROM calls WHERE state IN ('waits', 'pending')"
+    return int(db.execute(sql).fetchone()[0])
 
 
 def _prune(db: Connection, now: float) -> None:

@@ -7,7 +7,7 @@ Rules, and SQL functions that run inside the caller's transaction.
 from dataclasses import dataclass
 from typing import Final
 
-from edge.storage.sqlite.database import Connection
+from edge.storage.sqlite.database import Connection, Row
 from tools_cache.api.tool import ErrorType, ToolCall, ToolResponse
 
 PER_SESSION: Final = 100
@@ -85,16 +85,13 @@ def find(db: Connection, edge: str, call: ToolCall, now: float) -> HeldKey | Non
     if call.idempotency_key is None:
         return None
     name = (edge, call.user_id, call.idempotency_key)
-    row = db.execute(
-        "SELECT session, id, tool, turn, repeatable FROM keys WHERE edge = ? "
-        "AND user = ? AND key = ? AND keep_wall >= ?",
-        (*name, now),
-    ).fetchone()
+    sql = "SELECT * FROM keys WHERE edge = ? AND user = ? AND key = ? AND keep_wall >= ?"
+    row = db.execute(sql, (*name, now)).fetchone()
     if row is None:
         return None
     hit = _next_hit(db, edge, call.user_id, row["session"])
     db.execute("UPDATE keys SET hit = ? WHERE edge = ? AND user = ? AND key = ?", (hit, *name))
-    return HeldKey(row["id"], row["tool"], row["turn"], bool(row["repeatable"]))
+    return _held(row)
 
 
 def keep(db: Connection, edge: str, call: ToolCall, *, repeatable: bool, keep_wall: float) -> None:
@@ -102,20 +99,11 @@ def keep(db: Connection, edge: str, call: ToolCall, *, repeatable: bool, keep_wa
     if call.idempotency_key is None:
         return
     session = (edge, call.user_id, call.session)
+    key = (call.idempotency_key, call.call_id, call.tool, call.turn_id, repeatable)
     db.execute(
-        "INSERT OR REPLACE INTO keys (edge, user, session, key, id, "
-        "tool, turn, repeatable, hit, keep_wall)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?)",
-        (
-            *session,
-            call.idempotency_key,
-            call.call_id,
-            call.tool,
-            call.turn_id,
-            repeatable,
-            _next_hit(db, *session),
-            keep_wall,
-        ),
+        "INSERT OR REPLACE INTO keys (edge, user, session, key, id, tool, turn, repeatable, hit,"
+        " keep_wall) VALUES (?,?,?,?,?,?,?,?,?,?)",
+        (*session, *key, _next_hit(db, *session), keep_wall),
     )
     scope = "edge = ? AND user = ? AND session = ?"
     count = db.execute(f"SELECT count(*) FROM keys WHERE {scope}", session).fetchone()[0]  # noqa: S608 - our own words
@@ -132,20 +120,18 @@ def keep(db: Connection, edge: str, call: ToolCall, *, repeatable: bool, keep_wa
 
 def of_call(db: Connection, edge: str, call_id: str) -> HeldKey | None:
     """Return the key of a call, or None."""
-    row = db.execute(
-        "SELECT id, tool, turn, repeatable FROM keys WHERE edge = ? AND id = ?", (edge, call_id)
-    ).fetchone()
-    return (
-        None
-        if row is None
-        else HeldKey(row["id"], row["tool"], row["turn"], bool(row["repeatable"]))
-    )
+    sql = "SELECT * FROM keys WHERE edge = ? AND id = ?"
+    row = db.execute(sql, (edge, call_id)).fetchone()
+    return None if row is None else _held(row)
+
+
+def _held(row: Row) -> HeldKey:
+    return HeldKey(row["id"], row["tool"], row["turn"], bool(row["repeatable"]))
 
 
 def hand_over(db: Connection, edge: str, call_id: str, *, heir: str, turn: str) -> None:
-    db.execute(
-        "UPDATE keys SET id = ?, turn = ? WHERE edge = ? AND id = ?", (heir, turn, edge, call_id)
-    )
+    sql = "UPDATE keys SET id = ?, turn = ? WHERE edge = ? AND id = ?"
+    db.execute(sql, (heir, turn, edge, call_id))
 
 
 def forget(db: Connection, edge: str, call_id: str) -> None:
@@ -159,5 +145,4 @@ def prune(db: Connection, now: float) -> None:
 def _next_hit(db: Connection, edge: str, user: str, session: str) -> int:
     """Order of hits within a session; a count, because clocks step."""
     sql = "SELECT coalesce(max(hit), 0) + 1 FROM keys WHERE edge = ? AND user = ? AND session = ?"
-    found: int = db.execute(sql, (edge, user, session)).fetchone()[0]
-    return found
+    return int(db.execute(sql, (edge, user, session)).fetchone()[0])

@@ -18,9 +18,7 @@ log = logging.getLogger(__name__)
 MAX_REPLIES: Final = 256
 """Messages being published at once; more are skipped: edges ask again."""
 RESULT_EXPIRY_S: Final = 24 * 3600.0
-"""Seconds a result is sent after its call's end: the edge accepts late ones and reports them as
-`expired`.
-"""
+"""Seconds after its call's end that a result is sent: the edge reports it as `expired`."""
 
 
 class Replies:
@@ -37,9 +35,9 @@ class Replies:
         if self.tasks is None or self._on_their_way >= MAX_REPLIES:
             return
         self._on_their_way += 1
-        self.tasks.create_task(self._replied(reply), name="reply")
+        self.tasks.create_task(self._run(reply), name="reply")
 
-    async def _replied(self, reply: Callable[[], Awaitable[object]]) -> None:
+    async def _run(self, reply: Callable[[], Awaitable[object]]) -> None:
         try:
             await reply()
         finally:
@@ -52,7 +50,7 @@ class Replies:
         """Publish a stored answer; once the broker has it, it is not published again."""
         if await self.say(job, MessageKind.RESULT, wire.result_body(job.call.call_id, response)):
             try:
-                await self._journal.told(job)
+                await self._journal.mark_published(job)
             except StoreError as e:
                 log.debug("call %s: published, but not recorded: %s", job.call.call_id, e)
 

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.devcloud.appserver import NDJSON
-from edge.devcloud.http import envelope
 from edge.devcloud.registry import AppRegistry, InstalledApp
 from edge.devcloud.worker.activation import ActivationFailed, ActivationTimeout, Launcher, Running
 from firmware_bridge.deadlines import timeout
+from tools_cache import app_results
 from tools_cache.api.tool import ErrorCode, Json, ToolCall, ToolResponse
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.schema import compile_schema
@@ -28,25 +28,15 @@ log = logging.getLogger(__name__)
 
 TOOL_TIMEOUT_S: Final = 30.0
 MAX_ANSWER: Final = 240 * 1024
-"""Maximum bytes of an app's answer, or of one line of it: with its envelope it must fit one MQTT
-body.
-"""
+"""Bytes of an app's answer, or of one line of it: with its envelope it must fit one MQTT body."""
 MAX_PROGRESS: Final = 300
 
 Progress = Callable[[str], Awaitable[None]]
 Sending = Callable[[], Awaitable[None]]
 
 
-async def nothing_new() -> None:
-    """Placeholder for `refresh` where no other process makes changes."""
-
-
-def _for_all(_user: str, _package: str) -> bool:
-    return True
-
-
 async def _nothing(_: str = "") -> None:
-    """Nobody listens."""
+    """Do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +60,7 @@ class Runner:
         http: "httpx.AsyncClient",
         *,
         tool_timeout_s: float = TOOL_TIMEOUT_S,
-        installed: Callable[[str, str], bool] = _for_all,
+        installed: Callable[[str, str], bool] = lambda _user, _package: True,
     ) -> None:
         self._registry = registry
         self._launcher = launcher
@@ -78,33 +68,29 @@ class Runner:
         self._tool_timeout_s = tool_timeout_s
         self._installed = installed
         self.asked: Counter[str] = Counter()
-        """How often each tool's app was really asked."""
+        """How often each tool's app was called."""
 
-    def repeatable(self, name: str) -> bool:
-        """Return whether running twice is harmless; also True for an unknown tool, which is never
-        run.
-        """
+    def _tool(self, name: str) -> Mapping[str, Json] | None:
         try:
             found = self._registry.find(name)
         except BadToolName:
-            return True
-        return found is None or _repeatable(found.tool)
+            return None
+        return None if found is None else found.tool
+
+    def repeatable(self, name: str) -> bool:
+        """Return whether running twice is harmless: also if the tool is unknown, so never run."""
+        tool = self._tool(name)
+        return tool is None or _repeatable(tool)
 
     def queueable(self, name: str) -> bool:
         """Return whether calls of this tool may wait."""
-        try:
-            found = self._registry.find(name)
-        except BadToolName:
-            return False
-        return found is not None and found.tool.get("queueable") is True
+        tool = self._tool(name)
+        return tool is not None and tool.get("queueable") is True
 
     def deferred(self, name: str) -> bool:
         """Return whether a tool's result is submitted later, without calling an app."""
-        try:
-            found = self._registry.find(name)
-        except BadToolName:
-            return False
-        return found is not None and _deferred(found.tool)
+        tool = self._tool(name)
+        return tool is not None and _deferred(tool)
 
     async def run(
         self, call: ToolCall, *, progress: Progress = _nothing, sending: Sending = _nothing
@@ -119,15 +105,8 @@ class Runner:
         else:
             response, running = await self._activate_and_ask(plan, progress, sending)
         duration = round((time.monotonic() - started) * 1000)
-        log.info(
-            "Tool executed",
-            extra={
-                "tool": envelope.clean(call.tool),
-                "userId": envelope.clean(call.user_id),
-                "duration": duration,
-                "success": response.ok,
-            },
-        )
+        who = {"tool": app_results.clean(call.tool), "userId": app_results.clean(call.user_id)}
+        log.info("Tool executed", extra={**who, "duration": duration, "success": response.ok})
         activated = None if running is None else running.activated
         return self.stamped(call, response, duration=duration).with_meta(activatedForTool=activated)
 
@@ -135,13 +114,10 @@ class Runner:
         self, call: ToolCall, response: ToolResponse, *, duration: int | None = None
     ) -> ToolResponse:
         """Add to an answer's meta what was called, its version, and when."""
-        try:
-            found = self._registry.find(call.tool)
-        except BadToolName:
-            found = None
+        tool = self._tool(call.tool)
         return response.with_meta(
             tool=call.tool,
-            toolVersion=None if found is None else found.tool.get("version", "0"),
+            toolVersion=None if tool is None else tool.get("version", "0"),
             registryVersion=self._registry.version,
             duration=duration,
             timestamp=datetime.now(UTC).isoformat(),
@@ -176,29 +152,20 @@ class Runner:
         found = self._registry.find(call.tool)
         assert found is not None, "it was there a moment ago, and nothing was awaited"
         if _deferred(found.tool):
-            message = (
-                f"{call.tool} is answered later, and whoever asks this "
-                "way cannot wait; call it over MQTT"
-            )
+            message = f"{call.tool} is answered later, and HTTP cannot wait; call it over MQTT"
             return ToolResponse.failure(ErrorCode.UNSUPPORTED, message)
         has_route = bool(found.app.command or found.app.public_url)
         if not has_route and (model := _model(found.tool)):
-            message = (
-                f"{call.tool} needs {model}, which this cloud does not run; "
-                "give its app an address that does"
-            )
-            return ToolResponse.failure(ErrorCode.UNSUPPORTED, message)
+            message = f"{call.tool} needs {model}, which this cloud does not run"
+            fix = "give its app an address that does"
+            return ToolResponse.failure(ErrorCode.UNSUPPORTED, f"{message}; {fix}")
         if not has_route:
-            return ToolResponse.failure(
-                ErrorCode.APP_NOT_AVAILABLE, f"App {found.app.package} has no public URL"
-            )
+            message = f"App {found.app.package} has no public URL"
+            return ToolResponse.failure(ErrorCode.APP_NOT_AVAILABLE, message)
         return _Plan(call, found.app, found.tool, checked.args, now + call.ttl_s)
 
     async def _activate_and_ask(
-        self,
-        plan: _Plan,
-        progress: Progress,
-        sending: Sending,
+        self, plan: _Plan, progress: Progress, sending: Sending
     ) -> tuple[ToolResponse, Running | None]:
         try:
             async with timeout(max(0.0, plan.ends_at - time.monotonic())):
@@ -206,7 +173,7 @@ class Runner:
         except ActivationTimeout as e:
             return ToolResponse.failure(ErrorCode.APP_ACTIVATION_TIMEOUT, str(e)), None
         except ActivationFailed as e:
-            return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, envelope.clean(str(e))), None
+            return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, app_results.clean(str(e))), None
         except TimeoutError:
             return _too_late(maybe_done=False), None
         if plan.ends_at <= time.monotonic():
@@ -218,68 +185,47 @@ class Runner:
     async def _ask(self, plan: _Plan, running: Running, progress: Progress) -> ToolResponse:
         import httpx  # noqa: PLC0415 - already loaded by the code that made the client
 
-        left = plan.ends_at - time.monotonic()
-        allowed = min(
-            self._tool_timeout_s, float(plan.tool.get("timeoutS") or self._tool_timeout_s)
-        )
-        maybe_done = not _repeatable(plan.tool)
+        package, maybe_done = plan.app.package, not _repeatable(plan.tool)
+        left, most = plan.ends_at - time.monotonic(), self._tool_timeout_s
+        most = min(most, float(plan.tool.get("timeoutS") or most))
+        code, partial = ErrorCode.EXECUTION_ERROR, False
         try:
-            async with timeout(min(left, allowed)):
+            async with timeout(min(left, most)):
                 return await self._post(plan, running, progress)
         except TimeoutError:
-            return (
-                _too_late(maybe_done=maybe_done)
-                if left < allowed
-                else envelope.timed_out(allowed, maybe_done=maybe_done)
-            )
+            if left < most:
+                return _too_late(maybe_done=maybe_done)
+            return app_results.timed_out(most, maybe_done=maybe_done)
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
-            code = (
-                ErrorCode.TIMEOUT
-                if isinstance(e, httpx.ConnectTimeout)
-                else ErrorCode.NETWORK_ERROR
-            )
-            return ToolResponse.failure(
-                code, f"App {plan.app.package} cannot be reached: {envelope.clean(str(e))}"
-            )
+            timed_out = isinstance(e, httpx.ConnectTimeout)
+            code = ErrorCode.TIMEOUT if timed_out else ErrorCode.NETWORK_ERROR
+            message = f"App {package} cannot be reached: {app_results.clean(str(e))}"
         except httpx.TransportError as e:
-            message = (
-                f"App {plan.app.package} broke off: {envelope.clean(str(e)) or type(e).__name__}"
-            )
-            return ToolResponse.failure(
-                ErrorCode.NETWORK_ERROR, message, partial_side_effects=maybe_done
-            )
+            code, partial = ErrorCode.NETWORK_ERROR, maybe_done
+            message = f"App {package} broke off: {app_results.clean(str(e)) or type(e).__name__}"
         except (httpx.HTTPError, httpx.InvalidURL, _BadAnswer) as e:
-            return ToolResponse.failure(
-                ErrorCode.EXECUTION_ERROR, envelope.clean(str(e)) or type(e).__name__
-            )
+            message = app_results.clean(str(e)) or type(e).__name__
         except Exception:
-            log.exception(
-                "asking %s failed", plan.app.package
-            )  # our own fault: the trace is for us, words for the caller
+            log.exception("unexpected error in a call of app %s", package)
+            code, partial = ErrorCode.INTERNAL, True
             message = f"Internal error executing {plan.call.tool}"
-            return ToolResponse.failure(ErrorCode.INTERNAL, message, partial_side_effects=True)
+        return ToolResponse.failure(code, message, partial_side_effects=partial)
 
     async def _post(self, plan: _Plan, running: Running, progress: Progress) -> ToolResponse:
-        body = {
-            "name": plan.tool["name"],
-            "arguments": plan.args,
-            "context": {
-                "userId": plan.call.user_id,
-                "timestamp": datetime.now(UTC).isoformat(),
-                "activatedForTool": running.activated,
-            },
-        }
+        user_id, now = plan.call.user_id, datetime.now(UTC).isoformat()
+        context = {"userId": user_id, "timestamp": now, "activatedForTool": running.activated}
+        body = {"name": plan.tool["name"], "arguments": plan.args, "context": context}
         headers = {"X-App-API-Key": running.api_key_hash} if running.api_key_hash else {}
         async with self._http.stream(
             "POST", f"{running.url}/tool", json=body, headers=headers, timeout=None
         ) as answer:
             streams = answer.headers.get("content-type", "").startswith(NDJSON)
             if answer.is_success and streams:
-                return envelope.of_app(await _last_line(answer, progress), plan.call.tool)
+                return app_results.of_app(await _last_line(answer, progress), plan.call.tool)
             text = await _whole(answer)
             if not answer.is_success:
-                return envelope.of_status(answer.status_code, text.decode(errors="replace"))
-            return envelope.of_app(_parsed(text), plan.call.tool)
+                return app_results.of_status(answer.status_code, text.decode(errors="replace"))
+            return app_results.of_app(_parse(text), plan.call.tool)
 
 
 def _repeatable(tool: Mapping[str, Json]) -> bool:
@@ -288,20 +234,18 @@ def _repeatable(tool: Mapping[str, Json]) -> bool:
 
 def _deferred(tool: Mapping[str, Json]) -> bool:
     kind, execution = tool.get("executionType"), tool.get("execution") or {}
-    return kind == "space" or (
-        kind == "external" and not (execution.get("url") or execution.get("webhookUrl"))
-    )
+    has_url = bool(execution.get("url") or execution.get("webhookUrl"))
+    return kind == "space" or (kind == "external" and not has_url)
 
 
 def _model(tool: Mapping[str, Json]) -> str:
-    """Return what a tool's execution needs besides its app; a tool that its app runs
-    needs nothing.
-    """
+    """Return which model a tool without an app needs, or ""."""
     execution = tool.get("execution")
-    said = execution if isinstance(execution, dict) else {}
-    if isinstance(said.get("agentConfig"), dict):
+    if not isinstance(execution, dict):
+        return ""
+    if isinstance(execution.get("agentConfig"), dict):
         return "a sub-agent"
-    return "an image model" if said.get("provider") and said.get("model") else ""
+    return "an image model" if execution.get("provider") and execution.get("model") else ""
 
 
 class _BadAnswer(Exception):
@@ -326,15 +270,15 @@ async def _last_line(answer: "httpx.Response", progress: Progress) -> Json:
         if len(rest) > MAX_ANSWER or any(len(line) > MAX_ANSWER for line in lines):
             raise _BadAnswer(f"the app answered more than {MAX_ANSWER // 1024} KiB")
         for line in lines:
-            value = _parsed(bytes(line)) if line.strip() else {}
+            value = _parse(bytes(line)) if line.strip() else {}
             if isinstance(value, dict) and "result" in value:
                 return value["result"]
             if isinstance(value, dict) and isinstance(value.get("progress"), str):
-                await progress(envelope.clean(value["progress"])[:MAX_PROGRESS])
+                await progress(app_results.clean(value["progress"])[:MAX_PROGRESS])
     raise _BadAnswer("the app's answer ended without a result")
 
 
-def _parsed(text: bytes) -> Any:
+def _parse(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -343,6 +287,5 @@ def _parsed(text: bytes) -> Any:
 
 def _too_late(*, maybe_done: bool) -> ToolResponse:
     message = "The call's time was over before the tool had answered"
-    return ToolResponse.failure(
-        ErrorCode.DEADLINE_EXPIRED, message, partial_side_effects=maybe_done
-    )
+    code = ErrorCode.DEADLINE_EXPIRED
+    return ToolResponse.failure(code, message, partial_side_effects=maybe_done)

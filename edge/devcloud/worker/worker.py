@@ -25,7 +25,6 @@ from edge.devcloud.enrolment.service import CODE_S, LIFE
 from edge.devcloud.http.guard import check_reach
 from edge.devcloud.link import CloudLink
 from edge.devcloud.registry import AppRegistry, InstalledApp
-from edge.devcloud.users import CloudUsers
 from edge.devcloud.worker.activation import CONNECT_S, POLL_S, Launcher
 from edge.devcloud.worker.app_processes import AppProcesses
 from edge.devcloud.worker.executor import LOOK_S, Executor
@@ -87,8 +86,9 @@ async def a_worker(
         edges = Edges(tenant)
         office = AppService(
             AppRegistry(apps),
-            CloudUsers(edges, standing=users),
+            edges,
             AppStore(db),
+            standing=users,
             session_s=limits.session_s,
         )
         try:
@@ -106,7 +106,7 @@ async def a_worker(
                     launcher,
                     client,
                     tool_timeout_s=limits.tool_timeout_s,
-                    installed=office.people.has,
+                    installed=office.has,
                 )
                 executor = Executor(
                     journal,
@@ -143,44 +143,35 @@ async def run_worker(
     check_word("pool", pool)
     address = parse_broker(broker)
     if address is None:
-        raise ValueError(
-            f"broker: a worker alone needs HOST:PORT of one that runs already, not {broker}"
+        problem = f"a worker alone needs HOST:PORT of one that runs already, not {broker}"
+        raise ValueError(f"broker: {problem}")
+    parts = a_worker(apps, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits)
+    async with parts as worker, asyncio.TaskGroup() as tasks:
+        options, executor = options_of(address, worker.name), worker.executor
+        link = CloudLink(lambda: options, routes=executor.routes(), on_up=(executor.resend,))
+        tasks.create_task(executor.run(link), name="executor")
+        tasks.create_task(link.run(), name="link")
+        await first_connect(link, address)
+        announce(
+            {
+                "event": "devcloud.worker",
+                "worker": worker.name,
+                "mqtt": f"{address[0]}:{address[1]}",
+                "tenant": tenant,
+                "pool": pool,
+                "pid": os.getpid(),
+            }
         )
-    async with a_worker(
-        apps, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits
-    ) as worker:
-        options = options_of(address, worker.name)
-        link = CloudLink(
-            lambda: options, routes=worker.executor.routes(), on_up=(worker.executor.resend,)
-        )
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(worker.executor.run(link), name="executor")
-            tasks.create_task(link.run(), name="link")
-            await first_connect(link, address)
-            announce(
-                {
-                    "event": "devcloud.worker",
-                    "worker": worker.name,
-                    "mqtt": f"{address[0]}:{address[1]}",
-                    "tenant": tenant,
-                    "pool": pool,
-                    "pid": os.getpid(),
-                }
-            )
-            await asyncio.Event().wait()
+        await asyncio.Event().wait()
 
 
 def options_of(address: tuple[str, int], name: str, *, tls: Any = None) -> BrokerOptions:
     """Return a worker's connection options: clean, without a session, so that unreceived calls go
     to other workers.
     """
+    host, port = address
     return BrokerOptions(
-        host=address[0],
-        port=address[1],
-        client_id=name,
-        clean_start=True,
-        session_expiry_s=0,
-        tls=tls,
+        host=host, port=port, client_id=name, clean_start=True, session_expiry_s=0, tls=tls
     )
 
 

@@ -9,7 +9,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from firmware_bridge.deadlines import timeout
@@ -31,17 +30,12 @@ class Workers:
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._handle = _locked(self._folder / self.name, os.O_CREAT)
+        self._handle = _lock(self._folder / self.name, os.O_CREAT)
         if self._handle is None:
             raise OSError(f"{self._folder / self.name}: another worker has this name")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._handle is not None:
             (self._folder / self.name).unlink(missing_ok=True)
             os.close(self._handle)
@@ -57,7 +51,7 @@ class Workers:
             return False
         path = self._folder / name
         try:
-            handle = _locked(path, 0)
+            handle = _lock(path, 0)
         except FileNotFoundError:
             return False
         if handle is None:
@@ -77,7 +71,7 @@ async def alone(path: Path, *, within_s: float = ALONE_S) -> AsyncIterator[None]
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         async with timeout(within_s):
-            while (handle := _locked(path, os.O_CREAT)) is None:  # noqa: ASYNC110 - no event comes from another process
+            while (handle := _lock(path, os.O_CREAT)) is None:  # noqa: ASYNC110 - no event comes from another process
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
         raise OSError(f"{path}: another process has held it for {within_s:g} s") from None
@@ -87,7 +81,7 @@ async def alone(path: Path, *, within_s: float = ALONE_S) -> AsyncIterator[None]
         os.close(handle)
 
 
-def _locked(path: Path, flags: int) -> int | None:
+def _lock(path: Path, flags: int) -> int | None:
     """Open and lock; None if another process holds it."""
     handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | flags, 0o600)
     try:

@@ -13,7 +13,6 @@ from edge.devcloud.app_store import AppStore
 from edge.devcloud.database import open_shared
 from edge.devcloud.edges import Edges
 from edge.devcloud.registry import AppRegistry, InstalledApp
-from edge.devcloud.users import CloudUsers
 from edge.devcloud.worker.activation import Launcher
 from edge.devcloud.worker.runner import Runner
 from tools_cache.api.tool import CallOrigin, ToolCall
@@ -86,8 +85,9 @@ async def an_office(tmp_path, *, apps=(), **more):
     try:
         office = AppService(
             AppRegistry(apps),
-            CloudUsers(Edges("default"), standing=["local"]),
+            Edges("default"),
             AppStore(db),
+            standing=["local"],
             **more,
         )
         await office.refresh()

@@ -35,14 +35,14 @@ async def cloud(tmp_path, *, token="", app=None, legacy=False):
         a_runner(tmp_path, app) as (made, network),
     ):
         registry = office.registry
-        runner = Runner(registry, made._launcher, made._http, installed=office.people.has)
+        runner = Runner(registry, made._launcher, made._http, installed=office.has)
         door = Authentication(office, token=token)
         routes = [*Api(door, runner).routes(), *Console(door, changed=changed).routes()]
         if legacy:
             routes += LegacyApi(door, runner).routes()
         transport = httpx.ASGITransport(Starlette(routes=routes))
         async with httpx.AsyncClient(transport=transport, base_url="http://cloud") as client:
-            client.office, client.registry, client.edges = office, registry, office.people._edges
+            client.office, client.registry, client.edges = office, registry, office._edges
             client.changes, client.network, client.launcher = changes, network, made._launcher
             yield client
 

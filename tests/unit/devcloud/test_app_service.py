@@ -49,13 +49,13 @@ async def test_what_was_handed_in_is_in_force_in_every_process_and_after_a_resta
 
 async def test_nothing_changed_costs_no_loading(tmp_path):
     async with an_office(tmp_path) as office:
-        office._shelf.load = pytest.fail
+        office._store.load = pytest.fail
         await office.refresh()
 
 
 async def test_when_the_disk_does_not_answer_what_is_known_stays(tmp_path, caplog):
     async with an_office(tmp_path, apps=[APP]) as office:
-        await office._shelf._db.close()
+        await office._store._db.close()
         await office.refresh()
         assert office.registry.find("com.x.app:read") is not None
         assert "cannot be read" in caplog.text
@@ -66,7 +66,7 @@ async def test_one_app_that_cannot_be_read_costs_the_others_nothing(tmp_path, bo
     async with an_office(tmp_path) as office:
         await office.submit(new())
         await office.submit(new("com.n.other"))
-        await office._shelf._db.write(
+        await office._store._db.write(
             lambda db: (
                 db.execute("UPDATE apps SET body = ? WHERE package = 'com.n.new'", (body,)).rowcount
             )
@@ -144,38 +144,38 @@ async def test_a_session_lasts_its_time_in_every_process_and_can_be_ended(tmp_pa
     async with an_office(tmp_path, session_s=60.0) as a, an_office(tmp_path, session_s=60.0) as b:
         wall = Wall()
         for office in (a, b):
-            office._wall = office.people._wall = wall
+            office._wall = wall
         assert await a.open_session("ann") == 60.0
         await b.refresh()
-        assert (b.people.present("ann"), b.people.present("bob"), b.people.present("local")) == (
+        assert (b.present("ann"), b.present("bob"), b.present("local")) == (
             True,
             False,
             True,
         )
-        assert b.people.sessions() == {"ann": 60.0}
+        assert b.sessions() == {"ann": 60.0}
         wall.now += 60.0
-        assert (a.people.present("ann"), a.people.sessions()) == (False, {})
+        assert (a.present("ann"), a.sessions()) == (False, {})
         await a.open_session("ann")
         assert (
             await b.end_session("ann"),
             await b.end_session("ann"),
-            b.people.present("ann"),
+            b.present("ann"),
         ) == (True, False, False)
         await a.refresh()
-        assert a.people.present("ann") is False
+        assert a.present("ann") is False
 
 
 @pytest.mark.requirement("I5-cloud-sessions")
 async def test_a_user_takes_an_app_off_and_puts_it_back(tmp_path):
     async with an_office(tmp_path, apps=[APP]) as office:
-        assert office.people.has("ann", APP.package) is True
+        assert office.has("ann", APP.package) is True
         await office.set_installed("ann", APP.package, installed=False)
-        assert (office.people.has("ann", APP.package), office.people.has("bob", APP.package)) == (
+        assert (office.has("ann", APP.package), office.has("bob", APP.package)) == (
             False,
             True,
         )
         await office.set_installed("ann", APP.package, installed=True)
-        assert office.people.has("ann", APP.package) is True
+        assert office.has("ann", APP.package) is True
         with pytest.raises(NoSuchApp, match=r"com\.n\.gone not found"):
             await office.set_installed("ann", "com.n.gone", installed=False)
 

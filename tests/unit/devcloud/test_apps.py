@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.devcloud.apps import calc, photo, prime, slowpoke, storyteller, summarise, tasks
+from edge.devcloud.apps.state import STATE_ENV
 from edge.devcloud.appserver import AppServer
 from edge.devcloud.definitions import check_submission
 from edge.devcloud.main import sample_apps
@@ -228,7 +229,7 @@ def test_a_text_without_a_word_is_refused():
     ],
 )
 def test_numbers_are_said_in_words(number, words):
-    assert storyteller.spoken(number) == words
+    assert storyteller.in_words(number) == words
 
 
 def test_a_list_is_said_as_one_sentence_for_the_ear_only():
@@ -263,7 +264,7 @@ async def test_slowpoke_takes_its_time_and_finds_something_out():
 
 
 def test_tasks_are_really_added_one_by_one_and_per_person(tmp_path, monkeypatch):
-    monkeypatch.setenv(tasks.STATE_ENV, str(tmp_path / "new"))
+    monkeypatch.setenv(STATE_ENV, str(tmp_path / "new"))
     assert tool(tasks.app, "list")({}, ME)["data"] == {"tasks": [], "count": 0}
     assert tool(tasks.app, "add")({"title": " buy  milk "}, ME)["data"] == {
         "title": "buy milk",
@@ -275,7 +276,7 @@ def test_tasks_are_really_added_one_by_one_and_per_person(tmp_path, monkeypatch)
 
 
 def test_a_full_list_says_so(tmp_path, monkeypatch):
-    monkeypatch.setenv(tasks.STATE_ENV, str(tmp_path))
+    monkeypatch.setenv(STATE_ENV, str(tmp_path))
     monkeypatch.setattr(tasks, "MAX_TASKS", 1)
     tool(tasks.app, "add")({"title": "a"}, ME)
     assert tool(tasks.app, "add")({"title": "b"}, ME)["error"]["code"] == "CONFLICT"

@@ -1,13 +1,13 @@
 """The developer console and the removed endpoints over HTTP; only the socket is replaced."""
 
+import asyncio
 from types import SimpleNamespace
 
 import pytest
 
+from edge.devcloud.app_service import RegistryNotifier
 from edge.devcloud.definitions import check_submission
 from edge.devcloud.http.legacy_api import legacy_schema
-from edge.devcloud.registry_notifier import RegistryNotifier
-from edge.devcloud.worker.runner import nothing_new
 from tests.unit.devcloud.parts import READ, an_office
 from tests.unit.devcloud.test_api import ME, cloud, execute
 from tools_cache.registry.legacy import migrate
@@ -97,7 +97,7 @@ async def test_what_another_process_was_handed_is_listed_and_announced_here(tmp_
         await elsewhere.submit(check_submission("com.n.next", [READ]))
         notice = RegistryNotifier(c.office, topic="t", url="u")
         notice.link = SimpleNamespace(
-            publish=lambda *args, **_: nothing_new() if said.append(args) is None else None
+            publish=lambda *args, **_: asyncio.sleep(0, said.append(args))
         )
         await notice.publish()
         assert said[0][2] == {
@@ -111,7 +111,7 @@ async def test_what_another_process_was_handed_is_listed_and_announced_here(tmp_
 async def test_where_nothing_can_be_stored_it_is_said_and_nothing_changes(tmp_path):
     async with cloud(tmp_path) as c:
         before = c.registry.body
-        await c.office._shelf._db.close()
+        await c.office._store._db.close()
         answer = await c.post("/api/apps/com.n.new/tools", json=[READ])
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "TOOL_UNAVAILABLE")
         assert (c.registry.body, c.changes) == (before, [])

@@ -2,10 +2,11 @@
 
 import pytest
 
-from edge.devcloud.http.envelope import classify, clean, of_app, of_status, timed_out, to_seed
+from edge.devcloud.http.api import to_seed
 from edge.devcloud.sdk import failure
 from edge.devcloud.worker.runner import TOOL_TIMEOUT_S
 from tools_cache.api.tool import ErrorCode, ErrorType, ToolResponse
+from tools_cache.app_results import classify, clean, of_app, of_status, timed_out
 
 
 @pytest.mark.requirement("S0-40")

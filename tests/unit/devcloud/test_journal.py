@@ -100,7 +100,7 @@ async def test_an_answer_nobody_was_told_is_left_until_told(journal, tmp_path):
     second = await reopened(journal, tmp_path)
     (left,) = await second.left()
     assert (left.state, left.response.data, left.job.reply_to) == (DONE, 1, a_job().reply_to)
-    await second.told(left.job)
+    await second.mark_published(left.job)
     assert await second.left() == []
     assert (await second.take(a_job())).response.data == 1
     await second.close()

@@ -68,7 +68,7 @@ async def test_a_second_call_with_the_key_of_a_finished_one_gets_its_answer_mark
 
 async def test_a_replayed_answer_is_told_like_any_other_and_again_to_a_duplicate(journal):
     await done(journal, a_job(1))
-    await journal.told(a_job(1))
+    await journal.mark_published(a_job(1))
     replayed = (await journal.take(a_job(2))).response
     (left,) = await journal.left()
     assert (left.job.call.call_id, left.response) == (a_job(2).call.call_id, replayed)

@@ -191,7 +191,7 @@ async def test_what_was_told_is_nobodys_estate(tmp_path):
     async with desks(tmp_path) as (a, b):
         await a.journal.take(a_job())
         await a.journal.finish(a_job(), GOOD)
-        await a.journal.told(a_job())
+        await a.journal.mark_published(a_job())
         a.die()
         assert await b.journal.left(by_the_dead=True) == []
 
