@@ -21,7 +21,7 @@ from edge.cloud.enrolment import keys
 from edge.control.client import ControlClient
 from edge.core.enrolment_code import decode, encode
 from edge.devcloud.enrolment.codes import qr
-from edge.devcloud.http import https
+from edge.devcloud.http import guard
 from edge.devcloud.main import WorkerLimits
 from edge.runtime.errors import UserError
 from edge.runtime.paths import owner_beside
@@ -385,7 +385,7 @@ async def test_who_runs_the_cloud_is_on_its_machine_and_edges_see_only_what_is_t
     async def send(message):
         sent.append(message)
 
-    guarded = https._with_peer(app, None)
+    guarded = guard._with_peer(app, None)
     for address in ("192.0.2.7", "127.0.0.1", "::1", "2001:db8::1"):
         await guarded({"path": "/devcloud/codes", "client": (address, 1)}, None, send)
     await guarded({"path": "/enrol/v1/ca", "client": ("192.0.2.7", 1)}, None, send)

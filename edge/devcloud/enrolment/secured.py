@@ -6,7 +6,6 @@ Requires Mosquitto: rumqttd has no access lists and checks no identity.
 
 import ssl
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -50,20 +49,12 @@ password_file {passwords}
 class Secured:
     """`name` is what edges call this machine: in certificates and enrolment codes."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        folder: Path,
-        tenant: str,
-        wall: Callable[[], float] = time.time,
-        life: timedelta = LIFE,
-    ) -> None:
+    def __init__(self, name: str, *, folder: Path, tenant: str, life: timedelta = LIFE) -> None:
         self.name = name
         self._folder = folder
         self._tenant = tenant
         self.authority = Authority(folder)
-        self.desk = EnrolmentService(folder, self.authority, wall=wall, life=life)
+        self.desk = EnrolmentService(folder, self.authority, wall=time.time, life=life)
         self.cert, self.key = self.authority.server(tuple(dict.fromkeys((name, *LOOPBACK))))
         self._worker_cert, self._worker_key = self.authority.worker(WORKER)
         self._acl, self._passwords = folder / "acl", folder / "passwords"

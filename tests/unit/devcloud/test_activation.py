@@ -141,7 +141,7 @@ async def test_an_app_stays_whatever_its_call_came_to(tmp_path, status, ok):
 
 
 @pytest.mark.requirement("S0-21")
-async def test_one_that_ends_at_once_says_why_and_is_started_anew_next_time(tmp_path):
+async def test_an_app_that_ends_at_once_says_why_and_starts_again_later(tmp_path):
     async with launchers(tmp_path, Health(silent=10**9), count=2) as (launcher, other):
         for each in (launcher, launcher, other):
             with pytest.raises(
@@ -195,7 +195,7 @@ async def test_two_workers_that_need_an_app_at_once_start_it_once(tmp_path):
 
 
 @pytest.mark.requirement("I5-cloud-one-app")
-async def test_the_app_of_a_worker_that_died_is_started_by_the_next_one(tmp_path):
+async def test_the_next_worker_starts_the_app_of_a_dead_one(tmp_path):
     async with launchers(tmp_path, Health(), count=2) as (a, b):
         before = await a.ensure(SLEEPS)
         a.die()
@@ -207,7 +207,7 @@ async def test_the_app_of_a_worker_that_died_is_started_by_the_next_one(tmp_path
         )
 
 
-async def test_an_app_that_crashed_elsewhere_is_started_here_and_one_that_is_only_slow_is_not(
+async def test_a_crashed_app_is_started_here_and_a_slow_one_is_not(
     tmp_path,
 ):
     health = Health()

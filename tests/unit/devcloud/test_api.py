@@ -254,7 +254,7 @@ async def test_an_unreadable_submission_is_refused(tmp_path, content, status):
         ("", "", 401),
     ],
 )
-async def test_the_clouds_own_token_and_those_of_its_edges_open_the_same_door(
+async def test_the_clouds_token_and_its_edges_tokens_give_the_same_access(
     tmp_path, token, said, status
 ):
     async with an_office(tmp_path, apps=[APP]) as office, a_runner(tmp_path) as (runner, _):
@@ -266,7 +266,7 @@ async def test_the_clouds_own_token_and_those_of_its_edges_open_the_same_door(
             ).status_code == status
 
 
-async def test_with_a_token_nobody_is_served_without_it(tmp_path):
+async def test_a_request_without_the_token_is_refused(tmp_path):
     async with cloud(tmp_path, token="hush") as c:
         for path in ("/api/registry", "/api/tools"):
             assert (await c.get(path, headers=ME)).status_code == 401
@@ -312,7 +312,7 @@ async def test_the_old_endpoints_are_gone(tmp_path, method, path):
         ),
     ],
 )
-async def test_a_fault_of_our_own_is_500_and_its_words_stay_in_the_log(
+async def test_an_unexpected_error_is_500_and_its_text_stays_in_the_log(
     tmp_path, caplog, monkeypatch, method, path, part, body
 ):
     def breaks(*_args, **_more):
@@ -326,7 +326,7 @@ async def test_a_fault_of_our_own_is_500_and_its_words_stay_in_the_log(
 
 
 @pytest.mark.requirement("S0-29")
-async def test_arguments_that_are_null_are_none_at_all(tmp_path):
+async def test_null_arguments_are_no_arguments(tmp_path):
     async with cloud(tmp_path) as c:
         assert (await execute(c, {"name": "com.x.app:read", "arguments": None}))[0] == 200
         assert c.network.bodies[0]["arguments"] == {"n": 7}

@@ -21,7 +21,7 @@ def new(package="com.n.new", **more):
 
 
 @pytest.mark.requirement("S0-34")
-async def test_what_was_handed_in_is_in_force_in_every_process_and_after_a_restart(tmp_path):
+async def test_a_submission_applies_in_every_process_and_after_a_restart(tmp_path):
     async with an_office(tmp_path, apps=[APP]) as a, an_office(tmp_path, apps=[APP]) as b:
         assert (
             await a.submit(
@@ -47,7 +47,7 @@ async def test_what_was_handed_in_is_in_force_in_every_process_and_after_a_resta
         )
 
 
-async def test_nothing_changed_costs_no_loading(tmp_path):
+async def test_without_changes_nothing_is_loaded(tmp_path):
     async with an_office(tmp_path) as office:
         office._store.load = pytest.fail
         await office.refresh()
@@ -62,7 +62,7 @@ async def test_when_the_disk_does_not_answer_what_is_known_stays(tmp_path, caplo
 
 
 @pytest.mark.parametrize("body", ["{", "[5]", '{"tools": [{}]}'])
-async def test_one_app_that_cannot_be_read_costs_the_others_nothing(tmp_path, body, caplog):
+async def test_an_unreadable_app_does_not_affect_the_others(tmp_path, body, caplog):
     async with an_office(tmp_path) as office:
         await office.submit(new())
         await office.submit(new("com.n.other"))
@@ -83,7 +83,7 @@ async def test_one_app_that_cannot_be_read_costs_the_others_nothing(tmp_path, bo
 
 
 @pytest.mark.requirement("S0-56")
-async def test_a_key_is_told_once_and_only_its_hash_is_kept_and_logged_nowhere(tmp_path, caplog):
+async def test_a_key_is_returned_once_stored_as_a_hash_and_never_logged(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     async with an_office(tmp_path) as office:
         await office.submit(new())
@@ -101,7 +101,7 @@ async def test_a_key_is_told_once_and_only_its_hash_is_kept_and_logged_nowhere(t
 
 
 @pytest.mark.requirement("I5-cloud-keys")
-async def test_whoever_has_the_key_is_the_only_one_to_change_the_app(tmp_path):
+async def test_only_the_keys_holder_can_change_the_app(tmp_path):
     async with an_office(tmp_path) as office, an_office(tmp_path) as elsewhere:
         await office.submit(new())
         first = await office.issue_key("com.n.new")
@@ -121,9 +121,7 @@ async def test_whoever_has_the_key_is_the_only_one_to_change_the_app(tmp_path):
 
 
 @pytest.mark.parametrize("package", ["com.n.gone", "com.x.started"])
-async def test_an_app_that_is_not_there_or_is_started_here_has_no_key_to_give_out(
-    tmp_path, package
-):
+async def test_an_unknown_app_or_one_started_here_gets_no_key(tmp_path, package):
     async with an_office(tmp_path, apps=[STARTED]) as office:
         with pytest.raises(NoSuchApp, match=package):
             await office.issue_key(package)
@@ -180,9 +178,7 @@ async def test_a_user_takes_an_app_off_and_puts_it_back(tmp_path):
             await office.set_installed("ann", "com.n.gone", installed=False)
 
 
-async def test_only_so_many_sessions_are_open_and_those_that_are_over_make_room(
-    tmp_path, monkeypatch
-):
+async def test_sessions_are_limited_and_expired_ones_make_room(tmp_path, monkeypatch):
     monkeypatch.setattr("edge.devcloud.app_store.MAX_SESSIONS", 1)
     async with an_office(tmp_path, session_s=60.0) as office:
         office._wall = Wall()

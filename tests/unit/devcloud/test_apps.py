@@ -303,7 +303,7 @@ def png(width, height, colour, rows, *, palette=b"", depth=8):
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P", "LA"])
-def test_a_png_written_by_somebody_else_is_decoded_to_the_pixel(tmp_path, mode):
+def test_a_png_of_another_program_is_decoded_exactly(tmp_path, mode):
     from io import BytesIO
 
     from PIL import Image

@@ -122,7 +122,7 @@ def test_an_event_is_written_for_its_owner_and_listed_soonest_first(state):
     assert len((state / calendar.EVENTS_FILE).read_text().splitlines()) == 3
 
 
-def test_each_run_leaves_one_line_whoever_else_writes(state):
+def test_each_run_adds_one_line_also_with_other_writers(state):
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(
             pool.map(

@@ -223,7 +223,7 @@ async def test_a_caller_who_hangs_up_cancels_the_handler():
 
 
 @pytest.mark.requirement("S0-64")
-async def test_the_manifest_is_what_the_console_takes_and_names_where_the_app_was_reached():
+async def test_the_console_accepts_the_manifest_with_the_apps_address():
     app = app_with(
         lambda a, c: 1, name="Y", hardware_requirements=[{"type": "CAMERA", "level": "REQUIRED"}]
     )
@@ -243,7 +243,7 @@ async def test_the_manifest_is_what_the_console_takes_and_names_where_the_app_wa
 
 
 @pytest.mark.requirement("I5-cloud-keys")
-async def test_an_app_with_the_consoles_key_serves_whoever_sends_its_hash(monkeypatch):
+async def test_an_app_with_the_consoles_key_serves_callers_with_its_hash(monkeypatch):
     monkeypatch.setenv("GLASSD_APP_API_KEY", "gak_x")
     app = app_with(lambda a, c: {"data": 1})
     for sent, status in (("gak_x", 401), ("", 401), (hashed("gak_x"), 200)):

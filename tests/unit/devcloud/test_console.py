@@ -246,7 +246,7 @@ async def test_an_app_that_is_not_there_has_no_old_tools(tmp_path):
         assert (await c.get("/api/tools/apps/com.n.gone/tools")).status_code == 404
 
 
-def test_a_definition_as_a_legacy_schema_is_the_way_back_of_its_migration():
+def test_a_legacy_schema_reverses_the_migration():
     assert legacy_schema(migrate(LEGACY)) == LEGACY
     assert legacy_schema({"name": "x", "description": "d", "inputSchema": {"type": "object"}}) == {
         "id": "x",

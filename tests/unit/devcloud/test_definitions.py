@@ -32,7 +32,7 @@ def test_a_bare_list_is_a_list_of_tools():
     assert check_submission("com.x.y", [GOOD]).tools == (GOOD,)
 
 
-def test_what_is_not_said_is_none():
+def test_absent_fields_are_none():
     made = check_submission("com.x.y", {"tools": []})
     assert (made.name, made.public_url, made.api_key_hash, made.hardware) == (
         None,

@@ -31,7 +31,7 @@ async def hear(edges, topic, kind, body, *, payload=None):
 ID = "01890000-0000-7000-8000-000000000001"
 
 
-async def test_the_last_word_of_each_kind_is_kept():
+async def test_the_last_message_of_each_kind_is_kept():
     edges, topics = Edges("default"), Topics("default", "e1")
     await hear(edges, topics.presence, MessageKind.PRESENCE, {"state": "online", "glasses": "none"})
     await hear(
@@ -67,7 +67,7 @@ async def test_the_number_of_edges_is_bounded(monkeypatch):
     assert edges.ids() == ["e1", "e3"]
 
 
-async def test_a_user_is_an_edge_or_whoever_uses_the_only_one():
+async def test_a_user_is_an_edge_or_anyone_if_there_is_one_edge():
     edges = Edges("default")
     assert edges.hardware_of("local") is None
     await hear(

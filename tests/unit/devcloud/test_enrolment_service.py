@@ -57,7 +57,7 @@ def test_a_code_works_once_also_after_a_restart(counter):
     assert counter.refused(b"0" * 16) == "CODE_UNKNOWN"
 
 
-def test_an_answer_that_was_lost_is_given_again_to_who_asked_and_only_for_a_while(counter):
+def test_a_lost_answer_is_repeated_for_its_request_for_a_while(counter):
     secret = counter.desk.issue()
     first = counter.redeem(secret)
     again = counter.redeem(secret)
@@ -69,7 +69,7 @@ def test_an_answer_that_was_lost_is_given_again_to_who_asked_and_only_for_a_whil
     assert counter.refused(secret) == "CODE_USED"
 
 
-def test_a_revoked_edge_does_not_come_back_by_asking_for_its_lost_answer_again(counter):
+def test_a_revoked_edge_cannot_repeat_its_request(counter):
     secret = counter.desk.issue()
     counter.redeem(secret)
     counter.desk.revoke("edge-1")
@@ -90,7 +90,7 @@ def test_an_edge_that_enrols_meanwhile_does_not_disturb_who_shows_a_token(counte
     assert counter.desk.knows_token(Meanwhile(token))
 
 
-def test_a_code_is_too_old_after_its_time_and_is_forgotten_at_last(counter):
+def test_a_code_expires_and_is_deleted_later(counter):
     secret = counter.desk.issue()
     counter.now += CODE_S + 1
     assert counter.refused(secret) == "CODE_EXPIRED"
@@ -99,7 +99,7 @@ def test_a_code_is_too_old_after_its_time_and_is_forgotten_at_last(counter):
     assert counter.refused(secret) == "CODE_UNKNOWN"
 
 
-def test_a_known_edge_proves_itself_by_its_token_or_needs_a_code_of_its_own(counter):
+def test_an_enrolled_edge_needs_its_token_or_its_own_code(counter):
     token = counter.redeem(counter.desk.issue()).token
     stranger = counter.desk.issue()
     assert counter.refused(stranger, request="r2") == "EDGE_TAKEN"
@@ -113,7 +113,7 @@ def test_a_known_edge_proves_itself_by_its_token_or_needs_a_code_of_its_own(coun
     assert counter.redeem(own).certificate
 
 
-def test_the_name_in_a_certificate_is_the_desks_and_it_is_a_clients_only(counter):
+def test_a_certificate_has_the_edges_name_and_is_for_clients_only(counter):
     cert = x509.load_pem_x509_certificate(counter.redeem(counter.desk.issue()).certificate.encode())
     assert [a.value for a in cert.subject] == ["edge-1"]
     assert not cert.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
@@ -139,7 +139,7 @@ def test_a_request_that_cannot_be_signed_does_not_spend_the_code(counter, csr):
 
 
 @pytest.mark.requirement("I4-enrol-renewal")
-def test_a_renewal_is_for_who_shows_one_of_ours_and_is_not_revoked(counter, tmp_path):
+def test_a_renewal_needs_our_certificate_and_an_edge_not_revoked(counter, tmp_path):
     mine = der_of(counter.redeem(counter.desk.issue()).certificate)
     assert der_of(counter.desk.renew(mine, CSR)) != mine
     theirs = Authority(tmp_path / "other")

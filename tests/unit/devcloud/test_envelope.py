@@ -119,7 +119,7 @@ def test_a_known_error_code_keeps_its_name(code, ours, kind):
 
 @pytest.mark.requirement("S2-82")
 @pytest.mark.requirement("S2-77")
-def test_what_an_app_says_of_a_failure_beside_its_code_is_kept():
+def test_further_fields_of_an_apps_failure_are_kept():
     said = failure("RATE_LIMIT", "m", retryable=True, partial=True, retry_after_ms=500)
     error = of_app(said, "p:t").error
     assert (error.retryable, error.partial_side_effects, error.retry_after_ms) == (True, True, 500)
@@ -138,9 +138,7 @@ def test_what_an_app_says_of_a_failure_beside_its_code_is_kept():
 @pytest.mark.parametrize(
     ("code", "kind"), [("INVALID_ARGUMENTS", "VALIDATION"), ("TOOL_NOT_FOUND", "NOT_FOUND")]
 )
-def test_an_error_from_before_anything_was_done_is_final_and_did_nothing_whatever_the_app_says(
-    shape, code, kind
-):
+def test_an_early_error_is_final_and_without_effect_whatever_the_app_says(shape, code, kind):
     said = failure(code, "m", retryable=True, partial=True)
     error = of_app(
         said if shape == "seed" else {"ok": False, "error": {**said["error"], "type": kind}}, "p:t"
@@ -181,7 +179,7 @@ def test_an_app_cannot_say_what_only_the_edge_decides(kind):
     )
 
 
-def test_an_unknown_error_code_is_kept_beside_ours():
+def test_an_unknown_error_code_is_kept_with_a_known_one():
     error = of_app(
         {"success": False, "error": {"code": "OUT_OF_MILK", "message": "m", "retryable": True}},
         "p:t",

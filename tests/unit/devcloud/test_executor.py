@@ -137,7 +137,7 @@ async def test_a_call_is_accepted_then_answered_once_on_its_response_topic(tmp_p
         assert w.link.said.empty()
 
 
-async def test_a_call_is_acknowledged_after_it_is_stored_and_before_it_is_answered(tmp_path):
+async def test_a_call_is_stored_then_acknowledged_then_answered(tmp_path):
     async with a_worker(tmp_path) as w:
         seen = []
         w.acks = type(
@@ -165,7 +165,7 @@ async def test_json_is_answered_in_json(tmp_path):
 
 
 @pytest.mark.requirement("K4-ack-after-store")
-async def test_a_duplicate_of_a_finished_call_gets_the_stored_answer_and_runs_nothing(tmp_path):
+async def test_a_duplicate_of_a_finished_call_gets_the_stored_answer(tmp_path):
     async with a_worker(tmp_path) as w:
         await w.call("com.x.app:write")
         first = (await w.link.next(2))[1]
@@ -326,7 +326,7 @@ async def idle(worker):
             await asyncio.sleep(0)
 
 
-async def test_when_every_place_is_taken_a_new_call_is_told_to_come_back_and_is_not_stored(
+async def test_without_a_free_slot_a_call_is_refused_and_not_stored(
     tmp_path,
 ):
     go_on = asyncio.Event()
@@ -360,7 +360,7 @@ async def test_a_finished_call_has_its_answer_even_when_every_place_is_taken(tmp
         assert response_of((await w.link.next())[0]).data == "done"
 
 
-async def test_a_result_the_broker_never_got_is_told_on_the_next_connect_and_then_no_more(tmp_path):
+async def test_an_unpublished_result_is_published_once_on_the_next_connect(tmp_path):
     answered = asyncio.Event()
     async with a_worker(tmp_path) as w:
         finish = w.journal.finish
@@ -383,7 +383,7 @@ async def test_a_result_the_broker_never_got_is_told_on_the_next_connect_and_the
         assert w.link.said.empty()
 
 
-async def test_what_has_no_answer_yet_is_not_told(tmp_path):
+async def test_a_call_without_an_answer_is_not_published(tmp_path):
     async with a_worker(tmp_path) as w:
         await w.journal.take(Job("e1", a_call(n=1), EDGE.result, False, 0.0))
         await w.executor.resend()
@@ -408,7 +408,7 @@ async def left_behind(tmp_path, tool, *, sent, ttl_s=30.0):
     await journal.close()
 
 
-async def test_after_a_restart_a_writing_tool_that_was_asked_is_not_asked_again(tmp_path):
+async def test_after_a_restart_a_started_write_is_not_repeated(tmp_path):
     await left_behind(tmp_path, "com.x.app:write", sent=True)
     async with a_worker(tmp_path) as w:
         (said,) = await w.link.next()
@@ -483,7 +483,7 @@ def test_the_envelope_of_a_cancelled_call_names_it():
     )
 
 
-async def test_calls_that_may_wait_are_taken_beyond_the_places_and_run_in_turn(tmp_path):
+async def test_queueable_calls_are_accepted_beyond_the_slots_and_run_later(tmp_path):
     places, most, go_on = 0, 0, asyncio.Event()
 
     async def reply(_):
@@ -504,7 +504,7 @@ async def test_calls_that_may_wait_are_taken_beyond_the_places_and_run_in_turn(t
         assert most == 2
 
 
-async def test_a_word_that_cannot_get_out_keeps_no_other_call_from_getting_in(tmp_path):
+async def test_a_blocked_publish_does_not_block_new_calls(tmp_path):
     """A publish waits for its PUBACK, and the next packets are read by whoever brought the call."""
     async with a_worker(tmp_path) as w:
         await w.call()

@@ -125,7 +125,7 @@ def ids(said):
     return [body["id"] for _, _, body, _ in said]
 
 
-async def test_a_second_call_with_a_known_key_gets_the_first_ones_answer_and_runs_nothing(tmp_path):
+async def test_a_second_call_with_a_known_key_gets_the_first_answer(tmp_path):
     async with a_cloud(tmp_path) as (w,):
         await w.ask(key="k")
         first = (await w.link.next(2))[1]
@@ -138,7 +138,7 @@ async def test_a_second_call_with_a_known_key_gets_the_first_ones_answer_and_run
         assert len(w.app.requests) == 1
 
 
-async def test_a_second_call_while_the_first_runs_is_accepted_at_once_and_answered_with_it(
+async def test_a_second_call_waits_for_the_running_first_one(
     tmp_path,
 ):
     gate = Gate({"data": 1})
@@ -202,7 +202,7 @@ async def test_two_workers_that_share_a_journal_run_a_duplicate_once(tmp_path):
 
 
 @pytest.mark.requirement("S3-38")
-async def test_a_keyed_call_sends_two_progress_messages_and_a_result_and_replays_the_result(
+async def test_a_replay_sends_the_result_without_the_progress(
     tmp_path,
 ):
     async with a_cloud(
@@ -248,7 +248,7 @@ async def test_a_cancel_that_overtakes_a_call_that_will_wait_is_remembered(tmp_p
         assert ids(await w.link.next()) == [ID]
 
 
-async def test_of_two_workers_that_both_think_a_call_is_theirs_one_runs_it(tmp_path):
+async def test_of_two_workers_that_claim_a_call_one_runs_it(tmp_path):
     async with a_cloud(tmp_path, workers=2) as (a, b):
         job = Job("e1", a_call("com.x.app:write", n=1), EDGE.result, False, b.journal._wall() + 5)
         taken = await a.journal.take(job)
@@ -314,7 +314,7 @@ async def test_cancelling_the_running_one_reaches_the_app_and_answers_both(tmp_p
         assert [response_of(s).error.code for s in said] == [ErrorCode.CANCELLED] * 2
 
 
-async def test_after_a_restart_the_first_call_goes_on_and_whoever_waited_gets_its_answer(tmp_path):
+async def test_after_a_restart_waiting_calls_get_the_first_ones_answer(tmp_path):
     gate = Gate()
     async with a_cloud(tmp_path, gate) as (w,):
         await w.ask("com.x.app:read", key="k")
@@ -330,7 +330,7 @@ async def test_after_a_restart_the_first_call_goes_on_and_whoever_waited_gets_it
         )
 
 
-async def test_after_a_restart_a_write_that_was_asked_is_run_for_nobody(tmp_path):
+async def test_after_a_restart_a_started_write_runs_for_no_duplicate(tmp_path):
     gate = Gate()
     async with a_cloud(tmp_path, gate) as (w,):
         await w.ask(key="k")
@@ -368,9 +368,7 @@ async def test_a_waiting_call_whose_life_is_over_is_answered_so(tmp_path):
 
 @pytest.mark.requirement("S3-26")
 @pytest.mark.parametrize("tool", ["later", "asked"])
-async def test_a_deferred_call_is_accepted_and_answered_once_when_its_result_is_submitted(
-    tmp_path, tool
-):
+async def test_a_deferred_call_is_answered_once_by_its_submitted_result(tmp_path, tool):
     async with a_cloud(tmp_path) as (w,):
         await w.ask(f"com.x.slow:{tool}")
         assert kinds(await w.link.next()) == [MessageKind.ACCEPTED]
@@ -401,7 +399,7 @@ async def test_a_deferred_call_is_accepted_and_answered_once_when_its_result_is_
 @pytest.mark.requirement("S3-25")
 @pytest.mark.requirement("S3-27")
 @pytest.mark.requirement("S3-28")
-async def test_a_result_is_taken_once_and_from_nobody_for_another_edges_call(tmp_path):
+async def test_a_result_is_accepted_once_and_for_its_own_edge_only(tmp_path):
     async with a_cloud(tmp_path) as (w,):
         await w.ask("com.x.slow:later")
         await w.link.next()
@@ -429,7 +427,7 @@ async def test_a_running_call_takes_no_result_from_outside(tmp_path):
 
 
 @pytest.mark.parametrize("result", [{"ok": "yes"}, {"ok": False}, {"ok": True, "error": {}}, 2**70])
-async def test_a_result_that_is_none_is_refused_and_the_call_goes_on_waiting(tmp_path, result):
+async def test_an_invalid_result_is_refused_and_the_call_still_waits(tmp_path, result):
     async with a_cloud(tmp_path) as (w,):
         await w.ask("com.x.slow:later")
         await w.link.next()
@@ -457,7 +455,7 @@ async def test_an_external_tool_with_an_address_is_run_like_any_other(tmp_path):
 
 
 @pytest.mark.requirement("S3-24")
-async def test_a_deferred_call_survives_a_restart_and_a_duplicate_of_it_is_only_accepted(tmp_path):
+async def test_a_deferred_call_survives_a_restart_and_its_duplicate_waits(tmp_path):
     async with a_cloud(tmp_path) as (w,):
         await w.ask("com.x.slow:later", ttl_s=60.0)
         await w.link.next()
@@ -471,7 +469,7 @@ async def test_a_deferred_call_survives_a_restart_and_a_duplicate_of_it_is_only_
 
 
 @pytest.mark.requirement("S3-29")
-async def test_a_deferred_call_whose_life_is_over_expires_with_one_answer_even_after_a_restart(
+async def test_a_deferred_call_expires_once_also_after_a_restart(
     tmp_path,
 ):
     class Wall:
@@ -530,7 +528,7 @@ async def test_deferred_calls_take_no_running_place(tmp_path):
         assert kinds(await w.link.next(2)) == [MessageKind.ACCEPTED, MessageKind.RESULT]
 
 
-async def test_a_second_call_with_the_key_of_a_deferred_one_gets_the_handed_in_result_too(tmp_path):
+async def test_a_second_call_gets_the_result_submitted_for_its_key(tmp_path):
     async with a_cloud(tmp_path) as (w,):
         await w.ask("com.x.slow:later", key="k")
         await w.link.next()
@@ -542,7 +540,7 @@ async def test_a_second_call_with_the_key_of_a_deferred_one_gets_the_handed_in_r
         assert (ids(said), [response_of(s).data for s in said]) == ([ID, other(2)], [7, 7])
 
 
-async def test_whoever_asks_over_http_is_told_that_it_cannot_wait(tmp_path):
+async def test_a_deferred_tool_is_refused_over_http(tmp_path):
     async with a_runner(tmp_path, apps=(SLOW,)) as (runner, app):
         error = (await runner.run(a_call("com.x.slow:later", n=1))).error
         assert (error.code, app.requests) == (ErrorCode.UNSUPPORTED, [])

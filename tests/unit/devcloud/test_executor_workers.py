@@ -60,7 +60,7 @@ def test_dead_workers_are_looked_for_every_second():
     assert LOOK_S == 1.0
 
 
-async def test_what_a_dead_worker_had_asked_is_asked_again_when_that_does_no_harm(tmp_path):
+async def test_a_dead_workers_call_is_repeated_if_that_is_harmless(tmp_path):
     async with beside(tmp_path, prepare=sent_with("com.x.app:read")) as (w, other):
         other.die()
         said = await w.link.next(2)
@@ -79,7 +79,7 @@ async def test_what_a_dead_worker_may_have_written_is_not_written_again(tmp_path
         assert (w.app.requests, w.link.said.empty()) == ([], True)
 
 
-async def test_what_a_dead_worker_had_answered_and_told_nobody_is_told(tmp_path):
+async def test_a_dead_workers_unpublished_answer_is_published(tmp_path):
     async def prepare(journal):
         await journal.take(a_job())
         await journal.finish(a_job(), ToolResponse(data="before"))
@@ -94,7 +94,7 @@ async def test_what_a_dead_worker_had_answered_and_told_nobody_is_told(tmp_path)
         )
 
 
-async def test_a_duplicate_of_a_call_that_another_worker_runs_is_accepted_and_no_more(tmp_path):
+async def test_a_duplicate_of_another_workers_call_is_only_accepted(tmp_path):
     async with beside(tmp_path, prepare=sent_with("com.x.app:read")) as (w, other):
         await w.call()
         assert kinds(await w.link.next()) == [MessageKind.ACCEPTED]
@@ -108,7 +108,7 @@ async def test_a_duplicate_of_a_call_that_another_worker_runs_is_accepted_and_no
         )
 
 
-async def test_a_duplicate_that_comes_before_the_death_is_noticed_takes_the_call_over(tmp_path):
+async def test_a_duplicate_takes_over_the_call_of_a_dead_worker(tmp_path):
     async with beside(tmp_path, prepare=sent_with("com.x.app:read"), look_s=1e6) as (w, other):
         other.die()
         await w.call()
@@ -117,7 +117,7 @@ async def test_a_duplicate_that_comes_before_the_death_is_noticed_takes_the_call
         assert len(w.app.requests) == 1
 
 
-async def test_a_tool_that_another_process_was_told_of_is_known_before_the_call_runs(tmp_path):
+async def test_a_tool_submitted_to_another_process_is_known_here(tmp_path):
     order = []
 
     async def refresh():
@@ -135,7 +135,7 @@ async def test_a_tool_that_another_process_was_told_of_is_known_before_the_call_
         assert order[0] == "refreshed"
 
 
-async def test_what_was_left_untold_before_a_worker_began_is_told_on_its_first_connection(tmp_path):
+async def test_older_unpublished_answers_are_published_on_the_first_connect(tmp_path):
     async def prepare(journal):
         await journal.take(a_job())
         await journal.finish(a_job(), ToolResponse(data="before"))
@@ -186,7 +186,7 @@ async def test_a_store_that_is_locked_at_the_start_is_asked_again(tmp_path):
         await asyncio.wait({running})
 
 
-async def test_a_store_that_is_locked_does_not_end_the_worker_that_gives_a_dead_ones_call_up(
+async def test_a_locked_store_does_not_end_a_worker_that_takes_over(
     tmp_path,
 ):
     async with beside(tmp_path, prepare=sent_with("com.x.app:write")) as (w, other):

@@ -94,7 +94,7 @@ async def test_what_was_left_undone_is_whole_after_a_restart(journal, tmp_path):
     await second.close()
 
 
-async def test_an_answer_nobody_was_told_is_left_until_told(journal, tmp_path):
+async def test_an_unpublished_answer_stays_until_it_is_published(journal, tmp_path):
     await journal.take(a_job())
     await journal.finish(a_job(), ToolResponse(data=1))
     second = await reopened(journal, tmp_path)
@@ -120,7 +120,7 @@ async def test_a_left_call_knows_how_little_time_it_has(journal):
     assert (await journal.left())[0].job.call.ttl_s == 0.0
 
 
-async def test_old_calls_are_forgotten_and_young_ones_kept(journal):
+async def test_old_calls_are_deleted_and_recent_ones_kept(journal):
     await journal.take(a_job())
     journal._wall.now += 40 + KEEP_S + 1
     for i in range(PRUNE_EVERY):

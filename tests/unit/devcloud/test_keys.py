@@ -50,7 +50,7 @@ async def done(journal, job, response=GOOD, **more):
 
 
 @pytest.mark.requirement("S2-104")
-async def test_a_second_call_with_the_key_of_a_finished_one_gets_its_answer_marked(journal):
+async def test_a_second_call_gets_the_finished_ones_answer_marked_as_replay(journal):
     await done(journal, a_job(1))
     again = await journal.take(a_job(2, turn="t2"))
     assert (again.state, again.response.data, again.response.meta["toolVersion"]) == (
@@ -66,7 +66,7 @@ async def test_a_second_call_with_the_key_of_a_finished_one_gets_its_answer_mark
     assert await journal.totals() == {"calls": 2, "runs": 1}
 
 
-async def test_a_replayed_answer_is_told_like_any_other_and_again_to_a_duplicate(journal):
+async def test_a_replayed_answer_is_published_also_to_duplicates(journal):
     await done(journal, a_job(1))
     await journal.mark_published(a_job(1))
     replayed = (await journal.take(a_job(2))).response
@@ -96,7 +96,7 @@ async def test_a_key_of_another_tool_is_a_conflict_and_nothing_runs(journal):
     )
 
 
-async def test_of_many_deliveries_at_once_exactly_one_runs_and_the_rest_wait_for_it(journal):
+async def test_of_many_simultaneous_calls_one_runs_and_the_others_wait(journal):
     taken = await asyncio.gather(*(journal.take(a_job(n)) for n in range(1, 9)))
     assert sorted(t.state for t in taken) == [TAKEN] + [WAITS] * 7
 
@@ -115,7 +115,7 @@ async def test_who_waited_gets_the_answer_when_it_comes_once(journal):
     assert (again.stands, again.followers) == (False, ())
 
 
-async def test_an_answer_for_a_call_that_waits_is_not_given_to_one_that_runs_by_now(journal):
+async def test_a_submitted_answer_is_not_for_a_running_call(journal):
     await journal.take(a_job(1))
     assert (await journal.finish(a_job(1), GOOD, only_held=True)).stands is False
     await journal.hold(a_job(1), {})
@@ -137,9 +137,7 @@ FAILURES = [
 
 @pytest.mark.requirement("C-15")
 @pytest.mark.parametrize(("code", "more"), FAILURES)
-async def test_after_a_failure_that_is_worth_a_retry_the_second_call_runs_and_has_the_key(
-    journal, code, more
-):
+async def test_after_a_retryable_failure_the_second_call_runs_with_the_key(journal, code, more):
     await done(journal, a_job(1), ToolResponse.failure(code, "m", **more))
     await done(journal, a_job(2), ToolResponse(data="second"))
     assert (await journal.take(a_job(3))).response.data == "second"
@@ -162,7 +160,7 @@ async def test_a_final_failure_is_the_answer_of_its_key(journal, code):
     assert (await journal.take(a_job(2))).response.error.code is code
 
 
-async def test_when_the_first_fails_retryably_the_eldest_who_waits_runs_and_the_others_wait_for_it(
+async def test_after_a_retryable_failure_the_oldest_waiting_call_runs(
     journal,
 ):
     for n in (1, 2, 3):
@@ -184,7 +182,7 @@ async def test_when_the_first_fails_retryably_the_eldest_who_waits_runs_and_the_
 MAYBE = ToolResponse.failure(ErrorCode.TIMEOUT, "m", partial_side_effects=True)
 
 
-async def test_what_may_have_been_done_and_must_not_be_done_twice_is_not_run_again_under_its_key(
+async def test_a_write_with_unknown_outcome_is_not_repeated_under_its_key(
     journal,
 ):
     await done(journal, a_job(1), MAYBE)
@@ -197,7 +195,7 @@ async def test_what_may_be_asked_twice_is_run_again_however_it_failed(journal):
     assert (await journal.take(a_job(2))).state == TAKEN
 
 
-def test_every_error_type_is_kept_or_not_by_the_rule():
+def test_every_error_type_follows_the_rule_for_reuse():
     never = {
         "VALIDATION",
         "BUDGET_EXCEEDED",
@@ -243,9 +241,7 @@ async def test_a_key_whose_call_still_runs_never_leaves(journal):
 
 @pytest.mark.requirement("C-26")
 @pytest.mark.parametrize(("repeatable", "kept_s"), [(False, WRITES_KEEP_S), (True, 40.0 + KEEP_S)])
-async def test_a_key_is_kept_a_day_for_what_writes_and_else_as_long_as_its_answer(
-    journal, repeatable, kept_s
-):
+async def test_the_key_of_a_write_is_kept_for_a_day(journal, repeatable, kept_s):
     await done(journal, a_job(1), repeatable=repeatable)
     journal._wall.now += kept_s - 1
     assert (await journal.take(a_job(2, ends_in=WRITES_KEEP_S + 40))).state == DONE
@@ -253,7 +249,7 @@ async def test_a_key_is_kept_a_day_for_what_writes_and_else_as_long_as_its_answe
     assert (await journal.take(a_job(3, ends_in=WRITES_KEEP_S + 40))).state == TAKEN
 
 
-async def test_pruning_keeps_the_answer_of_a_kept_key_and_forgets_both_after_it(journal):
+async def test_pruning_keeps_an_answer_as_long_as_its_key(journal):
     await done(journal, a_job(1))
     journal._wall.now += KEEP_S + 100
     for n in range(PRUNE_EVERY):
@@ -314,7 +310,7 @@ async def test_what_is_held_is_found_overdue_when_its_life_is_over(journal):
     assert (late.state, late.job.call.call_id, next_s) == (PENDING, a_job(1).call.call_id, None)
 
 
-async def test_a_file_of_an_older_worker_brings_the_keys_of_its_open_calls_along(tmp_path):
+async def test_an_older_workers_file_keeps_the_keys_of_open_calls(tmp_path):
     path = tmp_path / "j.db"
     with sqlite3.connect(path) as old:
         old.executescript(MIGRATIONS[0])

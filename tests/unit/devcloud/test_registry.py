@@ -99,7 +99,7 @@ def test_an_update_keeps_what_it_does_not_say():
     assert registry.find("com.z.last:go") is None
 
 
-def test_an_app_with_an_address_of_its_own_is_not_started_by_us():
+def test_an_app_with_its_own_address_is_not_started():
     registry = AppRegistry([InstalledApp("com.z.last", "Z", (TOOL,), command=("run", "it"))])
     assert registry.merged(check_submission("com.z.last", [TOOL])).command == ("run", "it")
     moved = registry.merged(

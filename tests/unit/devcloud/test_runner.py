@@ -91,7 +91,7 @@ async def test_defaults_are_filled_before_the_check(tmp_path):
         ("com.x.nowhere:read", "APP_NOT_AVAILABLE", "App com.x.nowhere has no public URL"),
     ],
 )
-async def test_what_cannot_be_routed_is_said_and_asks_nobody(tmp_path, tool, code, message):
+async def test_a_call_without_a_route_says_so_and_calls_no_app(tmp_path, tool, code, message):
     response, app = await answer_of(tmp_path, a_call(tool, n=1))
     assert (response.error.code, response.error.message, response.error.retryable) == (
         code,
@@ -165,7 +165,7 @@ async def test_the_calls_own_end_comes_first(tmp_path):
     )
 
 
-async def test_a_call_that_is_over_already_asks_nobody(tmp_path):
+async def test_an_expired_call_calls_no_app(tmp_path):
     response, app = await answer_of(tmp_path, a_call(n=1, ttl_s=0.0))
     assert (response.error.code, response.error.partial_side_effects, app.requests) == (
         ErrorCode.DEADLINE_EXPIRED,
@@ -222,7 +222,7 @@ async def test_an_unreadable_answer_is_an_execution_error(tmp_path, reply, words
     assert words in response.error.message
 
 
-async def test_a_fault_of_our_own_is_internal_and_keeps_its_words_to_the_log(tmp_path, caplog):
+async def test_an_unexpected_error_is_internal_and_its_text_is_only_logged(tmp_path, caplog):
     def answer(request):
         raise RuntimeError("secret of ours")
 
@@ -287,7 +287,7 @@ async def test_a_stream_that_breaks_its_form_is_an_execution_error(tmp_path, lin
     assert words in response.error.message
 
 
-async def test_whoever_stores_is_told_before_the_app_is_asked(tmp_path):
+async def test_sending_is_awaited_before_the_app_is_called(tmp_path):
     order = []
 
     async def sending():
@@ -323,9 +323,7 @@ IMAGE = {
 
 @pytest.mark.requirement("S3-15")
 @pytest.mark.parametrize(("tool", "needs"), [(AGENT, "a sub-agent"), (IMAGE, "an image model")])
-async def test_a_tool_that_needs_a_model_is_unsupported_unless_its_app_runs_one(
-    tmp_path, tool, needs
-):
+async def test_a_tool_that_needs_a_model_needs_an_app_that_runs_it(tmp_path, tool, needs):
     bitmap = {"layout": "bitmap_view", "width": 8, "height": 1, "data": "/w=="}
     reply = FakeApp(
         lambda r: httpx.Response(200, json={"data": "drawn", "render": {"display": bitmap}})

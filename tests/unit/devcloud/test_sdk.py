@@ -19,7 +19,7 @@ def nothing(args, context):
 
 
 @pytest.mark.requirement("S0-07")
-def test_a_colon_in_a_tool_name_is_refused_when_the_tool_is_made():
+def test_a_colon_in_a_tool_name_is_refused():
     with pytest.raises(BadToolName, match=r'^Tool name "a:b" cannot contain colon character$'):
         create_tool("a:b", "d", SCHEMA, nothing)
 

@@ -147,7 +147,7 @@ async def test_a_file_of_a_newer_cloud_is_said_in_words(tmp_path):
 # ------------------------------------------------------------------ whose a call is
 
 
-async def test_a_duplicate_at_another_worker_is_left_to_the_one_that_has_it(tmp_path):
+async def test_a_duplicate_is_left_to_the_worker_that_has_the_call(tmp_path):
     async with desks(tmp_path) as (a, b):
         assert (await a.journal.take(a_job())).fresh is True
         assert (await b.journal.take(a_job())).state == ELSEWHERE
@@ -158,7 +158,7 @@ async def test_a_duplicate_at_another_worker_is_left_to_the_one_that_has_it(tmp_
         assert (await b.journal.take(a_job())).response.data == "done"
 
 
-async def test_a_duplicate_of_a_dead_ones_call_makes_it_ours_as_far_as_it_got(tmp_path):
+async def test_a_duplicate_of_a_dead_workers_call_takes_it_over(tmp_path):
     async with desks(tmp_path, 3) as (a, b, c):
         await a.journal.take(a_job())
         await a.journal.sending(a_job())
@@ -187,7 +187,7 @@ async def test_of_a_dead_workers_estate_each_call_goes_to_exactly_one(tmp_path):
         assert len(await b.journal.left()) == 2
 
 
-async def test_what_was_told_is_nobodys_estate(tmp_path):
+async def test_published_answers_are_not_taken_over(tmp_path):
     async with desks(tmp_path) as (a, b):
         await a.journal.take(a_job())
         await a.journal.finish(a_job(), GOOD)
@@ -203,7 +203,7 @@ async def test_a_starting_worker_takes_the_estate_with_its_own(tmp_path):
         assert [left.state for left in await b.journal.left(by_the_dead=True)] == [TAKEN]
 
 
-async def test_whoever_answers_a_call_that_waited_owns_it_until_it_is_told(tmp_path):
+async def test_the_worker_that_answers_a_waiting_call_owns_it_until_published(tmp_path):
     async with desks(tmp_path, 3) as (a, b, c):
         await a.journal.take(a_job())
         assert await a.journal.hold(a_job(), {"n": 1}) is True

@@ -108,7 +108,7 @@ async def test_a_hostile_server_is_one_clear_outcome_each_and_memory_stays_bound
 
 
 @pytest.mark.requirement("S1-31")
-async def test_a_killed_child_takes_its_servers_along_and_the_next_one_has_all_again(client, notes):
+async def test_the_next_child_has_all_servers_of_a_killed_one(client, notes):
     pid = int((await ask(client, "deaf", "env")).structured["PID"])
     async with asyncio.TaskGroup() as group:
         call = group.create_task(ask(client, "other", "hang"))

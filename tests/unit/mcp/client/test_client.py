@@ -80,7 +80,7 @@ async def test_a_call_goes_to_the_child_and_comes_back(notes):
         ("dies-sent", True, CallFault.LOST, 2),
     ],
 )
-async def test_a_call_whose_child_died_is_handed_to_the_next_one_if_it_may_be(
+async def test_a_call_is_repeated_by_the_next_child_if_allowed(
     notes, tool, idempotent, fault, attempts
 ):
     async with handle(notes) as client:
@@ -95,7 +95,7 @@ async def test_a_call_whose_child_died_is_handed_to_the_next_one_if_it_may_be(
 
 
 @pytest.mark.requirement("S1-28")
-async def test_a_child_that_is_stuck_is_replaced_and_nobody_waits_for_it(notes, monkeypatch):
+async def test_a_stuck_child_is_replaced_without_a_wait(notes, monkeypatch):
     monkeypatch.setattr("edge.mcp.client.client.GRACE_S", 0.3)
     async with handle(notes, end_s=0.3) as client:
         await until(lambda: client.news().get("a"))
@@ -114,7 +114,7 @@ async def test_a_child_that_does_not_keep_the_form_is_replaced(notes):
 
 
 @pytest.mark.requirement("S1-31")
-async def test_a_call_whose_child_could_not_be_heard_to_the_end_may_have_been_sent(notes):
+async def test_a_call_of_a_half_read_child_may_be_sent(notes):
     async with handle(notes) as client:
         assert (await ask(client, "babbles-and-sends")).fault is CallFault.LOST
         assert [line for line in read(notes) if line.startswith("babbles")] == [
@@ -124,7 +124,7 @@ async def test_a_call_whose_child_could_not_be_heard_to_the_end_may_have_been_se
 
 
 @pytest.mark.requirement("S1-31")
-def test_a_call_that_finds_the_pipe_just_broken_is_the_next_childs_on_uvloop_too(notes):
+def test_a_call_into_a_broken_pipe_goes_to_the_next_child(notes):
     async def story():
         async with handle(notes) as client:
             assert (await ask(client, "echo")).ok
@@ -182,7 +182,7 @@ async def test_when_all_rest_the_child_ends_and_the_next_call_begins_another(not
 
 
 @pytest.mark.requirement("S1-31")
-async def test_a_call_that_comes_while_the_child_is_let_go_is_the_next_childs_alone(notes, caplog):
+async def test_a_call_during_the_childs_end_goes_to_the_next_one_only(notes, caplog):
     late = []
 
     class Late(logging.Handler):
@@ -206,7 +206,7 @@ async def test_a_call_that_comes_while_the_child_is_let_go_is_the_next_childs_al
         logging.getLogger("edge.mcp.client.client").removeHandler(watch)
 
 
-async def test_news_say_how_each_server_fares(notes):
+async def test_news_tell_the_state_of_each_server(notes):
     async with handle(notes) as client:
         told = []
 
@@ -240,7 +240,7 @@ async def test_without_the_sdk_every_server_says_what_to_install(notes, monkeypa
     assert read(notes) == []
 
 
-async def test_servers_of_a_child_that_is_gone_are_not_available_and_keep_their_tools(notes):
+async def test_servers_of_a_dead_child_are_unavailable_and_keep_their_tools(notes):
     async with handle(notes) as client:
         await until(lambda: len(client.news()) == 2)
         assert (await ask(client, "dies-for-good")).fault is CallFault.LOST

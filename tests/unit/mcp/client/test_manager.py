@@ -224,13 +224,13 @@ async def test_a_server_without_tools_adds_nothing(place):
         b"[" * 50_000,
     ],
 )
-async def test_a_kept_list_that_is_not_whole_is_none(tmp_path, damage):
+async def test_a_damaged_stored_list_is_ignored(tmp_path, damage):
     (tmp_path / "upstream.json").write_bytes(damage)
     assert ListCache(tmp_path / "upstream.json").load() == {}
 
 
 @pytest.mark.requirement("S1-43", "S1-15")
-async def test_the_tools_of_a_server_that_cannot_be_reached_stay_and_say_why(lit):
+async def test_the_tools_of_an_unreachable_server_stay_and_say_why(lit):
     await lit.hears(
         news(status=Status.DISCONNECTED, error="it ended with 3"),
         lambda: lit.told()["error"] == "it ended with 3",
@@ -246,7 +246,7 @@ async def test_the_tools_of_a_server_that_cannot_be_reached_stay_and_say_why(lit
     await lit.hears(news(), lambda: not lit.away)
 
 
-async def test_a_server_that_stays_away_costs_one_warning_and_its_return_is_told(lit, caplog):
+async def test_an_absent_server_logs_one_warning_and_its_return(lit, caplog):
     caplog.set_level("INFO", "edge.mcp.client.manager")
     for n in range(3):
         await lit.client.news.put(news(status=Status.LOADING))
@@ -269,7 +269,7 @@ async def test_a_server_that_only_rests_is_there(lit):
 
 
 @pytest.mark.requirement("S1-49")
-async def test_a_server_that_waits_for_its_secret_says_so_and_is_not_asked(place, tmp_path):
+async def test_a_server_without_its_secret_says_so_and_is_not_connected(place, tmp_path):
     ListCache(tmp_path / "upstream.json")
     place.start(Wanted(server(), None, "${env.T} is not set"), server("other"))
     await until(lambda: place.client.configured)
@@ -281,7 +281,7 @@ async def test_a_server_that_waits_for_its_secret_says_so_and_is_not_asked(place
     assert not await place.desk.refresh("home")
 
 
-async def test_what_is_refused_is_told_once_and_audited(lit):
+async def test_a_refused_tool_is_logged_once_and_audited(lit):
     lit.refused = (Dropped("home:light", "a tool of this device has that name"),)
     await lit.hears(news(tools=("light", "other")), lambda: lit.noted)
     await lit.hears(news(tools=("light",)), lambda: lit.names() == ["home:light"])
@@ -300,7 +300,7 @@ async def test_what_is_refused_is_told_once_and_audited(lit):
     )
 
 
-async def test_another_allow_list_costs_no_connection_and_another_address_does(lit):
+async def test_a_new_address_ends_the_connection_and_a_new_allow_list_does_not(lit):
     lit.start(server(allowed_tools=frozenset()))
     assert (lit.names(), lit.told()["status"], lit.told()["not_allowed"]) == (
         [],
@@ -325,7 +325,7 @@ async def test_another_allow_list_costs_no_connection_and_another_address_does(l
 
 
 @pytest.mark.requirement("S1-42")
-async def test_a_call_goes_to_the_server_and_the_name_that_were_listed_and_a_stale_one_nowhere(lit):
+async def test_a_call_goes_to_its_listed_server_and_a_stale_one_nowhere(lit):
     answer = await lit.call(input={"requestState": "s"})
     assert (answer.ok, answer.data, answer.meta["content"]) == (
         True,
@@ -378,7 +378,7 @@ async def test_how_far_a_call_is_comes_through(lit):
     await asyncio.wait({running})
 
 
-async def test_a_secret_that_a_server_says_back_is_not_told(place):
+async def test_a_secret_in_a_servers_answer_is_removed(place):
     one = server()
     place.start(Wanted(one, one, secrets=frozenset({"hush0451"})))
     await place.hears(news(), lambda: place.names() == ["home:light"])
@@ -390,7 +390,7 @@ async def test_a_secret_that_a_server_says_back_is_not_told(place):
     assert "hush0451" not in json.dumps((await place.call()).to_json())
 
 
-async def test_a_secret_that_a_server_says_of_itself_is_not_told_either(place):
+async def test_a_secret_in_a_servers_description_is_removed(place):
     one, said = server(), []
     place.start(Wanted(one, one, secrets=frozenset({"hush0451"})))
     talk = ServerNews(
@@ -482,7 +482,7 @@ async def test_a_server_is_described_without_its_secrets(place):
 
 
 @pytest.mark.requirement("S1-32", "S1-34", "S1-36", "S1-48")
-async def test_a_server_that_wants_a_sign_in_says_so_everywhere_once_until_it_is_done(lit):
+async def test_a_needed_sign_in_is_announced_once_until_it_is_done(lit):
     wants = news(status=Status.AUTHORIZING, error="authorisation required", authorize_url=URL)
     await lit.hears(wants, lambda: lit.signed_in)
     await lit.hears(news(status=Status.LOADING), lambda: lit.told()["status"] == "loading")

@@ -31,7 +31,7 @@ def nested(levels):
         '{"a":NaN}',
     ],
 )
-def test_json_in_a_text_that_nobody_could_carry_on_stays_a_text(text):
+def test_invalid_or_too_deep_json_in_a_text_stays_text(text):
     found = said(text)
     assert (found.ok, found.structured, found.content[0]["text"]) == (True, None, text)
 

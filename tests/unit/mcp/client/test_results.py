@@ -67,7 +67,7 @@ def test_a_result_has_its_data_and_its_blocks_as_they_came(blocks, structured, d
 
 
 @pytest.mark.requirement("S1-46")
-def test_a_picture_goes_to_the_lens_with_the_words_that_stand_for_it():
+def test_a_picture_is_shown_with_its_text_as_the_alternative():
     wanted = rendering_of(
         answer(text("A cat"), {"type": "image", "data": PNG, "mimeType": "image/png"})
     )
@@ -77,7 +77,7 @@ def test_a_picture_goes_to_the_lens_with_the_words_that_stand_for_it():
 
 
 @pytest.mark.requirement("S1-46")
-def test_a_sound_that_glasses_can_play_is_played_and_any_other_is_not():
+def test_only_sounds_that_glasses_support_are_played():
     wanted = rendering_of(
         answer(text("Listen"), {"type": "audio", "data": wav(), "mimeType": "audio/wav"})
     )
@@ -133,7 +133,7 @@ def test_no_way_to_fail_is_forgotten():
         assert response_of(fault(kind, "x" * 9000), TOOL, server="Home" * 900).error.message
 
 
-def test_a_tool_that_says_it_failed_is_believed_and_its_words_are_the_message():
+def test_a_tools_failure_keeps_the_tools_message():
     found = answer(text("no such list"), is_error=True, structured={"why": 1})
     assert (found.error.code, found.error.message, found.error.details) == (
         ErrorCode.EXECUTION_ERROR,
@@ -144,7 +144,7 @@ def test_a_tool_that_says_it_failed_is_believed_and_its_words_are_the_message():
     assert answer(is_error=True).error.message == "Home says that it failed"
 
 
-def test_a_tool_that_its_server_does_not_know_any_more_is_not_found():
+def test_a_tool_that_its_server_has_removed_is_not_found():
     found = response_of(
         fault(CallFault.FAILED, "Unknown tool: light", code=-32602), TOOL, server="Home"
     )

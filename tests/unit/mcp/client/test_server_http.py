@@ -92,7 +92,7 @@ async def page(request, write):
 
 
 @pytest.mark.requirement("S1-26")
-async def test_an_answer_that_is_none_is_one_clear_outcome_and_the_next_call_works():
+async def test_an_invalid_answer_has_a_clear_outcome_and_the_next_call_works():
     site = Site(
         echo=echo,
         null=null,
@@ -131,7 +131,7 @@ async def test_an_answer_that_is_none_is_one_clear_outcome_and_the_next_call_wor
 
 
 @pytest.mark.requirement("S1-31")
-async def test_a_server_that_was_restarted_is_found_again_and_one_that_is_gone_is_said_to_be():
+async def test_a_restarted_server_is_found_again_and_a_missing_one_reported():
     site = Site(echo=echo, slammed=slammed)
     async with web(site) as origin:
         port = int(origin.rpartition(":")[2])
@@ -161,7 +161,7 @@ async def test_a_hanging_server_is_left_at_the_deadline():
         assert server.in_progress == 0
 
 
-async def test_a_session_the_server_forgot_is_begun_anew():
+async def test_a_session_that_the_server_forgot_is_replaced():
     sessions = []
 
     async def handle(request, write):
@@ -200,7 +200,7 @@ async def test_a_session_the_server_forgot_is_begun_anew():
 
 @pytest.mark.requirement("S1-32")
 @pytest.mark.requirement("S1-34")
-async def test_a_server_that_knows_us_not_makes_its_status_authorizing_and_a_call_auth():
+async def test_an_unauthorised_server_is_authorizing_and_its_calls_fail_with_auth():
     site = Site(echo=echo)
 
     async def gate(request):
@@ -230,7 +230,7 @@ def test_tls_is_always_verified(tmp_path):
 
 
 @pytest.mark.requirement("I6-hostile")
-async def test_a_document_about_signing_in_is_neither_unpacked_nor_looked_for_without_tls():
+async def test_sign_in_documents_are_not_unpacked_nor_fetched_without_tls():
     asked = []
 
     def packed(request):
@@ -256,7 +256,7 @@ async def test_a_document_about_signing_in_is_neither_unpacked_nor_looked_for_wi
     assert asked == ["https://login.example/.well-known/oauth-authorization-server"]
 
 
-async def test_a_redirect_is_followed_with_its_headers_on_the_servers_own_host_only():
+async def test_a_redirect_keeps_headers_on_the_same_host_only():
     elsewhere, site = (
         [],
         Site(long=lambda request, write: asyncio.sleep(0, text(request, "x" * 600_000))),
@@ -289,7 +289,7 @@ def _state(url):
 
 @pytest.mark.requirement("S1-48")
 @pytest.mark.requirement("S1-36")
-async def test_a_person_authorises_once_and_the_tokens_are_kept_for_us_alone(tmp_path):
+async def test_a_person_authorises_once_and_the_tokens_are_private(tmp_path):
     office, kept = Office(echo=echo), tmp_path / "tokens.json"
     async with web(office) as origin:
         office.origin = origin
@@ -317,7 +317,7 @@ async def test_a_person_authorises_once_and_the_tokens_are_kept_for_us_alone(tmp
         assert office.grants == ["authorization_code", "refresh_token"]
 
 
-async def test_a_code_that_is_no_good_ends_the_attempt_and_the_next_one_asks_again():
+async def test_a_wrong_code_ends_the_attempt_and_the_next_one_asks_again():
     office = Office(echo=echo)
     async with web(office) as origin:
         office.origin = origin
@@ -355,7 +355,7 @@ async def test_tokens_that_are_withdrawn_while_connected_make_it_ask_again():
 
 
 @pytest.mark.requirement("I6-hostile")
-async def test_a_server_that_knows_us_for_all_but_one_thing_is_not_asked_again_and_again():
+async def test_a_server_that_denies_one_thing_is_not_asked_repeatedly():
     office, told = Office(echo=echo), []
 
     async def gate(request):

@@ -58,7 +58,7 @@ async def test_arguments_reach_the_tool_as_they_are_in_both_eras(era):
 
 @pytest.mark.requirement("S1-46")
 @pytest.mark.requirement("S1-27")
-async def test_content_of_every_kind_comes_through_verbatim_and_json_in_text_is_read():
+async def test_content_stays_verbatim_and_json_in_text_is_parsed():
     blocks = [
         {"type": "text", "text": "a", "_meta": {"x.y/z": 1}},
         {"type": "image", "data": "AAAA", "mimeType": "image/png"},
@@ -98,7 +98,7 @@ async def test_content_of_every_kind_comes_through_verbatim_and_json_in_text_is_
 
 @pytest.mark.requirement("S1-33")
 @pytest.mark.requirement("S1-26")
-async def test_an_answer_that_is_none_is_one_clear_outcome_and_the_connection_goes_on():
+async def test_an_invalid_answer_has_a_clear_outcome_and_the_connection_stays():
     async with serving(raw(max_answer_bytes=100_000)) as server:
         for tool, args, kind, words in [
             ("null", {}, CallFault.INVALID, "null"),
@@ -127,7 +127,7 @@ async def test_more_values_than_memory_is_meant_for_are_too_large():
         assert (await ask(server, "echo")).ok
 
 
-async def test_a_line_without_end_costs_the_connection_and_little_memory():
+async def test_an_endless_line_ends_the_connection_with_little_memory():
     async with serving(raw(max_answer_bytes=100_000)) as server:
         outcome = await ask(server, "endless")
         assert outcome.fault is CallFault.TOO_LARGE
@@ -152,7 +152,7 @@ async def test_a_flood_of_notices_slows_only_its_server():
 
 
 @pytest.mark.requirement("S1-28")
-async def test_a_server_that_hangs_is_told_to_stop_and_counts_no_call_any_more(notes):
+async def test_a_hanging_server_is_asked_to_stop_and_has_no_call_left(notes):
     async with serving(raw(f"notes={notes}")) as server:
         await server.connected(SOON_S)
         while not any(
@@ -188,7 +188,7 @@ async def test_cancelling_a_call_cancels_it_at_the_server(notes):
         assert server.in_progress == 0
 
 
-async def test_progress_comes_through_when_somebody_wants_it():
+async def test_progress_is_passed_on_if_requested():
     async with serving(raw()) as server:
         said = []
         outcome = await ask(server, "steps", on_progress=said.append, call_id="c")
@@ -205,7 +205,7 @@ async def test_progress_comes_through_when_somebody_wants_it():
 # ------------------------------------------------------------------ questions back
 
 
-async def test_a_modern_server_that_asks_back_gets_its_answer_in_a_second_call():
+async def test_a_modern_servers_question_is_answered_in_a_second_call():
     async with serving(raw("modern")) as server:
         first = await ask(server, "ask")
         assert not first.ok
@@ -226,7 +226,7 @@ async def test_a_modern_server_that_asks_back_gets_its_answer_in_a_second_call()
         assert (await ask(server, "roots")).structured == {"r": {"roots": []}}
 
 
-async def test_a_handshake_server_that_asks_back_is_declined_and_the_caller_told_why():
+async def test_an_older_servers_question_is_declined_with_the_reason():
     async with serving(raw()) as server:
         outcome = await ask(server, "ask")
         assert outcome.is_error
@@ -239,7 +239,7 @@ async def test_a_handshake_server_that_asks_back_is_declined_and_the_caller_told
 
 @pytest.mark.requirement("S1-31")
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_a_call_lost_with_its_server_is_repeated_once_if_it_may_be(notes, idempotent):
+async def test_a_lost_call_is_repeated_once_if_allowed(notes, idempotent):
     async with serving(raw(f"notes={notes}")) as server:
         outcome = await ask(server, "die_once", idempotent=idempotent)
         if idempotent:
@@ -256,7 +256,7 @@ async def test_a_call_lost_with_its_server_is_repeated_once_if_it_may_be(notes, 
 
 
 @pytest.mark.requirement("S1-31")
-async def test_a_server_killed_between_calls_costs_the_next_one_nothing():
+async def test_a_server_killed_between_calls_does_not_affect_the_next_one():
     async with serving(raw()) as server:
         pid = int((await ask(server, "env")).structured["PID"])
         known = server.news.tools
@@ -287,13 +287,13 @@ def _unread(pid):
         return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
-async def test_a_pipe_that_nobody_reads_any_more_is_no_sent_call():
+async def test_a_call_left_in_a_dead_servers_pipe_counts_as_unsent():
     async with serving(raw()) as server:
         assert (await ask(server, "close")).ok
         assert (await ask(server, "echo")).ok
 
 
-async def test_a_server_that_cannot_be_started_says_why_and_is_not_started_for_every_call():
+async def test_a_failing_start_says_why_and_is_not_repeated_for_every_call():
     config = McpServer(id="none", command="/nonexistent/server")
     async with serving(config, chance=lambda: 1.0) as server:
         first = await ask(server, "echo")
@@ -304,7 +304,7 @@ async def test_a_server_that_cannot_be_started_says_why_and_is_not_started_for_e
         assert not server.news.available
 
 
-async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_its_start():
+async def test_a_silent_server_is_awaited_until_its_start_timeout():
     async with serving(raw("mute", start_timeout_s=0.3)) as server:
         outcome = await ask(server, "echo")
         assert outcome.fault is CallFault.UNSENT
@@ -318,7 +318,7 @@ async def test_a_server_that_is_still_starting_is_let_go_at_once():
     assert server.news.status is not Status.CONNECTED
 
 
-async def test_a_server_that_dies_of_the_modern_question_is_spoken_to_the_old_way():
+async def test_a_server_that_dies_of_the_probe_gets_the_older_protocol():
     async with serving(raw("dies-of-questions")) as server:
         assert (await ask(server, "echo")).ok
         assert server.news.protocol == "2025-11-25"
@@ -336,7 +336,7 @@ async def test_what_a_server_forked_ends_with_it(notes):
 
 @pytest.mark.requirement("S1-29")
 @pytest.mark.requirement("S1-36")
-async def test_a_server_nobody_uses_is_disconnected_and_comes_back_with_the_next_call(notes):
+async def test_an_idle_server_is_disconnected_until_the_next_call(notes):
     told = []
     async with serving(raw(f"notes={notes}", idle_s=0.3), report=told.append) as server:
         server.start()
@@ -408,7 +408,7 @@ async def test_a_list_without_end_is_read_up_to_a_bound(flag, count, note):
 
 
 @pytest.mark.enable_socket
-async def test_a_tool_that_cannot_be_understood_costs_itself_and_no_reference_is_followed():
+async def test_an_invalid_tool_is_left_out_and_no_reference_is_followed():
     with socket.create_server(("127.0.0.1", 0)) as far:
         far.setblocking(False)
         await _understood_without(far)
@@ -438,7 +438,7 @@ async def _understood_without(far):
 
 
 @pytest.mark.requirement("I6-hostile")
-async def test_a_list_that_no_pipe_can_carry_costs_only_what_is_too_much_of_it():
+async def test_a_list_that_is_too_long_loses_only_its_excess():
     async with serving(raw("odd-numbers")) as server:
         assert await server.connected(SOON_S) is None
         assert {"echo"} <= {tool.name for tool in server.news.tools}
@@ -453,7 +453,7 @@ async def test_a_list_that_no_pipe_can_carry_costs_only_what_is_too_much_of_it()
         assert any("the list is longer than 512 KiB" in note for note in server.news.notes)
 
 
-async def test_a_server_finds_nothing_of_ours_in_its_environment(monkeypatch):
+async def test_a_server_gets_a_clean_environment(monkeypatch):
     monkeypatch.setenv("GLASSD_SECRET", "s3cret")
     monkeypatch.setenv("HTTPS_PROXY", "http://user:pass@proxy")
     async with serving(raw(env={"TOKEN": "t"}, cwd="/")) as server:

@@ -217,7 +217,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.requirement("I6-llm-types", "S2-112", "S2-113", "S2-114")
-def test_what_a_provider_sends_is_read_and_what_it_gets_is_what_its_types_say(form):
+def test_messages_match_the_types_of_each_provider(form):
     provider, made, taken = FORMS[form]
     message = made(
         ("call_000000001", "clock__now", "{}"),
@@ -290,7 +290,7 @@ def test_a_model_with_nothing_to_say_may_send_empty_text(nothing):
 
 
 @pytest.mark.requirement("S2-113")
-def test_a_call_of_geminis_may_have_neither_id_nor_arguments_and_its_answer_has_no_id_either():
+def test_a_gemini_call_may_lack_id_and_arguments():
     message = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "clock__now"}}]}}]}
     (call,) = TRANSPORTS["gemini"].calls(message)
     assert call == ModelCall(None, "clock__now")

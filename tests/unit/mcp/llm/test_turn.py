@@ -75,7 +75,7 @@ def envelopes(messages):
     return [json.loads(message["content"]) for message in messages]
 
 
-def test_calls_run_in_their_order_by_alias_or_name_with_the_providers_id():
+def test_calls_run_in_order_by_alias_or_name_with_their_ids():
     daemon = Daemon(listed("notes:add"), listed("com.a.b:do_it"))
     answers = turn(daemon, session="s", turn_id="", mode="voice").answer(
         chat(("com-a-b__do_it", "{}"), ("notes:add", '{"text": "x"}'))
@@ -134,14 +134,14 @@ def test_unknown_unreadable_and_refused_calls_are_answered_and_the_others_run():
     assert len(daemon.bodies) == 1
 
 
-def test_a_hidden_tool_is_asked_for_so_that_the_daemon_says_why_it_is_hidden():
+def test_a_hidden_tool_is_called_so_that_the_daemon_says_why():
     daemon = Daemon(listed("camera:shoot", state="hidden"))
     turn(daemon).answer(chat(("camera__shoot", "{}")))
     assert daemon.looks == ["/v1/tools?all=0", "/v1/tools?all=1"]
     assert daemon.bodies[0]["tool"] == "camera:shoot"
 
 
-def test_what_the_model_cannot_mend_is_told_to_whoever_runs_the_turn():
+def test_errors_that_the_model_cannot_correct_are_raised():
     with pytest.raises(ConnectionError):
         turn(Daemon(listed("notes:add"), refuses={"notes:add": ConnectionError("gone")})).answer(
             chat(("notes__add", "{}"))
@@ -154,7 +154,7 @@ def test_a_message_without_calls_asks_the_daemon_nothing():
     assert daemon.looks == []
 
 
-def test_nulls_of_a_strict_model_are_left_out_before_the_call_and_only_there():
+def test_only_a_strict_models_nulls_are_left_out_of_the_call():
     schema = {
         "type": "object",
         "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}},
@@ -187,7 +187,7 @@ def types_of_tools():
 
 @pytest.mark.parametrize("provider", TRANSPORTS)
 @pytest.mark.requirement("I6-llm-tools", "I6-llm-types")
-def test_a_provider_is_told_of_what_is_offered_in_its_own_form(provider):
+def test_offered_tools_are_listed_in_the_providers_format(provider):
     odd = {"type": "object", "properties": {}, "anyOf": [{"required": ["a"]}]}
     daemon = Daemon(
         listed("clock:now"),
@@ -207,7 +207,7 @@ def test_a_provider_is_told_of_what_is_offered_in_its_own_form(provider):
 
 
 @pytest.mark.parametrize("provider", TRANSPORTS)
-def test_without_tools_a_provider_is_told_of_none(provider):
+def test_without_tools_the_list_is_empty(provider):
     assert turn(Daemon(), provider).tools() == ([], {})
 
 

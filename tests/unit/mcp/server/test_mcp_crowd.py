@@ -80,7 +80,7 @@ async def test_two_hundred_unfinished_requests_do_not_delay_a_client_with_the_to
 
 
 @pytest.mark.requirement("MCP-crowd")
-async def test_without_a_token_too_half_sent_requests_lock_nobody_out(tmp_path):
+async def test_half_sent_requests_lock_no_client_out_without_a_token_either(tmp_path):
     async with served(tmp_path) as (_, http), crowd(http, 200, HALF):
         assert await listing(http) == 200
 
@@ -130,9 +130,7 @@ async def test_a_request_that_takes_too_long_to_arrive_is_cut_off(
         assert await gone(connection)
 
 
-async def test_a_second_request_has_its_own_time_and_a_running_call_has_no_limit(
-    tmp_path, monkeypatch
-):
+async def test_a_second_request_has_its_own_limit_and_a_running_call_none(tmp_path, monkeypatch):
     monkeypatch.setattr(connections, "HEAD_S", 0.2)
     monkeypatch.setattr(connections, "BODY_S", 0.2)
     async with served(tmp_path) as (mcp, http), crowd(http, 1, b"") as [(reader, writer)]:
@@ -164,7 +162,7 @@ async def test_a_second_request_has_its_own_time_and_a_running_call_has_no_limit
 
 
 @pytest.mark.requirement("MCP-crowd")
-async def test_eighty_sessions_that_nobody_closes_keep_no_newcomer_out(tmp_path):
+async def test_eighty_open_sessions_keep_no_new_client_out(tmp_path):
     async with served(tmp_path) as (_, http):
         opened = [await opening(http) for _ in range(80)]
         assert [status for status, _ in opened] == [200] * 80
@@ -179,7 +177,7 @@ async def test_sessions_that_open_at_the_same_time_find_room(tmp_path):
             assert [status for status, _ in opened] == [200] * 30
 
 
-async def test_the_session_idle_for_longest_leaves_and_one_with_a_running_call_stays(tmp_path):
+async def test_the_longest_idle_session_ends_and_a_busy_one_stays(tmp_path):
     async with served(tmp_path) as (mcp, http):
         busy, used, *_ = [(await opening(http))[1] for _ in range(64)]
         mcp.house.calls.gate.clear()
@@ -205,7 +203,7 @@ async def test_newer_clients_end_no_session_of_the_older_ones(tmp_path):
         assert (await in_session(http, sessions[0])).status_code == 200
 
 
-async def test_a_stranger_is_closed_for_one_of_its_own_address_not_of_another(tmp_path):
+async def test_a_stranger_is_closed_for_another_from_its_address_only(tmp_path):
     async with served(tmp_path, token=SECRET) as (_, http):
         reader, writer = await asyncio.open_connection(
             http.base_url.host, http.base_url.port, local_addr=("127.0.0.2", 0)

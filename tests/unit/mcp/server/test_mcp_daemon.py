@@ -52,7 +52,7 @@ async def test_calls_one_after_the_other_take_one_connection(house):
     assert len(came) == 1
 
 
-async def test_calls_at_once_never_share_a_connection_and_leave_theirs_for_the_next(house):
+async def test_simultaneous_calls_have_own_connections_that_are_used_again(house):
     daemon, came = house
     await asyncio.gather(
         *(daemon.ask("POST", "/v1/call", {"n": n}, timeout_s=20) for n in range(4))
@@ -63,7 +63,7 @@ async def test_calls_at_once_never_share_a_connection_and_leave_theirs_for_the_n
     assert len(came) == made
 
 
-async def test_a_connection_that_died_while_nobody_used_it_is_replaced(house):
+async def test_a_connection_that_died_while_idle_is_replaced(house):
     daemon, came = house
     await daemon.ask("GET", "/v1/status", timeout_s=20)
     came[0].transport.abort()

@@ -90,9 +90,7 @@ async def test_a_newer_client_lists_and_calls_without_a_session(tmp_path):
     assert message(called.text)["result"]["structuredContent"] == {"id": 1, "text": "milk"}
 
 
-async def test_a_call_lists_no_tools_until_they_change_and_its_headers_are_still_checked(
-    tmp_path, monkeypatch
-):
+async def test_a_call_lists_tools_only_after_a_change_and_checks_its_headers(tmp_path, monkeypatch):
     async with served(tmp_path) as (mcp, http):
         asked_for, ask = [], mcp.facade._daemon.ask
 
@@ -130,7 +128,7 @@ async def test_a_call_lists_no_tools_until_they_change_and_its_headers_are_still
 
 
 @pytest.mark.requirement("MCP-strangers")
-async def test_pages_of_other_sites_and_other_names_of_this_machine_are_turned_away(tmp_path):
+async def test_pages_of_other_sites_and_unknown_host_names_are_refused(tmp_path):
     async with served(tmp_path, hosts=("glasses.local",)) as (_, http):
         answers = [
             (await http.post("/mcp", json=request(), headers=head(**more))).status_code
@@ -149,7 +147,7 @@ async def test_pages_of_other_sites_and_other_names_of_this_machine_are_turned_a
     ["", "Bearer wrong-wrong-wrong-wrong", f"Basic {SECRET}", "Bearer", f"Bearer {SECRET}x"],
 )
 @pytest.mark.requirement("MCP-token")
-async def test_without_the_token_nobody_gets_in(tmp_path, given):
+async def test_without_the_token_every_client_is_refused(tmp_path, given):
     async with served(tmp_path, token=SECRET) as (_, http):
         answer = await http.post(
             "/mcp", json=request(), headers=head(**({"Authorization": given} if given else {}))
@@ -173,7 +171,7 @@ async def test_more_than_four_mebibytes_are_not_read(tmp_path):
 
 
 @pytest.mark.requirement("MCP-cancel")
-async def test_a_newer_client_that_closes_the_stream_of_its_call_calls_it_off(tmp_path):
+async def test_a_newer_client_cancels_a_call_by_closing_its_stream(tmp_path):
     async with served(tmp_path) as (mcp, http):
         mcp.house.calls.gate.clear()
         asked = request("tools/call", name=ADD, arguments={})
@@ -190,7 +188,7 @@ async def test_a_newer_client_that_closes_the_stream_of_its_call_calls_it_off(tm
         mcp.house.calls.gate.set()
 
 
-async def test_an_end_that_cuts_a_call_off_is_no_mistake_in_the_log(tmp_path, monkeypatch, caplog):
+async def test_a_call_that_ends_with_the_server_logs_no_error(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(mcp_http, "END_S", 0)
     async with served(tmp_path) as (mcp, http):
         mcp.house.calls.gate.clear()
@@ -218,7 +216,7 @@ async def test_an_end_that_cuts_a_call_off_is_no_mistake_in_the_log(tmp_path, mo
     ],
 )
 @pytest.mark.requirement("MCP-token")
-def test_beyond_this_machine_nobody_is_served_without_a_token_and_names(place, code):
+def test_other_machines_need_a_token_and_a_known_host_name(place, code):
     with pytest.raises(UserError) as refused:
         mcp_http.listening(place)
     assert refused.value.code == code
@@ -245,7 +243,7 @@ def test_a_place_that_is_taken_is_named():
 
 
 @pytest.mark.requirement("MCP-socket")
-def test_a_socket_that_systemd_opened_is_taken_and_judged_like_one_of_ours(monkeypatch):
+def test_a_socket_of_systemd_is_checked_like_our_own(monkeypatch):
     with socket.socket() as open_to_all, socket.socket() as ours:
         open_to_all.bind(("0.0.0.0", 0))
         ours.bind(("127.0.0.1", 0))

@@ -30,7 +30,7 @@ ODD = [
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.requirement("MCP-metadata")
-async def test_what_is_oddly_written_of_one_tool_costs_no_other(tmp_path, era):
+async def test_invalid_metadata_of_one_tool_does_not_affect_the_others(tmp_path, era):
     async with mcp_house(tmp_path) as mcp, mcp.client(era) as client:
         for number, (key, odd) in enumerate(ODD):
             mcp.house.registry.list += (Entry(definition(f"odd:t{number}", raw={key: odd}), "Odd"),)
@@ -47,7 +47,7 @@ async def test_what_is_oddly_written_of_one_tool_costs_no_other(tmp_path, era):
     ]
 
 
-async def test_what_is_written_as_it_should_be_is_told_beside_what_is_not(tmp_path):
+async def test_valid_metadata_is_listed_without_the_invalid_parts(tmp_path):
     good = {"src": "https://x.example/a.png", "sizes": ["48x48"], "theme": "dark"}
     raw = {
         "title": "A",

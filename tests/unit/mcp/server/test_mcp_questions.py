@@ -72,7 +72,7 @@ def to_pay(mcp):
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.requirement("MCP-confirm")
-async def test_a_call_that_needs_a_yes_asks_the_clients_user_and_then_runs(tmp_path, era):
+async def test_a_call_that_needs_confirmation_asks_the_clients_user(tmp_path, era):
     seen = []
     async with mcp_house(tmp_path, confirm_in_client=True) as mcp:
         to_pay(mcp)
@@ -276,7 +276,7 @@ async def test_a_newer_client_is_asked_only_what_it_can_answer(tmp_path):
         assert list((await _asked(client, ADD)).input_requests) == ["who"]
 
 
-async def test_a_newer_client_that_can_answer_nothing_is_told_what_it_lacks(tmp_path):
+async def test_a_newer_client_without_elicitation_learns_what_it_lacks(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         wants(mcp, {"hello": MODEL})
         with pytest.raises(MCPError) as refused:
@@ -346,9 +346,7 @@ def test_the_clients_user_sees_every_line_that_the_wearer_sees():
 
 
 @pytest.mark.requirement("CONSENT-roles")
-def test_a_client_that_may_not_open_the_owners_socket_cannot_answer_in_his_place(
-    tmp_path, monkeypatch
-):
+def test_a_client_without_the_owners_socket_cannot_confirm(tmp_path, monkeypatch):
     import socket
 
     from edge.commands.mcp import _check_owner

@@ -92,7 +92,7 @@ def picture(contents):
 
 
 @pytest.mark.requirement("I6-resources")
-async def test_the_registry_lists_what_can_be_called_by_the_names_of_this_server():
+async def test_the_registry_lists_callable_tools_by_their_aliases():
     told = json.loads((await resources.read_resource("registry://tools", Daemon()))["text"])
     assert [tool["name"] for tool in told["tools"]] == [
         alias(tool["name"]) for tool in TOOLS if not tool["hidden"]
@@ -114,7 +114,7 @@ async def test_a_tools_documentation_is_read_by_its_alias_or_its_name(name):
     assert (contents["mimeType"], contents["text"]) == ("text/markdown", "# written\n")
 
 
-async def test_a_tool_nobody_wrote_about_is_told_by_its_summary_and_a_hidden_one_too():
+async def test_a_tool_without_documentation_shows_its_summary():
     contents = await resources.read_resource(resources.doc_uri("glasses:say"), Daemon())
     assert contents["text"] == "# glasses:say\n\nIn short.\n"
 

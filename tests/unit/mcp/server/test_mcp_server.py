@@ -60,7 +60,7 @@ async def test_the_prompt_that_is_recommended_is_one_there_is(tmp_path):
 
 
 @pytest.mark.requirement("MCP-names")
-async def test_a_tool_is_called_by_its_alias_or_its_own_name_and_by_no_other(tmp_path):
+async def test_a_tool_is_called_by_its_alias_or_canonical_name_only(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         await client.call_tool(ADD, {})
         await client.call_tool("notes:add", {})
@@ -100,7 +100,7 @@ async def test_a_suite_may_have_its_tools_under_their_own_names(tmp_path):
 
 
 @pytest.mark.requirement("MCP-metadata")
-async def test_what_we_know_of_a_tool_is_told_as_hints_and_under_our_own_prefix(tmp_path):
+async def test_metadata_of_a_tool_becomes_hints_and_prefixed_keys(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         mcp.house.registry.list = (
             Entry(definition("a:reads", side_effects=SideEffects.READ_ONLY), "A"),
@@ -138,7 +138,7 @@ async def test_what_we_know_of_a_tool_is_told_as_hints_and_under_our_own_prefix(
     assert (own.meta["io.glassd/toolId"], own.meta["io.glassd/category"]) == ("c:own", "utility")
 
 
-async def test_an_older_client_is_told_no_form_it_does_not_know(tmp_path):
+async def test_an_older_client_gets_only_forms_that_it_knows(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(OLDER) as client:
         mcp.house.registry.list = (
             Entry(definition("c:own", raw={"outputSchema": {"type": "array"}}), "C"),
@@ -158,7 +158,7 @@ async def test_an_older_client_is_told_no_form_it_does_not_know(tmp_path):
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.requirement("MCP-errors")
-async def test_every_failure_of_a_known_tool_is_a_result_a_model_can_read(tmp_path, era):
+async def test_every_failure_of_a_known_tool_is_a_readable_result(tmp_path, era):
     async with mcp_house(tmp_path) as mcp, mcp.client(era) as client:
         mcp.house.calls.answers["notes:add"] = ToolResponse.failure(
             ErrorCode.OFFLINE, "Offline: add cannot be reached now", suggestion="Try later"
@@ -197,7 +197,7 @@ async def test_the_content_of_another_server_goes_out_as_it_came(tmp_path):
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.requirement("MCP-pending")
-async def test_a_pending_call_says_where_its_result_will_be_and_that_tool_gives_it(tmp_path, era):
+async def test_a_pending_call_names_the_tool_that_returns_its_result(tmp_path, era):
     async with mcp_house(tmp_path) as mcp, mcp.client(era) as client:
         mcp.house.calls.answers["notes:add"] = ToolResponse(
             data={"status": "pending", "pendingToolCallId": "c7"}
@@ -233,7 +233,7 @@ async def test_our_own_tool_refuses_wrong_arguments_as_any_tool_does(tmp_path, a
     assert "INVALID_ARGUMENTS" in text_of(called)
 
 
-async def test_keys_of_ours_in_a_requests_meta_reach_the_call(tmp_path):
+async def test_our_keys_in_a_requests_meta_reach_the_call(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         meta = {
             "io.glassd/idempotencyKey": "k1",
@@ -264,7 +264,7 @@ async def test_what_the_daemon_cannot_read_is_a_result_too(tmp_path):
 # away
 
 
-async def test_arguments_the_daemon_does_not_read_for_their_size_are_named_as_such(tmp_path):
+async def test_arguments_that_are_too_large_are_named_as_such(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         called = await client.call_tool(ADD, {"text": "x" * 300_000})
         error = called.structured_content["error"]
@@ -274,7 +274,7 @@ async def test_arguments_the_daemon_does_not_read_for_their_size_are_named_as_su
 
 
 @pytest.mark.requirement("MCP-rate")
-async def test_calls_that_come_too_often_are_told_when_to_come_again(tmp_path):
+async def test_calls_beyond_the_rate_limit_get_a_retry_time(tmp_path):
     async with mcp_house(tmp_path, rate=RateLimit(2, 3600.0)) as mcp, mcp.client(NEWER) as client:
         results = [await client.call_tool(ADD, {}) for _ in range(3)]
         assert len(mcp.house.calls.seen) == 2
@@ -286,7 +286,7 @@ async def test_calls_that_come_too_often_are_told_when_to_come_again(tmp_path):
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.requirement("MCP-absent")
-async def test_without_a_daemon_the_tools_are_listed_from_disk_and_a_call_says_so(tmp_path, era):
+async def test_without_a_daemon_tools_are_listed_from_disk_and_calls_fail(tmp_path, era):
     facade = Facade(DaemonClient((tmp_path / "nobody.sock",)), ways())
     async with facade.running(), Client(wire(facade), mode=era) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == [
@@ -309,7 +309,7 @@ async def test_without_a_daemon_the_tools_are_listed_from_disk_and_a_call_says_s
     ],
 )
 @pytest.mark.requirement("MCP-absent")
-async def test_a_call_lost_with_the_daemon_may_have_run_and_is_repeated_only_if_harmless(
+async def test_a_call_lost_with_the_daemon_is_retryable_only_if_harmless(
     tmp_path, row, meta, again
 ):
     async def dies(reader, writer):
@@ -337,7 +337,7 @@ async def test_a_call_lost_with_the_daemon_may_have_run_and_is_repeated_only_if_
     assert "get_pending_result with id call-1" in text_of(called)
 
 
-async def test_a_cursor_is_none_of_ours(tmp_path):
+async def test_an_unknown_cursor_is_refused(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         with pytest.raises(MCPError) as refused:
             await client.list_tools(cursor="x")
@@ -349,7 +349,7 @@ async def test_a_cursor_is_none_of_ours(tmp_path):
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.requirement("MCP-progress")
-async def test_progress_is_told_in_order_to_who_asked_for_it_and_before_the_result(tmp_path, era):
+async def test_progress_is_reported_in_order_and_before_the_result(tmp_path, era):
     said = []
 
     async def progress(done, _total, message):
@@ -399,7 +399,7 @@ async def test_calls_beyond_those_whose_progress_can_be_followed_run_without_it(
         assert not any(called.is_error for called in await asyncio.gather(*calling))
 
 
-async def test_a_call_runs_without_its_progress_when_others_have_all_the_daemons_streams(tmp_path):
+async def test_a_call_runs_without_progress_if_no_stream_is_free(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(streams=1)) as house:
         facade = Facade(DaemonClient((house.path,)), ways())
         async with facade.running(), Client(wire(facade), mode=OLDER) as client:

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.enable_socket
 
 
 @pytest.mark.parametrize("data", [{"status": "pending", "pendingToolCallId": "c7"}, None])
-async def test_what_is_not_yet_of_the_promised_form_is_held_to_it_by_no_client(tmp_path, data):
+async def test_a_pending_result_is_not_validated_against_the_output_schema(tmp_path, data):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         promised = {
             "type": "object",
@@ -35,7 +35,7 @@ async def test_what_is_not_yet_of_the_promised_form_is_held_to_it_by_no_client(t
     assert ("The call succeeded" in text_of(called)) is (data is None)
 
 
-async def test_who_waits_for_a_pending_result_where_too_many_do_is_told_to_come_again(tmp_path):
+async def test_too_many_waits_for_pending_results_can_be_retried(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(polls=0)) as house:
         facade = Facade(DaemonClient((house.path,)), ways())
         async with facade.running(), Client(wire(facade), mode=NEWER) as client:
@@ -44,7 +44,7 @@ async def test_who_waits_for_a_pending_result_where_too_many_do_is_told_to_come_
     assert (error["type"], error["code"], error["retryable"]) == ("RATE_LIMIT", "RATE_LIMIT", True)
 
 
-async def test_the_content_of_a_failure_is_told_once(tmp_path):
+async def test_the_content_of_a_failure_is_not_repeated(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         blocks = {"content": [{"type": "text", "text": "It is broken"}]}
         failed = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, "It is broken")

@@ -95,7 +95,7 @@ async def test_stdout_carries_messages_only_and_the_end_of_stdin_is_the_end(tmp_
 
 @pytest.mark.requirement("MCP-bounds")
 @pytest.mark.requirement("MCP-stdio")
-async def test_a_message_that_is_too_long_costs_itself_and_sigterm_is_a_clean_end(tmp_path):
+async def test_a_long_message_is_refused_and_sigterm_ends_cleanly(tmp_path):
     async with open_house(tmp_path) as house:
         child = await started("--socket", str(house.path))
         listing = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": META}}
@@ -163,7 +163,7 @@ def said(capsys, *words):
         ),
     ],
 )
-def test_what_cannot_be_meant_is_told_before_anything_is_served(capsys, words, problem):
+def test_invalid_options_are_reported_before_serving(capsys, words, problem):
     code, err = said(capsys, *words)
     assert code == 2
     assert problem in err
