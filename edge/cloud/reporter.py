@@ -53,8 +53,8 @@ _KIND_OF: Final[Mapping[Gesture, str]] = {
 """The last level of the topic `event/{kind}` for each gesture."""
 
 
-class RegistryDesk(Protocol):
-    """What the herald needs of the registry."""
+class ToolRegistry(Protocol):
+    """What the reporter needs of the registry."""
 
     def snapshot(self) -> Snapshot: ...
     def set_capabilities(self, record: Capabilities | None, *, stale: bool) -> None: ...
@@ -72,7 +72,7 @@ class CapabilityReporter:
         bus: Bus,
         glasses: GlassesPort,
         uplink: UplinkPort,
-        registry: RegistryDesk,
+        registry: ToolRegistry,
         clock: Clock,
         host: Mapping[str, Json],
         shown: Callable[[Entry], bool] = lambda entry: not entry.hidden,
@@ -90,41 +90,33 @@ class CapabilityReporter:
         self._ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Carry news until cancelled."""
-        with self._bus.listen(calls=False) as news:
-            self._judge()
+        """Pass events on until cancelled."""
+        with self._bus.listen(calls=False) as events:
+            self._update_registry()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._report(), name="report")
-                async for happening in news:
-                    await self._carry(happening)
+                async for event in events:
+                    await self._pass_on(event)
 
-    async def _carry(self, happening: DaemonEvent) -> None:
-        match happening:
+    async def _pass_on(self, event: DaemonEvent) -> None:
+        match event:
             case CapabilitiesLearned():
-                self._judge()
+                self._update_registry()
             case GlassesReady():
                 self._ready.set()
                 self._stale_report.set()
             case GlassesLost() | RegistrySynced() | ToolSwitched() | ConfigurationReloaded():
                 self._stale_report.set()
-            case PrivateWords():
-                pass
-            case GlassesSaid(event=event):
-                self._noted(event)  # before the cloud, which may keep us waiting
-                await self._tell(event)
+            case GlassesSaid(event=said) if not isinstance(event, PrivateWords):
+                self._noted(said)  # before the cloud, which may keep us waiting
+                if (report := as_event(said)) is not None:
+                    await self._uplink.tell_event(*report)
+                if isinstance(said, BatteryChanged | WornChanged):
+                    self._stale_report.set()
             case _:
                 pass
 
-    async def _tell(self, event: Event) -> None:
-        told = as_event(event)
-        if told is None:
-            return
-        kind, data = told
-        await self._uplink.tell_event(kind, data)
-        if isinstance(event, BatteryChanged | WornChanged):
-            self._stale_report.set()
-
-    def _judge(self) -> None:
+    def _update_registry(self) -> None:
         """Update the registry from the glasses as they are, and report."""
         status = self._glasses.status()
         self._registry.set_capabilities(status.capabilities, stale=status.stale)
@@ -136,12 +128,12 @@ class CapabilityReporter:
         while True:
             await self._stale_report.wait()
             await asyncio.sleep(SETTLE_S)
-            await self._short_drop()
+            await self._wait_for_return()
             self._stale_report.clear()
             await self._uplink.announce(capabilities=self.report(), glasses=self._presence())
 
-    async def _short_drop(self) -> None:
-        """Where a link was lost just now, wait until it is back, or until it is worth telling."""
+    async def _wait_for_return(self) -> None:
+        """After a link was lost, wait until it is back, or away for long enough to report it."""
         gone_at = self._glasses.status().gone_at
         if gone_at is None:
             return

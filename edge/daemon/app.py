@@ -19,7 +19,7 @@ from edge.calls import voice_session
 from edge.calls.dependencies import CallPorts, CallStores
 from edge.calls.orchestrator import Orchestrator
 from edge.calls.turns import OpenTurns
-from edge.cloud.enrolment.client import Enrolment
+from edge.cloud.enrolment.client import Enrolment, EnrolmentOptions
 from edge.cloud.enrolment.credentials import EnrolmentFiles
 from edge.cloud.mqtt.client import MqttUplink
 from edge.cloud.reporter import CapabilityReporter
@@ -334,8 +334,7 @@ class Daemon:
     def _open_cloud(self) -> None:
         self.enrolment = Enrolment(
             EnrolmentFiles(self.state_dir),
-            edge_id=self.edge_id,
-            version=__version__,
+            EnrolmentOptions(self.edge_id, __version__),
             bus=self.bus,
             clock=self.clock,
             chance=_chance(),

@@ -6,7 +6,7 @@
 from functools import partial
 from typing import Final
 
-from edge.cloud.enrolment.client import Enrolment
+from edge.cloud.enrolment.client import Enrolment, EnrolmentOptions
 from edge.cloud.enrolment.credentials import DamagedEnrolment, Enrolled, EnrolmentFiles
 from edge.config import model as configuration
 from edge.daemon.cloud_config import CloudSource
@@ -43,12 +43,10 @@ class EnrolmentChecks(CheckGroup):
         p, settings, env = self._examined, self._settings, self._examined.env
         enrolment = Enrolment(
             files,
-            edge_id="",
-            version=self._machine.version,
+            EnrolmentOptions("", self._machine.version, with_keys=False),
             bus=Bus(),
             clock=self._machine.clock,
             chance=lambda: 0.5,
-            with_keys=False,
         )
         enrolment.current = p.enrolled = enrolled
         source = partial(CloudSource, settings, env, enrolment, edge_id=p.edge_id)

@@ -70,11 +70,11 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allo
 
 def filtered_line(apps: Mapping[str, Sequence[str]], count: int) -> dict[str, Json]:
     """Return the record of what these glasses leave out: here one sees why no call came."""
-    told = "; ".join(f"{package} lacks {', '.join(missing)}" for package, missing in apps.items())
+    lacks = "; ".join(f"{package} lacks {', '.join(missing)}" for package, missing in apps.items())
     return {
         "outcome": "tools_filtered",
         "errorCode": ErrorCode.HARDWARE_MISSING.value if count else None,
-        "reason": f"{count} apps: {told}"[:MAX_TEXT],
+        "reason": f"{count} apps: {lacks}"[:MAX_TEXT],
     }
 
 
@@ -102,8 +102,8 @@ class AuditLog:
         self._waiting_bytes = waiting_bytes
         self._lines: deque[bytes] = deque()
         self._waiting = 0
-        self._untold = 0
-        self._news = threading.Condition()
+        self._unreported = 0
+        self._changed = threading.Condition()
         self._closing = False
         self._failing = False
         self._thread: threading.Thread | None = None
@@ -115,17 +115,19 @@ class AuditLog:
     def __call__(self, record: Mapping[str, Json]) -> None:
         try:
             line = self._line(record)
-        except Exception as e:  # noqa: BLE001 - whatever a record is, the call it tells of goes on
+        except Exception as e:  # noqa: BLE001 - whatever a record is, the call goes on
             line = self._note(unserialisable=["record"], reason=type(e).__name__)
-        with self._news:
-            first = not self._untold and not self._failing
+        with self._changed:
+            first = not self._unreported and not self._failing
             lost = self._queue(line)
-            self._news.notify()
+            self._changed.notify()
         if lost and first:
-            _log.warning("the audit log %s: %s", self._file.path, self._why_lost())
+            why = "its disk is too slow, lines are lost, the oldest first"
+            why = "it is closed" if self._closing else why
+            _log.warning("the audit log %s: %s", self._file.path, why)
 
     def _queue(self, line: bytes) -> int:
-        """Put a line to the others; return how many had to go for it."""
+        """Add a line; return how many were dropped for it."""
         if self._closing:
             return self._count_lost(1)
         self._lines.append(line)
@@ -136,13 +138,6 @@ class AuditLog:
             self._count_lost(1)
         return self.lost - before
 
-    def _why_lost(self) -> str:
-        return (
-            "it is closed"
-            if self._closing
-            else "its disk is too slow, lines are lost, the oldest first"
-        )
-
     def open(self) -> None:
         """Start writing. Once."""
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
@@ -150,46 +145,44 @@ class AuditLog:
 
     def close(self, timeout_s: float = 2.0) -> None:
         """Write what waits, within this time; later records are lost. Safe to call again."""
-        with self._news:
+        with self._changed:
             self._closing = True
-            self._news.notify()
+            self._changed.notify()
         if self._thread is None:
             return
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            _log.warning(
-                "the audit log is not written to its end: %d lines wait for a slow disk",
-                len(self._lines),
-            )
+            why = "the audit log is not written to its end: %d lines wait for a slow disk"
+            _log.warning(why, len(self._lines))
 
     # -------------------------------------------------------------- the writer thread
 
     def _run(self) -> None:
         self._attempt(self._file.take)
         while True:
-            with self._news:
+            with self._changed:
                 while not (self._lines or self._closing):
-                    self._news.wait()  # a daemon thread's rest: `close` and every record end it
+                    self._changed.wait()  # a daemon thread's rest: `close` and every record end it
                 line = self._lines.popleft() if self._lines else b""
                 self._waiting -= len(line)
-            told = self._tell_lost()
+            reported = self._report_lost()
             if not line:
                 break
-            if not (told and self._attempt(self._file.append, line)):
-                with self._news:
+            if not (reported and self._attempt(self._file.append, line)):
+                with self._changed:
                     self._count_lost(1)
         self._file.close()
 
-    def _tell_lost(self) -> bool:
+    def _report_lost(self) -> bool:
         """Write how many lines are missing here; False when not even that can be written."""
-        with self._news:
-            lost = self._untold
+        with self._changed:
+            lost = self._unreported
         if not lost:
             return True
         if not self._attempt(self._file.append, self._note(lost=lost)):
             return False
-        with self._news:
-            self._untold -= lost
+        with self._changed:
+            self._unreported -= lost
         _log.info("the audit log %s is written again; %d lines were lost", self._file.path, lost)
         return True
 
@@ -201,12 +194,8 @@ class AuditLog:
             self._failing = True
             self.trouble = f"the audit log {self._file.path}: {getattr(e, 'strerror', None) or e}"
             self._file.close()  # what is opened again is mended
-            _log.log(
-                level,
-                "the audit log %s cannot be written, lines are lost until it can: %s",
-                self._file.path,
-                e,
-            )
+            why = "the audit log %s cannot be written, lines are lost until it can: %s"
+            _log.log(level, why, self._file.path, e)
             return False
         if self._failing:
             _log.info("the audit log %s can be written again", self._file.path)
@@ -215,7 +204,7 @@ class AuditLog:
 
     def _count_lost(self, lines: int) -> int:
         self.lost += lines
-        self._untold += lines
+        self._unreported += lines
         return lines
 
     # -------------------------------------------------------------- lines
@@ -241,9 +230,9 @@ class AuditLog:
             more["unserialisable"] = bad
         return _encoded({**fields, **more})
 
-    def _note(self, **said: Any) -> bytes:
-        """A line of the log's own; it has every key, too."""
-        return _encoded({**dict.fromkeys(KEYS), "ts": self._now(), **said})
+    def _note(self, **values: Any) -> bytes:
+        """Return a line about the log itself; it has every key, too."""
+        return _encoded({**dict.fromkeys(KEYS), "ts": self._now(), **values})
 
     def _now(self) -> str | None:
         try:
@@ -311,7 +300,7 @@ class _File:
             if self._fd >= 0 and (found.st_dev, found.st_ino) == self._identity:
                 return found.st_size
         self.close()
-        self._fd = _opened(self.path)
+        self._fd = _open(self.path)
         held = os.fstat(self._fd)
         self._identity = held.st_dev, held.st_ino
         self._mend(held.st_size)
@@ -349,15 +338,13 @@ class _File:
         if size - start <= _BLOCK and _is_record(rest):
             os.write(self._fd, b"\n")
             return
-        _log.warning(
-            "the last line of the audit log %s was cut short, by a crash; it is marked as torn",
-            self.path,
-        )
+        why = "the last line of the audit log %s was cut short, by a crash; it is marked as torn"
+        _log.warning(why, self.path)
         os.ftruncate(self._fd, start)
         self._write(self._note(torn=rest[:MAX_TEXT].decode("utf-8", "replace")), start)
 
 
-def _opened(path: Path) -> int:
+def _open(path: Path) -> int:
     """Open or create for appending; the mode is set explicitly: a service has umask 0077."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
     try:

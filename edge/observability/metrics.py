@@ -5,8 +5,8 @@ Nothing is measured or sent here.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,9 +70,7 @@ class _Tool:
     took: Histogram = field(default_factory=Histogram)
 
     def copy(self) -> "_Tool":
-        return _Tool(
-            self.calls, self.replays, self.over_budget, self.errors.copy(), self.took.copy()
-        )
+        return replace(self, errors=self.errors.copy(), took=self.took.copy())
 
 
 @dataclass(slots=True)
@@ -86,12 +84,12 @@ class _Counts:
     turns_over_budget: int = 0
 
     def copy(self) -> "_Counts":
-        return _Counts(
-            {name: tool.copy() for name, tool in self.tools.items()},
-            self.ways.copy(),
-            self.deliveries.copy(),
-            {which: took.copy() for which, took in self.classes.items()},
-            self.turns_over_budget,
+        return replace(
+            self,
+            tools={name: tool.copy() for name, tool in self.tools.items()},
+            ways=self.ways.copy(),
+            deliveries=self.deliveries.copy(),
+            classes={which: took.copy() for which, took in self.classes.items()},
         )
 
 
@@ -123,11 +121,8 @@ class Metrics:
     def _tool(self, record: Mapping[str, Json]) -> _Tool:
         """Return the counts of the record's tool. A tool without a version was not found."""
         name, tools = _word(record.get("toolId")), self._counts.tools
-        if (
-            not name
-            or record.get("version") is None
-            or (name not in tools and len(tools) >= MAX_TOOLS)
-        ):
+        full = name not in tools and len(tools) >= MAX_TOOLS
+        if not name or record.get("version") is None or full:
             name = OTHER
         return tools.setdefault(name, _Tool())
 
@@ -162,7 +157,7 @@ class Metrics:
 
         Written in a thread (0.1 s for 256 tools), from a copy, so that calls go on meanwhile.
         """
-        return await asyncio.to_thread(_written, self._counts.copy(), self._gauges())
+        return await asyncio.to_thread(_write, self._counts.copy(), self._gauges())
 
 
 def _word(value: Json) -> str:
@@ -172,13 +167,9 @@ def _word(value: Json) -> str:
 
 def _duration(value: Json) -> int | None:
     """Read milliseconds; what is none (or no number at all) is not measured."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not 0 <= value <= MAX_DURATION_MS
-    ):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value)
+    return int(value) if 0 <= value <= MAX_DURATION_MS else None
 
 
 def _one_of(value: Json, known: frozenset[str]) -> str:
@@ -186,10 +177,8 @@ def _one_of(value: Json, known: frozenset[str]) -> str:
 
 
 def _delivery(value: Json) -> str:
-    return _one_of(
-        value.get("state") if isinstance(value, Mapping) else value or Delivery.NONE.value,
-        _DELIVERIES,
-    )
+    state = value.get("state") if isinstance(value, Mapping) else value or Delivery.NONE.value
+    return _one_of(state, _DELIVERIES)
 
 
 def _bounded(counted: Mapping[tuple[str, str], object], pair: tuple[str, str]) -> tuple[str, str]:
@@ -214,16 +203,16 @@ def _tool_summary(tool: _Tool) -> dict[str, Any]:
 
 
 def _classes(classes: Mapping[tuple[str, str], Histogram]) -> dict[str, dict[str, Any]]:
-    told: dict[str, dict[str, Any]] = {}
+    found: dict[str, dict[str, Any]] = {}
     for (category, mode), took in sorted(classes.items()):
-        told.setdefault(category, {})[mode] = took.to_json(TARGETS_MS.get((category, mode)))
-    return told
+        found.setdefault(category, {})[mode] = took.to_json(TARGETS_MS.get((category, mode)))
+    return found
 
 
 # ------------------------------------------------------------------ OpenMetrics
 
 
-def _written(counts: _Counts, gauges: Gauges) -> str:
+def _write(counts: _Counts, gauges: Gauges) -> str:
     from prometheus_client import metrics_core  # noqa: PLC0415 - 5 MiB, loaded when asked for
     from prometheus_client.openmetrics.exposition import generate_latest  # noqa: PLC0415 - as above
     from prometheus_client.registry import CollectorRegistry  # noqa: PLC0415 - as above
@@ -261,34 +250,42 @@ class _Collector:
         yield from self._now()
 
     def _of_tools(self, tools: Mapping[str, _Tool]) -> "Iterator[Metric]":
-        make = self._make.CounterMetricFamily
-        calls = make(
+        yield self._counter(
             "glassd_tool_calls",
             "Calls of this tool that were answered, refusals included.",
-            labels=("tool",),
+            ("tool",),
+            (((name,), tool.calls) for name, tool in tools.items()),
         )
-        errors = make(
+        yield self._counter(
             "glassd_tool_errors",
             "Calls of this tool that failed, by type of error.",
-            labels=("tool", "type"),
+            ("tool", "type"),
+            (((n, kind), k) for n, tool in tools.items() for kind, k in tool.errors.items()),
         )
-        replays = make(
+        yield self._counter(
             "glassd_tool_replays",
             "Calls of this tool answered with a stored answer.",
-            labels=("tool",),
+            ("tool",),
+            (((name,), tool.replays) for name, tool in tools.items()),
         )
-        slow = make(
+        yield self._counter(
             "glassd_tool_over_budget",
             "Calls that took longer than their tool should.",
-            labels=("tool",),
+            ("tool",),
+            (((name,), tool.over_budget) for name, tool in tools.items()),
         )
-        for name, tool in tools.items():
-            calls.add_metric((name,), tool.calls)
-            replays.add_metric((name,), tool.replays)
-            slow.add_metric((name,), tool.over_budget)
-            for kind, count in tool.errors.items():
-                errors.add_metric((name, kind), count)
-        yield from (calls, errors, replays, slow)
+
+    def _counter(
+        self,
+        name: str,
+        text: str,
+        labels: tuple[str, ...],
+        counts: Iterable[tuple[tuple[str, ...], int]],
+    ) -> "Metric":
+        family: Metric = self._make.CounterMetricFamily(name, text, labels=labels)
+        for values, count in counts:
+            family.add_metric(values, count)  # type: ignore[attr-defined] # a counter's own
+        return family
 
     def _durations(
         self,
@@ -306,44 +303,23 @@ class _Collector:
 
     def _totals(self) -> "Iterator[Metric]":
         make, counts = self._make.CounterMetricFamily, self._counts
-        ways = make(
-            "glassd_calls",
-            "Answers by route and outcome; pending is no end.",
-            labels=("route", "outcome"),
-        )
-        for pair, count in counts.ways.items():
-            ways.add_metric(pair, count)
-        deliveries = make(
-            "glassd_deliveries",
-            "How far answers had got when they were given.",
-            labels=("delivery",),
-        )
-        for delivery, count in counts.deliveries.items():
-            deliveries.add_metric((delivery,), count)
-        yield from (ways, deliveries)
-        yield make(
-            "glassd_turns_over_budget",
-            "Spoken turns whose calls took too long together.",
-            counts.turns_over_budget,
-        )
-        yield make(
-            "glassd_audit_lost", "Audit lines that could not be written.", self._gauges.audit_lost
-        )
+        text, labels = "Answers by route and outcome; pending is no end.", ("route", "outcome")
+        yield self._counter("glassd_calls", text, labels, counts.ways.items())
+        text = "How far answers had got when they were given."
+        deliveries = (((delivery,), count) for delivery, count in counts.deliveries.items())
+        yield self._counter("glassd_deliveries", text, ("delivery",), deliveries)
+        text = "Spoken turns whose calls took too long together."
+        yield make("glassd_turns_over_budget", text, counts.turns_over_budget)
+        text = "Audit lines that could not be written."
+        yield make("glassd_audit_lost", text, self._gauges.audit_lost)
 
     def _now(self) -> "Iterator[Metric]":
         make, now = self._make.GaugeMetricFamily, self._gauges
         yield make("glassd_outbox_depth", "Messages the cloud has not acknowledged.", now.outbox)
-        yield make(
-            "glassd_outbox_oldest_age",
-            "Age of the oldest of them.",
-            now.outbox_oldest_s,
-            unit="seconds",
-        )
+        age, text = now.outbox_oldest_s, "Age of the oldest of them."
+        yield make("glassd_outbox_oldest_age", text, age, unit="seconds")
         yield make("glassd_calls_running", "Calls in flight.", now.running)
         yield make("glassd_calls_pending", "Calls whose answer comes later.", now.pending)
-        yield make(
-            "glassd_glasses_ready",
-            "1 when the glasses are connected and ready.",
-            int(now.glasses_ready),
-        )
+        text = "1 when the glasses are connected and ready."
+        yield make("glassd_glasses_ready", text, int(now.glasses_ready))
         yield make("glassd_uplink_up", "1 when the broker is connected.", int(now.uplink_up))

@@ -31,10 +31,10 @@ class Listener:
         self._wake = asyncio.Event()
         self.missed = 0
 
-    def put(self, happening: DaemonEvent) -> None:
+    def put(self, event: DaemonEvent) -> None:
         if len(self._queue) == self._queue.maxlen:
             self.missed += 1
-        self._queue.append(happening)
+        self._queue.append(event)
         self._wake.set()
 
     def over(self) -> None:
@@ -46,11 +46,10 @@ class Listener:
         name = task.get_name() if task is not None else "a listener"
         while True:
             while self._queue:
-                happening = self._queue.popleft()
-                with self._within(
-                    HANDLED_S, f"{name}: {type(happening).__name__}"
-                ) as self._handling:
-                    yield happening
+                event = self._queue.popleft()
+                what = f"{name}: {type(event).__name__}"
+                with self._within(HANDLED_S, what) as self._handling:
+                    yield event
             self._wake.clear()
             await self._wake.wait()
 
@@ -62,10 +61,10 @@ class Bus:
         self._within = within
         self._listeners: list[Listener] = []
 
-    def publish(self, happening: DaemonEvent) -> None:
+    def publish(self, event: DaemonEvent) -> None:
         for listener in self._listeners:
-            if listener.calls or not happening.of_a_call:
-                listener.put(happening)
+            if listener.calls or not event.of_a_call:
+                listener.put(event)
 
     @contextmanager
     def listen(self, bound: int = QUEUE, *, calls: bool = True) -> Iterator[Listener]:

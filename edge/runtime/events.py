@@ -315,17 +315,17 @@ class Alarmed(DaemonEvent):
     over: bool = False
 
 
-def as_json(happening: DaemonEvent) -> dict[str, Json]:
+def as_json(event: DaemonEvent) -> dict[str, Json]:
     """Render as `{event: kind, …}`, with nested dataclasses and enums as JSON."""
-    name = happening.kind
-    if isinstance(happening, UplinkChanged):
-        name = "uplink.up" if happening.up else "uplink.down"
-    if isinstance(happening, LoaderMoved):
-        name = f"{happening.kind}.{happening.what}"
-    told = {f.name: _plain(getattr(happening, f.name)) for f in fields(happening)}
-    if "event" in told:  # what the glasses said; the key of this name is the happening's own
-        told["said"] = told.pop("event")
-    return {"event": name, **told}
+    name = event.kind
+    if isinstance(event, UplinkChanged):
+        name = "uplink.up" if event.up else "uplink.down"
+    if isinstance(event, LoaderMoved):
+        name = f"{event.kind}.{event.what}"
+    values = {f.name: _plain(getattr(event, f.name)) for f in fields(event)}
+    if "event" in values:  # what the glasses said; `event` is the name of the kind
+        values["said"] = values.pop("event")
+    return {"event": name, **values}
 
 
 def _plain(value: Any) -> Json:

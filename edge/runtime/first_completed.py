@@ -57,15 +57,10 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except asyncio.CancelledError:
-            if (
-                not cancelling and not ended.done()
-            ):  # else the race would wait for ever for something that has ended
-                ended.set_exception(
-                    RuntimeError(
-                        f"{getattr(work, '__qualname__', work)} ended in a "
-                        "cancellation that nobody asked for"
-                    )
-                )
+            if not cancelling and not ended.done():  # else the race would never end
+                name = getattr(work, "__qualname__", work)
+                why = f"{name} ended in a cancellation that nobody asked for"
+                ended.set_exception(RuntimeError(why))
             raise
         except Exception as error:  # noqa: BLE001 - raised below, by the race itself
             if not ended.done():
@@ -85,7 +80,7 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
                 runner.cancel()
     finally:
         if ended.done() and not ended.cancelled():
-            ended.exception()  # seen, also when we are leaving with a cancellation
+            ended.exception()  # retrieved, also when this is cancelled
     ended.result()
 
 

@@ -33,10 +33,8 @@ _NOISY: Final = ("bleak", "bumble", "httpx", "httpcore", "mqtt", "asyncio")
 
 def clean(text: object, limit: int = MAX_REMOTE) -> str:
     """Make somebody else's text fit for a log line: one line, printable, short."""
-    shown = "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode()
-        for c in str(text)[: limit + 1]
-    )
+    start = str(text)[: limit + 1]
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in start)
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
@@ -120,7 +118,6 @@ def set_level(level: str) -> None:
     """Log from this level on."""
     logging.getLogger().setLevel(level.upper())
     for name in _NOISY:
-        quiet = (
-            logging.ERROR if name == "bleak" else logging.WARNING
-        )  # the link says once a cycle what bleak warns of
+        # The link logs once a cycle what bleak warns of.
+        quiet = logging.ERROR if name == "bleak" else logging.WARNING
         logging.getLogger(name).setLevel(logging.NOTSET if level == "debug" else quiet)

@@ -25,7 +25,8 @@ def config_candidates(env: Env) -> tuple[Path, ...]:
 
 def state_dir(env: Env) -> Path:
     """Return the directory of everything that must survive a restart; it may not exist yet."""
-    return _given(env, "STATE_DIRECTORY") or _xdg(env, "XDG_STATE_HOME", ".local/state") / "glassd"
+    own = _systemd_directory(env, "STATE_DIRECTORY")
+    return own or _xdg(env, "XDG_STATE_HOME", ".local/state") / "glassd"
 
 
 def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
@@ -34,9 +35,9 @@ def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
     Without systemd and a login session (containers) root uses `/run/glassd`, others the state
     directory.
     """
-    given = _given(env, "RUNTIME_DIRECTORY")
-    if given is not None:
-        return given
+    own = _systemd_directory(env, "RUNTIME_DIRECTORY")
+    if own is not None:
+        return own
     if env.get("XDG_RUNTIME_DIR"):
         return Path(env["XDG_RUNTIME_DIR"]) / "glassd"
     return _SYSTEM_RUN if (os.getuid() if uid is None else uid) == 0 else state_dir(env)
@@ -50,9 +51,8 @@ def client_sockets(env: Env, *, uid: int | None = None) -> tuple[Path, ...]:
     """
     if env.get("GLASSD_SOCKET"):
         return (Path(env["GLASSD_SOCKET"]),)
-    session = Path(
-        env.get("XDG_RUNTIME_DIR") or _SESSIONS / str(os.getuid() if uid is None else uid)
-    )
+    user = str(os.getuid() if uid is None else uid)
+    session = Path(env.get("XDG_RUNTIME_DIR") or _SESSIONS / user)
     return tuple(place / SOCKET_NAME for place in (session / "glassd", _SYSTEM_RUN, state_dir(env)))
 
 
@@ -61,21 +61,17 @@ def owner_beside(control: Path) -> Path:
 
     Other daemons may have their sockets in the same folder.
     """
-    return control.with_name(
-        _OWNER_NAME if control.name == SOCKET_NAME else f"{control.stem}-owner{control.suffix}"
-    )
+    other = f"{control.stem}-owner{control.suffix}"
+    return control.with_name(_OWNER_NAME if control.name == SOCKET_NAME else other)
 
 
 def owner_socket(control: Path, env: Env) -> Path:
     """Name the owner's socket of the daemon whose control socket this is."""
-    return (
-        Path(env["GLASSD_OWNER_SOCKET"])
-        if env.get("GLASSD_OWNER_SOCKET")
-        else owner_beside(control)
-    )
+    path = env.get("GLASSD_OWNER_SOCKET")
+    return Path(path) if path else owner_beside(control)
 
 
-def _given(env: Env, name: str) -> Path | None:
+def _systemd_directory(env: Env, name: str) -> Path | None:
     """Read one of systemd's directory variables; several directories are separated by colons."""
     first = env.get(name, "").partition(":")[0]
     return Path(first) if first else None

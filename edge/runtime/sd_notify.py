@@ -44,9 +44,8 @@ class Notifier:
 
     def reloading(self, status: str = "") -> None:
         """Say that a reload began; `ready()` ends it."""
-        self._send(
-            "RELOADING=1", f"MONOTONIC_USEC={self._monotonic_ns() // 1000}", *_status(status)
-        )
+        now = f"MONOTONIC_USEC={self._monotonic_ns() // 1000}"
+        self._send("RELOADING=1", now, *_status(status))
 
     def stopping(self, status: str = "") -> None:
         self._send("STOPPING=1", *_status(status))
@@ -59,12 +58,8 @@ class Notifier:
                 out.setblocking(False)
                 out.sendto("\n".join(lines).encode("utf-8", "replace"), self._address)
         except (OSError, ValueError) as e:
-            log.log(
-                logging.DEBUG if self._warned else logging.WARNING,
-                "systemd cannot be notified of %s: %s",
-                lines[0],
-                e,
-            )
+            level = logging.DEBUG if self._warned else logging.WARNING
+            log.log(level, "systemd cannot be notified of %s: %s", lines[0], e)
             self._warned = True
         else:
             self._warned = False
@@ -78,14 +73,11 @@ def _address(value: str) -> str | None:
 
 
 def _watchdog_s(env: Mapping[str, str], pid: int) -> float | None:
-    """Read the interval, if it is meant for this process and not for a parent of ours."""
+    """Read the interval, if it is meant for this process and not for its parent."""
     usec, for_pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
-    if not (usec.isascii() and usec.isdecimal() and int(usec[:18]) > 0) or for_pid not in {
-        "",
-        str(pid),
-    }:
+    if not (usec.isascii() and usec.isdecimal()) or for_pid not in {"", str(pid)}:
         return None
-    return int(usec[:18]) / 1e6
+    return int(usec[:18]) / 1e6 or None
 
 
 def _status(text: str) -> tuple[str, ...]:

@@ -39,26 +39,25 @@ class Watchdog:
         self._stuck = False
 
     async def run(self) -> None:
-        """Beat until cancelled."""
+        """Ping until cancelled."""
         watchdog_s = self._notifier.watchdog_s
         pause = watchdog_s / PART if watchdog_s else IDLE_S
         while True:
             stuck = self._overdue()
             if watchdog_s and not stuck:
                 self._notifier.watchdog()
-            self._note(stuck)
+            self._log_change(stuck)
             line = f"stuck: {'; '.join(stuck)}" if stuck else summary(self._status())
             if line != self._line:
                 self._line = line
                 self._notifier.status(line)
             await asyncio.sleep(pause)
 
-    def _note(self, stuck: Sequence[str]) -> None:
-        """Say it once a cycle: it is the last thing in the journal before systemd acts."""
+    def _log_change(self, stuck: Sequence[str]) -> None:
+        """Log once a cycle: it is the last thing in the journal before systemd acts."""
         if stuck and not self._stuck:
-            log.error(
-                "an operation is overdue, so the watchdog is not pinged: %s", "; ".join(stuck)
-            )
+            why = "an operation is overdue, so the watchdog is not pinged: %s"
+            log.error(why, "; ".join(stuck))
         elif self._stuck and not stuck:
             log.info("the overdue operation has ended; the watchdog is pinged again")
         self._stuck = bool(stuck)

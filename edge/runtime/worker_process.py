@@ -34,7 +34,7 @@ class WorkerProcess(Generic[T]):
 
     def result(self, limit_s: float = LIMIT_S) -> T:
         """Return or raise what the work did; if the child died or took too long, do it here."""
-        packed = self._said(limit_s)
+        packed = self._read(limit_s)
         try:
             good, answer = pickle.loads(packed)  # noqa: S301 - of our own child
         except (EOFError, pickle.UnpicklingError):
@@ -45,8 +45,8 @@ class WorkerProcess(Generic[T]):
         result: T = answer
         return result
 
-    def _said(self, limit_s: float) -> bytes:
-        """Read all that the child says, and see it end; one that does not is ended."""
+    def _read(self, limit_s: float) -> bytes:
+        """Read the child's whole answer and wait for its end; kill one that takes too long."""
         parts, ends = [], time.monotonic() + limit_s
         with os.fdopen(self._reads, "rb", buffering=0) as pipe:
             while select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:

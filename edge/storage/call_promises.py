@@ -42,9 +42,8 @@ class CallPromises:
         self.labels: Mapping[str, str] = {EDGE_ID: edge_id, BOOT: boot_id}
 
     def count(self, connection: Connection) -> int:
-        return int(
-            connection.execute("SELECT count(*) FROM calls WHERE response IS NULL").fetchone()[0]
-        )
+        sql = "SELECT count(*) FROM calls WHERE response IS NULL"
+        return int(connection.execute(sql).fetchone()[0])
 
     def mend(self, connection: Connection) -> int:
         """See `inspection.Promises`. A call with damaged text cannot run, and may have run."""
@@ -98,17 +97,14 @@ def _damaged(connection: Connection, table: str) -> list[dict[str, Any]]:
         for values in cursor:  # one at a time: together they may be most of the database
             row = dict(zip(names, values, strict=True))
             if not _readable(row, column):
-                found.append(
-                    {
-                        name: value.decode("utf-8", "replace")
-                        if isinstance(value, bytes)
-                        else value
-                        for name, value in row.items()
-                    }
-                )
+                found.append({name: _text(value) for name, value in row.items()})
     finally:
         connection.text_factory = usual
     return found
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
 def _readable(row: Mapping[str, Any], column: str) -> bool:

@@ -55,9 +55,8 @@ class ToolChoices:
 
     async def switches(self) -> Mapping[str, Mapping[str, bool]]:
         """Return what users switched: user → tool → on."""
-        rows = await self._db.read(
-            lambda c: c.execute("SELECT user_id, tool, enabled FROM tool_switches").fetchall()
-        )
+        sql = "SELECT user_id, tool, enabled FROM tool_switches"
+        rows = await self._db.read(lambda c: c.execute(sql).fetchall())
         found: dict[str, dict[str, bool]] = {}
         for row in rows:
             found.setdefault(row["user_id"], {})[row["tool"]] = bool(row["enabled"])
@@ -79,10 +78,8 @@ class ToolChoices:
 
         # Switching off is a person's no: it must be taken on a full store too.
         await self._db.write(work, grows=any(changes.values()))
-        async with (
-            self._copying
-        ):  # two at once would write one half file, and the older could be the last
-            await asyncio.to_thread(_copied, self._db.path.with_name(COPY), await self.switches())
+        async with self._copying:  # of two at once the older could be the last
+            await asyncio.to_thread(_copy, self._db.path.with_name(COPY), await self.switches())
 
     async def usage(self, user_id: str) -> Sequence[Used]:
         sql = "SELECT * FROM tool_usage WHERE user_id = ? ORDER BY calls DESC, tool"
@@ -94,31 +91,28 @@ class ToolChoices:
 
         def work(connection: Connection) -> None:
             connection.executemany(
-                "INSERT INTO tool_usage VALUES (?, ?, ?, ?, "
-                "?) ON CONFLICT(user_id, tool) DO UPDATE SET"
-                " calls = calls + excluded.calls, failed = failed + "
-                "excluded.failed, last_wall = excluded.last_wall",
+                "INSERT INTO tool_usage VALUES (?, ?, ?, ?, ?) ON CONFLICT(user_id, tool) DO UPDATE"
+                " SET calls = calls + excluded.calls, failed = failed + excluded.failed,"
+                " last_wall = excluded.last_wall",
                 [(user_id, used.tool, used.calls, used.failed, used.last_wall) for used in counts],
             )
             connection.execute(
-                "DELETE FROM tool_usage WHERE (user_id, "
-                "tool) IN (SELECT user_id, tool FROM tool_usage"
-                " ORDER BY last_wall DESC, tool LIMIT -1 OFFSET ?)",
+                "DELETE FROM tool_usage WHERE (user_id, tool) IN (SELECT user_id, tool"
+                " FROM tool_usage ORDER BY last_wall DESC, tool LIMIT -1 OFFSET ?)",
                 (self._usage_rows,),
             )
 
         await self._db.write(work)
 
 
-def _copied(path: Path, switches: Mapping[str, Mapping[str, bool]]) -> None:
+def _copy(path: Path, switches: Mapping[str, Mapping[str, bool]]) -> None:
     """Write the copy, blocking. If that fails, only a listing without a daemon is wrong."""
     off = {
         user: sorted(tool for tool, on in tools.items() if not on)
         for user, tools in switches.items()
+        if not all(tools.values())
     }
     try:
-        write_atomic(
-            path, json.dumps({user: tools for user, tools in off.items() if tools}).encode(), 0o666
-        )
+        write_atomic(path, json.dumps(off).encode(), 0o666)
     except OSError as e:
         _log.warning("%s cannot be written: %s", path, e.strerror)

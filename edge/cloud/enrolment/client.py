@@ -8,7 +8,8 @@ import logging
 import secrets
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
 from typing import Final, NoReturn, TypeVar
@@ -23,7 +24,7 @@ from edge.cloud.enrolment.keys import (
     can_make_keys,
     life_of,
 )
-from edge.cloud.mqtt.faults import Fault, of_os_error, said
+from edge.cloud.mqtt.faults import Fault, error_text, of_os_error
 from edge.cloud.mqtt.tls import CLOCK_FLOOR, clock_wrong, dated
 from edge.core import enrolment as words
 from edge.core.backoff import Backoff, Chance
@@ -90,32 +91,37 @@ _FIXES: Final = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class EnrolmentOptions:
+    """Who this edge is. `with_keys`: ask for a certificate; None: if keys can be made here."""
+
+    edge_id: str
+    version: str
+    with_keys: bool | None = None
+    retry_s: tuple[float, float] = RETRY_S
+
+
 class Enrolment:
     """`enrol(code)` once, `run()` as a service. `hide` keeps a secret out of the log."""
 
     def __init__(
         self,
         files: EnrolmentFiles,
+        options: EnrolmentOptions,
         *,
-        edge_id: str,
-        version: str,
         bus: Bus,
         clock: Clock,
         chance: Chance,
         hide: Callable[[str], None] = lambda _secret: None,
-        with_keys: bool | None = None,
-        retry_s: tuple[float, float] = RETRY_S,
         within: Within = unwatched,
     ) -> None:
         self._files = files
-        self._edge_id = edge_id
-        self._version = version
+        self._o = options
         self._bus = bus
         self._clock = clock
         self._hide = hide
-        self._with_keys = can_make_keys() if with_keys is None else with_keys
+        self._with_keys = can_make_keys() if options.with_keys is None else options.with_keys
         self._chance = chance
-        self._retry_s = retry_s
         self._within = within
         self._busy = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -139,23 +145,23 @@ class Enrolment:
 
     def broker_context(self) -> ssl.SSLContext:
         """Make the next broker connection's context, blocking. Raise OSError, ValueError."""
-        return self._files.context(self._kept, ca_pem=self._kept.ca_pem)
+        mine = self._enrolled()
+        return self._files.context(mine, ca_pem=mine.ca_pem)
 
     def cloud_context(self) -> ssl.SSLContext:
         """Make the next cloud connection's context, blocking. Raise OSError, ValueError."""
-        return self._files.context(self._kept, ca_pem=self._kept.enrol_ca_pem)
+        mine = self._enrolled()
+        return self._files.context(mine, ca_pem=mine.enrol_ca_pem)
 
-    @property
-    def _kept(self) -> Enrolled:
+    def _enrolled(self) -> Enrolled:
         if self.current is None:
             raise ValueError("this edge is not enrolled")
         return self.current
 
     def left_s(self) -> float | None:
         """Seconds our certificate still lives; None when there is none."""
-        return (
-            self.current.ends - self._clock.wall() if self.current and self.current.ends else None
-        )
+        ends = self.current.ends if self.current else 0.0
+        return ends - self._clock.wall() if ends else None
 
     # -------------------------------------------------------------- a code
 
@@ -167,32 +173,21 @@ class Enrolment:
             raise EnrolRefused("BAD_CODE", str(e), e.fix) from None
         self._hide(code)
         if self._busy.locked():
-            raise EnrolRefused(
-                "BUSY",
-                "this edge is enrolling, or renewing, at this moment",
-                "again in a moment",
-                final=False,
-            )
+            problem = "this edge is enrolling, or renewing, at this moment"
+            raise EnrolRefused("BUSY", problem, "again in a moment", final=False)
         async with self._busy:
             where = f"{offer.enrol_host}:{offer.enrol_port}"
-            ca_pem = await self._told(partial(self._fetch_ca, offer), where)
-            asked = (
-                await self._told(partial(ask, self._edge_id), "this machine")
-                if self._with_keys
-                else None
-            )
-            answer = await self._told(partial(self._redeem, offer, ca_pem, asked), where)
-            enrolled = await self._keep(offer, ca_pem, asked, answer)
+            ca_pem = await self._attempt(partial(self._fetch_ca, offer), where)
+            signing = None
+            if self._with_keys:
+                signing = await self._attempt(partial(ask, self._o.edge_id), "this machine")
+            answer = await self._attempt(partial(self._redeem, offer, ca_pem, signing), where)
+            enrolled = await self._keep(offer, ca_pem, signing, answer)
         self.current = enrolled
-        self._tell("")
+        self._set_alarm("")
         self._changed.set()
-        _log.info(
-            "enrolled with %s as %s/%s, by %s",
-            enrolled.host,
-            enrolled.tenant,
-            enrolled.edge_id,
-            enrolled.how,
-        )
+        who = f"{enrolled.tenant}/{enrolled.edge_id}"
+        _log.info("enrolled with %s as %s, by %s", enrolled.host, who, enrolled.how)
         return enrolled
 
     async def _fetch_ca(self, offer: Offer) -> str:
@@ -207,9 +202,8 @@ class Enrolment:
             pem = answer.body.decode("ascii")
             der = ssl.PEM_cert_to_DER_cert(pem)
         except ValueError:
-            raise NotHttp(
-                f"what it gives as its authority ({answer.status}) is no certificate"
-            ) from None
+            problem = f"what it gives as its authority ({answer.status}) is no certificate"
+            raise NotHttp(problem) from None
         if sha256(der).digest() != offer.ca_sha256:
             raise EnrolRefused(
                 "WRONG_CA",
@@ -219,214 +213,174 @@ class Enrolment:
         return ssl.DER_cert_to_PEM_cert(der)
 
     async def _redeem(
-        self, offer: Offer, ca_pem: str, asked: SigningRequest | None
+        self, offer: Offer, ca_pem: str, signing: SigningRequest | None
     ) -> words.EnrolmentGranted:
         """Spend the code over a connection verified with that authority alone."""
+        # Who we were, for the cloud that knows us already; to no other.
+        known = self.current if self.current and self.current.enrol_ca_pem == ca_pem else None
         body = {
             "v": words.VERSION,
             "secret": offer.secret.hex(),
-            "edge_id": self._edge_id,
-            "version": self._version,
+            "edge_id": self._o.edge_id,
+            "version": self._o.version,
             "request_id": secrets.token_hex(16),
-            "csr": asked.csr_pem if asked else None,
-            # Who we were, for the cloud that knows us already; to no other.
-            "proof": self.current.cloud_token
-            if self.current and self.current.enrol_ca_pem == ca_pem
-            else "",
+            "csr": signing.csr_pem if signing else None,
+            "proof": known.cloud_token if known else "",
         }
+        where = (offer.enrol_host, offer.enrol_port, f"{words.PATH}/redeem")
         tls = ssl.create_default_context(cadata=ca_pem)
         for left in reversed(range(TRIES)):
             try:
-                answer = await request(
-                    offer.enrol_host, offer.enrol_port, f"{words.PATH}/redeem", tls=tls, body=body
-                )
+                answer = _ok(await request(*where, tls=tls, body=body))
             except (ConnectionError, TimeoutError, ssl.SSLEOFError):
                 if not left:
                     raise
                 await asyncio.sleep(AGAIN_S)
             else:
-                return words.granted(
-                    _ok(answer), edge_id=self._edge_id, certificate=asked is not None
-                )
+                certificate = signing is not None
+                return words.granted(answer, edge_id=self._o.edge_id, certificate=certificate)
         raise AssertionError("the last try raises")
 
     async def _keep(
-        self, offer: Offer, ca_pem: str, asked: SigningRequest | None, found: words.EnrolmentGranted
+        self,
+        offer: Offer,
+        ca_pem: str,
+        signing: SigningRequest | None,
+        found: words.EnrolmentGranted,
     ) -> Enrolled:
         self._hide(found.password)
         self._hide(found.cloud_token)
+        given = {f.name: getattr(found, f.name) for f in fields(found)}
+        chain_pem = given.pop("certificate_pem")
+        given |= {"edge_id": self._o.edge_id, "ca_pem": found.ca_pem or ca_pem}
         enrolled = Enrolled(
-            edge_id=self._edge_id,
-            tenant=found.tenant,
-            host=found.host,
-            port=found.port,
-            pool=found.pool,
-            ca_pem=found.ca_pem or ca_pem,
             enrol_host=offer.enrol_host,
             enrol_port=offer.enrol_port,
             enrol_ca_pem=ca_pem,
-            username=found.username,
-            password=found.password,
-            cloud_url=found.cloud_url,
-            cloud_token=found.cloud_token,
+            **given,
         )
-        return await self._save(enrolled, asked, found.certificate_pem)
+        return await self._save(enrolled, signing, chain_pem)
 
     async def _save(
-        self, enrolled: Enrolled, asked: SigningRequest | None, chain_pem: str
+        self, enrolled: Enrolled, signing: SigningRequest | None, chain_pem: str
     ) -> Enrolled:
         try:
             identity = b""
-            if asked is not None:
-                life = await life_of(chain_pem, asked.key_pem)
+            if signing is not None:
+                life = await life_of(chain_pem, signing.key_pem)
                 enrolled = replace(enrolled, begins=life.begins, ends=life.ends)
-                identity = (asked.key_pem + chain_pem).encode()
+                identity = (signing.key_pem + chain_pem).encode()
             return await asyncio.to_thread(self._files.save, enrolled, identity_pem=identity)
         except (BadCertificate, NoKeys) as e:
-            raise EnrolRefused(
-                "BAD_ANSWER",
-                f"the certificate the cloud gave cannot be used: {e}",
-                "tell the cloud's operator",
-            ) from None
+            problem = f"the certificate the cloud gave cannot be used: {e}"
+            raise EnrolRefused("BAD_ANSWER", problem, "tell the cloud's operator") from None
         except OSError as e:
+            problem = f"the credentials cannot be kept: {error_text(e)}"
             fix = (
                 "make room or correct who may write there, "
                 "then ask for a new code: this one is spent"
             )
-            raise EnrolRefused(
-                "CANNOT_KEEP", f"the credentials cannot be kept: {said(e)}", fix
-            ) from None
+            raise EnrolRefused("CANNOT_KEEP", problem, fix) from None
 
     # -------------------------------------------------------------- renewal
 
     async def run(self) -> None:
         """Renew the certificate at two thirds of its life, forever; without one only wait."""
         if self._trouble:
-            self._tell(self._trouble)
-        backoff = Backoff(self._chance, first_s=self._retry_s[0], most_s=self._retry_s[1])
+            self._set_alarm(self._trouble)
+        first_s, most_s = self._o.retry_s
+        backoff = Backoff(self._chance, first_s=first_s, most_s=most_s)
         while True:
             self._changed.clear()
-            await self._wait(await self._step(backoff))
+            pause_s = await self._step(backoff)
+            with suppress(TimeoutError):
+                async with timeout(pause_s):
+                    await self._changed.wait()
 
     async def _step(self, backoff: Backoff) -> float:
         """Renew if it is time; return the seconds until the next look."""
-        kept, now = self.current, self._clock.wall()
-        if kept is None or not kept.identity or now < CLOCK_FLOOR:
+        mine, now = self.current, self._clock.wall()
+        if mine is None or not mine.identity or now < CLOCK_FLOOR:
             return LOOK_S
-        due = words.renew_at(kept.begins, kept.ends)
+        due = words.renew_at(mine.begins, mine.ends)
         if now < due:
-            self._tell("")
+            self._set_alarm("")
             return min(LOOK_S, due - now)
+        first_s = self._o.retry_s[0]
         try:
             with self._within(RENEW_S, "enrolment: renewing"):
-                await self._renew(kept)
+                await self._renew(mine)
         except EnrolRefused as e:
-            self._note_failure(kept, e, now)
-            return max(self._retry_s[0] / 2, backoff.after(0.0))
+            self._note_failure(mine, e, now)
+            return max(first_s / 2, backoff.after(0.0))
         backoff.after(float("inf"))
-        return self._retry_s[0] / 2  # not at once: a cloud's certificate may be due as it comes
+        return first_s / 2  # not at once: a cloud's certificate may be due as it comes
 
-    async def _renew(self, kept: Enrolled) -> None:
-        """Ask for the next certificate, of a new key, with the present one as our passport."""
+    async def _renew(self, mine: Enrolled) -> None:
+        """Ask for the next certificate, of a new key; the present one proves who we are."""
         async with self._busy:
-            if self.current is not kept:
+            if self.current is not mine:
                 return
-            where = f"{kept.enrol_host}:{kept.enrol_port}"
-            asked = await self._told(partial(ask, self._edge_id), "this machine")
-            chain = await self._told(partial(self._ask_renewal, kept, asked), where)
-            self.current = await self._save(kept, asked, chain)
-        self._tell("")
+            where = f"{mine.enrol_host}:{mine.enrol_port}"
+            signing = await self._attempt(partial(ask, self._o.edge_id), "this machine")
+            chain = await self._attempt(partial(self._ask_renewal, mine, signing), where)
+            self.current = await self._save(mine, signing, chain)
+        self._set_alarm("")
         _log.info("this edge's certificate is renewed, until %s", words.day(self.current.ends))
 
-    async def _ask_renewal(self, kept: Enrolled, asked: SigningRequest) -> str:
+    async def _ask_renewal(self, mine: Enrolled, signing: SigningRequest) -> str:
         try:
-            tls = await asyncio.to_thread(self._files.context, kept, ca_pem=kept.enrol_ca_pem)
+            tls = await asyncio.to_thread(self._files.context, mine, ca_pem=mine.enrol_ca_pem)
         except (OSError, ValueError) as e:
-            raise EnrolRefused(
-                "TLS_FILES",
-                f"our own certificate cannot be read: {said(e)}",
-                "enrol again: glassd up CODE",
-            ) from None
-        body = {"v": words.VERSION, "csr": asked.csr_pem}
-        return words.renewed(
-            _ok(
-                await request(
-                    kept.enrol_host, kept.enrol_port, f"{words.PATH}/renew", tls=tls, body=body
-                )
-            )
-        )
+            problem = f"our own certificate cannot be read: {error_text(e)}"
+            raise EnrolRefused("TLS_FILES", problem, "enrol again: glassd up CODE") from None
+        body = {"v": words.VERSION, "csr": signing.csr_pem}
+        where = (mine.enrol_host, mine.enrol_port, f"{words.PATH}/renew")
+        return words.renewed(_ok(await request(*where, tls=tls, body=body)))
 
-    def _note_failure(self, kept: Enrolled, e: EnrolRefused, now: float) -> None:
+    def _note_failure(self, mine: Enrolled, e: EnrolRefused, now: float) -> None:
         """Log a first failure as WARNING; alarm when it is final or time runs out."""
-        _log.log(
-            logging.DEBUG if self._trouble else logging.WARNING,
-            "this edge's certificate is not renewed: %s",
-            e,
-        )
-        self._trouble = str(e)
-        if now >= kept.ends:
-            self._tell(
-                f"This edge's certificate ended {words.day(kept.ends)}; enrol again: glassd up CODE"
-            )
-        elif e.final or now >= words.worry_at(kept.begins, kept.ends):
-            self._tell(
-                f"This edge's certificate ends {words.day(kept.ends)} "
-                f"and is not renewed: {e}; {e.fix}"
-            )
+        level = logging.DEBUG if self._trouble else logging.WARNING
+        _log.log(level, "this edge's certificate is not renewed: %s", e)
+        self._trouble, day = str(e), words.day(mine.ends)
+        if now >= mine.ends:
+            self._set_alarm(f"This edge's certificate ended {day}; enrol again: glassd up CODE")
+        elif e.final or now >= words.worry_at(mine.begins, mine.ends):
+            self._set_alarm(f"This edge's certificate ends {day} and is not renewed: {e}; {e.fix}")
 
-    async def _wait(self, seconds: float) -> None:
-        try:
-            async with timeout(seconds):
-                await self._changed.wait()
-        except TimeoutError:
-            return
-
-    def _tell(self, text: str) -> None:
-        """Say what a person should do; "" takes it back."""
+    def _set_alarm(self, text: str) -> None:
+        """Publish what a person should do; "" ends the alarm."""
         self._trouble = self._trouble if text else ""
-        if text == self._alarm:
-            return
-        self._alarm = text
-        self._bus.publish(Alarmed(ALARM, text, over=not text))
+        if text != self._alarm:
+            self._alarm = text
+            self._bus.publish(Alarmed(ALARM, text, over=not text))
 
     # -------------------------------------------------------------- what goes wrong
 
-    async def _told(self, asking: Callable[[], Awaitable[_T]], where: str) -> _T:
-        """Ask, when the clock is fit to judge certificates by; say in words what went wrong.
-        Raise `EnrolRefused`.
-        """
+    async def _attempt(self, work: Callable[[], Awaitable[_T]], where: str) -> _T:
+        """Do a step, if the clock is right for certificates. Raise `EnrolRefused` with the fix."""
         wall = self._clock.wall()
         if wall < CLOCK_FLOOR:
-            verdict = clock_wrong(wall)
-            raise EnrolRefused(
-                "CLOCK",
-                verdict.detail,
-                "set it, then again: timedatectl set-ntp true, or date -s",
-                final=False,
-            )
+            fix = "set it, then again: timedatectl set-ntp true, or date -s"
+            raise EnrolRefused("CLOCK", clock_wrong(wall).detail, fix, final=False)
         try:
-            return await asking()
+            return await work()
         except NoKeys as e:
-            raise EnrolRefused(
-                "NO_KEYS", str(e), "see the log (journalctl -u glassd), then again", final=False
-            ) from None
+            fix = "see the log (journalctl -u glassd), then again"
+            raise EnrolRefused("NO_KEYS", str(e), fix, final=False) from None
         except (OSError, NotHttp, words.BadAnswer) as e:
             _raise(e, where, wall)
 
 
 def _raise(e: OSError | NotHttp | words.BadAnswer, where: str, wall: float) -> NoReturn:
-    if not isinstance(e, OSError):
-        raise EnrolRefused(
-            "BAD_ANSWER",
-            f"{where}: {said(e) if isinstance(e, ValueError) else e}",
-            "ask whether the code is right",
-            final=False,
-        ) from None
-    verdict = dated(of_os_error(e), wall)
-    fix = _FIXES.get(verdict.fault, verdict.hint)
-    raise EnrolRefused(
-        verdict.fault.upper(), f"{where}: {verdict.detail}", fix, final=False
-    ) from None
+    if isinstance(e, OSError):
+        verdict = dated(of_os_error(e), wall)
+        code, detail = verdict.fault.upper(), verdict.detail
+        fix = _FIXES.get(verdict.fault, verdict.hint)
+    else:
+        code, fix = "BAD_ANSWER", "ask whether the code is right"
+        detail = error_text(e) if isinstance(e, ValueError) else str(e)
+    raise EnrolRefused(code, f"{where}: {detail}", fix, final=False) from None
 
 
 def _ok(answer: HttpAnswer) -> dict[str, object]:
@@ -435,13 +389,7 @@ def _ok(answer: HttpAnswer) -> dict[str, object]:
     if answer.status == 200:
         return body
     code, message = words.refusal(body)
-    problem, fix = _REFUSED.get(
-        code,
-        (
-            f"the cloud refuses ({answer.status}): {said(ValueError(message))}",
-            "ask the cloud's operator",
-        ),
-    )
-    raise EnrolRefused(
-        code or "REFUSED", problem, fix, final=answer.status < 500 and answer.status != 429
-    )
+    other = f"the cloud refuses ({answer.status}): {error_text(ValueError(message))}"
+    problem, fix = _REFUSED.get(code, (other, "ask the cloud's operator"))
+    final = answer.status < 500 and answer.status != 429
+    raise EnrolRefused(code or "REFUSED", problem, fix, final=final)

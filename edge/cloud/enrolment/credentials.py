@@ -122,12 +122,9 @@ def _read(raw: bytes) -> Enrolled:
         value = getattr(enrolled, name)
         if not isinstance(value, {str: str, int: int, float: int | float}[kind]):  # type: ignore[index]  # three kinds
             raise TypeError
+    place = {name: values[name] for name in ("tenant", "host", "port")}
     if "/" in enrolled.identity or misplaced(
-        tenant=enrolled.tenant,
-        host=enrolled.host,
-        port=enrolled.port,
-        pool=enrolled.pool,
-        cloud_url=enrolled.cloud_url,
+        **place, pool=enrolled.pool, cloud_url=enrolled.cloud_url
     ):
         raise ValueError
     return enrolled

@@ -50,6 +50,7 @@ async def request(
     limit_s: float = REQUEST_S,
 ) -> HttpAnswer:
     """GET, or POST a JSON body. Raise OSError (ssl.SSLError, TimeoutError) and `NotHttp`."""
+    sent = None if body is None else json.dumps(body).encode()
     async with timeout(limit_s):
         reader, writer = await asyncio.open_connection(
             host,
@@ -60,14 +61,14 @@ async def request(
             ssl_handshake_timeout=limit_s,
         )
         try:
-            return await _exchange(reader, writer, _head(host, port, path, body), body)
+            return await _exchange(reader, writer, _head(host, port, path, sent), sent)
         except h11.RemoteProtocolError as e:
             raise NotHttp(f"what answers there does not speak HTTP: {e}"[:200]) from None
         finally:
             writer.transport.abort()  # nothing is owed to it any more; a polite close could hang
 
 
-def _head(host: str, port: int, path: str, body: object | None) -> h11.Request:
+def _head(host: str, port: int, path: str, body: bytes | None) -> h11.Request:
     name = f"[{host}]" if ":" in host else host
     headers = [
         ("Host", f"{name}:{port}"),
@@ -76,29 +77,20 @@ def _head(host: str, port: int, path: str, body: object | None) -> h11.Request:
         ("Connection", "close"),
     ]
     if body is not None:
-        headers += [
-            ("Content-Type", "application/json"),
-            ("Content-Length", str(len(_written(body)))),
-        ]
+        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]
     return h11.Request(method="GET" if body is None else "POST", target=path, headers=headers)
-
-
-def _written(body: object) -> bytes:
-    return json.dumps(body).encode()
 
 
 async def _exchange(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
     head: h11.Request,
-    body: object | None,
+    body: bytes | None,
 ) -> HttpAnswer:
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=16 * 1024)
-    sent = http.send(head) or b""
-    if body is not None:
-        sent += http.send(h11.Data(data=_written(body))) or b""
-    sent += http.send(h11.EndOfMessage()) or b""
-    writer.write(sent)
+    content = [] if body is None else [h11.Data(data=body)]
+    for part in (head, *content, h11.EndOfMessage()):
+        writer.write(http.send(part) or b"")
     status, found = 0, bytearray()
     while True:
         try:

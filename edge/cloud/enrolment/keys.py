@@ -62,10 +62,9 @@ async def life_of(chain_pem: str, key_pem: str) -> Life:
 
 
 async def _child(question: dict[str, str]) -> dict[str, Any]:
+    asked = json.dumps(question).encode()
     try:
-        answer, code = await subprocess_call.ask(
-            _CHILD, question=json.dumps(question).encode(), limit_s=LIMIT_S
-        )
+        answer, code = await subprocess_call.ask(_CHILD, question=asked, limit_s=LIMIT_S)
     except TimeoutError:
         raise NoKeys(f"making a key took more than {LIMIT_S:g} s") from None
     except OSError as e:
@@ -82,15 +81,11 @@ async def _child(question: dict[str, str]) -> dict[str, Any]:
 def main() -> None:
     """One question on stdin, one answer on stdout."""
     question = json.loads(sys.stdin.buffer.read(2 * MAX_ANSWER))
-    answer = (
-        _made(question["edge_id"])
-        if "edge_id" in question
-        else _judged(question["chain_pem"], question["key_pem"])
-    )
+    answer = _make_key(**question) if "edge_id" in question else _examine(**question)
     json.dump(answer, sys.stdout)
 
 
-def _made(edge_id: str) -> dict[str, str]:
+def _make_key(edge_id: str) -> dict[str, str]:
     from cryptography import x509  # noqa: PLC0415 - in the child only
     from cryptography.hazmat.primitives import hashes, serialization as form  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
@@ -103,7 +98,7 @@ def _made(edge_id: str) -> dict[str, str]:
     return {"key_pem": pem.decode(), "csr_pem": csr.public_bytes(form.Encoding.PEM).decode()}
 
 
-def _judged(chain_pem: str, key_pem: str) -> dict[str, Any]:
+def _examine(chain_pem: str, key_pem: str) -> dict[str, Any]:
     from cryptography import x509  # noqa: PLC0415 - in the child only
     from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415
 
@@ -115,7 +110,5 @@ def _judged(chain_pem: str, key_pem: str) -> dict[str, Any]:
     raw = form.Encoding.DER, form.PublicFormat.SubjectPublicKeyInfo
     if cert.public_key().public_bytes(*raw) != ours.public_bytes(*raw):
         return {"bad": "it is for another key"}
-    return {
-        "begins": cert.not_valid_before_utc.timestamp(),
-        "ends": cert.not_valid_after_utc.timestamp(),
-    }
+    begins, ends = cert.not_valid_before_utc, cert.not_valid_after_utc
+    return {"begins": begins.timestamp(), "ends": ends.timestamp()}

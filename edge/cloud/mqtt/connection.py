@@ -71,12 +71,13 @@ class MqttConnection:
         self.session_present = False
         self.max_packet = ANY_PACKET
         self._client: aiomqtt.Client | None = None
-        self._connack: asyncio.Future[None] | None = None
-        self._lost: asyncio.Future[BrokerVerdict] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._connack: asyncio.Future[None] = self._loop.create_future()
+        self.lost: asyncio.Future[BrokerVerdict] = self._loop.create_future()
+        """Done as soon as the link is known to be gone."""
         self._window = asyncio.Semaphore(1)
         self._waiting = Waiting()
         self._inbox = Received()
-        self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._paused = False
         self._writing = False
@@ -86,10 +87,8 @@ class MqttConnection:
 
     async def __aenter__(self) -> Self:
         if self._client is not None:
-            raise RuntimeError(
-                "a Connection is used once; make a new one"
-            )  # T2: paho would send old publishes again
-        self._connack, self._lost = self._loop.create_future(), self._loop.create_future()
+            # T2: paho would send old publishes again.
+            raise RuntimeError("a Connection is used once; make a new one")
         await self._loop.run_in_executor(None, _import_aiomqtt)
         self._client = self._make_client()
         try:
@@ -113,13 +112,12 @@ class MqttConnection:
         _error: BaseException | None,
         _tb: TracebackType | None,
     ) -> None:
-        assert self._lost is not None
-        if not self._lost.done():
+        if not self.lost.done():
             self._paho.disconnect()
             with suppress(TimeoutError):
                 # DISCONNECT leaves from the socket buffer; a silent link must not keep us.
                 async with timeout(1.0):
-                    await asyncio.shield(self._lost)
+                    await asyncio.shield(self.lost)
         self._over(BrokerVerdict(Fault.CLOSED, "closed"))
         self._abandon()
 
@@ -147,7 +145,7 @@ class MqttConnection:
     def _abandon(self) -> None:
         """Close the socket and stop aiomqtt's keep-alive task. Safe to call again."""
         self._abandoned = True
-        if self._connack is not None and self._connack.done() and not self._connack.cancelled():
+        if self._connack.done() and not self._connack.cancelled():
             self._connack.exception()
         if self._client is not None:
             self._paho._sock_close()  # noqa: SLF001 - paho's own close keeps the socket until its next loop call
@@ -156,12 +154,6 @@ class MqttConnection:
     def _paho(self) -> "Paho":
         assert self._client is not None
         return self._client._client  # noqa: SLF001 - aiomqtt shows no acknowledgements; see T1, T3
-
-    @property
-    def lost(self) -> "asyncio.Future[BrokerVerdict]":
-        """Done as soon as the link is known to be gone."""
-        assert self._lost is not None
-        return self._lost
 
     # -------------------------------------------------------------- talking
 
@@ -194,14 +186,13 @@ class MqttConnection:
                 "UserProperty": list(user_properties) or None,
             },
         )
-        async with (
-            self._window
-        ):  # T6: paho knows neither the broker's Receive Maximum nor its Maximum Packet Size
+        # T6: paho knows neither the broker's Receive Maximum nor its Maximum Packet Size.
+        async with self._window:
             self._check()
             check_size(topic, payload, properties.pack, self.max_packet)
             info = self._paho.publish(topic, payload, qos, retain, properties)
             if info.rc != 0:
-                raise ConnectionOver(self._over(BrokerVerdict(Fault.LOST, "the socket is gone")))
+                raise self._gone(Fault.LOST, "the socket is gone")
             if qos == 0:
                 return 0
             ((code, name),) = await self._answer(info.mid)
@@ -218,12 +209,11 @@ class MqttConnection:
             [(f, SubscribeOptions(qos=qos, noLocal=not own)) for f in filters]
         )
         if result != 0 or mid is None:
-            raise ConnectionOver(self._over(BrokerVerdict(Fault.LOST, "the socket is gone")))
+            raise self._gone(Fault.LOST, "the socket is gone")
         for wanted, (code, name) in zip(filters, await self._answer(mid), strict=False):
             if code >= _REFUSAL:
-                raise ConnectionFailed(
-                    BrokerVerdict(Fault.SUBSCRIBE_REFUSED, f"{wanted}: {name} (0x{code:02X})")
-                )
+                why = f"{wanted}: {name} (0x{code:02X})"
+                raise ConnectionFailed(BrokerVerdict(Fault.SUBSCRIBE_REFUSED, why))
 
     def unsubscribe(self, topic: str) -> None:
         self._paho.unsubscribe(topic)  # its acknowledgement is not waited for
@@ -248,23 +238,23 @@ class MqttConnection:
             async with timeout(self.options.ack_timeout_s):
                 return await self._waiting.answer(mid)
         except TimeoutError:
-            raise ConnectionOver(
-                self._over(BrokerVerdict(Fault.SILENT, "no acknowledgement in time"))
-            ) from None
+            raise self._gone(Fault.SILENT, "no acknowledgement in time") from None
 
     def _check(self) -> None:
-        assert self._lost is not None
-        if self._lost.done():
-            raise ConnectionOver(self._lost.result())
+        if self.lost.done():
+            raise ConnectionOver(self.lost.result())
+
+    def _gone(self, fault: Fault, detail: str) -> ConnectionOver:
+        """Mark the connection as gone; return the error to raise."""
+        return ConnectionOver(self._over(BrokerVerdict(fault, detail)))
 
     def _over(self, verdict: BrokerVerdict) -> BrokerVerdict:
         """Mark the connection as gone, once, and wake all who wait. Return the first reason."""
-        assert self._lost is not None
-        if not self._lost.done():
-            self._lost.set_result(verdict)
+        if not self.lost.done():
+            self.lost.set_result(verdict)
             self._inbox.wake()
             self._waiting.fail_all(verdict)
-        return self._lost.result()
+        return self.lost.result()
 
     # -------------------------------------------------------------- paho's callbacks, all but one
     # in the loop's thread
@@ -277,27 +267,26 @@ class MqttConnection:
         reason: "ReasonCode",
         connack: "Properties | None",
     ) -> None:
-        if self._connack is None or self._connack.done():
+        if self._connack.done():
             return
         if reason.value >= _REFUSAL:
             self._connack.set_exception(ConnectionFailed(of_connack(reason.value, str(reason))))
             return
         self.session_present = bool(flags.session_present)
         self.max_packet = getattr(connack, "MaximumPacketSize", ANY_PACKET)
-        self._window = asyncio.Semaphore(
-            max(1, min(self.options.window, getattr(connack, "ReceiveMaximum", 65535)))
-        )
+        most = min(self.options.window, getattr(connack, "ReceiveMaximum", 65535))
+        self._window = asyncio.Semaphore(max(1, most))
         self._connack.set_result(None)
 
     def _on_disconnect(
         self, _c: "Paho", _u: Any, flags: "DisconnectFlags", reason: "ReasonCode", _p: Any
     ) -> None:
-        verdict = of_end(reason.value, str(reason), said=flags.is_disconnect_packet_from_server)
-        if self._connack is not None and not self._connack.done():
-            # Closed without a CONNACK: what a broker of another MQTT version does.
-            self._connack.set_exception(
-                ConnectionFailed(BrokerVerdict(Fault.NOT_MQTT5, "closed before CONNACK"))
-            )
+        verdict = of_end(
+            reason.value, str(reason), by_broker=flags.is_disconnect_packet_from_server
+        )
+        if not self._connack.done():  # what a broker of another MQTT version does
+            failed = ConnectionFailed(BrokerVerdict(Fault.NOT_MQTT5, "closed before CONNACK"))
+            self._connack.set_exception(failed)
         self._over(verdict)
 
     def _on_acknowledged(self, _c: "Paho", _u: Any, mid: int, reason: Any, _p: Any) -> None:
@@ -309,7 +298,7 @@ class MqttConnection:
         mid, qos = message.mid, message.qos
 
         def ack() -> None:
-            if self._lost is not None and not self._lost.done():
+            if not self.lost.done():
                 client.ack(mid, qos)
 
         try:
@@ -358,9 +347,9 @@ class MqttConnection:
             while not self._paused and self._pending_tls() and not self.lost.done():
                 self._paho.loop_read()
         except Exception as error:  # noqa: BLE001 - whatever paho raises, the link is over and says why
-            self._over(BrokerVerdict(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200]))
+            self._gone(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200])
         if self._paho._in_packet["remaining_length"] > MAX_PACKET:  # noqa: SLF001 - some brokers ignore our maximum
-            self._over(BrokerVerdict(Fault.PROTOCOL, "a packet over our maximum size"))
+            self._gone(Fault.PROTOCOL, "a packet over our maximum size")
             self._paho._sock_close()  # noqa: SLF001
 
     def _pending_tls(self) -> bool:
@@ -380,7 +369,7 @@ class MqttConnection:
         try:
             self._paho.loop_write()
         except Exception as error:  # noqa: BLE001 - as in _read
-            self._over(BrokerVerdict(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200]))
+            self._gone(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200])
         if self._paho.want_write() and sock.fileno() >= 0 and not self._writing:
             self._writing = True
             self._loop.add_writer(sock.fileno(), self._write)
@@ -421,8 +410,7 @@ class MqttConnection:
             max_inflight_messages=0,
         )
         paho = client._client  # noqa: SLF001
-        # it calls a lost network an ERROR; our verdict says it once, in our words
-        paho.disable_logger()
+        paho.disable_logger()  # it calls a lost network an ERROR; the uplink logs it once
         paho.manual_ack_set(True)  # T3
         paho.on_connect = self._on_connect
         paho.on_disconnect = self._on_disconnect

@@ -31,20 +31,20 @@ NO_SUBSCRIBERS: Final = 0x10
 """PUBACK: the broker took it and nobody was there to get it."""
 
 
-class ConnectionFailed(Exception):
-    """The broker did not let us in; `verdict` says why and what to do."""
+class _BrokerError(Exception):
+    """`verdict` says what is wrong and what to do."""
 
     def __init__(self, verdict: BrokerVerdict) -> None:
         super().__init__(f"{verdict.fault}: {verdict.detail}")
         self.verdict = verdict
 
 
-class ConnectionOver(Exception):
+class ConnectionFailed(_BrokerError):
+    """The broker did not let us in."""
+
+
+class ConnectionOver(_BrokerError):
     """This connection is gone; whether what was under way arrived is unknown. Make a new one."""
-
-    def __init__(self, verdict: BrokerVerdict) -> None:
-        super().__init__(f"{verdict.fault}: {verdict.detail}")
-        self.verdict = verdict
 
 
 class PublishRefused(Exception):
@@ -106,10 +106,8 @@ class BrokerOptions:
         if not 0 < self.port < 65536:
             raise ValueError(f"uplink.port is {self.port}: give 1 to 65535")
         if self.keepalive_s < 1:
-            raise ValueError(
-                f"uplink.keepalive_s is {self.keepalive_s}: "
-                "give at least 1, or silence is never noticed"
-            )
+            fix = "give at least 1, or silence is never noticed"
+            raise ValueError(f"uplink.keepalive_s is {self.keepalive_s}: {fix}")
 
     @property
     def address(self) -> str:
@@ -162,7 +160,7 @@ class Received:
         self._arrived.set()
 
     def drained(self) -> bool:
-        """Is it time to read again?"""
+        """Whether to read again."""
         return len(self._messages) <= LOW_WATER
 
     def full(self, *, awaiting: bool) -> bool:
@@ -171,11 +169,8 @@ class Received:
 
 
 def _size(message: Inbound) -> int:
-    return (
-        _ENTRY
-        + len(message.payload)
-        + sum(len(key) + len(value) for key, value in message.user_properties)
-    )
+    properties = sum(len(key) + len(value) for key, value in message.user_properties)
+    return _ENTRY + len(message.payload) + properties
 
 
 Codes = list[tuple[int, str]]

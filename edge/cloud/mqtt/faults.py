@@ -165,15 +165,10 @@ def of_connack(code: int, name: str) -> BrokerVerdict:
     return BrokerVerdict(_CONNACK.get(code, Fault.REJECTED), f"{name} (0x{code:02X})")
 
 
-def of_disconnect(code: int, name: str) -> BrokerVerdict:
-    """Name a DISCONNECT the broker sent."""
-    return BrokerVerdict(_DISCONNECT.get(code, Fault.LOST), f"{name} (0x{code:02X})")
-
-
-def of_end(code: int, name: str, *, said: bool) -> BrokerVerdict:
-    """Name the end of a connection; `said`: the broker sent a DISCONNECT."""
-    if said:
-        return of_disconnect(code, name)
+def of_end(code: int, name: str, *, by_broker: bool) -> BrokerVerdict:
+    """Name the end of a connection; `by_broker`: it sent a DISCONNECT."""
+    if by_broker:
+        return BrokerVerdict(_DISCONNECT.get(code, Fault.LOST), f"{name} (0x{code:02X})")
     if code == 0x8D:  # paho's word for "no PINGRESP"
         return BrokerVerdict(Fault.SILENT, "no sign of life for twice the keep-alive")
     return BrokerVerdict(Fault.LOST, "the connection broke")
@@ -181,10 +176,8 @@ def of_end(code: int, name: str, *, said: bool) -> BrokerVerdict:
 
 def of_os_error(error: OSError) -> BrokerVerdict:
     """Name what the operating system or OpenSSL said while connecting."""
-    for known, name in _OS:
-        if known(error):
-            return BrokerVerdict(name, said(error))
-    return BrokerVerdict(Fault.UNREACHABLE, said(error))
+    fault = next((name for matches, name in _OS if matches(error)), Fault.UNREACHABLE)
+    return BrokerVerdict(fault, error_text(error))
 
 
 def _verify_code(error: OSError) -> int | None:
@@ -196,11 +189,8 @@ def _alert(*words: str) -> Callable[[OSError], bool]:
 
     def complained(error: OSError) -> bool:
         reason = str(getattr(error, "reason", "") or "")
-        return (
-            isinstance(error, ssl.SSLError)
-            and "ALERT" in reason
-            and any(word in reason for word in words)
-        )
+        is_alert = isinstance(error, ssl.SSLError) and "ALERT" in reason
+        return is_alert and any(word in reason for word in words)
 
     return complained
 
@@ -222,13 +212,8 @@ _OS: Final[tuple[tuple[Callable[[OSError], bool], Fault], ...]] = (
 )
 
 
-def said(error: OSError | ValueError) -> str:
+def error_text(error: OSError | ValueError) -> str:
     """Return its own words, printable and short, without OpenSSL's marks around them."""
-    text = (
-        getattr(error, "verify_message", "")
-        or getattr(error, "strerror", None)
-        or str(error)
-        or type(error).__name__
-    )
-    text = _MARKS.sub("", text)
+    own = getattr(error, "verify_message", "") or getattr(error, "strerror", None) or str(error)
+    text = _MARKS.sub("", own or type(error).__name__)
     return "".join(c for c in text if c.isprintable())[:200]

@@ -76,9 +76,8 @@ class InflightMessages:
         if message.is_call:
             self._calls[message.id] = message
         heapq.heappush(self._deaths, (message.dies_at, message.seq))
-        self._schedule(
-            message, message.born_at + ASK_AGAIN_S if message.is_call and message.accepted else 0.0
-        )
+        has_it = message.is_call and message.accepted
+        self._schedule(message, message.born_at + ASK_AGAIN_S if has_it else 0.0)
 
     def call(self, call_id: str) -> InflightMessage | None:
         return self._calls.get(call_id)
@@ -124,12 +123,8 @@ class InflightMessages:
     def sent(self, message: InflightMessage, now: float) -> None:
         """The broker has it, which is no delivery: send it again unless a sign of it comes."""
         if not message.gone and message.due_at is None:
-            pause = (
-                ASK_AGAIN_S
-                if message.accepted
-                else resend_after(message.attempt, self._chance, first_s=self._resend_s)
-            )
-            self._schedule(message, now + pause)
+            again = resend_after(message.attempt, self._chance, first_s=self._resend_s)
+            self._schedule(message, now + (ASK_AGAIN_S if message.accepted else again))
 
     def again(self, message: InflightMessage, now: float) -> None:
         """The broker did not take it: offer it again, while it may still be delivered."""
@@ -195,25 +190,16 @@ def unanswered(message: InflightMessage) -> ToolResponse:
         return refused(message, *message.refusal)
     if not message.accepted:
         code, phase = ErrorCode.NOT_ACCEPTED, "not_accepted"
-        text = (
-            "Nobody in the cloud took the call in time."
-            if message.attempt
-            else "The cloud was not reachable in time."
-        )
+        text = "The cloud was not reachable in time."
+        if message.attempt:
+            text = "Nobody in the cloud took the call in time."
     elif not message.heard:
-        code, phase, text = (
-            ErrorCode.TIMEOUT,
-            "accepted_silent",
-            "The cloud took the call and then said nothing in time.",
-        )
+        code, phase = ErrorCode.TIMEOUT, "accepted_silent"
+        text = "The cloud took the call and then said nothing in time."
     else:
-        code, phase, text = (
-            ErrorCode.DEADLINE_EXPIRED,
-            "ran_too_long",
-            "The call was still running when its time was over.",
-        )
-    # What a worker took it may have done; whether that does harm is for those to say who know the
-    # tool.
+        code, phase = ErrorCode.DEADLINE_EXPIRED, "ran_too_long"
+        text = "The call was still running when its time was over."
+    # A worker that took it may have done it; whether that does harm depends on the tool.
     details = {"phase": phase, "attempts": message.attempt}
     return ToolResponse.failure(code, text, details=details, partial_side_effects=message.accepted)
 
@@ -223,6 +209,5 @@ def refused(message: InflightMessage, code: int, why: str) -> ToolResponse:
     error = _REFUSED.get(code, ErrorCode.NETWORK_ERROR)
     hint = f"Let this edge publish to {message.topic}." if error is ErrorCode.AUTH else None
     details = {"phase": "refused", "reason_code": code, "attempts": message.attempt}
-    return ToolResponse.failure(
-        error, f"The broker refused the call: {why}", suggestion=hint, details=details
-    )
+    text = f"The broker refused the call: {why}"
+    return ToolResponse.failure(error, text, suggestion=hint, details=details)

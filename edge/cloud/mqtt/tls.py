@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from edge.cloud.mqtt.connection_types import BrokerOptions, ConnectionFailed, open_socket
-from edge.cloud.mqtt.faults import BrokerVerdict, Fault, of_os_error, said
+from edge.cloud.mqtt.faults import BrokerVerdict, Fault, error_text, of_os_error
 
 MakeContext = Callable[[], ssl.SSLContext]
 """Reads certificates and key, blocking, for each connection: renewed files serve the next one."""
@@ -33,21 +33,14 @@ async def context(make: MakeContext | None, wall: float) -> ssl.SSLContext | Non
     except (OSError, ValueError) as error:
         # A key that does not fit its certificate is an SSLError too, and that one is an OSError.
         name = getattr(error, "filename", None) or ""
-        raise ConnectionFailed(
-            BrokerVerdict(Fault.TLS_FILES, said(error) + (f": {name}" if name else ""))
-        ) from None
+        detail = error_text(error) + (f": {name}" if name else "")
+        raise ConnectionFailed(BrokerVerdict(Fault.TLS_FILES, detail)) from None
 
 
 def clock_wrong(wall: float) -> BrokerVerdict:
     detail = f"the clock says {_moment(wall)}: waiting for time sync"
-    return BrokerVerdict(
-        Fault.CLOCK,
-        detail,
-        fix=(
-            f"The clock says {_moment(wall)}: waiting for time sync "
-            "(timedatectl set-ntp true, or date -s)"
-        ),
-    )
+    fix = f"{detail[0].upper()}{detail[1:]} (timedatectl set-ntp true, or date -s)"
+    return BrokerVerdict(Fault.CLOCK, detail, fix)
 
 
 def dated(verdict: BrokerVerdict, wall: float) -> BrokerVerdict:

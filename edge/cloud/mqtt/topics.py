@@ -10,15 +10,10 @@ class BadTopicWord(ValueError):
 
 def check_word(name: str, word: str) -> str:
     """Return `word` back when it can be one topic level. Raise BadTopicWord."""
-    if (
-        not word
-        or len(word) > 64
-        or any(c in "/+#$" or not c.isprintable() or c.isspace() for c in word)
-    ):
-        raise BadTopicWord(
-            f"{name} is {repr(word)[:60]}: use 1 to 64 printable "
-            "characters without / + # $ or space"
-        )
+    bad = any(c in "/+#$" or not c.isprintable() or c.isspace() for c in word)
+    if bad or not 0 < len(word) <= 64:
+        fix = "use 1 to 64 printable characters without / + # $ or space"
+        raise BadTopicWord(f"{name} is {repr(word)[:60]}: {fix}")
     return word
 
 
@@ -94,14 +89,10 @@ class Topics:
     def may_answer_to(self, topic: str) -> bool:
         """Tell whether a response topic is ours to write and has no other meaning."""
         rest = topic.removeprefix(f"{self.prefix}/")
-        if (
-            rest == topic
-            or not rest
-            or len(topic) > 512
-            or any(c in "+#" or not c.isprintable() for c in rest)
-        ):
+        if rest in (topic, "") or len(topic) > 512:
             return False
-        return rest.partition("/")[0] not in _MEANT
+        bad = any(c in "+#" or not c.isprintable() for c in rest)
+        return not bad and rest.partition("/")[0] not in _MEANT
 
 
 _MEANT: Final = frozenset(

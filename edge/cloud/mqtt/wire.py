@@ -83,12 +83,8 @@ class WireError(ValueError):
         self.fix = fix
 
     def to_json(self) -> dict[str, str]:
-        return {
-            "reason": self.code.value,
-            "field": self.field,
-            "problem": self.problem,
-            "fix": self.fix,
-        }
+        reason = self.code.value
+        return {"reason": reason, "field": self.field, "problem": self.problem, "fix": self.fix}
 
 
 class BodyTooLarge(WireError, UplinkTooLarge):
@@ -148,12 +144,9 @@ def decode(
     _check_plain(body)
     version = body.get("v")
     if isinstance(version, bool) or version != VERSION:
-        raise WireError(
-            WireCode.UNSUPPORTED_VERSION, "v", f"is {_shown(version)}", f"send v: {VERSION}"
-        )
-    properties: dict[str, str] = {}
-    for key, value in user_properties:
-        properties.setdefault(key, value)
+        problem, fix = f"is {_show(version)}", f"send v: {VERSION}"
+        raise WireError(WireCode.UNSUPPORTED_VERSION, "v", problem, fix)
+    properties = dict(reversed(list(user_properties)))  # the first of each name
     kind = _kind(properties.get("k", body.get("k")), default_kind)
     return WireMessage(
         kind=kind,
@@ -167,18 +160,14 @@ def decode(
 
 def wants_json(content_type: str | None) -> bool:
     """Tell in which form to answer a message, even one that cannot be decoded."""
-    return content_type is not None and content_type.partition(";")[0].strip().lower().endswith(
-        "json"
-    )
+    return _bare(content_type).endswith("json")
 
 
 def id_of(correlation: bytes | None) -> str:
     """Read a call id out of correlation data; empty when there is none."""
-    return (
-        str(uuid.UUID(bytes=bytes(correlation)))
-        if correlation is not None and len(correlation) == 16
-        else ""
-    )
+    if correlation is None or len(correlation) != 16:
+        return ""
+    return str(uuid.UUID(bytes=bytes(correlation)))
 
 
 def correlation_of(call_id: str) -> bytes:
@@ -191,13 +180,16 @@ def _dump_json(body: Mapping[str, Json]) -> bytes:
 
 
 def _is_json(content_type: str | None) -> bool:
-    bare = (content_type or "").partition(";")[0].strip().lower()
+    bare = _bare(content_type)
     if bare not in (MSGPACK, JSON):
-        shown = _shown(content_type) if content_type else "missing"
-        raise WireError(
-            WireCode.UNSUPPORTED_CONTENT, "content-type", f"is {shown}", f"send {MSGPACK} or {JSON}"
-        )
+        problem = f"is {_show(content_type)}" if content_type else "is missing"
+        fix = f"send {MSGPACK} or {JSON}"
+        raise WireError(WireCode.UNSUPPORTED_CONTENT, "content-type", problem, fix)
     return bare == JSON
+
+
+def _bare(content_type: str | None) -> str:
+    return (content_type or "").partition(";")[0].strip().lower()
 
 
 def _load(payload: bytes, as_json: bool) -> Json:  # noqa: FBT001 - one of two forms
@@ -208,12 +200,8 @@ def _load(payload: bytes, as_json: bool) -> Json:  # noqa: FBT001 - one of two f
         # refused.
         return msgpack.unpackb(payload, raw=False, strict_map_key=True, ext_hook=_no_extension)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
-        name = "JSON" if as_json else "msgpack"
-        _malformed(
-            "body",
-            f"is not {name} ({str(error)[:80] or type(error).__name__})",
-            f"send one {name} map",
-        )
+        name, why = "JSON" if as_json else "msgpack", str(error)[:80] or type(error).__name__
+        _malformed("body", f"is not {name} ({why})", f"send one {name} map")
 
 
 def _no_extension(code: int, _data: bytes) -> NoReturn:
@@ -249,9 +237,8 @@ def _check_scalar(path: str, value: Json) -> None:
         if value not in _INT64:
             _malformed(path, "is an integer of more than 64 bits", "send it as text")
     elif value is not None:
-        _malformed(
-            path, f"is {type(value).__name__}, which JSON has no word for", "send base64 text"
-        )
+        problem = f"is {type(value).__name__}, which JSON has no word for"
+        _malformed(path, problem, "send base64 text")
 
 
 def _check_text(path: str, text: str) -> None:
@@ -264,53 +251,43 @@ def _check_text(path: str, text: str) -> None:
 # ------------------------------------------------------------------ fields
 
 
-def _kind(said: Json, default: MessageKind | None) -> MessageKind:
-    if said is None and default is not None:
+def _kind(value: Json, default: MessageKind | None) -> MessageKind:
+    if value is None and default is not None:
         return default
     try:
-        return MessageKind(said)
+        return MessageKind(value)
     except ValueError:
-        _malformed(
-            "k",
-            "is missing" if said is None else f"is {_shown(said)}",
-            f"send one of {', '.join(MessageKind)}",
-        )
+        problem = "is missing" if value is None else f"is {_show(value)}"
+        _malformed("k", problem, f"send one of {', '.join(MessageKind)}")
 
 
-def _id(said: Json, correlation: bytes | None, *, needed: bool) -> str:
+def _id(value: Json, correlation: bytes | None, *, needed: bool) -> str:
     if correlation is not None and len(correlation) != 16 and needed:
-        _malformed(
-            "correlation data", f"has {len(correlation)} bytes", "send the 16 bytes of the call id"
-        )
+        problem, fix = f"has {len(correlation)} bytes", "send the 16 bytes of the call id"
+        _malformed("correlation data", problem, fix)
     from_property = id_of(correlation)
-    if said is None:
+    if value is None:
         if needed and not from_property:
             _malformed("id", "is missing", "send the call's UUID")
         return from_property
-    text = _uuid(said)
+    text = _uuid(value)
     if from_property and text != from_property:
         _malformed("id", "differs from the correlation data", "send the same call id in both")
     return text
 
 
-def _uuid(said: Json) -> str:
+def _uuid(value: Json) -> str:
     try:
         # UUID() also takes braces, `urn:` and no dashes: one call must have one spelling.
-        parsed = uuid.UUID(said) if isinstance(said, str) and len(said) == 36 else None
+        return str(uuid.UUID(value if isinstance(value, str) and len(value) == 36 else ""))
     except ValueError:
-        parsed = None
-    if parsed is None:
-        _malformed("id", f"is {_shown(said)}", "send a UUID in its 36-character form")
-    return str(parsed)
+        _malformed("id", f"is {_show(value)}", "send a UUID in its 36-character form")
 
 
 def _count(text: str | None) -> int:
     """Read a number that only informs; a bad one is no reason to lose a message."""
-    return (
-        int(text)
-        if text is not None and text.isascii() and text.isdigit() and len(text) <= 15
-        else 0
-    )
+    good = text is not None and text.isascii() and text.isdigit() and len(text) <= 15
+    return int(text) if text is not None and good else 0
 
 
 def _word(body: Mapping[str, Json], key: str, default: str) -> str:
@@ -318,9 +295,8 @@ def _word(body: Mapping[str, Json], key: str, default: str) -> str:
     if value is None:
         return default
     if not isinstance(value, str) or len(value) > MAX_WORD or not value.isprintable():
-        _malformed(
-            key, f"is {_shown(value)}", f"send printable text of at most {MAX_WORD} characters"
-        )
+        fix = f"send printable text of at most {MAX_WORD} characters"
+        _malformed(key, f"is {_show(value)}", fix)
     return value
 
 
@@ -331,14 +307,14 @@ def _member(body: Mapping[str, Json], key: str, words: type[_E], default: _E) ->
     try:
         return words(value)
     except ValueError:
-        _malformed(key, f"is {_shown(value)}", f"send one of {', '.join(words)}")
+        _malformed(key, f"is {_show(value)}", f"send one of {', '.join(words)}")
 
 
 def text_of(message: WireMessage, key: str, *, most: int = 2000) -> str:
     """Read a short text for people (progress, reason); cut to `most` characters."""
     value = message.body.get(key, "")
     if not isinstance(value, str):
-        _malformed(key, f"is {_shown(value)}", "send text")
+        _malformed(key, f"is {_show(value)}", "send text")
     return value[:most]
 
 
@@ -371,10 +347,10 @@ def body_to_call(message: WireMessage) -> ToolCall:
     try:
         name = parse_name(tool if isinstance(tool, str) else "")
     except BadToolName:
-        _malformed("tool", f"is {_shown(tool)}", "send packageName:toolName")
+        _malformed("tool", f"is {_show(tool)}", "send packageName:toolName")
     args = body.get("args", {})
     if not isinstance(args, dict):
-        _malformed("args", f"is {_shown(args)}", "send a map")
+        _malformed("args", f"is {_show(args)}", "send a map")
     return ToolCall(
         call_id=message.id,
         tool=str(name),
@@ -392,7 +368,7 @@ def body_to_call(message: WireMessage) -> ToolCall:
 def _ttl_s(value: Json) -> float:
     good = isinstance(value, int | float) and not isinstance(value, bool)
     if not good or not 0 <= value <= MAX_TTL_S:
-        _malformed("ttl_s", f"is {_shown(value)}", f"send seconds, 0 to {MAX_TTL_S}")
+        _malformed("ttl_s", f"is {_show(value)}", f"send seconds, 0 to {MAX_TTL_S}")
     return float(value)
 
 
@@ -407,9 +383,8 @@ def response_of(message: WireMessage) -> ToolResponse:
         return ToolResponse.from_json(message.body)
     except ValueError as error:
         field, _, problem = str(error).partition(": ")
-        _malformed(
-            field, problem or "is not an envelope", "send {ok: true, data} or {ok: false, error}"
-        )
+        fix = "send {ok: true, data} or {ok: false, error}"
+        _malformed(field, problem or "is not an envelope", fix)
 
 
 def delivery_body(call_id: str, report: DeliveryReport, *, age_s: float) -> dict[str, Json]:
@@ -426,14 +401,9 @@ def delivery_body(call_id: str, report: DeliveryReport, *, age_s: float) -> dict
 def edge_of(topic: str) -> str:
     """Name the edge a topic belongs to (trustworthy by the ACL). Raise WireError."""
     levels = topic.split("/")
-    if (
-        len(levels) < 6
-        or levels[0] != "glassd"
-        or levels[1] != "v1"
-        or levels[3] != "e"
-        or not levels[4]
-    ):
-        _malformed("topic", f"is {_shown(topic)}", "publish under glassd/v1/{tenant}/e/{edge_id}/")
+    good = len(levels) >= 6 and levels[:2] == ["glassd", "v1"] and levels[3] == "e"
+    if not good or not levels[4]:
+        _malformed("topic", f"is {_show(topic)}", "publish under glassd/v1/{tenant}/e/{edge_id}/")
     return levels[4]
 
 
@@ -444,7 +414,7 @@ def _malformed(field: str, problem: str, fix: str) -> NoReturn:
     raise WireError(WireCode.MALFORMED, field, problem, fix)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     """Name a value in a message for people: short, printable."""
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -34,6 +34,10 @@ class Standing:
     mtime_ns: int
     size: int
 
+    @property
+    def version(self) -> tuple[int, int]:
+        return self.mtime_ns, self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
@@ -69,15 +73,8 @@ def standing(folder: Path) -> tuple[list[Standing], int]:
         if seen.st_size > MAX_FILE or len(named) > MAX_NAME or len(found) == MAX_FILES:
             left_out += 1
             continue
-        found.append(
-            Standing(
-                named,
-                top if top in NAMESPACES else NAMESPACES[0],
-                entry.path,
-                seen.st_mtime_ns,
-                seen.st_size,
-            )
-        )
+        namespace = top if top in NAMESPACES else NAMESPACES[0]
+        found.append(Standing(named, namespace, entry.path, seen.st_mtime_ns, seen.st_size))
     return found, left_out
 
 
@@ -106,10 +103,9 @@ def _files(folder: Path) -> Iterator["os.DirEntry[str] | None"]:
 
 def read(one: Standing) -> Leaf | None:
     """Read a document; None when it is gone, has grown too large meanwhile, or is no text."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        with os.fdopen(
-            os.open(one.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
-        ) as file:
+        with os.fdopen(os.open(one.path, flags), "rb") as file:
             raw = file.read(MAX_FILE + 1)
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):
@@ -121,9 +117,8 @@ def read(one: Standing) -> Leaf | None:
     title, tags, url, body = _headed(text) if kind == "markdown" else ("", (), None, text)
     heading = _HEADING.search(body) if kind == "markdown" and not title else None
     title = title or (heading[1] if heading else path.stem)
-    return Leaf(
-        hashlib.sha256(raw).hexdigest(), kind, " ".join(title.split())[:MAX_TITLE], body, tags, url
-    )
+    title = " ".join(title.split())[:MAX_TITLE]
+    return Leaf(hashlib.sha256(raw).hexdigest(), kind, title, body, tags, url)
 
 
 def _headed(text: str) -> tuple[str, tuple[str, ...], str | None, str]:
@@ -132,14 +127,9 @@ def _headed(text: str) -> tuple[str, tuple[str, ...], str | None, str]:
     if head is None:
         return "", (), None, text
     fields = {name.lower(): value.strip().strip("\"'") for name, value in _FIELD.findall(head[1])}
-    words = (
-        word.strip().strip("\"'").lower() for word in fields.get("tags", "").strip("[]").split(",")
-    )
+    listed = fields.get("tags", "").strip("[]").split(",")
+    words = (word.strip().strip("\"'").lower() for word in listed)
     tags = tuple(dict.fromkeys(word for word in words if word))[:MAX_TAGS]
-    url = fields.get("url", "")
-    return (
-        fields.get("title", ""),
-        tags,
-        url if url.startswith(("https://", "http://")) else None,
-        text[head.end() :],
-    )
+    address = fields.get("url", "")
+    url = address if address.startswith(("https://", "http://")) else None
+    return fields.get("title", ""), tags, url, text[head.end() :]

@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from edge.runtime.files import write_atomic
 from edge.storage.sqlite.database import StoreError
@@ -36,24 +36,20 @@ class Altered(StoreError):
     """An encrypted value is not what was written in this place."""
 
 
-class _Aead(Protocol):
-    def encrypt(self, nonce: bytes, data: bytes, associated_data: bytes | None) -> bytes: ...
-    def decrypt(self, nonce: bytes, data: bytes, associated_data: bytes | None) -> bytes: ...
-
-
 class Cipher:
     """Seals and opens JSON values under one key."""
 
-    def __init__(self, aead: _Aead, mark: bytes, chance: Callable[[int], bytes]) -> None:
-        self._aead = aead
-        self._mark = mark
+    def __init__(self, key: bytes, chance: Callable[[int], bytes]) -> None:
+        self._aead = _library()(key)
+        self._mark = _mark(key)
         self._chance = chance
 
     def seal(self, value: Json, about: bytes) -> bytes:
         """Encrypt; the same value never looks the same twice."""
         nonce = self._chance(NONCE_BYTES)
         text = json.dumps(value, allow_nan=False).encode()
-        return _FORM + self._mark + nonce + self._aead.encrypt(nonce, text, about)
+        secret: bytes = self._aead.encrypt(nonce, text, about)
+        return _FORM + self._mark + nonce + secret
 
     def open(self, sealed: bytes, about: bytes) -> Json:
         """Decrypt what `seal` gave for the same place. Raise `KeyLost`, `Altered`."""
@@ -62,17 +58,14 @@ class Cipher:
         if sealed[:1] != _FORM or len(sealed) < _HEAD:
             raise Altered("an encrypted column holds something that was not encrypted here")
         if sealed[1 : 1 + MARK_BYTES] != self._mark:
-            raise KeyLost(
-                "This was encrypted with another key", "put the key back that was in use then"
-            )
+            fix = "put the key back that was in use then"
+            raise KeyLost("This was encrypted with another key", fix)
+        nonce, secret = sealed[1 + MARK_BYTES : _HEAD], sealed[_HEAD:]
         try:
-            return json.loads(
-                self._aead.decrypt(sealed[1 + MARK_BYTES : _HEAD], sealed[_HEAD:], about)
-            )
+            return json.loads(self._aead.decrypt(nonce, secret, about))
         except InvalidTag:
-            raise Altered(
-                "an encrypted value was changed, or belongs to another row, column or user"
-            ) from None
+            why = "an encrypted value was changed, or belongs to another row, column or user"
+            raise Altered(why) from None
 
 
 class Keyring:
@@ -100,9 +93,8 @@ class Keyring:
         """Blocking at its first use. Raise `KeyLost`, `OSError`."""
         with self._lock:
             if self._cipher is None:
-                aead = _library()
-                key = self._key()
-                self._cipher = Cipher(aead(key), _mark(key), self._chance)
+                _library()  # without it no key is made
+                self._cipher = Cipher(self._key(), self._chance)
             return self._cipher
 
     def _key(self) -> bytes:
@@ -116,14 +108,11 @@ class Keyring:
             raise KeyLost(f"The key of the encrypted values is gone ({path})", self._cure())
         if marked and marked != _mark(key).hex().encode():
             raise KeyLost(f"{path} is not the key that values were encrypted with", self._cure())
-        key = key or self._made()
+        if not key:
+            key = self._chance(KEY_BYTES)
+            _write(self._file, key.hex().encode())
         if not marked:
             _write(self._mark_file, _mark(key).hex().encode())
-        return key
-
-    def _made(self) -> bytes:
-        key = self._chance(KEY_BYTES)
-        _write(self._file, key.hex().encode())
         return key
 
     def _cure(self) -> str:
@@ -139,10 +128,8 @@ def _parsed(text: bytes, path: Path) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise KeyLost(
-            f"{path} holds no key ({KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits)",
-            "put the old key back",
-        )
+        form = f"{KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits"
+        raise KeyLost(f"{path} holds no key ({form})", "put the old key back")
     return key
 
 
@@ -169,11 +156,7 @@ def _library() -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - see above
     except ImportError:
-        raise ToolFailure(
-            ToolError.of(
-                ErrorCode.TOOL_UNAVAILABLE,
-                "Encrypted columns need the library cryptography, which is not installed",
-                suggestion="pip install 'glassd[enrol]'",
-            )
-        ) from None
+        why = "Encrypted columns need the library cryptography, which is not installed"
+        fix = "pip install 'glassd[enrol]'"
+        raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, why, suggestion=fix)) from None
     return AESGCM

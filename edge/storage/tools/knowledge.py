@@ -65,7 +65,7 @@ class KnowledgeBase:
         self._db: SqliteDatabase | None = None
         self._looked = float("-inf")
         self._looking = asyncio.Lock()
-        self._told = ""
+        self._logged = ""
         self._problem = ""
         """Why the folder could not be read last time; its old documents are still found."""
         self._no_text: dict[str, tuple[int, int]] = {}
@@ -87,12 +87,9 @@ class KnowledgeBase:
     def _check_folder(self) -> None:
         """Raise `ToolFailure` if the folder that may hold the answer cannot be read."""
         if self._problem:
-            raise ToolFailure(
-                ToolError.of(
-                    ErrorCode.TOOL_UNAVAILABLE,
-                    f"The knowledge base's folder {self._folder} cannot be used: {self._problem}",
-                    suggestion="Make or mount that folder, or correct [kb] folder in glassd.toml",
-                )
+            why = f"The knowledge base's folder {self._folder} cannot be used: {self._problem}"
+            raise _unavailable(
+                why, "Make or mount that folder, or correct [kb] folder in glassd.toml"
             )
 
     async def _read(self, work: Work[T]) -> T:
@@ -102,13 +99,8 @@ class KnowledgeBase:
             raise
         except StoreError as e:
             _log.warning("the knowledge base cannot be read: %s", e)
-            raise ToolFailure(
-                ToolError.of(
-                    ErrorCode.TOOL_UNAVAILABLE,
-                    "The knowledge base cannot be read",
-                    suggestion="Restart glassd: it is made anew then",
-                )
-            ) from e
+            fix = "Restart glassd: it is built again then"
+            raise _unavailable("The knowledge base cannot be read", fix) from e
 
     def follow(self, folder: Path | None) -> None:
         """From the next question on the documents are those of this folder."""
@@ -134,36 +126,29 @@ class KnowledgeBase:
                     await self._look(self._db)
                 except StoreFull as e:  # what is known already can still be found
                     self._say(0, f"the knowledge base takes nothing new: {e}")
-                if (
-                    self._folder == folder and not self._problem
-                ):  # else it was told meanwhile to follow another one, or looks again
+                # Else it follows another one since, or looks again.
+                if self._folder == folder and not self._problem:
                     self._looked = self._clock.boot()
             return self._db
 
     async def _look(self, db: SqliteDatabase) -> None:
         """Take in what is new or changed and drop what is gone. It can be cut short."""
         there, left_out = await self._standing()
+        files = there or {}
         notes = {f"note:{n}": (text, at) for n, text, at in await self._notes()}
-        known = {
-            row["id"]: row
-            for row in await db.read(
-                lambda c: c.execute(
-                    "SELECT id, source, mtime_ns, size, sha256, read_at FROM documents"
-                ).fetchall()
-            )
-        }
+        sql = "SELECT id, source, mtime_ns, size, sha256, read_at FROM documents"
+        rows = await db.read(lambda c: c.execute(sql).fetchall())
+        known = {row["id"]: row for row in rows}
         gone = [
             name
             for name, row in known.items()
-            if name not in (notes if row["source"] == NOTE else known if there is None else there)
+            if name not in (notes if row["source"] == NOTE else known if there is None else files)
         ]
-        changed = [
-            one for one in (there or {}).values() if self._worth_reading(known.get(one.id), one)
-        ]
+        changed = [one for one in files.values() if self._worth_reading(known.get(one.id), one)]
         new = [
             (name, text, at)
             for name, (text, at) in notes.items()
-            if not _same(known.get(name), text)
+            if name not in known or known[name]["sha256"] != _digest(text)
         ]
         if gone:
             await db.write(lambda c: _drop(c, gone), grows=False)
@@ -171,9 +156,7 @@ class KnowledgeBase:
             await self._take_in(db, changed[at : at + BATCH], known)
         if new:
             await db.write(lambda c: _put_notes(c, new))
-        self._no_text = {
-            name: seen for name, seen in self._no_text.items() if name in (there or {})
-        }
+        self._no_text = {name: seen for name, seen in self._no_text.items() if name in files}
         if there is not None:
             self._say(left_out + len(self._no_text))
 
@@ -183,16 +166,15 @@ class KnowledgeBase:
         if folder is None:
             return {}, 0
         self._problem = await asyncio.to_thread(folder_problem, folder)
-        try:
-            found, left_out = (
-                ([], 0) if self._problem else await asyncio.to_thread(documents.standing, folder)
-            )
-        except OSError as e:
-            self._problem = f"cannot be read: {e.strerror}"
-        if self._problem:
-            self._say(0, f"the knowledge base's folder {folder}: {self._problem}")
-            return None, 0
-        return {one.id: one for one in found}, left_out
+        if not self._problem:
+            try:
+                found, left_out = await asyncio.to_thread(documents.standing, folder)
+            except OSError as e:
+                self._problem = f"cannot be read: {e.strerror}"
+            else:
+                return {one.id: one for one in found}, left_out
+        self._say(0, f"the knowledge base's folder {folder}: {self._problem}")
+        return None, 0
 
     async def _take_in(
         self, db: SqliteDatabase, batch: list[documents.Standing], known: dict[str, Row]
@@ -206,73 +188,55 @@ class KnowledgeBase:
                 if leaf is None:
                     _drop(c, [one.id])
                 elif one.id in known and known[one.id]["sha256"] == leaf.sha256:
-                    c.execute(
-                        "UPDATE documents SET mtime_ns = ?, size = ?, read_at = ? WHERE id = ?",
-                        (one.mtime_ns, one.size, wall, one.id),
-                    )
+                    sql = "UPDATE documents SET mtime_ns = ?, size = ?, read_at = ? WHERE id = ?"
+                    c.execute(sql, (*one.version, wall, one.id))
                 else:
                     _put(c, one, leaf, wall)
 
         await db.write(work)
-        self._no_text.update(
-            {one.id: (one.mtime_ns, one.size) for one, leaf in leaves if leaf is None}
-        )
+        self._no_text |= {one.id: one.version for one, leaf in leaves if leaf is None}
 
     def _worth_reading(self, row: Row | None, one: documents.Standing) -> bool:
         if row is None:
-            return self._no_text.get(one.id) != (one.mtime_ns, one.size)
-        return (row["mtime_ns"], row["size"]) != (one.mtime_ns, one.size) or row[
-            "read_at"
-        ] - one.mtime_ns / 1e9 < RACY_S
+            return self._no_text.get(one.id) != one.version
+        racy = row["read_at"] - one.mtime_ns / 1e9 < RACY_S
+        return racy or (row["mtime_ns"], row["size"]) != one.version
 
     def _say(self, left_out: int, trouble: str = "") -> None:
         """Warn at the first failure of a cycle and at its end; what stays the same is said once."""
-        text = trouble or (
-            (
-                f"{left_out} documents are left out of the knowledge base (too "
-                "large, too many, no text, or not ours to read)"
-            )
-            if left_out
-            else ""
-        )
-        if text and text != self._told:
+        text = trouble
+        if left_out and not text:
+            why = "too large, too many, no text, or not ours to read"
+            text = f"{left_out} documents are left out of the knowledge base ({why})"
+        if text and text != self._logged:
             _log.warning("%s", text)
-        elif self._told and not text:
+        elif self._logged and not text:
             _log.info("the knowledge base is whole again")
-        self._told = text
+        self._logged = text
 
 
-def _same(row: Row | None, text: str) -> bool:
-    return row is not None and row["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+def _unavailable(why: str, fix: str) -> ToolFailure:
+    return ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, why, suggestion=fix))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 # ------------------------------------------------------------------ rows
 
 
 def _put(c: Connection, one: documents.Standing, leaf: documents.Leaf, wall: float) -> None:
-    row = (
-        one.id,
-        one.namespace,
-        leaf.kind,
-        "file",
-        leaf.tags,
-        leaf.url,
-        one.mtime_ns / 1e9,
-        one.mtime_ns,
-        one.size,
-        leaf.sha256,
-        wall,
-    )
+    about = (one.id, one.namespace, leaf.kind, "file", leaf.tags, leaf.url)
+    row = (*about, one.mtime_ns / 1e9, *one.version, leaf.sha256, wall)
     _insert(c, row, leaf.title, leaf.body)
 
 
 def _put_notes(c: Connection, notes: Sequence[tuple[str, str, float]]) -> None:
     for name, text, at in notes:
         title = " ".join(text.split())[:60]
-        sha256 = hashlib.sha256(text.encode()).hexdigest()
-        _insert(
-            c, (name, "personal", NOTE, NOTE, (), None, at, 0, len(text), sha256, at), title, text
-        )
+        about = (name, "personal", NOTE, NOTE, (), None)
+        _insert(c, (*about, at, 0, len(text), _digest(text), at), title, text)
 
 
 def _insert(c: Connection, row: tuple[object, ...], title: str, body: str) -> None:
@@ -281,15 +245,12 @@ def _insert(c: Connection, row: tuple[object, ...], title: str, body: str) -> No
     assert isinstance(tags, tuple)
     values = (*row[:4], json.dumps(tags), *row[5:])
     number = c.execute(
-        "INSERT INTO documents(id, namespace, kind, source, tags, url, "
-        "updated, mtime_ns, size, sha256, read_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO documents(id, namespace, kind, source, tags, url, updated, mtime_ns, size,"
+        " sha256, read_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         values,
     ).lastrowid
-    c.execute(
-        "INSERT INTO words(rowid, title, body, labels) VALUES (?,?,?,?)",
-        (number, title, body, " ".join(tags)),
-    )
+    sql = "INSERT INTO words(rowid, title, body, labels) VALUES (?,?,?,?)"
+    c.execute(sql, (number, title, body, " ".join(tags)))
 
 
 def _drop(c: Connection, names: Sequence[str]) -> None:
@@ -307,34 +268,27 @@ def _search(c: Connection, question: Question) -> list[Evidence]:
     """Return the best by FTS5's rank, then by how many of the words they have."""
     phrases = [_phrase(term) for term in question.terms]
     where, values = _filters(question)
-    ranks = {
-        row["row"]: row["rank"]
-        for row in c.execute(
-            "SELECT d.row, bm25(words, 4.0, 1.0, 2.0) AS rank FROM words AS "  # noqa: S608 - only placeholders are put in
-            "w JOIN documents AS d ON d.row = w.rowid"
-            f" WHERE words MATCH ? {where} ORDER BY rank LIMIT {CANDIDATES}",
-            (" OR ".join(phrases), *values),
-        )
-    }
+    sql = (
+        "SELECT d.row, bm25(words, 4.0, 1.0, 2.0) AS rank FROM words AS w"  # noqa: S608 - only placeholders are put in
+        f" JOIN documents AS d ON d.row = w.rowid WHERE words MATCH ? {where}"
+        f" ORDER BY rank LIMIT {CANDIDATES}"
+    )
+    ranks = {row["row"]: row["rank"] for row in c.execute(sql, (" OR ".join(phrases), *values))}
     held = dict.fromkeys(ranks, 0)
     for phrase in phrases if held else ():
-        # Read to the end and looked up here: with the rows named in the query FTS5 would begin anew
-        # for each.
+        # Read to the end: with rows named in the query FTS5 would begin again for each.
         for hit in c.execute("SELECT rowid FROM words WHERE words MATCH ?", (phrase,)):
             if hit[0] in held:
                 held[hit[0]] += 1
     best = min(ranks.values(), default=0.0)
     scores = {
-        row: _score(held[row] / len(phrases), ranks[row] / best if best else 1.0) for row in ranks
+        row: _score(held[row] / len(phrases), rank / best if best else 1.0)
+        for row, rank in ranks.items()
     }
-    chosen = sorted(scores, key=lambda row: -scores[row])
-    least = scores[chosen[question.limit - 1]] if len(chosen) > question.limit else 0.0
-    kept = {
-        row: score for row, score in scores.items() if score >= least
-    }  # equals are told apart by their age
-    return ranked(
-        (_evidence(c, row, score, phrases) for row, score in kept.items()), question.limit
-    )
+    ordered = sorted(scores.values(), reverse=True)
+    least = ordered[question.limit - 1] if len(ordered) > question.limit else 0.0
+    chosen = (row for row in scores if scores[row] >= least)  # `ranked` orders equals by age
+    return ranked((_evidence(c, row, scores[row], phrases) for row in chosen), question.limit)
 
 
 def _phrase(term: str) -> str:
@@ -347,34 +301,27 @@ def _score(share: float, rank: float) -> float:
 
 
 def _filters(question: Question) -> tuple[str, list[object]]:
-    clauses = ["d.namespace = ?"]
-    plain: list[object] = [question.namespace]
-    if question.type:
-        clauses.append("d.kind = ?")
-        plain.append(question.type)
-    if question.since is not None:
-        clauses.append("d.updated >= ?")
-        plain.append(question.since)
-    if question.until is not None:
-        clauses.append("d.updated < ?")
-        plain.append(question.until)
-    for tag in question.tags:
-        clauses.append("EXISTS (SELECT 1 FROM json_each(d.tags) WHERE value = ?)")
-        plain.append(tag.lower())
-    return "".join(f" AND {clause}" for clause in clauses), plain
+    tagged = "EXISTS (SELECT 1 FROM json_each(d.tags) WHERE value = ?)"
+    wanted: list[tuple[str, object]] = [
+        ("d.namespace = ?", question.namespace),
+        ("d.kind = ?", question.type or None),
+        ("d.updated >= ?", question.since),
+        ("d.updated < ?", question.until),
+        *((tagged, tag.lower()) for tag in question.tags),
+    ]
+    there = [(clause, value) for clause, value in wanted if value is not None]
+    return "".join(f" AND {clause}" for clause, _ in there), [value for _, value in there]
 
 
 def _evidence(c: Connection, number: int, score: float, phrases: Sequence[str]) -> Evidence:
-    row = c.execute(
-        "SELECT d.*, w.title AS title, snippet(words, 1, '', '', '…', "  # noqa: S608 - as above
-        f"{SNIPPET_WORDS}) AS snippet FROM words AS w"
-        " JOIN documents AS d ON d.row = w.rowid WHERE words MATCH ? AND w.rowid = ?",
-        (" OR ".join(phrases), number),
-    ).fetchone()
+    sql = (
+        f"SELECT d.*, w.title AS title, snippet(words, 1, '', '', '…', {SNIPPET_WORDS}) AS snippet"  # noqa: S608 - as above
+        " FROM words AS w JOIN documents AS d ON d.row = w.rowid"
+        " WHERE words MATCH ? AND w.rowid = ?"
+    )
+    row = c.execute(sql, (" OR ".join(phrases), number)).fetchone()
     metadata = {"namespace": row["namespace"], "tags": json.loads(row["tags"])}
-    passage = (
-        " ".join(row["snippet"].split()).removeprefix(f"# {row['title']}").lstrip()
-    )  # which the title says already
+    passage = " ".join(row["snippet"].split()).removeprefix(f"# {row['title']}").lstrip()
     return Evidence(
         id=row["id"],
         type=row["kind"],
@@ -389,11 +336,11 @@ def _evidence(c: Connection, number: int, score: float, phrases: Sequence[str]) 
 
 
 def _get(c: Connection, document: str) -> Document | None:
-    row = c.execute(
-        "SELECT d.*, w.title AS title, w.body AS body FROM documents AS d "
-        "JOIN words AS w ON w.rowid = d.row WHERE d.id = ?",
-        (document,),
-    ).fetchone()
+    sql = (
+        "SELECT d.*, w.title AS title, w.body AS body FROM documents AS d"
+        " JOIN words AS w ON w.rowid = d.row WHERE d.id = ?"
+    )
+    row = c.execute(sql, (document,)).fetchone()
     if row is None:
         return None
     return Document(

@@ -20,6 +20,9 @@ MAX_RESULT: Final = 4 * MIB
 """Bytes of text and blobs in one result."""
 FILE_BYTES: Final = 16 * MIB
 STATEMENT_S: Final = 2.0
+_OF_THE_DISK: Final = frozenset(
+    {"database or disk is full", "disk I/O error", "database disk image is malformed"}
+)
 
 
 class BadSql(StoreError):
@@ -101,10 +104,6 @@ def fetch_in(connection: Connection, sql: str, params: Sequence[Any]) -> list[di
 
 def complaint(error: Exception, sql: str) -> Exception:
     """Return what is wrong with the statement; a full or damaged disk is not its fault."""
-    if str(error) in (
-        "database or disk is full",
-        "disk I/O error",
-        "database disk image is malformed",
-    ):
+    if str(error) in _OF_THE_DISK:
         return error
     return BadSql(f"{error} (in: {' '.join(sql.split())[:120]})")

@@ -30,10 +30,8 @@ def name(word: object, what: str) -> str:
     `delete(where={"nmae": "nmae"})` meant all rows.
     """
     if not isinstance(word, str) or not _NAME.fullmatch(word) or word.lower().startswith("sqlite_"):
-        raise BadSql(
-            f"{str(word)[:40]!r} is no name of a {what}: letters, "
-            "digits and _ only, a letter first, 63 at most"
-        )
+        rule = "letters, digits and _ only, a letter first, 63 at most"
+        raise BadSql(f"{str(word)[:40]!r} is no name of a {what}: {rule}")
     return f"[{word}]"
 
 
@@ -55,16 +53,10 @@ def add_columns(table: str, columns: Mapping[str, str], there: Sequence[str]) ->
         if column.lower() in have:
             continue
         if not is_sealed(column) and form.upper().split()[1:]:
-            raise BadSql(
-                f"column {column} is new in a table with rows: "
-                "it can be neither NOT NULL nor UNIQUE"
-            )
-        found.append(
-            Statement(
-                f"ALTER TABLE {name(table, 'table')} ADD COLUMN "
-                f"{name(column, 'column')} {_form(column, form)}"
-            )
-        )
+            why = "it can be neither NOT NULL nor UNIQUE"
+            raise BadSql(f"column {column} is new in a table with rows: {why}")
+        more = f"{name(column, 'column')} {_form(column, form)}"
+        found.append(Statement(f"ALTER TABLE {name(table, 'table')} ADD COLUMN {more}"))
     return found
 
 
@@ -76,11 +68,8 @@ def insert(table: str, row: Mapping[str, Json], number: int) -> Statement:
 
 
 def next_id(table: str) -> Statement:
-    return Statement(
-        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE "
-        "name = ? COLLATE NOCASE), 0) + 1 AS id",
-        (table,),
-    )
+    last = "SELECT seq FROM sqlite_sequence WHERE name = ? COLLATE NOCASE"
+    return Statement(f"SELECT coalesce(({last}), 0) + 1 AS id", (table,))
 
 
 def select(
@@ -101,10 +90,8 @@ def ids(table: str, where: Mapping[str, Json]) -> Statement:
 def update(table: str, row: Mapping[str, Json], where: Mapping[str, Json]) -> Statement:
     condition, params = _where(where)
     changes = ", ".join(f"{name(c, 'column')} = ?" for c in row)
-    return Statement(
-        f"UPDATE {name(table, 'table')} SET {changes}{condition}",  # noqa: S608 - checked names
-        (*row.values(), *params),
-    )
+    sql = f"UPDATE {name(table, 'table')} SET {changes}{condition}"  # noqa: S608 - checked names
+    return Statement(sql, (*row.values(), *params))
 
 
 def delete(table: str, where: Mapping[str, Json]) -> Statement:
@@ -121,10 +108,8 @@ def check_row(row: Mapping[str, Json]) -> None:
         if column.lower() == "id":
             raise BadSql("id is given by the database; it cannot be set")
         if not is_sealed(column) and not isinstance(value, str | int | float | bytes | None):
-            raise BadSql(
-                f"column {column}: text, a number, bytes or null, "
-                f"not {type(value).__name__}; json.dumps it first"
-            )
+            wrong = f"not {type(value).__name__}; json.dumps it first"
+            raise BadSql(f"column {column}: text, a number, bytes or null, {wrong}")
 
 
 def _check_columns(columns: Mapping[str, str]) -> None:
@@ -138,10 +123,8 @@ def _form(column: str, form: str) -> str:
     if is_sealed(column):  # whatever comes in past us by SQL of the tool's own cannot be plain text
         return f"BLOB CHECK (typeof({name(column, 'column')}) IN ('blob', 'null'))"
     if not _FORM.fullmatch(form.upper()):
-        raise BadSql(
-            f"column {column}: {form[:40]!r} is none of TEXT, INTEGER, REAL, "
-            "BLOB, with NOT NULL or UNIQUE after it"
-        )
+        forms = "TEXT, INTEGER, REAL, BLOB, with NOT NULL or UNIQUE after it"
+        raise BadSql(f"column {column}: {form[:40]!r} is none of {forms}")
     return form.upper()
 
 
@@ -150,9 +133,8 @@ def _where(where: Mapping[str, Json]) -> tuple[str, tuple[Any, ...]]:
     params: list[Any] = []
     for column, value in where.items():
         if is_sealed(column):
-            raise BadSql(
-                f"{column} is encrypted: it cannot be searched; select by another column and look"
-            )
+            fix = "select by another column and look"
+            raise BadSql(f"{column} is encrypted: it cannot be searched; {fix}")
         quoted = name(column, "column")
         if value is None:
             parts.append(f"{quoted} IS NULL")

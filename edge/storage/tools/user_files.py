@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from edge.core.disk_faults import is_disk_fault
 from edge.runtime.files import replace_in
 from edge.storage.sqlite.database import MIB, DiskUnavailable, StoreFull
-from edge.storage.tools.users import Users
+from edge.storage.tools.users import Owner, Users
 from tools_cache.api.tool import ErrorCode, ToolError, ToolFailure
 
 T = TypeVar("T")
@@ -35,12 +35,8 @@ class BadName(ToolFailure):
     """A name that no file of this folder can have."""
 
     def __init__(self, name: str, why: str) -> None:
-        message = f"File name {name[:80]!r} {why}"
-        super().__init__(
-            ToolError.of(
-                ErrorCode.INVALID_ARGUMENTS, message, suggestion="Name it like notes/today.txt"
-            )
-        )
+        message, fix = f"File name {name[:80]!r} {why}", "Name it like notes/today.txt"
+        super().__init__(ToolError.of(ErrorCode.INVALID_ARGUMENTS, message, suggestion=fix))
 
 
 class UserFiles:
@@ -49,10 +45,9 @@ class UserFiles:
     _changing = threading.Lock()
     """Two writers must not both look at the quota; a walk must not meet deleted files."""
 
-    def __init__(self, users: Users, *, user: str, package: str) -> None:
+    def __init__(self, users: Users, owner: Owner) -> None:
         self._users = users
-        self._user = user
-        self._package = package
+        self._owner = owner
 
     async def make_folder(self, name: str) -> None:
         steps = _steps(name)
@@ -62,9 +57,8 @@ class UserFiles:
         """Raise BadName, StoreFull, OSError."""
         steps, body = _steps(name), data.encode() if isinstance(data, str) else data
         if len(body) > MAX_FILE:
-            raise StoreFull(
-                f"{name[:80]} has {len(body)} bytes; a file has at most {MAX_FILE // MIB} MiB"
-            )
+            most = f"a file has at most {MAX_FILE // MIB} MiB"
+            raise StoreFull(f"{name[:80]} has {len(body)} bytes; {most}")
         await self._change(lambda root: _write(root, steps, body))
 
     async def read(self, name: str) -> bytes:
@@ -94,7 +88,7 @@ class UserFiles:
 
     async def _change(self, work: Callable[[int], T]) -> T:
         def run() -> T:
-            folder = self._users.made(self._user, self._package) / "files"
+            folder = self._users.make_folder(self._owner) / "files"
             folder.mkdir(mode=0o700, exist_ok=True)
             with self._changing, _opened(folder) as root:
                 return work(root)
@@ -108,10 +102,8 @@ class UserFiles:
 
     async def _look(self, work: Callable[[int], T], *, alone: bool = False) -> T:
         def run() -> T:
-            with (
-                self._changing if alone else nullcontext(),
-                _opened(self._users.folder(self._user, self._package) / "files") as root,
-            ):
+            folder = self._users.folder(self._owner) / "files"
+            with self._changing if alone else nullcontext(), _opened(folder) as root:
                 return work(root)
 
         return await asyncio.to_thread(run)
@@ -125,22 +117,14 @@ def _steps(name: str) -> tuple[str, ...]:
     if len(steps) > MAX_DEPTH:
         raise BadName(name, f"is more than {MAX_DEPTH} folders deep")
     for step in steps:
-        if (
-            not step
-            or step.startswith(".")
-            or len(step.encode("utf-8", "replace")) > MAX_STEP
-            or not step.isprintable()
-        ):
-            raise BadName(
-                name,
-                "has a part that is empty, hidden, too long, "
-                "unprintable or leads out of its folder",
-            )
+        too_long = len(step.encode("utf-8", "replace")) > MAX_STEP
+        if not step or step.startswith(".") or too_long or not step.isprintable():
+            why = "is empty, hidden, too long, unprintable or leads out of its folder"
+            raise BadName(name, f"has a part that {why}")
     return steps
 
 
-# ------------------------------------------------------------------ in a thread, below an open
-# folder
+# ------------------------------------------------------------------ in a thread
 
 
 @contextmanager
@@ -185,14 +169,13 @@ def _write(root: int, steps: tuple[str, ...], body: bytes) -> None:
 
 
 def _read(root: int, steps: tuple[str, ...]) -> bytes:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with _parent(root, steps) as parent:
         try:
-            handle = os.open(
-                steps[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent
-            )
-        except OSError as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+            handle = os.open(steps[-1], flags, dir_fd=parent)
+        except FileNotFoundError:
+            raise
+        except OSError:
             raise BadName("/".join(steps), "is a link") from None
         with os.fdopen(handle, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):

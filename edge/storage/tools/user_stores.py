@@ -32,12 +32,10 @@ class PrivateStores:
         """Return what is this user's; nothing is opened yet."""
         from edge.storage.tools.user_files import UserFiles  # noqa: PLC0415 - see above
         from edge.storage.tools.user_tables import UserTables  # noqa: PLC0415
+        from edge.storage.tools.users import Owner  # noqa: PLC0415
 
-        users, keyring = self._stores()
-        return Private(
-            UserTables(users, keyring, user=user, package=package),
-            UserFiles(users, user=user, package=package),
-        )
+        (users, keyring), owner = self._stores(), Owner(user, package)
+        return Private(UserTables(users, keyring, owner), UserFiles(users, owner))
 
     async def close(self) -> None:
         if self._made is not None:

@@ -13,7 +13,7 @@ from edge.storage.tools import table_sql
 from edge.storage.tools.encryption import Keyring
 from edge.storage.tools.packages import BadSql, complaint, execute_in, fetch_in
 from edge.storage.tools.sandboxed_sql import SqlError
-from edge.storage.tools.users import Users
+from edge.storage.tools.users import Owner, Users
 from tools_cache.api.handed import Json
 
 T = TypeVar("T")
@@ -27,11 +27,10 @@ _SEALED: Final = re.compile(re.escape(table_sql.SEALED), re.IGNORECASE)
 class UserTables:
     """Made for each call; opens nothing before it is used."""
 
-    def __init__(self, users: Users, keyring: Keyring, *, user: str, package: str) -> None:
+    def __init__(self, users: Users, keyring: Keyring, owner: Owner) -> None:
         self._users = users
         self._keyring = keyring
-        self._user = user
-        self._package = package
+        self._owner = owner
 
     async def create_table(self, table: str, columns: Mapping[str, str]) -> None:
         statement, columns = table_sql.create(table, columns), dict(columns)
@@ -77,9 +76,8 @@ class UserTables:
         def work(c: Connection) -> int:
             numbers = _ids(c, table_sql.ids(table, where))
             for number in numbers:  # one by one: a sealed value is of one row
-                execute_in(
-                    c, *table_sql.update(table, self._sealed(table, row, number), {"id": number})
-                )
+                sealed = self._sealed(table, row, number)
+                execute_in(c, *table_sql.update(table, sealed, {"id": number}))
             return len(numbers)
 
         return await self._write(work)
@@ -104,15 +102,14 @@ class UserTables:
     # -------------------------------------------------------------- the file
 
     async def _write(self, work: Callable[[Connection], T], *, grows: bool = True) -> T:
-        async with self._users.database(self._user, self._package) as database:
+        async with self._users.database(self._owner) as database:
             return await database.write(work, grows=grows)
 
     async def _read(self, work: Callable[[Connection], T]) -> T:
-        async with self._users.database(self._user, self._package) as database:
+        async with self._users.database(self._owner) as database:
             return await database.read(work)
 
-    # -------------------------------------------------------------- encrypted columns, in the
-    # store's thread
+    # -------------------------------------------------------------- in the store's thread
 
     def _sealed(self, table: str, row: dict[str, Json], number: int) -> dict[str, Json]:
         return {
@@ -131,9 +128,7 @@ class UserTables:
 
     def _about(self, table: str, column: str, number: int) -> bytes:
         """Name the one place a value belongs to, so that it opens nowhere else."""
-        return json.dumps(
-            [self._user, self._package, table.lower(), column.lower(), number]
-        ).encode()
+        return json.dumps([*self._owner, table.lower(), column.lower(), number]).encode()
 
 
 def _create(
@@ -142,16 +137,11 @@ def _create(
     there = [row["name"] for row in c.execute("SELECT name FROM pragma_table_info(?)", (table,))]
     if there:
         for change in table_sql.add_columns(table, columns, there):
-            c.execute(
-                *change
-                # all ours; SQLite looks through the rows by a PRAGMA, which SQL of a tool's own may
-                # not
-            )
+            # Not restricted: SQLite looks through the rows by a PRAGMA.
+            c.execute(*change)
         return
-    number: int = c.execute(
-        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
-    ).fetchone()[0]
-    if number >= MAX_TABLES:
+    sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    if c.execute(sql).fetchone()[0] >= MAX_TABLES:
         raise StoreFull(f"there are {MAX_TABLES} tables already; drop one")
     execute_in(c, *statement)
 
@@ -165,15 +155,12 @@ def _ids(c: Connection, statement: table_sql.Statement) -> list[int]:
 
 
 def _count(c: Connection, table: str) -> int:
-    number: int = fetch_in(c, f"SELECT count(*) AS n FROM {table_sql.name(table, 'table')}", ())[0][  # noqa: S608 - a checked name
-        "n"
-    ]
+    sql = f"SELECT count(*) AS n FROM {table_sql.name(table, 'table')}"  # noqa: S608 - a checked name
+    number: int = fetch_in(c, sql, ())[0]["n"]
     return number
 
 
 def _check_plain(sql: str) -> None:
     if _SEALED.search(sql):
-        raise BadSql(
-            "an encrypted column cannot be read or written by SQL of "
-            "your own; use select, insert, update"
-        )
+        why = "an encrypted column cannot be read or written by SQL of your own"
+        raise BadSql(f"{why}; use select, insert, update")

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from edge.storage.sqlite.database import MIB, SqliteDatabase, StoreFull
@@ -29,11 +29,16 @@ def escaped(word: str) -> str:
     plain = quote(word.encode("utf-8", "surrogatepass"), safe="").replace("~", "%7E")
     if plain.startswith("."):
         plain = "%2E" + plain[1:]
-    return (
-        plain
-        if len(plain) <= _LONGEST
-        else "~" + hashlib.sha256(word.encode("utf-8", "surrogatepass")).hexdigest()[:40]
-    )
+    if len(plain) <= _LONGEST:
+        return plain
+    return "~" + hashlib.sha256(word.encode("utf-8", "surrogatepass")).hexdigest()[:40]
+
+
+class Owner(NamedTuple):
+    """Whose tables and files: one user's, within one tool package."""
+
+    user: str
+    package: str
 
 
 @dataclass(slots=True)
@@ -54,38 +59,33 @@ class Users:
         self._open: OrderedDict[Path, _OpenUser] = OrderedDict()
         self._opening = asyncio.Lock()
 
-    def folder(self, user: str, package: str) -> Path:
+    def folder(self, owner: Owner) -> Path:
         """Name the folder; it need not be there."""
-        return self._folder / escaped(user) / "tools" / escaped(package)
+        return self._folder / escaped(owner.user) / "tools" / escaped(owner.package)
 
-    def made(self, user: str, package: str) -> Path:
+    def make_folder(self, owner: Owner) -> Path:
         """Return the folder, made if need be. Blocking. Raise StoreFull, OSError."""
-        folder = self.folder(user, package)
+        folder = self.folder(owner)
         if not folder.is_dir():
-            mine = self._folder / escaped(user)
-            if (
-                not mine.is_dir()
-                and self._folder.is_dir()
-                and sum(1 for p in self._folder.iterdir() if p.is_dir()) >= self._most_users
-            ):
+            mine = self._folder / escaped(owner.user)
+            others = self._folder.iterdir() if self._folder.is_dir() else ()
+            if not mine.is_dir() and sum(p.is_dir() for p in others) >= self._most_users:
                 raise StoreFull(f"{self._most_users} users have data here already")
             for path in (self._folder, mine, folder.parent, folder):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
     @asynccontextmanager
-    async def database(self, user: str, package: str) -> AsyncIterator[SqliteDatabase]:
+    async def database(self, owner: Owner) -> AsyncIterator[SqliteDatabase]:
         """Hold the database file open while inside. Raise StoreError."""
-        path = self.folder(user, package) / "data.db"
+        path = self.folder(owner) / "data.db"
         held = self._open.get(path)
         if held is None:
             async with self._opening:
-                held = self._open.get(
-                    path
-                )  # whoever waited for the lock finds what the one before opened
+                held = self._open.get(path)  # it may have been opened during the wait
                 if held is None:
                     await self._make_room()
-                    await asyncio.to_thread(self.made, user, package)
+                    await asyncio.to_thread(self.make_folder, owner)
                     held = self._open[path] = _OpenUser(
                         await SqliteDatabase.open(path, (), max_bytes=FILE_BYTES, ballast=False)
                     )

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from edge.calls.turns import OpenTurns
-from edge.cloud.enrolment.client import Enrolment
+from edge.cloud.enrolment.client import Enrolment, EnrolmentOptions
 from edge.cloud.enrolment.credentials import EnrolmentFiles
 from edge.config import reload as settings_again
 from edge.config.load import formed
@@ -240,12 +240,10 @@ async def test_a_reload_that_changes_nothing_of_the_broker_ends_no_link(tmp_path
 
     enrolment = Enrolment(
         EnrolmentFiles(tmp_path),
-        edge_id="e",
-        version="1",
+        EnrolmentOptions("e", "1", with_keys=False),
         bus=Bus(),
         clock=Clock.system(),
         chance=lambda: 0.5,
-        with_keys=False,
     )
     choice = CloudSource(of(), {}, enrolment, edge_id="e", secret=lambda _file, _name: None)
     assert choice.uplink().tls is not None

@@ -8,11 +8,11 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from edge.cloud.enrolment.keys import _made
+from edge.cloud.enrolment.keys import _make_key
 from edge.devcloud.enrolment.pki import Authority, BadRequest
 from edge.devcloud.enrolment.service import AGAIN_S, CODE_S, EnrolmentRefused, EnrolmentService
 
-CSR = _made("whatever-it-says")["csr_pem"]
+CSR = _make_key("whatever-it-says")["csr_pem"]
 
 
 class Counter:

@@ -353,7 +353,7 @@ async def test_the_text_is_of_bounded_size_when_every_name_is_as_long_as_it_may_
 
 
 async def test_calls_that_end_while_the_text_is_written_do_not_disturb_it(monkeypatch):
-    metrics, write = Metrics(), module._written
+    metrics, write = Metrics(), module._write
     metrics.observe(record())
 
     def meanwhile(counts, gauges):
@@ -361,7 +361,7 @@ async def test_calls_that_end_while_the_text_is_written_do_not_disturb_it(monkey
         metrics.observe(record())
         return write(counts, gauges)
 
-    monkeypatch.setattr(module, "_written", meanwhile)
+    monkeypatch.setattr(module, "_write", meanwhile)
     assert 'glassd_tool_calls_total{tool="notes:list"} 1.0' in await metrics.openmetrics()
     assert metrics.summary()["total"] == 3
 

@@ -56,7 +56,7 @@ async def test_the_copy_for_who_looks_without_a_daemon_ends_as_what_was_switched
         ToolChoices(db, Hands().clock),
         threading.Event(),
         threading.Event(),
-        tool_choices._copied,
+        tool_choices._copy,
     )
 
     def slow_at_first(path, switches):
@@ -65,7 +65,7 @@ async def test_the_copy_for_who_looks_without_a_daemon_ends_as_what_was_switched
             go.wait(30)
         real(path, switches)
 
-    monkeypatch.setattr(tool_choices, "_copied", slow_at_first)
+    monkeypatch.setattr(tool_choices, "_copy", slow_at_first)
     first = asyncio.create_task(kept.switch("ann", {"a:a": False}))
     assert await asyncio.to_thread(entered.wait, 30)
     second = asyncio.create_task(kept.switch("ann", {"b:b": False}))

@@ -13,7 +13,7 @@ from edge.storage.tools import table_sql, user_tables
 from edge.storage.tools.encryption import Altered, KeyLost
 from edge.storage.tools.packages import BadSql
 from edge.storage.tools.user_stores import PrivateStores
-from edge.storage.tools.users import Users, escaped
+from edge.storage.tools.users import Owner, Users, escaped
 
 INJECTION = "x'); DROP TABLE things; --"
 
@@ -272,12 +272,12 @@ async def test_a_users_folder_is_private_and_its_name_leads_nowhere(stores, tmp_
 async def test_more_users_than_may_have_data_are_refused_and_the_others_go_on(tmp_path):
     users = Users(tmp_path / "users", most_users=2)
     for user in ("a", "b", "a"):
-        async with users.database(user, "p") as database:
+        async with users.database(Owner(user, "p")) as database:
             assert await database.read(lambda c: c.execute("SELECT 1").fetchone()[0]) == 1
     with pytest.raises(StoreFull, match="2 users"):
-        async with users.database("c", "p"):
+        async with users.database(Owner("c", "p")):
             pass
-    assert users.made("a", "other").is_dir()
+    assert users.make_folder(Owner("a", "other")).is_dir()
     await users.close()
 
 
@@ -288,13 +288,13 @@ async def test_few_files_are_open_at_once_and_none_is_closed_in_use(tmp_path):
     many = asyncio.Event()
 
     async def hold():
-        async with users.database("held", "p") as database:
+        async with users.database(Owner("held", "p")) as database:
             inside.set()
             await many.wait()
             return await database.read(lambda c: c.execute("SELECT 7").fetchone()[0])
 
     async def touch(n):
-        async with users.database(f"u{n % 5}", "p") as database:
+        async with users.database(Owner(f"u{n % 5}", "p")) as database:
             await database.write(lambda c: c.execute("CREATE TABLE IF NOT EXISTS t(x)"))
 
     async with asyncio.TaskGroup() as tasks:
@@ -306,9 +306,8 @@ async def test_few_files_are_open_at_once_and_none_is_closed_in_use(tmp_path):
         await asyncio.gather(*map(touch, range(10)))
         many.set()
     assert held.result() == 7
-    async with users.database(
-        "fresh", "p"
-    ):  # more were open while they were in use; the next one to be opened closes them
+    # More were open while they were in use; the next one to be opened closes them.
+    async with users.database(Owner("fresh", "p")):
         assert len(users._open) <= 2
     await users.close()
     assert users._open == {}

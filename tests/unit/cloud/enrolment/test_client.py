@@ -13,7 +13,7 @@ from hashlib import sha256
 
 import pytest
 
-from edge.cloud.enrolment.client import AGAIN_S, TRIES, Enrolment
+from edge.cloud.enrolment.client import AGAIN_S, TRIES, Enrolment, EnrolmentOptions
 from edge.cloud.enrolment.credentials import EnrolmentFiles
 from edge.cloud.enrolment.http import MAX_ANSWER, REQUEST_S
 from edge.cloud.enrolment.keys import LIMIT_S
@@ -143,16 +143,13 @@ class Here:
         self.files = EnrolmentFiles(folder)
         self.enrolment = Enrolment(
             self.files,
-            edge_id="edge-1",
-            version="1",
+            EnrolmentOptions("edge-1", "1", with_keys, retry_s=(0.02, 0.05)),
             bus=self.bus,
             chance=random.random,
             hide=self.hidden.append,
             clock=Clock(
                 boot=real.boot, wall=lambda: self._look() or self.wall or real.wall(), boot_id=""
             ),
-            with_keys=with_keys,
-            retry_s=(0.02, 0.05),
         )
         self.enrolment.load()
 

@@ -68,8 +68,8 @@ def test_what_a_connack_says_is_named(code, fault):
 
 
 def test_a_takeover_is_told_from_other_disconnects():
-    assert faults.of_disconnect(0x8E, "Session taken over").fault is Fault.TAKEN_OVER
-    assert faults.of_disconnect(0x8B, "Server shutting down").fault is Fault.LOST
+    assert faults.of_end(0x8E, "Session taken over", by_broker=True).fault is Fault.TAKEN_OVER
+    assert faults.of_end(0x8B, "Server shutting down", by_broker=True).fault is Fault.LOST
 
 
 def test_openssls_marks_are_no_part_of_what_it_says():
