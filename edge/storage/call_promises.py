@@ -34,7 +34,7 @@ TABLES: Final = (
 
 
 class CallPromises:
-    """`inspection.Promises` of the database of calls. What is named here is kept beside it."""
+    """`inspection.Promises` of the database of calls. Ids named here are stored beside it."""
 
     tables = TABLES
 
@@ -63,7 +63,7 @@ class CallPromises:
         return damaged
 
     def settle(self, connection: Connection, *, stale: bool, whole: bool) -> Saved:
-        """See `inspection.Promises`. What goes to the cloud may be sent twice: ids repeat."""
+        """See `inspection.Promises`. The cloud may get a message twice: it knows the id."""
         lost = _forget_orphans(connection)
         if stale:
             here = ", ".join(f"'{kind.value}'" for kind in sorted(HERE))
@@ -150,7 +150,7 @@ def _end_unknown_invocations(connection: Connection) -> None:
 
 
 def _ended(call_id: str, tool: str, turn_id: str, user_id: str) -> tuple[str, str]:
-    """Request and response of a call of which nobody knows what became, as they are stored."""
+    """Return request and response, as stored, of a call whose outcome nobody knows."""
     request: dict[str, Any] = {
         "call_id": call_id,
         "tool": tool,

@@ -1,6 +1,6 @@
 """Questions that wait for a yes, the hashes of their tokens, and what was decided for good.
 
-Used tokens are remembered for a day, so that a replay is told apart from a wrong token.
+Used tokens are remembered for a day, so that a replay is not taken for a wrong token.
 """
 
 from collections.abc import Mapping
@@ -97,7 +97,7 @@ class Confirmations:
         return await self._db.write(work, grows=False)
 
     async def consume_call(self, call_id: str, *, allow: bool) -> Consumed:
-        """The wearer's own answer: the newest question about this call."""
+        """Take the wearer's own answer to the newest question about this call."""
 
         def work(connection: Connection) -> Consumed:
             row = connection.execute(_NEWEST, (call_id,)).fetchone()
@@ -117,12 +117,12 @@ class Confirmations:
             " AND c.response IS NULL WHERE q.status = 'open' ORDER BY q.seq"
         )
         rows = await self._db.read(lambda c: c.execute(sql).fetchall())
-        return [asked for row in rows if (asked := self._asked(row)).left_s > 0]
+        return [asked for row in rows if (asked := self._question_of(row)).left_s > 0]
 
     # -------------------------------------------------------------- decided for good
 
     async def grant(self, user_id: str, tool: str, granted: Granted) -> None:
-        """Keep ALWAYS and NEVER; ONCE forgets. Raise StoreFull."""
+        """Store ALWAYS or NEVER; ONCE deletes. Raise StoreFull."""
 
         def work(connection: Connection) -> None:
             connection.execute("DELETE FROM grants WHERE user_id = ? AND tool = ?", (user_id, tool))
@@ -198,7 +198,7 @@ class Confirmations:
         stamp = Timestamp.of_row(row)
         return self._stamper.left_s(stamp, row["life_s"]) if self._stamper.sure(stamp) else 0.0
 
-    def _asked(self, row: Row) -> Asked:
+    def _question_of(self, row: Row) -> Asked:
         names = ("call_id", "token_hash", "tool", "args_hash", "user_id", "session")
         return Asked(**{name: row[name] for name in names}, left_s=self._left_s(row))
 

@@ -34,7 +34,7 @@ _INVOCATION: Final = "call"
 class Arrival:
     """One message to store; `ttl_s` is how long it matters.
 
-    `accepts` and `closes` say what it means for the call of ours it is about.
+    `accepts` and `closes` say what it means for this edge's own call that it is about.
     """
 
     kind: str
@@ -111,7 +111,7 @@ class Inbox:
             )
         except StoreFull as error:
             full = str(error)
-        try:  # what ends a call of ours frees more than it needs
+        try:  # what ends an own call frees more than it needs
             return await self._db.write(lambda c: self._take(c, arrivals, full), grows=False)
         except StoreFull as error:
             raise UplinkBusy(str(error)) from error
@@ -187,7 +187,7 @@ class Inbox:
         return taken
 
     def _busy(self, connection: Connection) -> str:
-        """Say why no new invocation is taken; its answer would have no place."""
+        """Return why no new invocation is taken: its answer would have no place."""
         answers, size = waiting(connection, OutboxLane.ANSWER)
         if not self._answers.full(answers, size):
             return ""

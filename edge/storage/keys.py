@@ -79,7 +79,7 @@ class Keys:
         connection.execute("UPDATE call_keys SET hit = ? WHERE call = ?", (hit, row["seq"]))
 
     def answered(self, connection: Connection, row: Row) -> None:
-        """Begin the keys' life with the answer, and let the least used calls of the session go."""
+        """Begin the keys' life with the answer; delete those of the session's least used calls."""
         hit = self._next_hit(connection, row["user_id"], row["session"])
         changed = connection.execute(
             "UPDATE call_keys SET answered = 1, hit = ?, boot_id = ?, boot_at = ?, wall_at = ?,"

@@ -42,7 +42,7 @@ class OutboxPolicy(StrEnum):
     """What happens to a lane that is full."""
 
     REFUSE = "refuse"
-    """`put` raises: whoever calls is told now"""
+    """`put` raises, so the caller knows at once"""
     HOLD = "hold"
     """nothing is dropped; `Inbox.take` takes no new invocations until there is room"""
     DROP_OLDEST = "drop oldest"
@@ -75,7 +75,7 @@ class OutRow:
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A stored row's number, and the numbers of those that had to go for it."""
+    """A stored row's number, and the numbers of those that were dropped for it."""
 
     seq: int
     dropped: tuple[int, ...] = ()

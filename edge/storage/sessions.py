@@ -11,7 +11,7 @@ from tools_cache.api.tool import Json
 
 SESSIONS: Final = Bounds(rows=1000)
 TRANSITIONS: Final = Bounds(rows=1000, bytes=512 * 1024)
-_LAG: Final = 100
+LAG: Final = 100
 """A use is written only when this many others lie between: looking costs no write."""
 
 
@@ -26,14 +26,12 @@ class Sessions:
         *,
         sessions: Bounds = SESSIONS,
         transitions: Bounds = TRANSITIONS,
-        lag: int = _LAG,
     ) -> None:
         self._db = db
         self._clock = clock
         self._mint = mint
         self._sessions = sessions
         self._transitions = transitions
-        self._lag = lag
 
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
         """Return (mode, epoch); a new session gets this mode, a random epoch. Raise StoreFull."""
@@ -41,7 +39,7 @@ class Sessions:
         if row is None:
             epoch = self._mint()
             row = await self._db.write(lambda c: self._make(c, user_id, session, mode, epoch))
-        elif newest - row["used"] > self._lag:
+        elif newest - row["used"] > LAG:
             await self._db.write(lambda c: _use(c, user_id, session), grows=False)
         return row["mode"], row["epoch"]
 

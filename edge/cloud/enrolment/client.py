@@ -128,7 +128,7 @@ class Enrolment:
         self._alarm = ""
         self._trouble = ""
         self.current: Enrolled | None = None
-        """What is kept now; None when this edge never enrolled."""
+        """What is stored now; None when this edge never enrolled."""
 
     # -------------------------------------------------------------- what is kept
 

@@ -22,7 +22,7 @@ VERSION: Final = 1
 
 
 class DamagedEnrolment(Exception):
-    """What is on disk cannot be used; the words say what to do."""
+    """What is on disk cannot be used; the text says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Enrolled:
         return "certificate" if self.identity else "password"
 
     def to_json(self) -> dict[str, Any]:
-        """What may be shown of it: no secrets."""
+        """Return what may be shown of it: no secrets."""
         return {
             "edge_id": self.edge_id,
             "tenant": self.tenant,

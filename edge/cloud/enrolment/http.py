@@ -19,7 +19,7 @@ REQUEST_S: Final = 20.0
 
 
 class NotHttp(Exception):
-    """What answered does not speak HTTP as agreed; the words say how."""
+    """The answer is not the agreed HTTP; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ _CHILD: Final = "from edge.cloud.enrolment.keys import main; main()"
 
 
 class BadCertificate(ValueError):
-    """The cloud sent what is no certificate for this key; the words say why."""
+    """The cloud sent no certificate for this key; the text says why."""
 
 
 class NoKeys(Exception):
-    """No key could be made here; the words say why."""
+    """No key could be made here; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ async def _child(question: dict[str, str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """One question on stdin, one answer on stdout."""
+    """Read one question from stdin, write one answer to stdout."""
     question = json.loads(sys.stdin.buffer.read(2 * MAX_ANSWER))
     answer = _make_key(**question) if "edge_id" in question else _examine(**question)
     json.dump(answer, sys.stdout)

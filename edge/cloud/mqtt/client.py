@@ -53,7 +53,7 @@ FLEETING: Final = frozenset({"head"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UplinkOptions:
-    """Where the cloud is and how patient we are. `host` None: there is none."""
+    """Where the cloud is, and timeouts. `host` None: there is none."""
 
     edge_id: str
     host: str | None = None
@@ -97,9 +97,10 @@ class MqttUplink:
         self._clock = clock
         self._outbox = outbox
         self._inflight = InflightMessages(chance, resend_s=options.resend_s)
+        topics = Topics(options.tenant, options.edge_id)
         self._state = UplinkState(
-            Topics(options.tenant, options.edge_id),
-            options.pool,
+            topics,
+            topics.registry(options.pool),
             options.version,
             clock,
             self._inflight,
@@ -278,7 +279,7 @@ class MqttUplink:
             return
         o = self._o = self._next
         self._state.topics = Topics(o.tenant, o.edge_id)
-        self._state.pool, self._state.version = o.pool, o.version
+        self._state.registry, self._state.version = self._topics.registry(o.pool), o.version
         self._sender.limit = None
         self._verdict, self._changed_at = None, self._clock.boot()
         self._note_alone()
@@ -288,7 +289,7 @@ class MqttUplink:
         return self._state.topics
 
     async def _one_link(self) -> tuple[float, BrokerVerdict]:
-        """Live through one connection; says how long it was up and why it ended."""
+        """Serve one connection; return how long it was up and why it ended."""
         self._up_at = None
         self._retained.connections += 1
         try:
@@ -324,7 +325,7 @@ class MqttUplink:
     async def _live(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
         """Serve a link until it is lost; when we stop or move, publish `offline` first."""
         topics = self._topics
-        await link.subscribe(topics.result, topics.invoke, topics.registry(self._o.pool))
+        await link.subscribe(topics.result, topics.invoke, self._state.registry)
         self._up_at = self._clock.boot()
         self._note_up()
         on_up()
@@ -351,7 +352,7 @@ class MqttUplink:
                 await self._retained.publish_presence(link, "offline")
 
     async def _calm_down(self) -> None:
-        """An identity that stayed ours for a while is not contested any more."""
+        """Forget another client with our id when the link has been stable for a while."""
         await asyncio.sleep(self._o.stable_s)
         self._note_alone()
         await asyncio.Event().wait()
@@ -393,7 +394,7 @@ class MqttUplink:
         self._bus.publish(UplinkChanged(True, self._broker))
 
     def _note_down(self, verdict: BrokerVerdict) -> None:
-        """First failure of a cycle WARNING, repeats DEBUG; the bus hears of changes only."""
+        """First failure of a cycle WARNING, repeats DEBUG; only changes are published."""
         was, self._verdict = self._verdict if not self._up else None, verdict
         news = self._up or was is None or was.fault is not verdict.fault
         level = logging.INFO if verdict.fault is Fault.CLOSED else logging.WARNING
@@ -417,7 +418,7 @@ class MqttUplink:
         self._alarm("uplink.taken_over", text)
 
     def _note_alone(self) -> None:
-        """No other client is known to use this edge id (any more)."""
+        """No other client is known to use this edge id."""
         self._contested = False
         self._alarm("uplink.taken_over", "", over=True)
 

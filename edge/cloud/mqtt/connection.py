@@ -192,7 +192,7 @@ class MqttConnection:
             check_size(topic, payload, properties.pack, self.max_packet)
             info = self._paho.publish(topic, payload, qos, retain, properties)
             if info.rc != 0:
-                raise self._gone(Fault.LOST, "the socket is gone")
+                raise self._mark_gone(Fault.LOST, "the socket is gone")
             if qos == 0:
                 return 0
             ((code, name),) = await self._answer(info.mid)
@@ -209,7 +209,7 @@ class MqttConnection:
             [(f, SubscribeOptions(qos=qos, noLocal=not own)) for f in filters]
         )
         if result != 0 or mid is None:
-            raise self._gone(Fault.LOST, "the socket is gone")
+            raise self._mark_gone(Fault.LOST, "the socket is gone")
         for wanted, (code, name) in zip(filters, await self._answer(mid), strict=False):
             if code >= _REFUSAL:
                 why = f"{wanted}: {name} (0x{code:02X})"
@@ -238,13 +238,13 @@ class MqttConnection:
             async with timeout(self.options.ack_timeout_s):
                 return await self._waiting.answer(mid)
         except TimeoutError:
-            raise self._gone(Fault.SILENT, "no acknowledgement in time") from None
+            raise self._mark_gone(Fault.SILENT, "no acknowledgement in time") from None
 
     def _check(self) -> None:
         if self.lost.done():
             raise ConnectionOver(self.lost.result())
 
-    def _gone(self, fault: Fault, detail: str) -> ConnectionOver:
+    def _mark_gone(self, fault: Fault, detail: str) -> ConnectionOver:
         """Mark the connection as gone; return the error to raise."""
         return ConnectionOver(self._over(BrokerVerdict(fault, detail)))
 
@@ -347,9 +347,9 @@ class MqttConnection:
             while not self._paused and self._pending_tls() and not self.lost.done():
                 self._paho.loop_read()
         except Exception as error:  # noqa: BLE001 - whatever paho raises, the link is over and says why
-            self._gone(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200])
+            self._mark_gone(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200])
         if self._paho._in_packet["remaining_length"] > MAX_PACKET:  # noqa: SLF001 - some brokers ignore our maximum
-            self._gone(Fault.PROTOCOL, "a packet over our maximum size")
+            self._mark_gone(Fault.PROTOCOL, "a packet over our maximum size")
             self._paho._sock_close()  # noqa: SLF001
 
     def _pending_tls(self) -> bool:
@@ -369,7 +369,7 @@ class MqttConnection:
         try:
             self._paho.loop_write()
         except Exception as error:  # noqa: BLE001 - as in _read
-            self._gone(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200])
+            self._mark_gone(Fault.PROTOCOL, f"{type(error).__name__}: {error}"[:200])
         if self._paho.want_write() and sock.fileno() >= 0 and not self._writing:
             self._writing = True
             self._loop.add_writer(sock.fileno(), self._write)

@@ -66,7 +66,7 @@ class PacketTooLarge(PublishRefused):
 
 @dataclass(frozen=True, slots=True)
 class Will:
-    """What the broker says for us when we vanish, `delay_s` later."""
+    """What the broker publishes for us when we vanish, `delay_s` later."""
 
     topic: str
     payload: bytes

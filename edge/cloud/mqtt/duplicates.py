@@ -1,7 +1,7 @@
 """Detect another daemon with our edge id.
 
-Many brokers only close the older connection. So the sign is a retained presence of another process
-in place of ours, and a newer one of it the next time.
+Many brokers only close the older connection. The sign is a retained presence of another process
+where ours should be, and a newer one of it the next time.
 """
 
 import logging

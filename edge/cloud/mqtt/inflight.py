@@ -12,7 +12,7 @@ from edge.storage.outbox import OutboxLane
 from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 
 _SPARE: Final = 64
-"""Entries of the removed that the heap of deaths may hold beside as many as are alive."""
+"""The heap of ends may hold so many removed messages beyond the number of living ones."""
 ASK_AGAIN_S: Final = 30.0
 """An accepted call without a result is offered again this often: the result may be lost.
 
@@ -42,7 +42,7 @@ class InflightMessage:
     due_at: float | None = 0.0
     gone: bool = False
     refusal: tuple[int, str] | None = None
-    """Reason code and words of the broker that did not take it the last time."""
+    """Reason code and text of the broker's last refusal."""
 
     @property
     def is_call(self) -> bool:
@@ -89,7 +89,7 @@ class InflightMessages:
         )
 
     def accept(self, call_id: str, now: float) -> InflightMessage | None:
-        """Stop sending a call, for now: somebody has it."""
+        """Stop sending a call for now: a worker has it."""
         message = self._calls.get(call_id)
         if message is not None:
             message.accepted = True
@@ -154,7 +154,7 @@ class InflightMessages:
         return None
 
     def take_dead(self, now: float) -> list[InflightMessage]:
-        """Give, once, everything whose life is over; the caller removes it when that is on disk."""
+        """Return, once, everything whose life is over; the caller then removes it."""
         found: list[InflightMessage] = []
         while self._deaths and self._deaths[0][0] <= now:
             message = self._by_seq.get(heapq.heappop(self._deaths)[1])
@@ -178,8 +178,7 @@ class InflightMessages:
         heapq.heappush(self._due, (at, message.seq))
 
 
-# ------------------------------------------------------------------ how a call of ours ends without
-# an answer
+# ------------------------------------------------------------------ how a call ends unanswered
 
 _REFUSED: Final = {0x87: ErrorCode.AUTH, 0x97: ErrorCode.RATE_LIMIT}
 
@@ -205,7 +204,7 @@ def unanswered(message: InflightMessage) -> ToolResponse:
 
 
 def refused(message: InflightMessage, code: int, why: str) -> ToolResponse:
-    """Answer a call the broker itself did not take."""
+    """Return the answer of a call that the broker itself refused."""
     error = _REFUSED.get(code, ErrorCode.NETWORK_ERROR)
     hint = f"Let this edge publish to {message.topic}." if error is ErrorCode.AUTH else None
     details = {"phase": "refused", "reason_code": code, "attempts": message.attempt}

@@ -71,7 +71,7 @@ class _Slot:
 
 
 class InboxReceiver:
-    """Takes packets in batches; return messages to one consumer until each is handled."""
+    """Takes packets in batches; gives messages to one consumer until each is handled."""
 
     def __init__(
         self,
@@ -172,7 +172,7 @@ class InboxReceiver:
         await self._jobs.put(partial(self._take, packets, self._link))
 
     async def close_call(self, sent: InflightMessage, response: ToolResponse) -> None:
-        """Queue the end of a call of ours with an answer of our own."""
+        """Queue the end of a call with an answer made here."""
         await self._jobs.put(partial(self._close, sent, response))
 
     async def _take(self, packets: Sequence[Inbound], link: int) -> None:
@@ -200,7 +200,7 @@ class InboxReceiver:
             await self._settle(item, stored)
 
     def _acknowledge(self) -> None:
-        """In the order of receipt, as MQTT wants it."""
+        """Acknowledge in the order of receipt, as MQTT demands."""
         while self._slots and (self._slots[0].item is None or self._slots[0].link != self._link):
             slot = self._slots.popleft()
             if slot.link == self._link:
@@ -284,7 +284,7 @@ class InboxReceiver:
 
     def _read(self, packet: Inbound) -> _Item:
         call_id, topics = wire.id_of(packet.correlation), self._state.topics
-        is_registry = packet.topic == topics.registry(self._state.pool)
+        is_registry = packet.topic == self._state.registry
         try:
             message = wire.decode(
                 packet.payload,

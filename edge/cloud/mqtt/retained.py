@@ -37,7 +37,7 @@ class Retained:
         self.instance: Final = secrets.token_hex(8)
         """Published in presence: tells this process from another daemon with the same edge id."""
         self.connections = 0
-        """`seq` of the presence: a late will of an older connection is told apart by it."""
+        """`seq` of the presence: it shows that a late will is of an older connection."""
 
     def announce(self, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
         """Publish what has changed. Raise WireError when the report is too large."""

@@ -68,7 +68,8 @@ class UplinkState:
     """What the parts of the uplink share. The first three change when it moves to another cloud."""
 
     topics: Topics
-    pool: str
+    registry: str
+    """The topic of the registry."""
     version: str
     clock: Clock
     inflight: InflightMessages

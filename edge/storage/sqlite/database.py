@@ -58,7 +58,7 @@ MAX_BYTES: Final = 64 * MIB
 """Cap of the file: smaller than any disk we run on, so this limit is met first."""
 RESERVE_BYTES: Final = MIB
 """Kept free under the cap for work that finishes or deletes what is already there."""
-BALLAST_BYTES: Final = MIB
+RESERVE_FILE_BYTES: Final = MIB
 QUEUE: Final = 1024
 """Pieces of work waiting for the thread; more wait in `write` and `read`."""
 GROUP: Final = 64
@@ -94,7 +94,7 @@ class SqliteDatabase:
         migrations: Sequence[str],
         *,
         max_bytes: int = MAX_BYTES,
-        ballast: bool = True,
+        reserve: bool = True,
         shared: bool = False,
         promises: Promises | None = None,
     ) -> None:
@@ -102,7 +102,7 @@ class SqliteDatabase:
         self._guard = DatabaseGuard(path, migrations, promises)
         self._failing = ""
         self._max_bytes = max_bytes
-        size = BALLAST_BYTES if ballast else 0
+        size = RESERVE_FILE_BYTES if reserve else 0
         self._reserve = SpaceReserve(path.with_name(path.name + ".ballast"), size=size)
         self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
         self._slots = asyncio.Semaphore(QUEUE)
@@ -117,7 +117,7 @@ class SqliteDatabase:
         migrations: Sequence[str],
         *,
         max_bytes: int = MAX_BYTES,
-        ballast: bool = True,
+        reserve: bool = True,
         shared: bool = False,
         promises: Promises | None = None,
     ) -> "SqliteDatabase":
@@ -126,7 +126,7 @@ class SqliteDatabase:
         `shared`: other processes write, too. Raise StoreError.
         """
         db = cls(
-            path, migrations, max_bytes=max_bytes, ballast=ballast, shared=shared, promises=promises
+            path, migrations, max_bytes=max_bytes, reserve=reserve, shared=shared, promises=promises
         )
         opened: Future[None] = Future()
         opened.set_running_or_notify_cancel()  # a cancelled opener must not cancel it
@@ -309,7 +309,7 @@ class SqliteDatabase:
     # -------------------------------------------------------------- room
 
     def _no_room(self, connection: sqlite3.Connection) -> StoreFull | None:
-        """The error that says why nothing new is taken now; None when there is room."""
+        """Return the error why nothing new is taken now; None when there is room."""
         if self._reserve.full_because and not self._reserve.take_back():
             return DiskUnavailable(self._reserve.full_because)
         all_pages, free_pages = (
@@ -399,7 +399,7 @@ def _is_damage(error: Exception) -> bool:
 
 
 def _as_store_error(error: BaseException) -> BaseException:
-    """Translate SQLite's words; a caller's own exception stays as it is."""
+    """Translate SQLite's errors; a caller's own exception stays as it is."""
     if not isinstance(error, sqlite3.Error | sqlite3.Warning | OSError):
         return error
     code = _result(error)

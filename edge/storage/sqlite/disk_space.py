@@ -10,7 +10,11 @@ from typing import Final
 
 MIB: Final = 1024 * 1024
 ENOUGH: Final = 4 * MIB
-"""Below this nothing new is stored: 1 MiB of reserve, 1 MiB of WAL, and 2 MiB of distance."""
+"""Below this nothing new is stored.
+
+1 MiB of reserve, 1 MiB of WAL, and 2 MiB so that the end of one emergency is not the beginning of
+the next.
+"""
 FEW_INODES: Final = 100
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 KEPT_ASIDE: Final = 3
 KEPT_ASIDE_BYTES: Final = 128 * 1024 * 1024
-"""Of damaged databases so many are kept, and so much of them; of the newest always everything."""
+"""So many damaged databases stay, with so many bytes; the newest always does."""
 _TAILS: Final = ("", "-wal", "-shm")
 
 

@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 BOOT: Final = "boot_id"
-"""The label of the marks that says in which boot of the machine they were written."""
+"""The label in the marker file that says in which boot of the machine it was written."""
 
 
 class DatabaseGuard:

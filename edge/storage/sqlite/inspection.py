@@ -40,7 +40,7 @@ class Promises(Protocol):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Words to be kept beside the database."""
+        """Texts of the owner to be stored beside the database."""
         ...
 
     def count(self, connection: Connection) -> int:

@@ -29,7 +29,7 @@ class MarkerFile:
     numbers: Mapping[str, int] = field(default_factory=dict)
     promised: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Words of the database's owner, kept for when they are lost elsewhere."""
+    """Texts of the database's owner, in case they are lost elsewhere."""
 
 
 def path_of(database: Path) -> Path:

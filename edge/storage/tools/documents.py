@@ -26,7 +26,7 @@ _HEADING: Final = re.compile(r"^#[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One file as it stands in the folder: what tells whether it changed."""
+    """One file of the folder: what shows whether it changed."""
 
     id: str
     namespace: str

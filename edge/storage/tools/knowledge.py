@@ -50,7 +50,7 @@ MIGRATIONS: Final = (
     """,  # noqa: E501
 )
 Notes = Callable[[], Awaitable[Sequence[tuple[str, str, float]]]]
-"""Gives the wearer's notes: (id, text, when it was written)."""
+"""Returns the wearer's notes: (id, text, when it was written)."""
 _log = logging.getLogger(__name__)
 
 
@@ -118,7 +118,7 @@ class KnowledgeBase:
         async with self._looking:
             if self._db is None:
                 self._db = await SqliteDatabase.open(
-                    self._path, MIGRATIONS, max_bytes=FILE_BYTES, ballast=False
+                    self._path, MIGRATIONS, max_bytes=FILE_BYTES, reserve=False
                 )
             if self._clock.boot() - self._looked >= LOOK_AGAIN_S:
                 folder = self._folder

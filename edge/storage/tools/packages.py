@@ -44,7 +44,7 @@ class Packages:
                 # quote() keeps `/` and NUL out of the name and is one to one.
                 path = self._folder / f"{quote(package, safe='')[:200]}.db"
                 found = self._open[package] = await SqliteDatabase.open(
-                    path, (), max_bytes=FILE_BYTES, ballast=False
+                    path, (), max_bytes=FILE_BYTES, reserve=False
                 )
             return found
 

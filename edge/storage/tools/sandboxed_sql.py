@@ -1,4 +1,4 @@
-"""Limits for SQL of others in a connection of ours: what it may do, how long, how large."""
+"""Limits for a tool's SQL in the daemon's connection: what it may do, how long, how large."""
 
 import sqlite3
 import time

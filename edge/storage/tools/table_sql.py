@@ -100,7 +100,7 @@ def delete(table: str, where: Mapping[str, Json]) -> Statement:
 
 
 def check_row(row: Mapping[str, Json]) -> None:
-    """Refuse what no column holds. Raise BadSql; never tells a value."""
+    """Raise BadSql for what no column can hold; the error never contains a value."""
     if not row:
         raise BadSql("a row needs at least one column")
     for column, value in row.items():

@@ -147,7 +147,7 @@ def _create(
 
 
 def _ids(c: Connection, statement: table_sql.Statement) -> list[int]:
-    """All of them, more than `fetch_in` gives at once. Raise BadSql."""
+    """Return all of them, more than `fetch_in` does. Raise BadSql."""
     try:
         return [found["id"] for found in c.execute(*statement)]
     except SqlError as error:

@@ -50,12 +50,8 @@ class _OpenUser:
 class Users:
     """The folders and database files of all users. `close()` at the end."""
 
-    def __init__(
-        self, folder: Path, *, most_open: int = MOST_OPEN, most_users: int = MOST_USERS
-    ) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._most_open = most_open
-        self._most_users = most_users
         self._open: OrderedDict[Path, _OpenUser] = OrderedDict()
         self._opening = asyncio.Lock()
 
@@ -69,8 +65,8 @@ class Users:
         if not folder.is_dir():
             mine = self._folder / escaped(owner.user)
             others = self._folder.iterdir() if self._folder.is_dir() else ()
-            if not mine.is_dir() and sum(p.is_dir() for p in others) >= self._most_users:
-                raise StoreFull(f"{self._most_users} users have data here already")
+            if not mine.is_dir() and sum(p.is_dir() for p in others) >= MOST_USERS:
+                raise StoreFull(f"{MOST_USERS} users have data here already")
             for path in (self._folder, mine, folder.parent, folder):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
@@ -87,7 +83,7 @@ class Users:
                     await self._make_room()
                     await asyncio.to_thread(self.make_folder, owner)
                     held = self._open[path] = _OpenUser(
-                        await SqliteDatabase.open(path, (), max_bytes=FILE_BYTES, ballast=False)
+                        await SqliteDatabase.open(path, (), max_bytes=FILE_BYTES, reserve=False)
                     )
         self._open.move_to_end(path)
         held.in_use += 1
@@ -103,5 +99,5 @@ class Users:
 
     async def _make_room(self) -> None:
         idle = [path for path, held in self._open.items() if not held.in_use]
-        for path in idle[: max(0, len(self._open) - self._most_open + 1)]:
+        for path in idle[: max(0, len(self._open) - MOST_OPEN + 1)]:
             await self._open.pop(path).database.close()

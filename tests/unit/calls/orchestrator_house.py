@@ -372,7 +372,7 @@ async def house(
     """Open a daemon's middle on a state directory; leaving it is a stop, not a crash."""
     bus = Bus()
     glasses = FakeGlasses(bus, DISPLAY if facts is None else facts)
-    db = await SqliteDatabase.open(path / "glassd.db", MIGRATIONS, ballast=False)
+    db = await SqliteDatabase.open(path / "glassd.db", MIGRATIONS, reserve=False)
     store, notices, audit = CallStore(db, clock, check, replayable=replayable), [], []
     shelves = CallStores(store, PendingCalls(db, clock), ResultCache(db, clock))
     confirmations, sessions = Confirmations(db, clock, check), Sessions(db, clock, lambda: "e" * 16)

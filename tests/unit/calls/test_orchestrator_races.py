@@ -46,7 +46,7 @@ async def full(*_, **__):
 @asynccontextmanager
 async def on_disk(path):
     """The store of a daemon that was killed: nobody serves it."""
-    db = await SqliteDatabase.open(path / "glassd.db", MIGRATIONS, ballast=False)
+    db = await SqliteDatabase.open(path / "glassd.db", MIGRATIONS, reserve=False)
     try:
         yield db
     finally:

@@ -1,4 +1,4 @@
-"""The herald: what the glasses are and do reaches the registry and the cloud."""
+"""The reporter: what the glasses are and do reaches the registry and the cloud."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -88,30 +88,35 @@ class Glasses:
 
 
 @asynccontextmanager
-async def herald():
-    bus, glasses, uplink, desk = Bus(), Glasses(), Uplink(), Desk()
+async def running_reporter():
+    bus, glasses, uplink, service = Bus(), Glasses(), Uplink(), Desk()
     clock = Clock(boot=lambda: 100.0, wall=lambda: 1000.0)
     made = CapabilityReporter(
-        bus=bus, glasses=glasses, uplink=uplink, registry=desk, clock=clock, host={"speech": True}
+        bus=bus,
+        glasses=glasses,
+        uplink=uplink,
+        registry=service,
+        clock=clock,
+        host={"speech": True},
     )
     running = asyncio.ensure_future(made.run())
-    await told(uplink, lambda: uplink.announced)
+    await reported(uplink, lambda: uplink.announced)
     try:
-        yield bus, glasses, uplink, desk
+        yield bus, glasses, uplink, service
     finally:
         running.cancel()
         await asyncio.wait([running])
 
 
-async def told(uplink, condition):
+async def reported(uplink, condition):
     async with asyncio.timeout(20):
         while not condition():
             uplink.news.clear()
             await uplink.news.wait()
 
 
-async def test_the_report_has_every_value_with_origin_and_age_and_only_tools_of_this_edge():
-    async with herald() as (_, _, uplink, desk):
+async def test_the_report_has_all_values_and_only_tools_of_this_edge():
+    async with running_reporter() as (_, _, uplink, service):
         report, presence = uplink.announced[0]
         assert presence == "connected"
         assert report["capabilities"]["display"] == {
@@ -121,17 +126,17 @@ async def test_the_report_has_every_value_with_origin_and_age_and_only_tools_of_
         }
         assert [t["name"] for t in report["tools"]] == ["notes:add"]
         assert report["registry"] == {"version": "1.0.12345678"}
-        assert desk.judged == [(CAPS, False)]
+        assert service.judged == [(CAPS, False)]
 
 
 async def test_presence_follows_the_glasses_and_their_last_capabilities_go_stale():
-    async with herald() as (bus, glasses, uplink, desk):
+    async with running_reporter() as (bus, glasses, uplink, service):
         glasses.now = replace(READY, ready=False, state="RESTING", stale=True)
         bus.publish(GlassesLost("gone"))
         bus.publish(CapabilitiesLearned("mock:display", stale=True))
-        await told(uplink, lambda: uplink.announced[-1][1] == "away")
+        await reported(uplink, lambda: uplink.announced[-1][1] == "away")
         assert uplink.announced[-1][0]["stale"] is True
-        assert desk.judged[-1] == (CAPS, True)
+        assert service.judged[-1] == (CAPS, True)
 
 
 @pytest.mark.parametrize(
@@ -143,26 +148,26 @@ async def test_presence_follows_the_glasses_and_their_last_capabilities_go_stale
         (GlassesStatus(), "none"),
     ],
 )
-async def test_presence_is_one_of_four_words(status, presence):
-    async with herald() as (bus, glasses, uplink, _):
+async def test_presence_has_four_values(status, presence):
+    async with running_reporter() as (bus, glasses, uplink, _):
         glasses.now = status
         bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
-        await told(uplink, lambda: uplink.announced[-1][1] == presence)
+        await reported(uplink, lambda: uplink.announced[-1][1] == presence)
 
 
 async def test_glasses_that_were_never_seen_have_no_report():
-    async with herald() as (bus, glasses, uplink, _):
+    async with running_reporter() as (bus, glasses, uplink, _):
         glasses.now = GlassesStatus()
         bus.publish(GlassesLost("x"))
-        await told(uplink, lambda: uplink.announced[-1] == (None, "none"))
+        await reported(uplink, lambda: uplink.announced[-1] == (None, "none"))
 
 
 async def test_many_changes_at_once_make_one_report():
-    async with herald() as (bus, _, uplink, _):
+    async with running_reporter() as (bus, _, uplink, _):
         before = len(uplink.announced)
         for _ in range(20):
             bus.publish(CapabilitiesLearned("mock:display", stale=False))
-        await told(uplink, lambda: len(uplink.announced) > before)
+        await reported(uplink, lambda: len(uplink.announced) > before)
         assert len(uplink.announced) <= before + 2
 
 
@@ -186,40 +191,40 @@ def test_every_gesture_has_a_topic():
     assert all(as_event(Gestured(g)) is not None for g in Gesture)
 
 
-async def test_events_are_told_and_a_battery_renews_the_report():
-    async with herald() as (bus, glasses, uplink, _):
+async def test_events_are_sent_and_a_battery_renews_the_report():
+    async with running_reporter() as (bus, glasses, uplink, _):
         glasses.now = replace(READY, battery=40)
         bus.publish(GlassesSaid(BatteryChanged(40)))
-        await told(uplink, lambda: uplink.events)
+        await reported(uplink, lambda: uplink.events)
         assert uplink.events == [("battery", {"level": 40, "charging": False})]
-        await told(uplink, lambda: uplink.announced[-1][0]["battery"] == 40)
+        await reported(uplink, lambda: uplink.announced[-1][0]["battery"] == 40)
 
 
 @pytest.mark.requirement("I4-link-quiet")
-async def test_glasses_that_are_back_at_once_were_never_away_and_those_that_are_not_are_told(
+async def test_only_a_long_absence_of_the_glasses_is_reported(
     monkeypatch,
 ):
     monkeypatch.setattr("edge.cloud.reporter.QUIET_S", 60.0)
-    async with herald() as (bus, glasses, uplink, _):
+    async with running_reporter() as (bus, glasses, uplink, _):
         before = len(uplink.announced)
         glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
         bus.publish(GlassesLost("gone"))
         await asyncio.sleep(
             0.1
-        )  # longer than a report needs to settle, shorter than a drop that is told
+        )  # longer than a report needs to settle, shorter than a drop that is reported
         assert len(uplink.announced) == before
         glasses.now = READY
         bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
-        await told(uplink, lambda: len(uplink.announced) > before)
+        await reported(uplink, lambda: len(uplink.announced) > before)
         assert {presence for _, presence in uplink.announced} == {"connected"}
         monkeypatch.setattr("edge.cloud.reporter.QUIET_S", 0.05)
         glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
         bus.publish(GlassesLost("gone"))
-        await told(uplink, lambda: uplink.announced[-1][1] == "away")
+        await reported(uplink, lambda: uplink.announced[-1][1] == "away")
 
 
-async def test_the_cloud_hears_anew_when_the_owner_changes_what_it_may_call():
-    async with herald() as (bus, _, uplink, _):
+async def test_a_change_of_offered_tools_renews_the_report():
+    async with running_reporter() as (bus, _, uplink, _):
         before = len(uplink.announced)
         bus.publish(ConfigurationReloaded(("policy.cloud_may",)))
-        await told(uplink, lambda: len(uplink.announced) > before)
+        await reported(uplink, lambda: len(uplink.announced) > before)

@@ -82,7 +82,7 @@ def until(condition):
 
 @pytest.mark.requirement("S2-101")
 @pytest.mark.requirement("S0-60")
-def test_a_line_has_every_key_and_says_what_the_record_said(tmp_path):
+def test_a_line_has_every_key_and_the_values_of_the_record(tmp_path):
     (line,) = written(tmp_path / "audit.jsonl", RECORD)
     assert line == {"ts": "2026-11-18T11:06:40.250Z", **RECORD}
     assert tuple(line) == KEYS
@@ -103,7 +103,7 @@ def test_arguments_are_written_only_when_asked_for(tmp_path):
     assert "password" not in line
 
 
-def test_long_arguments_are_told_by_their_length_only(tmp_path):
+def test_of_long_arguments_only_the_length_is_written(tmp_path):
     fits, too_long = {"args": {"a": "x" * (MAX_ARGS - 8)}}, {"args": {"a": "x" * (MAX_ARGS - 7)}}
     first, second = written(tmp_path / "a", fits, too_long, with_args=True)
     assert first["args"] == fits["args"]
@@ -220,14 +220,14 @@ def test_files_are_rotated_by_size_and_no_line_falls_between_them(tmp_path):
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names == ["a", "a.1", "a.2", "a.3"]
     assert all(p.stat().st_size <= 4000 for p in tmp_path.iterdir())
-    told = [
+    reported = [
         line["callId"] for name in ("a.3", "a.2", "a.1", "a") for line in lines(tmp_path / name)
     ]
-    assert told == [f"c{n}" for n in range(40 - len(told), 40)]
-    assert len(told) > 20
+    assert reported == [f"c{n}" for n in range(40 - len(reported), 40)]
+    assert len(reported) > 20
 
 
-def test_files_from_a_time_when_more_were_kept_go(tmp_path):
+def test_older_files_beyond_the_number_are_deleted(tmp_path):
     path, many = tmp_path / "a", [{"callId": f"c{n}"} for n in range(60)]
     written(path, *many, max_bytes=2000, keep=5)
     assert len(list(tmp_path.iterdir())) == 6
@@ -238,7 +238,7 @@ def test_files_from_a_time_when_more_were_kept_go(tmp_path):
     assert path.stat().st_size <= 2000
 
 
-def test_a_line_longer_than_a_file_may_be_is_written_all_the_same(tmp_path):
+def test_a_line_longer_than_a_file_is_written(tmp_path):
     written(tmp_path / "a", RECORD, {"callId": "c2"}, max_bytes=10, keep=5)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "a.1"]
     assert [line["callId"] for name in ("a.1", "a") for line in lines(tmp_path / name)] == [
@@ -353,14 +353,14 @@ def test_a_kill_at_any_instant_leaves_files_of_whole_lines(tmp_path, after):
         child.kill()
     written(path, {"callId": "after"})
     files = sorted(tmp_path.iterdir(), reverse=True)
-    told = [
+    reported = [
         line["callId"]
         for p in files
         for line in lines(p)
         if "torn" not in line and "lost" not in line
     ]
-    numbers = [int(name[1:]) for name in told[:-1]]
-    assert told[-1] == "after"
+    numbers = [int(name[1:]) for name in reported[:-1]]
+    assert reported[-1] == "after"
     assert numbers == sorted(set(numbers))
     assert numbers
 
@@ -368,9 +368,7 @@ def test_a_kill_at_any_instant_leaves_files_of_whole_lines(tmp_path, after):
 # ------------------------------------------------------------------ what loses lines
 
 
-def test_lines_that_wait_are_bounded_the_oldest_go_first_and_their_number_is_written(
-    tmp_path, caplog
-):
+def test_the_oldest_waiting_lines_go_first_and_are_counted(tmp_path, caplog):
     log = log_at(tmp_path / "a", waiting_bytes=5000)
     for n in range(100):
         log({"callId": f"c{n}"})
@@ -385,7 +383,7 @@ def test_lines_that_wait_are_bounded_the_oldest_go_first_and_their_number_is_wri
 
 
 @pytest.mark.requirement("S2-101")
-def test_a_disk_that_takes_nothing_for_a_while_never_makes_a_caller_wait(tmp_path):
+def test_a_blocked_disk_never_makes_a_caller_wait(tmp_path):
     """A pipe that nobody reads is the slowest disk there is."""
     path, got = tmp_path / "a", bytearray()
     os.mkfifo(path)
@@ -400,10 +398,10 @@ def test_a_disk_that_takes_nothing_for_a_while_never_makes_a_caller_wait(tmp_pat
     until(lambda: not _drained(reader, got) and not closing.is_alive())
     os.close(reader)
     found = [json.loads(line) for line in got.decode().splitlines()]
-    told = [int(line["callId"][1:]) for line in found if line["callId"]]
-    assert told == sorted(set(told))
-    assert told[-1] == 999
-    assert sum(line.get("lost", 0) for line in found) == log.lost == 1000 - len(told)
+    reported = [int(line["callId"][1:]) for line in found if line["callId"]]
+    assert reported == sorted(set(reported))
+    assert reported[-1] == 999
+    assert sum(line.get("lost", 0) for line in found) == log.lost == 1000 - len(reported)
 
 
 def _drained(fd, into):
@@ -450,7 +448,7 @@ log.close()
 """
 
 
-def test_a_full_disk_costs_lines_never_half_of_one_and_is_told_once(tmp_path):
+def test_a_full_disk_loses_whole_lines_and_is_logged_once(tmp_path):
     """Past its limit a file takes part of a write and then none: what a full disk does, too."""
     path = tmp_path / "a"
     ran = subprocess.run(
@@ -469,7 +467,7 @@ def test_a_full_disk_costs_lines_never_half_of_one_and_is_told_once(tmp_path):
     assert ran.stderr == ""
 
 
-def test_a_place_that_cannot_be_is_told_once_and_calls_go_on(tmp_path, caplog):
+def test_an_impossible_path_is_logged_once_and_calls_go_on(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     (tmp_path / "file").touch()
     log = log_at(tmp_path / "file" / "a")

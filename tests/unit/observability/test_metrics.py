@@ -99,7 +99,7 @@ def test_before_the_first_call_there_is_a_summary_too():
     )
 
 
-def test_a_refusal_and_a_stored_answer_count_as_calls_but_not_as_times():
+def test_refusals_and_stored_answers_count_as_calls_but_are_not_timed():
     summary = counted(
         record(duration=900),
         failed("BUDGET_EXCEEDED", outcome="refused", route=None, duration=0),
@@ -138,7 +138,7 @@ def test_a_pending_call_is_counted_once_when_it_ends():
     assert summary["deliveries"] == {"shown": 1}
 
 
-def test_deliveries_are_counted_by_their_word_also_when_they_have_a_reason():
+def test_deliveries_are_counted_by_state_with_or_without_a_reason():
     words = (
         "shown",
         {"state": "dropped", "reason": "glasses away"},
@@ -337,7 +337,7 @@ async def test_names_with_half_a_character_are_one_tool_with_a_question_mark():
     assert samples["glassd_tool_calls_total", (("tool", "a:?"),)] == 3
 
 
-async def test_the_text_is_of_bounded_size_when_every_name_is_as_long_as_it_may_be():
+async def test_the_text_has_a_bounded_size_with_the_longest_names():
     metrics = Metrics()
     for n in range(MAX_TOOLS):
         metrics.observe(record(f"a:{n:03}" + "\n" * 300))

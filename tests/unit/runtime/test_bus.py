@@ -20,13 +20,13 @@ from tools_cache.api.tool import Delivery, DeliveryReport
 async def _take(listener, count):
     taken = []
     async with asyncio.timeout(20):
-        async for happening in listener:
-            taken.append(happening)
+        async for event in listener:
+            taken.append(event)
             if len(taken) == count:
                 return taken
 
 
-async def test_every_listener_gets_every_happening_in_order():
+async def test_every_listener_gets_every_event_in_order():
     bus = Bus()
     with bus.listen() as one, bus.listen() as two:
         for n in range(3):
@@ -63,7 +63,7 @@ async def test_a_listener_that_left_is_forgotten():
     assert bus._listeners == []
 
 
-def test_a_happening_becomes_json_with_its_wire_name():
+def test_an_event_becomes_json_with_its_wire_name():
     assert as_json(UplinkChanged(up=False, broker="b:1", reason="refused")) == {
         "event": "uplink.down",
         "up": False,
@@ -79,12 +79,12 @@ def test_a_happening_becomes_json_with_its_wire_name():
 async def test_who_does_not_watch_calls_is_not_woken_by_them():
     bus = Bus()
     with bus.listen(calls=False) as quiet, bus.listen() as watching:
-        for happening in (
+        for event in (
             CallReceived("1", "a:b", "cli"),
             CallAnswered("1", "a:b", True, "local", "none"),
             LinkChanged("x"),
         ):
-            bus.publish(happening)
+            bus.publish(event)
         assert [type(one).__name__ for one in await _take(watching, 3)] == [
             "CallReceived",
             "CallAnswered",

@@ -1,4 +1,4 @@
-"""The vigil: what must end and does not starves the watchdog; idleness, failure and a sleeping
+"""Deadlines: what must end and does not starves the watchdog; idleness, failure and a sleeping
 machine do not.
 """
 
@@ -38,7 +38,7 @@ def time():
 
 
 @pytest.fixture
-def vigil(time):
+def open_deadlines(time):
     return Deadlines(time)
 
 
@@ -65,43 +65,43 @@ class Running:
 # ------------------------------------------------------------------ the bound
 
 
-def test_a_step_is_overdue_only_beyond_its_time(vigil, time):
-    with vigil.within(10.0, "link: seeking"):
+def test_a_step_is_overdue_only_beyond_its_time(open_deadlines, time):
+    with open_deadlines.within(10.0, "link: seeking"):
         time.now = 10.0
-        assert vigil.overdue() == []
+        assert open_deadlines.overdue() == []
         time.now = 13.0
-        assert vigil.overdue() == ["link: seeking (3 s late)"]
-    assert vigil.overdue() == []
+        assert open_deadlines.overdue() == ["link: seeking (3 s late)"]
+    assert open_deadlines.overdue() == []
 
 
-def test_a_step_that_fails_has_ended_too(vigil, time):
-    with pytest.raises(OSError, match="gone"), vigil.within(1.0, "x"):
+def test_a_step_that_fails_has_ended_too(open_deadlines, time):
+    with pytest.raises(OSError, match="gone"), open_deadlines.within(1.0, "x"):
         raise OSError("gone")
     time.now = A_DAY
-    assert vigil.overdue() == []
+    assert open_deadlines.overdue() == []
 
 
-def test_the_next_step_has_its_own_time_and_done_ends_it(vigil, time):
-    with vigil.within(10.0, "a") as step:
+def test_the_next_step_has_its_own_time_and_done_ends_it(open_deadlines, time):
+    with open_deadlines.within(10.0, "a") as step:
         time.now = 9.0
         step.again(10.0, "b")
         time.now = 15.0
-        assert vigil.overdue() == []
+        assert open_deadlines.overdue() == []
         time.now = 20.0
-        assert vigil.overdue() == ["b (1 s late)"]
+        assert open_deadlines.overdue() == ["b (1 s late)"]
         step.done()
-        assert vigil.overdue() == []
+        assert open_deadlines.overdue() == []
         step.again(1.0, "c")
         time.now = 30.0
-        assert vigil.overdue() == ["c (9 s late)"]
-    assert vigil.overdue() == []
+        assert open_deadlines.overdue() == ["c (9 s late)"]
+    assert open_deadlines.overdue() == []
 
 
 # ------------------------------------------------------------------ the pulse
 
 
 @pytest.mark.requirement("I4-watchdog")
-async def test_while_something_is_stuck_the_watchdog_starves_and_is_told_why_once(caplog):
+async def test_an_overdue_operation_stops_the_pings_and_is_logged_once(caplog):
     notifier, stuck = Notifier(0.03), ["link: seeking (3 s late)"]
     with caplog.at_level(logging.INFO, "edge.runtime.watchdog"):
         async with Running(Watchdog(notifier, lambda: STATUS, overdue=lambda: stuck).run()):
@@ -118,31 +118,31 @@ async def test_while_something_is_stuck_the_watchdog_starves_and_is_told_why_onc
 # ------------------------------------------------------------------ listeners
 
 
-async def test_a_listener_that_does_not_come_back_is_noticed_and_an_idle_one_is_not(vigil, time):
-    bus, handling, release = Bus(vigil.within), asyncio.Event(), asyncio.Event()
+async def test_a_stuck_listener_is_overdue_and_an_idle_one_is_not(open_deadlines, time):
+    bus, handling, release = Bus(open_deadlines.within), asyncio.Event(), asyncio.Event()
 
-    async def herald():
+    async def reporter():
         with bus.listen() as heard:
             async for _ in heard:
                 handling.set()
                 await release.wait()
 
-    task = asyncio.create_task(herald(), name="herald")
+    task = asyncio.create_task(reporter(), name="reporter")
     await asyncio.sleep(0)
     time.now = A_DAY
-    assert vigil.overdue() == []  # a day without news
+    assert open_deadlines.overdue() == []  # a day without news
     bus.publish(LinkChanged("READY", ""))
     await asyncio.wait_for(handling.wait(), 40)
     time.now += HANDLED_S + 5
-    assert vigil.overdue() == ["herald: LinkChanged (5 s late)"]
+    assert open_deadlines.overdue() == ["reporter: LinkChanged (5 s late)"]
     release.set()
-    await until(lambda: not vigil.overdue())
+    await until(lambda: not open_deadlines.overdue())
     task.cancel()
     await asyncio.wait([task])
 
 
-async def test_a_listener_that_crashed_is_not_waited_for_though_its_traceback_is_kept(vigil, time):
-    bus, kept = Bus(vigil.within), []
+async def test_a_crashed_listener_is_not_overdue(open_deadlines, time):
+    bus, kept = Bus(open_deadlines.within), []
 
     async def crashes():
         with bus.listen() as heard:
@@ -155,7 +155,7 @@ async def test_a_listener_that_crashed_is_not_waited_for_though_its_traceback_is
     with pytest.raises(ValueError, match="boom"):
         await crashes()
     time.now = A_DAY
-    assert vigil.overdue() == []
+    assert open_deadlines.overdue() == []
     await kept[0].aclose()
 
 
@@ -190,33 +190,33 @@ class Notes:
     put = get
 
 
-def link(finder, vigil):
-    bus, clock = Bus(vigil.within), Clock.system()
+def link(finder, open_deadlines):
+    bus, clock = Bus(open_deadlines.within), Clock.system()
     return LinkManager(
         finder,
         GlassesState(bus, clock, Notes(), {}),
         bus=bus,
         clock=clock,
         backoff=Backoff(lambda: 1.0, first_s=0.01, most_s=0.01, stable_s=1.0),
-        within=vigil.within,
+        within=open_deadlines.within,
         step_s=50.0,
         rest=lambda _s: asyncio.sleep(0),
     )
 
 
 @pytest.mark.requirement("I4-watchdog")
-async def test_a_link_stuck_in_a_scan_is_noticed(vigil, time):
+async def test_a_link_stuck_in_a_scan_is_noticed(open_deadlines, time):
     finder = Stuck()
-    async with Running(link(finder, vigil).run()):
+    async with Running(link(finder, open_deadlines).run()):
         await asyncio.wait_for(finder.entered.wait(), 40)
         time.now = 45.0
-        assert vigil.overdue() == []
+        assert open_deadlines.overdue() == []
         time.now = 51.0
-        assert vigil.overdue() == ["link: seeking (1 s late)"]
+        assert open_deadlines.overdue() == ["link: seeking (1 s late)"]
 
 
 @pytest.mark.requirement("I4-watchdog")
-async def test_glasses_that_are_away_for_days_starve_nobody(vigil, time):
+async def test_glasses_that_are_away_for_days_starve_nobody(open_deadlines, time):
     """Trap 23: a watchdog tied to the link's progress restarts the daemon whenever BlueZ is
     slow.
     """
@@ -233,13 +233,13 @@ async def test_glasses_that_are_away_for_days_starve_nobody(vigil, time):
         wait_to_wake = Stuck.for_ever
 
     finder = Away()
-    async with Running(link(finder, vigil).run()):
-        await until(lambda: finder.tries >= 4 or vigil.overdue())
+    async with Running(link(finder, open_deadlines).run()):
+        await until(lambda: finder.tries >= 4 or open_deadlines.overdue())
     assert time.now >= 120.0
-    assert vigil.overdue() == []
+    assert open_deadlines.overdue() == []
 
 
-async def test_a_registry_that_is_fetched_for_ever_is_noticed(vigil, time, tmp_path):
+async def test_a_registry_that_is_fetched_for_ever_is_noticed(open_deadlines, time, tmp_path):
     cloud = Stuck()
     cache = ToolRegistry(
         builtin=tmp_path / "none.json",
@@ -247,15 +247,15 @@ async def test_a_registry_that_is_fetched_for_ever_is_noticed(vigil, time, tmp_p
         bus=Bus(),
         clock=Clock.system(),
         cloud=cloud,
-        within=vigil.within,
+        within=open_deadlines.within,
     )
     async with Running(cache.run()):
         await asyncio.wait_for(cloud.entered.wait(), 40)
         time.now = SYNC_S + 1
-        assert vigil.overdue() == ["registry: fetching (1 s late)"]
+        assert open_deadlines.overdue() == ["registry: fetching (1 s late)"]
 
 
-async def test_a_drawing_that_never_ends_is_noticed(vigil, time, monkeypatch):
+async def test_a_drawing_that_never_ends_is_noticed(open_deadlines, time, monkeypatch):
     class Glasses:
         def status(self):
             from edge.ports import GlassesStatus
@@ -265,15 +265,21 @@ async def test_a_drawing_that_never_ends_is_noticed(vigil, time, monkeypatch):
     stuck = Stuck()
     monkeypatch.setattr(Presenter, "_enter", stuck.for_ever)
     stage = Presenter(
-        glasses=Glasses(), bus=Bus(), clock=Clock.system(), notes=Notes(), within=vigil.within
+        glasses=Glasses(),
+        bus=Bus(),
+        clock=Clock.system(),
+        notes=Notes(),
+        within=open_deadlines.within,
     )
     async with Running(stage.run()), Running(stage.tell("hello")):
         await asyncio.wait_for(stuck.entered.wait(), 40)
         time.now = DRAW_S + 1
-        assert vigil.overdue() == ["display: drawing (1 s late)"]
+        assert open_deadlines.overdue() == ["display: drawing (1 s late)"]
 
 
-async def test_a_connection_to_the_broker_that_never_opens_is_noticed(vigil, time, monkeypatch):
+async def test_a_connection_to_the_broker_that_never_opens_is_noticed(
+    open_deadlines, time, monkeypatch
+):
     stuck = Stuck()
 
     class Connection:
@@ -297,9 +303,14 @@ async def test_a_connection_to_the_broker_that_never_opens_is_noticed(vigil, tim
         edge_id="e", host="broker.local", port=1883, tenant="t", pool="p", connect_timeout_s=10.0
     )
     uplink = MqttUplink(
-        options, outbox=Empty(), inbox=Empty(), bus=Bus(), clock=Clock.system(), within=vigil.within
+        options,
+        outbox=Empty(),
+        inbox=Empty(),
+        bus=Bus(),
+        clock=Clock.system(),
+        within=open_deadlines.within,
     )
     async with Running(uplink._one_link()):
         await asyncio.wait_for(stuck.entered.wait(), 40)
         time.now = STEP_S + 11
-        assert vigil.overdue() == ["uplink: connecting (1 s late)"]
+        assert open_deadlines.overdue() == ["uplink: connecting (1 s late)"]

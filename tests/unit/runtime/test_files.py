@@ -137,9 +137,7 @@ def _watch_steps(monkeypatch):
     return steps
 
 
-def test_the_content_is_on_disk_before_the_name_and_the_name_on_return(
-    write, tmp_path, monkeypatch
-):
+def test_content_is_on_disk_before_the_name_and_both_on_return(write, tmp_path, monkeypatch):
     steps = _watch_steps(monkeypatch)
     write(tmp_path / "file", NEW)
     assert steps == [f"sync {len(NEW)}", "rename", "sync folder"]

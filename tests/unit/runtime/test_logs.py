@@ -102,7 +102,7 @@ def test_what_looks_like_a_secret_is_hidden(raw, shown):
     assert logs.Redactor()(raw) == shown
 
 
-def test_a_secret_it_was_told_is_hidden_wherever_it_stands(logger):
+def test_a_known_secret_is_hidden_anywhere_in_a_line(logger):
     log, text, redact = logger
     redact.hide("hunter2")
     redact.hide("")

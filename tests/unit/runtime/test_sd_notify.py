@@ -33,7 +33,7 @@ def heard(request, tmp_path):
         yield name, receive
 
 
-def test_every_word_is_spelled_as_systemd_reads_it(heard):
+def test_every_message_is_spelled_as_systemd_reads_it(heard):
     name, receive = heard
     notifier = Notifier({"NOTIFY_SOCKET": name}, monotonic_ns=lambda: 5_000_999)
     said = []
@@ -57,7 +57,7 @@ def test_every_word_is_spelled_as_systemd_reads_it(heard):
     ]
 
 
-def test_a_status_cannot_smuggle_in_another_word(heard):
+def test_a_status_cannot_inject_another_message(heard):
     name, receive = heard
     Notifier({"NOTIFY_SOCKET": name}).status("a\nSTOPPING=1\r\n" + "x" * 500)
     (line,) = receive()

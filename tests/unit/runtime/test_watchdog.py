@@ -34,7 +34,7 @@ async def run_for_a_moment(notifier, beats):
     await asyncio.wait([running])
 
 
-async def test_it_beats_three_times_an_interval_and_says_a_line_only_when_it_changed():
+async def test_it_pings_three_times_an_interval_and_sends_changed_status_only():
     notifier = Notifier(0.03)
     await run_for_a_moment(notifier, 4)
     assert notifier.lines == ["glasses ready (mock:full); cloud up; 17 tools"]

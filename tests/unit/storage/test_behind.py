@@ -38,12 +38,12 @@ async def test_work_that_nobody_waits_for_is_on_disk_after_the_end(tmp_path):
 
 
 async def test_work_that_nobody_waits_for_says_why_it_is_not_on_disk(db):
-    told = asyncio.get_running_loop().create_future()
-    await db.behind(lambda c: c.execute("no SQL"), failed=told.set_result)
-    assert "syntax error" in str(await asyncio.wait_for(told, 20))
+    reported = asyncio.get_running_loop().create_future()
+    await db.behind(lambda c: c.execute("no SQL"), failed=reported.set_result)
+    assert "syntax error" in str(await asyncio.wait_for(reported, 20))
     await db.close()
     try:
-        await db.behind(lambda _: None, failed=told.set_result)
+        await db.behind(lambda _: None, failed=reported.set_result)
     except StoreClosed:
         return
     raise AssertionError("a closed store took work")
@@ -59,7 +59,7 @@ async def test_a_call_that_is_admitted_running_has_both_steps_and_one_attempt(ca
     assert (again.fresh, (await calls.get(call.call_id))["attempts"]) == (False, 1)
 
 
-async def test_that_an_answer_reached_nobody_is_known_to_whoever_asks_next(calls: CallStore):
+async def test_the_next_reader_knows_that_an_answer_reached_nobody(calls: CallStore):
     call = a_call()
     await calls.admit(call, "local", running=True)
     await calls.finish(call.call_id, "ANSWERED", ToolResponse(data=1))

@@ -56,16 +56,14 @@ async def test_a_call_put_twice_is_one_row_with_its_first_body(outbox):
     assert (await put(outbox, "tell", "c1", kind="delivery")).seq != first.seq
 
 
-async def test_a_full_lane_of_calls_refuses_and_a_full_lane_of_small_facts_lets_its_oldest_go(
-    db, hands
-):
+async def test_full_lanes_refuse_calls_and_drop_the_oldest_facts(db, hands):
     outbox = Outbox(db, hands.clock, calls=Bounds(3), tells=Bounds(3))
     for n in range(3):
         await put(outbox, "call", f"c{n}")
     with pytest.raises(UplinkBusy, match="3 calls wait"):
         await put(outbox, "call", "c3")
-    told = [await put(outbox, "tell", f"d{n}", kind="delivery") for n in range(5)]
-    assert [p.dropped for p in told] == [(), (), (), (told[0].seq,), (told[1].seq,)]
+    reported = [await put(outbox, "tell", f"d{n}", kind="delivery") for n in range(5)]
+    assert [p.dropped for p in reported] == [(), (), (), (reported[0].seq,), (reported[1].seq,)]
     assert [row.id for row in await outbox.load() if row.lane == "tell"] == ["d2", "d3", "d4"]
 
 
@@ -116,7 +114,7 @@ async def test_a_disk_that_takes_nothing_is_not_a_full_outbox(tmp_path, hands, m
     await db.close()
 
 
-async def test_rows_tell_age_and_what_is_left_and_interactive_ones_end_with_their_boot(
+async def test_rows_have_age_and_remaining_life_and_interactive_ones_end_at_reboot(
     db, hands, outbox
 ):
     await put(outbox, "call", "quick", ttl_s=60.0)
@@ -194,9 +192,7 @@ async def test_a_full_inbox_takes_nothing_until_something_is_handled(db, hands):
 
 
 @pytest.mark.parametrize("bound", [Bounds(2), Bounds(1000, 20)])
-async def test_while_too_many_answers_wait_no_new_invocation_is_taken_and_everything_else_is(
-    db, hands, outbox, bound
-):
+async def test_too_many_waiting_answers_hold_back_only_new_invocations(db, hands, outbox, bound):
     inbox = Inbox(db, hands.clock, answers=bound)
     await inbox.take([arrival("call", "old")])
     await put(outbox, "call", "ours")
@@ -227,7 +223,7 @@ async def test_while_too_many_answers_wait_no_new_invocation_is_taken_and_everyt
     assert [t.seq is not None for t in taken] == [True, True]  # in order, and once
 
 
-async def test_a_full_disk_takes_what_ends_our_calls_and_holds_the_rest_of_a_batch(tmp_path, hands):
+async def test_a_full_disk_takes_only_what_ends_own_calls(tmp_path, hands):
     db = await open_db(tmp_path / "small", max_bytes=2 * MIB)
     outbox, inbox = Outbox(db, hands.clock), Inbox(db, hands.clock)
     await inbox.take([arrival("call", "old")])

@@ -56,9 +56,7 @@ async def test_steps_follow_the_table_and_unknown_calls_are_named(calls):
         await calls.advance("nobody", "RUNNING")
 
 
-async def test_unfinished_calls_come_back_oldest_first_with_what_is_left_of_their_life(
-    calls, hands
-):
+async def test_unfinished_calls_return_oldest_first_with_their_remaining_life(calls, hands):
     old = a_call(ttl_s=100.0)
     young = a_call(
         ttl_s=50.0,
@@ -134,7 +132,7 @@ async def test_one_calls_whole_story_and_the_recent_ones(calls, hands):
     assert await calls.get("nobody") is None
 
 
-async def test_the_answered_past_is_bounded_and_the_open_present_is_kept(db, hands):
+async def test_answered_calls_are_bounded_and_open_ones_stay(db, hands):
     calls = call_store(db, hands, rows=10)
     open_call = a_call()
     await calls.admit(open_call, "cloud")
@@ -149,7 +147,7 @@ async def test_the_answered_past_is_bounded_and_the_open_present_is_kept(db, han
     assert await calls.get(open_call.call_id) is not None
 
 
-async def test_an_answer_that_came_late_is_kept_behind_many_later_calls(db, hands):
+async def test_a_late_answer_outlives_many_later_calls(db, hands):
     waited = a_call()
     await call_store(db, hands).admit(waited, "cloud")
     for _ in range(2):  # two daemons: the order of answers outlives one
@@ -180,7 +178,7 @@ async def test_the_answered_past_is_bounded_in_bytes(db, hands):
 # ------------------------------------------------------------------ steps
 
 
-async def test_every_step_is_kept_with_its_time_and_its_reason(calls, hands):
+async def test_every_step_is_stored_with_time_and_reason(calls, hands):
     call = a_call()
     await calls.admit(call, "cloud", keys=["key:k"], state="AWAITING_CONFIRMATION")
     hands.pass_s(2)
@@ -221,7 +219,7 @@ async def test_each_start_counts_as_an_attempt(calls):
     assert (await calls.unfinished())[0].attempts == 2
 
 
-async def test_a_call_that_goes_to_and_fro_keeps_its_first_step_and_its_newest(calls, db):
+async def test_a_call_with_many_steps_keeps_the_first_and_the_newest(calls, db):
     call = a_call()
     await calls.admit(call, "cloud")
     size = "SELECT size FROM calls"
@@ -281,7 +279,7 @@ async def test_what_was_shown_or_spoken_is_delivered(calls, end, word):
     assert (await calls.known(call)).response == DONE
 
 
-async def test_a_cancelled_call_keeps_the_last_word_on_its_delivery_and_its_state(calls):
+async def test_a_cancelled_call_keeps_its_last_delivery_and_state(calls):
     call = a_call()
     await calls.admit(call, "local")
     await calls.finish(call.call_id, "CANCELLED", ToolResponse.failure(ErrorCode.CANCELLED, "off"))
@@ -319,7 +317,7 @@ async def test_after_every_acknowledged_write_a_copy_of_the_files_holds_it(tmp_p
     """A copy of database and WAL, opened as after a power cut, tells the whole story so far."""
     db = await open_db(tmp_path / "live")
     calls, call = call_store(db, hands), a_call()
-    told: list[str] = []
+    reported: list[str] = []
     for n, write in enumerate(
         (
             calls.admit(call, "local", keys=["k"]),
@@ -337,10 +335,10 @@ async def test_after_every_acknowledged_write_a_copy_of_the_files_holds_it(tmp_p
         there = await open_db(copy)
         story = await call_store(there, hands).get(call.call_id)
         assert story == await calls.get(call.call_id)
-        told.append(story["state"])
+        reported.append(story["state"])
         assert (await call_store(there, hands).known(a_call(), keys=["k"])).call_id == call.call_id
         await there.close()
-    assert told == ["ADMITTED", "RUNNING", "PENDING", "ANSWERED", "DELIVERED"]
+    assert reported == ["ADMITTED", "RUNNING", "PENDING", "ANSWERED", "DELIVERED"]
     await db.close()
 
 

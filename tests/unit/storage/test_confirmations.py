@@ -47,9 +47,7 @@ async def yes(confirmations, token="t1", *, allow=True, **more):
 
 @pytest.mark.requirement("C-14")
 @pytest.mark.requirement("S2-97")
-async def test_of_many_who_bring_a_token_one_takes_it_and_the_call_is_admitted_with_it(
-    calls, confirmations
-):
+async def test_of_many_users_of_a_token_one_admits_the_call(calls, confirmations):
     call = await ask(calls, confirmations)
     found = await asyncio.gather(*(yes(confirmations) for _ in range(20)))
     assert sorted(found) == sorted([TAKEN] + [USED] * 19)
@@ -78,9 +76,7 @@ async def test_a_token_for_another_call_is_a_mismatch_and_stays_open(calls, conf
     assert await yes(confirmations) is TAKEN
 
 
-async def test_what_is_not_named_matches_and_a_stranger_learns_nothing_of_a_used_token(
-    calls, confirmations
-):
+async def test_another_user_learns_nothing_of_a_used_token(calls, confirmations):
     call = await ask(calls, confirmations)
     assert await confirmations.consume("t1", allow=True, user_id="eve") == Consumed(MISMATCH)
     assert await confirmations.consume("t1", allow=True, user_id="local") == Consumed(
@@ -142,7 +138,7 @@ async def test_the_wearers_own_answer_goes_by_the_call(calls, confirmations):
     assert await yes(confirmations) is USED
 
 
-async def test_a_question_asked_anew_makes_the_older_token_void(calls, confirmations):
+async def test_a_repeated_question_makes_the_older_token_void(calls, confirmations):
     call = await ask(calls, confirmations, "old")
     await confirmations.ask(Asked(call.call_id, "new", call.tool, "h1", "local", "s", 300.0))
     assert [a.token_hash for a in await confirmations.open()] == ["new"]
@@ -196,7 +192,7 @@ async def test_used_tokens_are_known_for_a_day_and_bounded(db, calls, confirmati
 # ------------------------------------------------------------------ grants
 
 
-async def test_always_and_never_are_kept_until_they_are_revoked(db, confirmations, hands):
+async def test_always_and_never_stay_until_they_are_revoked(db, confirmations, hands):
     assert (await confirmations.granted("local", "notes:add")).grant is Grant.ONCE
     await confirmations.grant("local", "notes:add", Granted(Grant.ALWAYS))
     hands.pass_s(5)
@@ -226,7 +222,7 @@ async def test_always_and_never_are_kept_until_they_are_revoked(db, confirmation
     assert [g["tool"] for g in await after.grants("local")] == ["bank:pay"]
 
 
-async def test_grants_are_bounded_and_no_old_one_is_lost_for_a_new_one(confirmations, monkeypatch):
+async def test_a_new_grant_beyond_the_bound_is_refused(confirmations, monkeypatch):
     monkeypatch.setattr("edge.storage.confirmations.GRANT_ROWS", 2)
     await confirmations.grant("local", "a", Granted(Grant.NEVER))
     await confirmations.grant("local", "b", Granted(Grant.ALWAYS))

@@ -159,7 +159,7 @@ WAYS = {
 
 @pytest.mark.requirement("I11-damage-said", "I11-damage-saved")
 @pytest.mark.parametrize("way", WAYS)
-async def test_nothing_promised_is_lost_without_a_word(left, way):
+async def test_no_promised_call_is_lost_silently(left, way):
     WAYS[way](left)
     waiting, said = await opened(left)
     assert len(set(waiting)) == len(waiting) <= PROMISED
@@ -260,7 +260,7 @@ async def test_a_first_start_and_a_whole_database_say_nothing(tmp_path):
     assert not list((tmp_path / "state").glob("*.bad-*"))
 
 
-async def test_after_a_power_cut_an_index_older_than_the_wal_is_no_damage(left):
+async def test_an_older_index_after_a_power_cut_is_no_damage(left):
     """Its memory is written to the disk whenever the system likes: here long before the WAL
     began again.
     """
@@ -278,7 +278,7 @@ async def test_after_a_power_cut_an_index_older_than_the_wal_is_no_damage(left):
     await db.close()
 
 
-async def test_a_database_of_an_older_glassd_has_no_marks_and_is_taken_as_it_is(tmp_path):
+async def test_a_database_without_a_marker_file_is_accepted(tmp_path):
     (tmp_path / "state").mkdir()
     with closing(sqlite3.connect(db_of(tmp_path / "state"))) as old:
         old.executescript(
@@ -310,7 +310,7 @@ async def test_marks_written_just_before_a_commit_that_never_came_are_no_damage(
 
 
 @pytest.mark.requirement("I11-damage-said")
-async def test_an_upgrade_that_makes_a_table_anew_is_no_older_copy(tmp_path):
+async def test_an_upgrade_that_rebuilds_a_table_is_no_older_copy(tmp_path):
     db, hands = await open_db(tmp_path), Hands()
     await promise(db, hands, 0, 3)
     await db.write(lambda c: c.execute("INSERT INTO sqlite_sequence VALUES ('gone', 7)"))
@@ -338,7 +338,7 @@ async def test_a_database_of_an_older_schema_is_saved_too(tmp_path):
 
 
 @pytest.mark.requirement("I11-damage-said")
-async def test_a_call_whose_words_are_damaged_is_ended_and_costs_no_other(tmp_path):
+async def test_a_call_with_damaged_text_ends_and_affects_no_other(tmp_path):
     db = await open_db(tmp_path)
     await promise(db, Hands(), 0, 3)
     await db.write(
@@ -474,7 +474,7 @@ async def test_damaged_marks_still_say_that_there_was_a_database(tmp_path):
     assert "missing" in (await opened(tmp_path))[1]
 
 
-async def test_few_damaged_databases_are_kept(tmp_path):
+async def test_few_damaged_databases_stay(tmp_path):
     for n in range(6):
         db = await open_db(tmp_path)
         await promise(db, Hands(), n, 1)

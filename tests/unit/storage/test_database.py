@@ -53,7 +53,7 @@ async def test_it_runs_wal_with_every_commit_synced(db):
     assert found == ["wal", 2, 2]
 
 
-async def test_a_write_is_seen_by_the_next_read_and_by_the_next_start(db, tmp_path):
+async def test_the_next_read_and_the_next_start_see_a_write(db, tmp_path):
     assert await db.write(insert(1)) == 1
     assert await db.read(count) == 1
     await db.close()
@@ -174,7 +174,7 @@ async def test_the_daemons_own_schema_opens_twice(tmp_path):
 
 @pytest.mark.parametrize("harm", ["not a database", "hole"])
 @pytest.mark.requirement("K4-quarantine")
-async def test_a_damaged_file_is_kept_aside_and_a_fresh_one_started(tmp_path, harm):
+async def test_a_damaged_file_is_put_aside_and_a_fresh_one_started(tmp_path, harm):
     path = tmp_path / "x.db"
     for round_ in (1, 2):
         db = await SqliteDatabase.open(path, ONE)
@@ -227,7 +227,7 @@ async def test_a_file_we_may_not_open_is_an_error_and_not_damage(tmp_path):
 # ------------------------------------------------------------------ no room
 
 
-async def test_at_its_cap_new_work_is_refused_while_reading_finishing_and_deleting_go_on(tmp_path):
+async def test_at_its_cap_only_new_work_is_refused(tmp_path):
     db = await SqliteDatabase.open(tmp_path / "x.db", ONE, max_bytes=2 * MIB)
     taken = 0
     with pytest.raises(StoreFull, match="2 MiB"):
@@ -281,7 +281,7 @@ asyncio.run(main(Path(sys.argv[1])))
 """  # noqa: E501
 
 
-def test_on_a_full_disk_the_ballast_lets_deletions_go_on_and_comes_back(tmp_path):
+def test_on_a_full_disk_the_reserve_allows_deletions_and_returns(tmp_path):
     script = tmp_path / "full.py"
     script.write_text(FULL_DISK)
     folder = tmp_path / "small"

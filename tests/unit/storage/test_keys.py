@@ -52,7 +52,7 @@ async def test_a_key_replays_its_answer_for_its_user_and_its_session_only(calls)
     await admit(calls)
 
 
-async def test_of_many_calls_with_one_key_one_runs_and_the_others_hear_which(calls):
+async def test_of_many_calls_with_one_key_one_runs(calls):
     found = await asyncio.gather(*(calls.admit(a_call(), "local", keys=["k"]) for _ in range(20)))
     assert [a.fresh for a in found].count(True) == 1
     (fresh,) = [a for a in found if a.fresh]
@@ -62,14 +62,14 @@ async def test_of_many_calls_with_one_key_one_runs_and_the_others_hear_which(cal
 @pytest.mark.requirement("S2-102")
 @pytest.mark.requirement("S2-103")
 @pytest.mark.requirement("C-47")
-async def test_all_keys_of_a_call_are_remembered_so_that_a_replay_in_another_form_is_known(calls):
+async def test_every_key_of_a_call_finds_it_again(calls):
     first = await done(calls, "provider:1", "hash:1")
     assert await again(calls, "provider:1", "hash:1") == first.call_id
     assert await again(calls, "hash:1") == first.call_id
 
 
 @pytest.mark.requirement("C-48")
-async def test_only_the_deciding_key_is_looked_up_so_distinct_stable_ids_are_distinct_calls(calls):
+async def test_only_the_first_key_is_looked_up(calls):
     first = await done(calls, "provider:1", "hash:1")
     second = await done(calls, "provider:2", "hash:1")
     assert await again(calls, "provider:2", "hash:1") == second.call_id
@@ -78,7 +78,7 @@ async def test_only_the_deciding_key_is_looked_up_so_distinct_stable_ids_are_dis
 
 @pytest.mark.requirement("C-15")
 @pytest.mark.requirement("S2-106")
-async def test_an_answer_that_may_not_be_replayed_passes_its_key_to_the_next_call(calls):
+async def test_an_unrepeatable_answer_passes_its_key_to_the_next_call(calls):
     first = await done(calls, "k", "h", response=LOST)
     assert await again(calls, "k") is None
     second = await admit(calls, "k", "h")
@@ -90,9 +90,7 @@ async def test_an_answer_that_may_not_be_replayed_passes_its_key_to_the_next_cal
 
 
 @pytest.mark.parametrize(("repeatable", "life_s"), [(False, DAY), (True, HOUR)])
-async def test_a_key_lives_a_day_from_the_answer_and_an_hour_when_repeating_does_no_harm(
-    calls, hands, repeatable, life_s
-):
+async def test_a_key_lives_a_day_and_of_a_repeatable_call_an_hour(calls, hands, repeatable, life_s):
     first = await admit(calls, "k", repeatable=repeatable)
     hands.pass_s(2 * DAY)
     assert await again(calls, "k") == first.call_id  # it still runs
@@ -107,7 +105,7 @@ async def test_a_key_lives_a_day_from_the_answer_and_an_hour_when_repeating_does
 
 @pytest.mark.requirement("S2-105")
 @pytest.mark.requirement("C-26")
-async def test_of_a_hundred_and_one_calls_the_one_hit_longest_ago_is_forgotten(calls):
+async def test_of_101_calls_the_least_used_is_deleted(calls):
     made = [await done(calls, f"p{n}", f"h{n}") for n in range(100)]
     assert (
         await again(calls, "h0") == made[0].call_id
@@ -131,7 +129,7 @@ async def test_a_refused_admission_is_a_hit_too(db, hands):
     assert (await calls.known(second)) is not None
 
 
-async def test_keys_of_unanswered_calls_are_never_forgotten_and_an_answer_is_a_use(db, hands):
+async def test_keys_of_open_calls_stay_and_an_answer_counts_as_use(db, hands):
     calls = call_store(db, hands, session_calls=2)
     slow = await admit(calls, "slow")
     for n in range(5):
@@ -154,9 +152,7 @@ async def test_sessions_do_not_crowd_each_other(db, hands):
     assert await again(calls, "k", session="mine") == mine.call_id
 
 
-async def test_a_key_outlives_a_restart_and_its_life_a_wall_clock_that_is_put_back(
-    db, calls, hands
-):
+async def test_a_key_outlives_restarts_and_a_clock_that_is_put_back(db, calls, hands):
     first = await done(calls, "k")
     hands.reboot(off_s=10.0)
     hands.wall -= 30 * DAY

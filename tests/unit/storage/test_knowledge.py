@@ -20,7 +20,7 @@ WALL = 1_795_257_000.0  # 2026-11-21 10:30 UTC
 
 
 class House:
-    """A knowledge base over `root`; time passes when told to."""
+    """A knowledge base over `root`; time passes on request."""
 
     def __init__(self, path, *, folder=True):
         self.root = path / "kb"
@@ -54,7 +54,7 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path):
+async def kb(tmp_path):
     made = House(tmp_path)
     yield made
     await made.base.close()
@@ -73,15 +73,15 @@ def reads(monkeypatch):
 
 
 @pytest.mark.requirement("S2-119")
-async def test_documents_are_found_by_words_best_first_with_the_passage(house):
-    house.write(
+async def test_matching_documents_come_best_first_with_the_passage(kb):
+    kb.write(
         "returns.md",
         "---\ntitle: Returns\ntags: [Shop, 'legal']\nurl: "
         "https://example.com/r\n---\n# Ignored\nEverything may be returned within 30 days.",
     )
-    house.write("studio/shop.md", "# The shop\nOpen from nine. Nothing about giving back.")
-    house.write("studio/days.txt", "thirty days has november " * 30)
-    (best, other) = await house.search("returned days")
+    kb.write("studio/shop.md", "# The shop\nOpen from nine. Nothing about giving back.")
+    kb.write("studio/days.txt", "thirty days has november " * 30)
+    (best, other) = await kb.search("returned days")
     assert (best.id, best.title, best.type, best.source_type, best.url) == (
         "returns.md",
         "Returns",
@@ -94,14 +94,14 @@ async def test_documents_are_found_by_words_best_first_with_the_passage(house):
     assert best.updated == WALL - 1000
     assert (other.id, other.title) == ("studio/days.txt", "days")
     assert 0 < other.score < best.score <= 1
-    assert await house.search("zebra") == []
+    assert await kb.search("zebra") == []
 
 
-async def test_a_document_that_has_more_of_the_words_comes_before_one_that_has_the_rarest(house):
+async def test_more_matching_words_rank_above_one_rare_word(kb):
     for n in range(6):
-        house.write(f"{n}.txt", "red green blue")
-    house.write("rare.txt", "zygote")
-    assert (await house.find("red green blue zygote", limit=10))[-1] == "rare.txt"
+        kb.write(f"{n}.txt", "red green blue")
+    kb.write("rare.txt", "zygote")
+    assert (await kb.find("red green blue zygote", limit=10))[-1] == "rare.txt"
 
 
 @pytest.mark.parametrize(
@@ -126,16 +126,14 @@ async def test_a_document_that_has_more_of_the_words_comes_before_one_that_has_t
         ("日本語", True),
     ],
 )
-async def test_words_are_found_in_any_case_from_their_beginning_and_nothing_is_syntax(
-    house, query, found
-):
-    house.write("a.md", "return Étage Straße 日本語")
-    assert await house.find(query) == (["a.md"] if found else [])
+async def test_words_match_in_any_case_by_their_beginning(kb, query, found):
+    kb.write("a.md", "return Étage Straße 日本語")
+    assert await kb.find(query) == (["a.md"] if found else [])
 
 
-async def test_no_query_breaks_the_search(house):
-    house.write("a.md", "x")
-    await house.find("x")
+async def test_no_query_breaks_the_search(kb):
+    kb.write("a.md", "x")
+    await kb.find("x")
 
     @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
@@ -163,27 +161,27 @@ async def test_no_query_breaks_the_search(house):
 
 
 @pytest.mark.requirement("S2-120")
-async def test_filters_are_kept(house):
-    house.write("a.md", "---\ntags: one, two\n---\nword", mtime=WALL)
-    house.write("b.txt", "word", mtime=WALL - 86_400)
-    house.write("public/c.md", "word")
-    house.write("personal/deep/er/d.md", "word")
-    house.write("elsewhere/e.md", "word", mtime=WALL - 10 * 86_400)
-    assert sorted(await house.find("word")) == ["a.md", "b.txt", "elsewhere/e.md"]
-    assert await house.find("word", namespace="public") == ["public/c.md"]
-    assert await house.find("word", namespace="personal") == ["personal/deep/er/d.md"]
-    assert await house.find("word", type="text") == ["b.txt"]
-    assert await house.find("word", tags=("ONE", "two")) == ["a.md"]
-    assert await house.find("word", tags=("one", "three")) == []
-    assert await house.find("word", since=WALL) == ["a.md"]
-    assert await house.find("word", until=WALL - 86_400) == ["elsewhere/e.md"]
-    assert await house.find("word", since=WALL - 86_400, until=WALL) == ["b.txt"]
-    assert len(await house.find("word", limit=2)) == 2
+async def test_filters_are_applied(kb):
+    kb.write("a.md", "---\ntags: one, two\n---\nword", mtime=WALL)
+    kb.write("b.txt", "word", mtime=WALL - 86_400)
+    kb.write("public/c.md", "word")
+    kb.write("personal/deep/er/d.md", "word")
+    kb.write("elsewhere/e.md", "word", mtime=WALL - 10 * 86_400)
+    assert sorted(await kb.find("word")) == ["a.md", "b.txt", "elsewhere/e.md"]
+    assert await kb.find("word", namespace="public") == ["public/c.md"]
+    assert await kb.find("word", namespace="personal") == ["personal/deep/er/d.md"]
+    assert await kb.find("word", type="text") == ["b.txt"]
+    assert await kb.find("word", tags=("ONE", "two")) == ["a.md"]
+    assert await kb.find("word", tags=("one", "three")) == []
+    assert await kb.find("word", since=WALL) == ["a.md"]
+    assert await kb.find("word", until=WALL - 86_400) == ["elsewhere/e.md"]
+    assert await kb.find("word", since=WALL - 86_400, until=WALL) == ["b.txt"]
+    assert len(await kb.find("word", limit=2)) == 2
 
 
-async def test_notes_are_personal_and_come_and_go(house):
-    house.notes = [("1", "Bring the umbrella back", WALL - 50), ("2", "word", WALL)]
-    (found,) = await house.search("umbrella", namespace="personal")
+async def test_notes_are_personal_and_come_and_go(kb):
+    kb.notes = [("1", "Bring the umbrella back", WALL - 50), ("2", "word", WALL)]
+    (found,) = await kb.search("umbrella", namespace="personal")
     assert (found.id, found.type, found.source_type, found.title, found.updated) == (
         "note:1",
         "note",
@@ -191,59 +189,59 @@ async def test_notes_are_personal_and_come_and_go(house):
         "Bring the umbrella back",
         WALL - 50,
     )
-    assert await house.find("umbrella") == []
-    house.notes = [("2", "another word", WALL)]
-    assert await house.find("umbrella", namespace="personal") == []
-    assert await house.find("another", namespace="personal") == ["note:2"]
+    assert await kb.find("umbrella") == []
+    kb.notes = [("2", "another word", WALL)]
+    assert await kb.find("umbrella", namespace="personal") == []
+    assert await kb.find("another", namespace="personal") == ["note:2"]
 
 
-async def test_a_document_is_given_whole_by_its_id(house):
-    house.write("personal/a.md", "---\ntitle: T\n---\nbody\r\nmore")
-    found = await house.base.get("personal/a.md")
+async def test_a_document_is_given_whole_by_its_id(kb):
+    kb.write("personal/a.md", "---\ntitle: T\n---\nbody\r\nmore")
+    found = await kb.base.get("personal/a.md")
     assert (found.title, found.text, found.type, found.tags) == ("T", "body\nmore", "markdown", ())
-    assert await house.base.get("personal/none.md") is None
-    assert await house.base.get("../kb/personal/a.md") is None
+    assert await kb.base.get("personal/none.md") is None
+    assert await kb.base.get("../kb/personal/a.md") is None
 
 
 # ------------------------------------------------------------------ kept up
 
 
-async def test_only_what_changed_is_read_again(house, reads):
-    house.write("a.md", "old")
-    house.write("b.md", "same")
-    assert await house.find("old") == ["a.md"]
+async def test_only_what_changed_is_read_again(kb, reads):
+    kb.write("a.md", "old")
+    kb.write("b.md", "same")
+    assert await kb.find("old") == ["a.md"]
     assert sorted(reads) == ["a.md", "b.md"]
     reads.clear()
-    assert await house.find("same") == ["b.md"]
+    assert await kb.find("same") == ["b.md"]
     assert reads == []
-    house.write("a.md", "new", mtime=WALL - 500)
-    (house.root / "b.md").unlink()
-    house.write("c.md", "third")
-    assert await house.find("old") == []
-    assert await house.find("new") == ["a.md"]
-    assert await house.find("same") == []
-    assert await house.find("third") == ["c.md"]
+    kb.write("a.md", "new", mtime=WALL - 500)
+    (kb.root / "b.md").unlink()
+    kb.write("c.md", "third")
+    assert await kb.find("old") == []
+    assert await kb.find("new") == ["a.md"]
+    assert await kb.find("same") == []
+    assert await kb.find("third") == ["c.md"]
     assert sorted(reads) == ["a.md", "c.md"]
 
 
-async def test_a_file_changed_while_it_was_read_is_read_once_more(house, reads):
+async def test_a_file_changed_while_it_was_read_is_read_once_more(kb, reads):
     """Same size, same time: only that it was read within two seconds of its time tells."""
-    now = WALL + house.now + 1
-    house.write("a.md", "first", mtime=now)
-    assert await house.find("first") == ["a.md"]
-    house.write("a.md", "other", mtime=now)
-    assert await house.find("other") == ["a.md"]
-    assert await house.find("other") == ["a.md"]
+    now = WALL + kb.now + 1
+    kb.write("a.md", "first", mtime=now)
+    assert await kb.find("first") == ["a.md"]
+    kb.write("a.md", "other", mtime=now)
+    assert await kb.find("other") == ["a.md"]
+    assert await kb.find("other") == ["a.md"]
     assert reads == ["a.md", "a.md"], "and not for ever"
 
 
-async def test_a_second_question_of_the_same_moment_does_not_look_again(house):
-    house.write("a.md", "word")
-    await house.search("word")
-    house.write("b.md", "word")
-    assert [e.id for e in await house.search("word")] == ["a.md"]
-    assert house.asked == 1
-    assert len(await house.find("word")) == 2
+async def test_a_second_question_of_the_same_moment_does_not_look_again(kb):
+    kb.write("a.md", "word")
+    await kb.search("word")
+    kb.write("b.md", "word")
+    assert [e.id for e in await kb.search("word")] == ["a.md"]
+    assert kb.asked == 1
+    assert len(await kb.find("word")) == 2
 
 
 async def test_the_index_outlives_the_daemon(tmp_path, reads):
@@ -259,47 +257,47 @@ async def test_the_index_outlives_the_daemon(tmp_path, reads):
 
 
 async def test_nothing_is_opened_before_the_first_question(tmp_path):
-    house = House(tmp_path)
+    kb = House(tmp_path)
     before = threading.active_count()
-    assert not house.path.exists()
+    assert not kb.path.exists()
     assert threading.active_count() == before
-    await house.base.close()
+    await kb.base.close()
 
 
 async def test_without_a_folder_there_are_notes(tmp_path):
-    house = House(tmp_path, folder=False)
-    house.write("a.md", "word")
-    house.notes = [("1", "word", WALL)]
-    assert await house.find("word") == []
-    assert await house.find("word", namespace="personal") == ["note:1"]
-    await house.base.close()
+    kb = House(tmp_path, folder=False)
+    kb.write("a.md", "word")
+    kb.notes = [("1", "word", WALL)]
+    assert await kb.find("word") == []
+    assert await kb.find("word", namespace="personal") == ["note:1"]
+    await kb.base.close()
 
 
 # ------------------------------------------------------------------ what could break it
 
 
-async def test_links_hidden_files_and_other_kinds_are_left_alone(house, tmp_path):
+async def test_links_hidden_files_and_other_kinds_are_left_alone(kb, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.md").write_text("word")
-    (house.root / "link.md").symlink_to(outside / "secret.md")
-    (house.root / "studio").symlink_to(outside)
-    house.write(".hidden.md")
-    house.write(".git/a.md")
-    house.write("a.pdf")
-    os.mkfifo(house.root / "pipe.md")
-    assert await house.find("word") == []
+    (kb.root / "link.md").symlink_to(outside / "secret.md")
+    (kb.root / "studio").symlink_to(outside)
+    kb.write(".hidden.md")
+    kb.write(".git/a.md")
+    kb.write("a.pdf")
+    os.mkfifo(kb.root / "pipe.md")
+    assert await kb.find("word") == []
 
 
-async def test_what_is_no_text_or_too_large_is_left_out_with_one_word(house, caplog, reads):
-    house.write("binary.txt", b"word\xff\xfe")
-    house.write("nul.txt", b"word\0")
-    house.write("big.txt", b"word " * (documents.MAX_FILE // 5 + 1))
-    house.write("n" * 200 + "/" + "m" * 100 + ".txt")
-    (house.root / os.fsdecode(b"odd\xff.txt")).write_bytes(b"word")
-    house.write("good.txt")
-    assert await house.find("word") == ["good.txt"]
-    assert await house.find("word") == ["good.txt"]
+async def test_binary_and_large_files_are_left_out_and_logged(kb, caplog, reads):
+    kb.write("binary.txt", b"word\xff\xfe")
+    kb.write("nul.txt", b"word\0")
+    kb.write("big.txt", b"word " * (documents.MAX_FILE // 5 + 1))
+    kb.write("n" * 200 + "/" + "m" * 100 + ".txt")
+    (kb.root / os.fsdecode(b"odd\xff.txt")).write_bytes(b"word")
+    kb.write("good.txt")
+    assert await kb.find("word") == ["good.txt"]
+    assert await kb.find("word") == ["good.txt"]
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
         (
             "5 documents are left out of the knowledge base (too large, "
@@ -307,72 +305,72 @@ async def test_what_is_no_text_or_too_large_is_left_out_with_one_word(house, cap
         )
     ]
     assert reads.count("binary.txt") == 1, "and not looked at again before it changes"
-    house.write("binary.txt", "word", mtime=WALL - 10)
-    assert sorted(await house.find("word")) == ["binary.txt", "good.txt"]
+    kb.write("binary.txt", "word", mtime=WALL - 10)
+    assert sorted(await kb.find("word")) == ["binary.txt", "good.txt"]
 
 
-async def test_a_folder_that_is_away_for_a_while_costs_nothing(house, caplog):
+async def test_a_folder_that_is_away_for_a_while_costs_nothing(kb, caplog):
     caplog.set_level("INFO")
-    house.write("a.md")
-    assert await house.find("word") == ["a.md"]
-    house.root.rename(house.root.with_name("away"))
-    assert await house.find("word") == ["a.md"]
-    assert await house.find("word") == ["a.md"]
+    kb.write("a.md")
+    assert await kb.find("word") == ["a.md"]
+    kb.root.rename(kb.root.with_name("away"))
+    assert await kb.find("word") == ["a.md"]
+    assert await kb.find("word") == ["a.md"]
     assert len([r for r in caplog.records if r.levelname == "WARNING"]) == 1
-    house.root.with_name("away").rename(house.root)
-    (house.root / "a.md").unlink()
-    assert await house.find("word") == []
+    kb.root.with_name("away").rename(kb.root)
+    (kb.root / "a.md").unlink()
+    assert await kb.find("word") == []
     assert "whole again" in caplog.text
 
 
 @pytest.mark.requirement("I11-folder-said")
 @pytest.mark.parametrize("there", ["missing", "a file"])
-async def test_what_is_not_found_while_the_folder_cannot_be_read_is_no_empty_answer(house, there):
-    house.root.rename(house.root.with_name("away"))
+async def test_an_unreadable_folder_is_an_error_when_nothing_is_found(kb, there):
+    kb.root.rename(kb.root.with_name("away"))
     why = "there is no such folder"
     if there == "a file":
-        house.root.write_text("x")
+        kb.root.write_text("x")
         why = "this is a file, not a folder"
-    house.notes = [("1", "a word of mine", WALL)]
-    assert await house.find("mine", namespace="personal") == ["note:1"], "what is found is true"
-    for asked in (house.find("nothing"), house.base.get("a.md")):
+    kb.notes = [("1", "a word of mine", WALL)]
+    assert await kb.find("mine", namespace="personal") == ["note:1"], "what is found is true"
+    for asked in (kb.find("nothing"), kb.base.get("a.md")):
         with pytest.raises(ToolFailure) as e:
             await asked
         assert (e.value.error.code, e.value.error.message) == (
             ErrorCode.TOOL_UNAVAILABLE,
-            f"The knowledge base's folder {house.root} cannot be used: {why}",
+            f"The knowledge base's folder {kb.root} cannot be used: {why}",
         )
         assert "[kb] folder" in e.value.error.suggestion
-    house.root.unlink(missing_ok=True)
-    house.root.with_name("away").rename(house.root)
-    house.write("a.md")
-    assert [e.id for e in await house.search("word", namespace="studio")] == ["a.md"], (
+    kb.root.unlink(missing_ok=True)
+    kb.root.with_name("away").rename(kb.root)
+    kb.write("a.md")
+    assert [e.id for e in await kb.search("word", namespace="studio")] == ["a.md"], (
         "at once, when it is there"
     )
-    assert await house.find("nothing") == []
+    assert await kb.find("nothing") == []
 
 
-async def test_a_folder_named_while_it_looks_is_that_of_the_next_question(house, tmp_path):
-    house.write("old.md")
+async def test_a_folder_named_while_it_looks_is_that_of_the_next_question(kb, tmp_path):
+    kb.write("old.md")
     other = tmp_path / "other"
     other.mkdir()
     (other / "new.md").write_text("word")
 
     async def meanwhile():
-        house.base.follow(other)
+        kb.base.follow(other)
         return []
 
-    house.base._notes = meanwhile
-    house.now += LOOK_AGAIN_S
-    await house.search("word")
-    assert [e.id for e in await house.search("word")] == ["new.md"]
+    kb.base._notes = meanwhile
+    kb.now += LOOK_AGAIN_S
+    await kb.search("word")
+    assert [e.id for e in await kb.search("word")] == ["new.md"]
 
 
-async def test_a_folder_below_that_may_not_be_read_costs_only_itself(house, monkeypatch, caplog):
-    house.write("a.md")
-    house.write("studio/b.md")
-    house.write("lost+found/c.md")
-    shut, real = {str(house.root / "lost+found")}, os.scandir
+async def test_a_folder_below_that_may_not_be_read_costs_only_itself(kb, monkeypatch, caplog):
+    kb.write("a.md")
+    kb.write("studio/b.md")
+    kb.write("lost+found/c.md")
+    shut, real = {str(kb.root / "lost+found")}, os.scandir
 
     def scandir(path):
         if path in shut:
@@ -380,16 +378,16 @@ async def test_a_folder_below_that_may_not_be_read_costs_only_itself(house, monk
         return real(path)
 
     monkeypatch.setattr(documents.os, "scandir", scandir)
-    assert sorted(await house.find("word")) == ["a.md", "studio/b.md"]
+    assert sorted(await kb.find("word")) == ["a.md", "studio/b.md"]
     assert [r.getMessage()[:26] for r in caplog.records if r.levelname == "WARNING"] == [
         "1 documents are left out o"
     ]
-    shut.add(str(house.root))
-    assert sorted(await house.find("word")) == ["a.md", "studio/b.md"], "what was known stays"
+    shut.add(str(kb.root))
+    assert sorted(await kb.find("word")) == ["a.md", "studio/b.md"], "what was known stays"
     assert "cannot be read: Permission denied" in caplog.text
 
 
-async def test_a_damaged_index_is_made_anew(tmp_path):
+async def test_a_damaged_index_is_built_again(tmp_path):
     first = House(tmp_path)
     first.write("a.md")
     await first.find("word")
@@ -400,25 +398,25 @@ async def test_a_damaged_index_is_made_anew(tmp_path):
     await again.base.close()
 
 
-async def test_an_index_that_cannot_be_opened_is_told_and_not_explained_by_a_traceback(tmp_path):
-    house = House(tmp_path)
-    house.path.parent.mkdir()
-    house.path.mkdir()
+async def test_an_index_that_cannot_be_opened_is_an_error_without_traceback(tmp_path):
+    kb = House(tmp_path)
+    kb.path.parent.mkdir()
+    kb.path.mkdir()
     with pytest.raises(ToolFailure) as e:
-        await house.find("word")
+        await kb.find("word")
     assert e.value.error.code is ErrorCode.TOOL_UNAVAILABLE
 
 
-async def test_on_a_full_store_what_is_known_is_still_found(house, monkeypatch):
-    house.write("a.md")
-    assert await house.find("word") == ["a.md"]
+async def test_on_a_full_store_what_is_known_is_still_found(kb, monkeypatch):
+    kb.write("a.md")
+    assert await kb.find("word") == ["a.md"]
 
     async def full(self, work, *, grows=True):
         raise StoreFull("no room")
 
     monkeypatch.setattr(SqliteDatabase, "write", full)
-    house.write("b.md")
-    assert await house.find("word") == ["a.md"]
+    kb.write("b.md")
+    assert await kb.find("word") == ["a.md"]
 
 
 def test_the_number_of_documents_has_an_end(tmp_path, monkeypatch):
@@ -450,7 +448,7 @@ def test_a_documents_head_is_read(tmp_path, text, title, tags, body):
     assert (leaf.title, leaf.tags, leaf.body, leaf.url) == (title, tags, body, None)
 
 
-async def test_passages_are_cut_only_for_what_is_told(house, monkeypatch):
+async def test_passages_are_cut_only_for_returned_documents(kb, monkeypatch):
     """Cutting them for every match made a search of 2,000 documents take ten seconds."""
     from edge.storage.tools import knowledge
 
@@ -460,17 +458,17 @@ async def test_passages_are_cut_only_for_what_is_told(house, monkeypatch):
         knowledge, "_evidence", lambda c, row, *rest: cut.append(row) or real(c, row, *rest)
     )
     for n in range(30):
-        house.write(f"{n:02}.txt", "word " + "filler " * 9 * n)
-    assert await house.find("word", limit=2) == ["00.txt", "01.txt"]
+        kb.write(f"{n:02}.txt", "word " + "filler " * 9 * n)
+    assert await kb.find("word", limit=2) == ["00.txt", "01.txt"]
     assert len(cut) == 2
 
 
-async def test_looking_that_is_cut_short_goes_on_from_there(house, monkeypatch, reads):
+async def test_looking_that_is_cut_short_goes_on_from_there(kb, monkeypatch, reads):
     from edge.storage.tools import knowledge
 
     monkeypatch.setattr(knowledge, "BATCH", 2)
     for n in range(6):
-        house.write(f"{n}.txt")
+        kb.write(f"{n}.txt")
     real, done = KnowledgeBase._take_in, []
 
     async def cut_short(self, db, batch, known):
@@ -482,6 +480,6 @@ async def test_looking_that_is_cut_short_goes_on_from_there(house, monkeypatch, 
 
     monkeypatch.setattr(KnowledgeBase, "_take_in", cut_short)
     with pytest.raises(TimeoutError):
-        await house.find("word")
-    assert sorted(await house.find("word", limit=10)) == [f"{n}.txt" for n in range(6)]
+        await kb.find("word")
+    assert sorted(await kb.find("word", limit=10)) == [f"{n}.txt" for n in range(6)]
     assert len(reads) == len(set(reads)) == 6

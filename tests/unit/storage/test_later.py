@@ -43,9 +43,7 @@ async def resolve(pending, call, response=DONE, *, user_id="local", session="s")
 
 @pytest.mark.requirement("S3-24")
 @pytest.mark.requirement("S3-25")
-async def test_of_many_results_for_a_pending_call_the_first_stands_and_survives_a_restart(
-    pending, db, hands
-):
+async def test_the_first_result_of_a_pending_call_stays_after_a_restart(pending, db, hands):
     call = await put(pending)
     found = await asyncio.gather(*(resolve(pending, call, ToolResponse(data=n)) for n in range(10)))
     assert sorted(found) == sorted([TAKEN] + [OVER] * 9)
@@ -92,9 +90,7 @@ async def test_what_is_over_stays_as_it_is(pending):
         await pending.close(resolved.call_id, "pending")
 
 
-async def test_pending_calls_are_bounded_and_a_result_nobody_answered_with_is_not_the_past(
-    db, hands
-):
+async def test_pending_calls_are_bounded_and_unused_results_stay(db, hands):
     pending = PendingCalls(db, hands.clock, bounds=Bounds(1, open=2))
     calls = call_store(db, hands)
     unanswered = a_call(session="s")
@@ -114,7 +110,7 @@ async def test_pending_calls_are_bounded_and_a_result_nobody_answered_with_is_no
 # ------------------------------------------------------------------ results kept
 
 
-async def test_the_last_good_result_is_kept_per_user_tool_and_arguments_with_its_age(cache, hands):
+async def test_the_last_result_per_user_tool_and_arguments_has_its_age(cache, hands):
     await cache.keep("local", "w:now", "h1", ToolResponse(data=1), ttl_s=600.0)
     hands.pass_s(5)
     await cache.keep("local", "w:now", "h1", DONE, ttl_s=600.0)
@@ -127,7 +123,7 @@ async def test_the_last_good_result_is_kept_per_user_tool_and_arguments_with_its
     assert await cache.last("local", "w:then", "h1") is None
 
 
-async def test_a_kept_result_ends_with_its_life_and_when_its_age_is_uncertain(db, cache, hands):
+async def test_a_stored_result_ends_with_its_life_or_an_uncertain_age(db, cache, hands):
     for n in range(3):
         await cache.keep("local", "w:now", str(n), DONE, ttl_s=600.0)
     hands.pass_s(599)
@@ -157,7 +153,7 @@ async def test_the_results_used_longest_ago_go_first(db, hands):
     ]
 
 
-async def test_results_are_bounded_in_bytes_and_a_big_one_makes_the_old_one_go(db, hands):
+async def test_results_are_bounded_in_bytes_and_a_big_one_deletes_the_old(db, hands):
     cache = ResultCache(db, hands.clock, bounds=Bounds(100, 100_000))
     for n in range(5):
         await cache.keep("local", "t", str(n), ToolResponse(data="x" * 30_000), ttl_s=600.0)
@@ -195,8 +191,9 @@ async def test_a_session_keeps_the_mode_and_the_epoch_it_was_made_with(db, hands
     assert await again.open("local", "s1", "text") == made[0]
 
 
-async def test_sessions_are_bounded_and_the_one_used_longest_ago_goes(db, hands):
-    kept = sessions(db, hands, sessions=Bounds(3), lag=0)
+async def test_sessions_are_bounded_and_the_one_used_longest_ago_goes(db, hands, monkeypatch):
+    monkeypatch.setattr("edge.storage.sessions.LAG", 0)
+    kept = sessions(db, hands, sessions=Bounds(3))
     for name in ("a", "b", "c"):
         await kept.open("local", name, "voice")
     await kept.open("local", "a", "text")
@@ -216,7 +213,7 @@ async def test_looking_at_a_session_in_use_writes_nothing(db, hands):
     assert await db.read(lambda c: c.total_changes) == before
 
 
-async def test_transitions_are_kept_newest_first_and_bounded(db, hands):
+async def test_transitions_are_listed_newest_first_and_bounded(db, hands):
     store = sessions(db, hands, transitions=Bounds(3))
     for n in range(5):
         await store.note(cause=f"intent {n}", call_id="c1", before={"n": n}, after={"n": n + 1})
@@ -236,9 +233,7 @@ async def test_transitions_are_kept_newest_first_and_bounded(db, hands):
 # ------------------------------------------------------------------ a full store
 
 
-async def test_a_full_store_refuses_new_work_and_goes_on_reading_finishing_and_deleting(
-    tmp_path, hands
-):
+async def test_a_full_store_refuses_only_new_work(tmp_path, hands):
     db = await open_db(tmp_path / "small", max_bytes=2 * MIB)
     calls, store = call_store(db, hands), sessions(db, hands)
     pending, cache = (

@@ -82,7 +82,7 @@ class LifeOfCalls(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.db = self.run(
-            SqliteDatabase.open(self.folder / f"{self.files}.db", MIGRATIONS, ballast=False)
+            SqliteDatabase.open(self.folder / f"{self.files}.db", MIGRATIONS, reserve=False)
         )
         self.calls = CallStore(
             self.db,
@@ -397,7 +397,7 @@ class LifeOfCalls(RuleBasedStateMachine):
             self.db.read(lambda c: c.execute(sql).fetchall()),
             *(self.calls.get(i) for i in (*model.calls, "nobody")),
         )
-        told = {
+        reported = {
             story["call_id"]: (
                 story["state"],
                 [s["state"] for s in story["steps"]],
@@ -408,7 +408,7 @@ class LifeOfCalls(RuleBasedStateMachine):
             if story is not None
         }
         keys = {(row[0], row[1]): row[2] for row in rows if model.owner(row[0], row[1]) is not None}
-        return {"calls": told, "keys": keys, "unfinished": [u.call.call_id for u in unfinished]}
+        return {"calls": reported, "keys": keys, "unfinished": [u.call.call_id for u in unfinished]}
 
     @invariant()
     def the_store_is_as_the_oracle_says(self):

@@ -170,7 +170,7 @@ UPGRADE_ON_A_FULL_DISK = textwrap.dedent("""
 """)  # noqa: E501
 
 
-def test_an_upgrade_on_a_full_disk_uses_the_ballast(tmp_path):
+def test_an_upgrade_on_a_full_disk_uses_the_reserve(tmp_path):
     script, folder = tmp_path / "upgrade.py", tmp_path / "small"
     script.write_text(UPGRADE_ON_A_FULL_DISK)
     folder.mkdir()
@@ -189,7 +189,7 @@ def test_an_upgrade_on_a_full_disk_uses_the_ballast(tmp_path):
 
 
 @pytest.mark.requirement("CONSENT-grants")
-async def test_grants_of_schema_3_are_kept_and_an_always_of_it_is_bound_to_nothing(tmp_path):
+async def test_grants_of_schema_3_stay_and_its_always_ends(tmp_path):
     from edge.core.grants import Grant, Granted
     from edge.storage.confirmations import Confirmations
 

@@ -49,9 +49,7 @@ async def test_a_full_table_takes_no_new_switch_and_keeps_the_old_ones(db):
     assert (await kept.switches())["ann"]["b:b"] is True
 
 
-async def test_the_copy_for_who_looks_without_a_daemon_ends_as_what_was_switched_last(
-    tmp_path, db, monkeypatch
-):
+async def test_the_copy_for_listings_ends_with_the_last_switch(tmp_path, db, monkeypatch):
     kept, entered, go, real = (
         ToolChoices(db, Hands().clock),
         threading.Event(),
@@ -88,7 +86,7 @@ async def test_counted_calls_add_up_and_the_oldest_make_room(db):
     ]
 
 
-async def test_a_database_of_the_schema_before_takes_both_tables_and_keeps_its_rows(tmp_path):
+async def test_a_database_of_schema_2_gets_both_tables_and_keeps_rows(tmp_path):
     await (await SqliteDatabase.open(tmp_path / "glassd.db", MIGRATIONS[:2])).close()
     connection = sqlite3.connect(tmp_path / "glassd.db")
     connection.execute("INSERT INTO notes VALUES ('glasses', '\"AA\"')")

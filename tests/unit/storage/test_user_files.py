@@ -95,9 +95,9 @@ async def test_no_name_leads_out_of_the_folder(files, tmp_path, name):
         files.make_folder(name),
     ]
     for attempt in [*attempts, *([files.names(name)] if name else [])]:
-        with pytest.raises(BadName) as told:
+        with pytest.raises(BadName) as reported:
             await attempt
-        assert (told.value.error.code, told.value.error.type) == (
+        assert (reported.value.error.code, reported.value.error.type) == (
             ErrorCode.INVALID_ARGUMENTS,
             ErrorType.VALIDATION,
         )
@@ -199,7 +199,7 @@ async def test_what_is_deleted_while_others_look_is_no_error_of_theirs(files, mo
     assert await files.names() == ["new"]
 
 
-async def test_half_a_file_that_a_crash_left_is_neither_seen_nor_in_the_way(files, folder):
+async def test_a_half_written_file_is_neither_seen_nor_in_the_way(files, folder):
     await files.write("a", "whole")
     (folder / ".half").write_text("ha")
     assert await files.names() == ["a"]
@@ -207,7 +207,7 @@ async def test_half_a_file_that_a_crash_left_is_neither_seen_nor_in_the_way(file
     assert (await files.read("a"), (folder / ".half").exists()) == (b"new", False)
 
 
-async def test_a_full_disk_is_told_as_that_and_the_file_before_stays(files, folder, monkeypatch):
+async def test_a_full_disk_is_reported_and_the_old_file_stays(files, folder, monkeypatch):
     await files.write("a", "whole")
 
     def full(_handle):

@@ -70,7 +70,7 @@ async def test_rows_are_put_in_found_changed_and_deleted(db):
 
 
 @pytest.mark.requirement("S4-28")
-async def test_what_looks_like_sql_is_kept_as_it_is(db):
+async def test_text_that_looks_like_sql_is_stored_as_it_is(db):
     await db.insert("things", {"name": INJECTION})
     await db.update("things", {"name": INJECTION + "2"}, where={"name": INJECTION})
     await db.execute("INSERT INTO things (name) VALUES (?)", INJECTION)
@@ -161,7 +161,7 @@ async def test_a_misspelt_column_never_means_all_rows(db):
     assert await db.select("things", columns=["name", "size"]) == [{"name": "pen", "size": None}]
 
 
-async def test_words_of_sql_are_names_like_others(db):
+async def test_sql_keywords_are_valid_names(db):
     await db.create_table("order", {"select": "TEXT UNIQUE", "encrypted__from": "TEXT"})
     await db.insert("order", {"select": "a", "encrypted__from": [1]})
     await db.create_table("order", {"group": "TEXT"})
@@ -269,8 +269,9 @@ async def test_a_users_folder_is_private_and_its_name_leads_nowhere(stores, tmp_
     assert len({escaped(u) for u in users}) == len(users)
 
 
-async def test_more_users_than_may_have_data_are_refused_and_the_others_go_on(tmp_path):
-    users = Users(tmp_path / "users", most_users=2)
+async def test_users_beyond_the_bound_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.storage.tools.users.MOST_USERS", 2)
+    users = Users(tmp_path / "users")
     for user in ("a", "b", "a"):
         async with users.database(Owner(user, "p")) as database:
             assert await database.read(lambda c: c.execute("SELECT 1").fetchone()[0]) == 1
@@ -282,8 +283,9 @@ async def test_more_users_than_may_have_data_are_refused_and_the_others_go_on(tm
 
 
 @pytest.mark.requirement("S4-04", "S4-06")
-async def test_few_files_are_open_at_once_and_none_is_closed_in_use(tmp_path):
-    users = Users(tmp_path / "users", most_open=2)
+async def test_few_files_are_open_at_once_and_none_is_closed_in_use(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.storage.tools.users.MOST_OPEN", 2)
+    users = Users(tmp_path / "users")
     inside = asyncio.Event()
     many = asyncio.Event()
 
@@ -317,9 +319,7 @@ async def test_few_files_are_open_at_once_and_none_is_closed_in_use(tmp_path):
 
 
 @pytest.mark.requirement("S4-29")
-async def test_encrypted_columns_give_back_any_json_and_the_disk_holds_none_of_it(
-    db, stores, tmp_path
-):
+async def test_encrypted_columns_hold_any_json_and_the_disk_no_plain_text(db, stores, tmp_path):
     values = [
         "SECRET-1",
         {"deep": ["SECRET-2", 3.5, True, None]},
@@ -457,7 +457,7 @@ async def test_the_key_is_made_at_the_first_secret_and_is_private(db, key):
 
 @pytest.mark.parametrize("harm", ["gone", "empty", "another", "garbled", "cut"])
 @pytest.mark.requirement("S4-29")
-async def test_a_lost_key_is_told_and_nothing_is_written_over(db, stores, key, tmp_path, harm):
+async def test_a_lost_key_is_reported_and_nothing_overwritten(db, stores, key, tmp_path, harm):
     await db.insert("things", {"name": "x", "encrypted__pin": "SECRET"})
     await stores.close()
     kept = key.read_bytes()
@@ -476,13 +476,13 @@ async def test_a_lost_key_is_told_and_nothing_is_written_over(db, stores, key, t
         now.insert("things", {"name": "y", "encrypted__pin": 1}),
         now.update("things", {"encrypted__pin": 1}, where={}),
     ):
-        with pytest.raises(KeyLost) as told:
+        with pytest.raises(KeyLost) as reported:
             await attempt
-        assert told.value.error.suggestion.startswith("put the old key back")
-        assert str(key) in told.value.error.message
+        assert reported.value.error.suggestion.startswith("put the old key back")
+        assert str(key) in reported.value.error.message
         assert {"another": "is not the key", "garbled": "holds no key", "cut": "holds no key"}.get(
             harm, "is gone"
-        ) in told.value.error.message
+        ) in reported.value.error.message
     assert (key.read_bytes() if key.exists() else None) == left
     assert len(await now.select("things", columns=["name"])) == 1
     await again.close()

@@ -280,7 +280,7 @@ def test_the_environment_wins_here_too_and_what_is_set_off_is_told_with_its_reas
 async def test_what_a_user_switched_off_is_told_as_off(tmp_path):
     machine = Machine(tmp_path)
     machine.state.mkdir(parents=True, exist_ok=True)
-    db = await SqliteDatabase.open(machine.state / "glassd.db", MIGRATIONS, ballast=False)
+    db = await SqliteDatabase.open(machine.state / "glassd.db", MIGRATIONS, reserve=False)
     kept = ToolChoices(db, Clock())
     await kept.switch("local", {"notes:add": False, "clock:now": False, "timer:list": True})
     await kept.switch("ann", {"timer:start": False})

@@ -129,7 +129,7 @@ class House:
 async def house(path, there=FEW, *, running=False, clock=None, **more):
     bus, registry, world = Bus(), Registry(there), {"facts": Facts()}
     clock = clock or Clock(boot=lambda: 1.0, wall=lambda: 100.0)
-    db = await SqliteDatabase.open(path / "glassd.db", MIGRATIONS, ballast=False)
+    db = await SqliteDatabase.open(path / "glassd.db", MIGRATIONS, reserve=False)
     inside = House(None, registry, bus, world)
     publish = bus.publish
     bus.publish = lambda happening: (inside.said.append(happening), publish(happening))

@@ -167,9 +167,9 @@ class Here:
     async def running(self):
         async def watch():
             with self.bus.listen() as heard:
-                async for happening in heard:
-                    if isinstance(happening, Alarmed):
-                        self.alarms.append(happening)
+                async for event in heard:
+                    if isinstance(event, Alarmed):
+                        self.alarms.append(event)
 
         tasks = [asyncio.create_task(watch()), asyncio.create_task(self.enrolment.run())]
         try:
@@ -185,7 +185,7 @@ def here(tmp_path):
     return Here(tmp_path / "state")
 
 
-async def test_what_a_cloud_grants_is_kept_and_its_secrets_are_hidden_from_the_log(tmp_path, here):
+async def test_granted_credentials_are_stored_and_their_secrets_hidden_in_logs(tmp_path, here):
     async with counter(tmp_path) as there:
         there.answers["redeem"] = 200, GOOD
         kept = await here.enrolment.enrol(there.code())
@@ -208,9 +208,7 @@ async def test_what_a_cloud_grants_is_kept_and_its_secrets_are_hidden_from_the_l
     )
 
 
-async def test_an_answer_lost_on_the_way_is_asked_for_again_by_the_same_request(
-    tmp_path, here, monkeypatch
-):
+async def test_a_lost_answer_is_requested_again_with_the_same_id(tmp_path, here, monkeypatch):
     monkeypatch.setattr("edge.cloud.enrolment.client.AGAIN_S", 0.01)
     async with counter(tmp_path) as there:
         there.answers["redeem"] = [
@@ -270,7 +268,7 @@ async def test_an_answer_lost_on_the_way_is_asked_for_again_by_the_same_request(
         (b"HTTP/1.1 200 x\r\nX: " + b"y" * 20_000, "BAD_ANSWER", "does not speak HTTP"),
     ],
 )
-async def test_every_answer_that_is_no_grant_is_told_and_nothing_is_kept(
+async def test_an_answer_without_a_grant_is_an_error_and_stores_nothing(
     tmp_path, here, answer, code, says
 ):
     async with counter(tmp_path) as there:
@@ -325,7 +323,7 @@ async def test_with_a_clock_that_was_never_set_nobody_is_asked(tmp_path, here):
         assert there.asked == []
 
 
-async def test_nobody_there_is_said(here):
+async def test_an_unreachable_broker_is_reported(here):
     from tests.e2e.broker import free_port
 
     offer = Offer(
@@ -379,7 +377,7 @@ async def test_one_code_at_a_time_is_spent(tmp_path, here):
         assert there.paths() == ["ca", "redeem"]
 
 
-async def test_what_is_damaged_on_disk_is_an_alarm_and_as_if_it_were_not_there(tmp_path, here):
+async def test_damaged_credentials_raise_an_alarm_and_are_ignored(tmp_path, here):
     async with counter(tmp_path) as there:
         there.answers["redeem"] = 200, GOOD
         await here.enrolment.enrol(there.code())
@@ -457,7 +455,7 @@ async def certified(folder):
 
 
 @pytest.mark.requirement("I4-enrol-renewal")
-async def test_at_two_thirds_of_its_life_a_certificate_is_renewed_by_itself_as_passport(tmp_path):
+async def test_a_certificate_renews_itself_at_two_thirds_of_its_life(tmp_path):
     async with certified(tmp_path) as (one, there):
         first = one.enrolment.current
         async with one.running():
@@ -479,7 +477,7 @@ async def test_at_two_thirds_of_its_life_a_certificate_is_renewed_by_itself_as_p
 
 
 @pytest.mark.requirement("I4-enrol-renewal")
-async def test_a_renewal_that_fails_is_tried_again_and_told_when_time_runs_out(tmp_path, caplog):
+async def test_a_failed_renewal_is_repeated_and_raises_an_alarm_near_the_end(tmp_path, caplog):
     async with certified(tmp_path) as (one, there):
         first = one.enrolment.current
         there.answers["renew"] = 503, {"error": {"code": "BUSY", "message": "later"}}
@@ -506,7 +504,7 @@ async def test_a_renewal_that_fails_is_tried_again_and_told_when_time_runs_out(t
         assert len(warned) == 1
 
 
-async def test_a_certificate_that_is_due_as_it_comes_is_not_renewed_without_a_pause(tmp_path):
+async def test_a_certificate_due_at_once_is_renewed_after_a_pause(tmp_path):
     async with certified(tmp_path) as (one, _):
         one.wall = one.enrolment.current.begins + 61 * 86400
         assert await one.enrolment._step(Backoff(random.random, first_s=0.02, most_s=0.05)) > 0
@@ -544,7 +542,7 @@ async def test_a_revoked_edge_hears_so_at_once(tmp_path):
             assert "revoked this edge" in one.alarms[0].text
 
 
-async def test_an_identity_that_is_gone_from_the_disk_is_told_with_what_to_do(tmp_path):
+async def test_a_missing_identity_file_raises_an_error_with_the_fix(tmp_path):
     async with certified(tmp_path) as (one, there):
         (tmp_path / "state" / "enrolled" / one.enrolment.current.identity).unlink()
         async with one.running():
@@ -556,7 +554,7 @@ async def test_an_identity_that_is_gone_from_the_disk_is_told_with_what_to_do(tm
         assert "renew" not in there.paths()
 
 
-async def test_a_certificate_for_another_key_is_not_kept(tmp_path):
+async def test_a_certificate_for_another_key_is_not_stored(tmp_path):
     async with certified(tmp_path) as (one, there):
         first = one.enrolment.current
         stranger = there.ca.sign("stranger", client=True).cert.read_text()
@@ -582,9 +580,7 @@ async def test_the_token_of_one_cloud_is_not_shown_to_another(tmp_path):
 
 
 @pytest.mark.parametrize("program", ["import sys; sys.exit(3)", "print(end='')"])
-async def test_a_process_that_makes_no_key_is_said_and_the_code_is_not_spent(
-    tmp_path, monkeypatch, program
-):
+async def test_without_a_key_the_code_is_not_spent(tmp_path, monkeypatch, program):
     monkeypatch.undo()
     monkeypatch.setattr("edge.cloud.enrolment.keys._CHILD", program)
     async with Signing(tmp_path).open() as there:

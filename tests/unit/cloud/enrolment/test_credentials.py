@@ -37,7 +37,7 @@ def names(tmp_path):
     return sorted(p.name for p in (tmp_path / "enrolled").iterdir())
 
 
-def test_what_is_saved_is_loaded_by_the_next_daemon_and_only_its_owner_reads_it(files, tmp_path):
+def test_the_next_daemon_loads_credentials_that_only_the_owner_reads(files, tmp_path):
     os.umask(os.umask(0))  # whatever the umask is
     saved = files.save(KEPT, identity_pem=b"KEY AND CERT")
     assert EnrolmentFiles(tmp_path).load() == saved
@@ -58,9 +58,7 @@ def test_a_new_identity_replaces_the_old_one_and_its_file(files, tmp_path):
 
 @pytest.mark.requirement("I4-enrol-renewal")
 @pytest.mark.parametrize("dies_at", range(1, 5))
-def test_a_power_cut_between_any_two_steps_leaves_the_old_identity_or_the_new_one(
-    files, tmp_path, monkeypatch, dies_at
-):
+def test_a_power_cut_leaves_the_old_or_the_new_identity(files, tmp_path, monkeypatch, dies_at):
     old = files.save(KEPT, identity_pem=b"old")
     steps = []
 

@@ -48,7 +48,7 @@ class Heard:
 
 @dataclass
 class Cloud:
-    """A worker's connection: everything it hears is kept; it answers only when told."""
+    """A worker's connection: it stores all it receives and answers only on request."""
 
     link: MqttConnection
     heard: list[Heard] = field(default_factory=list)
@@ -181,8 +181,8 @@ class Edge:
 
     async def _watch(self) -> None:
         with self.bus.listen() as listener:
-            async for happening in listener:
-                self.happened.append(happening)
+            async for one_event in listener:
+                self.happened.append(one_event)
 
     async def _consume(self) -> None:
         async for message in self.uplink.messages():

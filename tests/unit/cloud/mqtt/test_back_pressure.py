@@ -46,13 +46,13 @@ class World:
         self.inbox = Inbox(self.db, clock, answers=Bounds(1))
         inflight = InflightMessages(lambda: 0.5)
         refusals = Refusals(lambda _text: None)
-        state = UplinkState(TOPICS, "tools", "", clock, inflight, refusals)
+        state = UplinkState(TOPICS, TOPICS.registry("tools"), "", clock, inflight, refusals)
         self.sender = OutboxSender(self.outbox, state)
         self.receiver = InboxReceiver(self.inbox, self.sender, state)
 
     async def fill(self) -> None:
         """One answer that nobody fetches: the bound."""
-        self.flight = await self.sender.store(
+        self.queued = await self.sender.store(
             MessageKind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0
         )
 
@@ -133,7 +133,7 @@ async def test_results_pass_a_held_invocation_and_packets_are_acknowledged_in_or
     await world.hear(world.result(R3))
     await until(lambda: world.ids(CallResult) == [R1, R2, R3])
     assert (world.acked, world.ids(Invoked)) == ([1], [])
-    await world.sender.forget(world.flight)
+    await world.sender.forget(world.queued)
     await until(
         lambda: len(world.ids(Invoked)) == 2, deadline_s=FULL_RETRY_S / 2
     )  # at once, not at the next look
@@ -151,7 +151,7 @@ async def test_a_later_invocation_and_a_cancellation_do_not_overtake_a_held_one(
     await world.hear(world.invoke(second), world.result(R1))
     await until(lambda: world.ids(CallResult) == [R1])
     assert world.ids(InvokeCancelled) == []
-    await world.sender.forget(world.flight)
+    await world.sender.forget(world.queued)
     await until(lambda: len(world.got) == 4)
     assert world.got[1:] == [
         world.got[1],
@@ -167,7 +167,7 @@ async def test_a_held_invocation_begins_with_what_is_left_of_its_life(world):
     await world.hear(world.invoke(call), world.result(R1))
     await until(lambda: world.ids(CallResult) == [R1])
     world.now += 5
-    await world.sender.forget(world.flight)
+    await world.sender.forget(world.queued)
     await until(lambda: world.ids(Invoked) == [call.call_id])
     assert [m.call.ttl_s for m in world.got if isinstance(m, Invoked)] == [3.0]
 
@@ -192,13 +192,13 @@ async def test_an_invocation_held_too_long_is_answered_and_lets_the_others_throu
         True,
         20,
     )
-    await world.sender.forget(world.flight)
+    await world.sender.forget(world.queued)
     await world.hear(world.result(R2))
     await until(lambda: world.ids(CallResult) == [R1, R2])
     assert world.ids(Invoked) == []
 
 
-async def test_a_new_connection_forgets_what_the_last_one_held_and_takes_its_repetition_once(world):
+async def test_a_new_connection_takes_a_repeated_message_once(world):
     call = a_call()
     await world.fill()
     await world.hear(world.invoke(call), world.result(R1))
@@ -208,16 +208,14 @@ async def test_a_new_connection_forgets_what_the_last_one_held_and_takes_its_rep
     await world.hear(world.result(R2))
     await until(lambda: world.ids(CallResult) == [R1, R2])
     assert world.acked == []
-    await world.sender.forget(world.flight)
+    await world.sender.forget(world.queued)
     await until(lambda: world.acked == [3, 4, 5])
     assert world.ids(Invoked) == [call.call_id]
 
 
 @pytest.mark.enable_socket
 @pytest.mark.mosquitto
-async def test_over_a_broker_what_waits_while_nobody_fetches_answers_is_answered_in_the_end(
-    tmp_path, broker
-):
+async def test_invocations_that_wait_too_long_at_a_broker_are_answered(tmp_path, broker):
     calls = [a_call(ttl_s=60.0) for _ in range(40)]
     answered: set[str] = set()
     async with edge(tmp_path, port=broker.port) as near:

@@ -76,7 +76,7 @@ async def test_a_call_goes_out_once_and_its_answer_comes_back_in_order(tmp_path,
             assert await near.inbox.unhandled() == []
 
 
-async def test_a_call_submitted_while_there_is_no_broker_is_delivered_when_there_is_one(tmp_path):
+async def test_a_call_submitted_without_a_broker_is_delivered_later(tmp_path):
     port = free_port()
     async with edge(tmp_path, port=port) as near:
         near.start()
@@ -200,7 +200,7 @@ async def test_a_call_nobody_answers_ends_in_one_of_three_ways(tmp_path, broker,
         assert len(near.got(CallProgress)) == len([w for w in says if w == "progress"])
 
 
-async def test_a_withdrawn_call_is_not_sent_again_and_every_worker_is_told(tmp_path, broker):
+async def test_a_withdrawn_call_is_cancelled_at_every_worker(tmp_path, broker):
     async with (
         edge(tmp_path, port=broker.port) as near,
         cloud(broker.port) as far,
@@ -234,7 +234,7 @@ async def test_a_call_withdrawn_before_it_was_ever_sent_leaves_no_trace(tmp_path
         assert await near.outbox.count() == 0
 
 
-async def test_a_full_outbox_and_a_call_too_large_are_refused_and_lose_nothing(tmp_path, broker):
+async def test_a_full_outbox_refuses_calls_and_loses_nothing(tmp_path, broker):
     async with edge(tmp_path, port=free_port()) as near:
         near.outbox._bounds[OutboxLane.CALL] = Bounds(2)
         for _ in range(2):
@@ -386,9 +386,7 @@ async def test_a_restart_sends_what_was_not_answered_and_remembers_what_was_acce
 # ------------------------------------------------------------------ messages and their handling
 
 
-async def test_what_was_not_handled_comes_again_after_a_restart_and_what_was_does_not(
-    tmp_path, broker
-):
+async def test_only_unhandled_messages_come_again_after_a_restart(tmp_path, broker):
     near = await Edge(tmp_path, port=broker.port).open()
     near.handling = False
     async with cloud(broker.port) as far:
@@ -509,9 +507,7 @@ async def test_a_result_survives_a_restart_until_the_broker_has_it(tmp_path, bro
     await near.close()
 
 
-async def test_an_invocation_that_arrives_twice_is_one_and_the_second_gets_the_stored_answer(
-    tmp_path, broker
-):
+async def test_a_repeated_invocation_gets_the_stored_answer(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
         near.start()
         await near.up()
@@ -543,7 +539,7 @@ async def test_a_result_that_arrives_twice_is_one(tmp_path, broker):
         assert [m.call_id for m in near.got(CallResult)] == [first.call_id, second.call_id]
 
 
-async def test_a_message_held_by_the_broker_has_less_life_left_than_its_body_says(tmp_path, broker):
+async def test_time_at_the_broker_shortens_the_life_of_a_message(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
         near.start()
         await near.up()
@@ -636,7 +632,7 @@ async def test_a_result_too_large_for_the_wire_is_answered_as_an_error(tmp_path,
 # ------------------------------------------------------------------ what we say about ourselves
 
 
-async def test_presence_and_capabilities_are_retained_and_follow_the_newest_word(tmp_path, broker):
+async def test_presence_and_capabilities_are_retained_and_stay_up_to_date(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near:
         await near.uplink.announce(
             capabilities={"model": "mock:display", "tools": [{}, {}]}, glasses="away"
@@ -677,7 +673,7 @@ async def test_presence_and_capabilities_are_retained_and_follow_the_newest_word
         assert [(p.model, p.tools) for p in published] == [("mock:display", 2), ("mock:full", 0)]
 
 
-async def test_a_clean_stop_says_offline_and_a_crash_lets_the_will_say_it(tmp_path, broker):
+async def test_a_stop_publishes_offline_and_after_a_crash_the_will(tmp_path, broker):
     async with cloud(broker.port) as far, proxy(broker.port) as middle:
         near = await Edge(tmp_path, port=middle.port, reconnect_min_s=30.0).open()
         near.start()
@@ -729,7 +725,7 @@ async def test_deliveries_and_events_reach_the_cloud(tmp_path, broker):
         await until(lambda: near.uplink.status().outbox == 0)
 
 
-async def test_the_registry_in_force_is_told_whenever_we_connect(tmp_path, broker):
+async def test_the_active_registry_is_announced_at_every_connect(tmp_path, broker):
     notice = {"version": "7", "sha256": "ab", "url": "http://x/api/registry"}
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
         await far.say(
@@ -879,7 +875,7 @@ async def test_what_dies_between_commit_and_handing_on_loses_no_message(tmp_path
         assert [m.call.call_id for m in near.got(Invoked)] == [call.call_id]
 
 
-async def test_a_deadline_whose_storing_was_cut_off_is_stored_by_the_next_run(tmp_path):
+async def test_the_next_run_stores_a_deadline_that_was_cut_off(tmp_path):
     async with edge(tmp_path, host=None) as near:
         near.inbox._bounds = Bounds(0)
         near.start()

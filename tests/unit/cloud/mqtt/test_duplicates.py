@@ -20,7 +20,7 @@ def alarms(near) -> list[tuple[str, bool]]:
 
 @pytest.mark.requirement("I11-one-id")
 @pytest.mark.parametrize("start", [mosquitto, iotcore])
-async def test_two_daemons_with_one_edge_id_are_named_and_wait_for_each_other(tmp_path, start):
+async def test_two_daemons_with_one_edge_id_raise_an_alarm_and_wait(tmp_path, start):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     patient = {

@@ -67,7 +67,7 @@ def test_what_a_connack_says_is_named(code, fault):
     assert f"0x{code:02X}" in verdict.detail
 
 
-def test_a_takeover_is_told_from_other_disconnects():
+def test_a_takeover_differs_from_other_disconnects():
     assert faults.of_end(0x8E, "Session taken over", by_broker=True).fault is Fault.TAKEN_OVER
     assert faults.of_end(0x8B, "Server shutting down", by_broker=True).fault is Fault.LOST
 

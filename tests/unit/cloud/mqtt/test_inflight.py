@@ -29,7 +29,7 @@ def a_message(seq, *, lane="call", dies_at=100.0, accepted=False):
     )
 
 
-def test_new_flights_are_due_at_once_in_order():
+def test_new_messages_are_due_at_once_in_order():
     f = inflight()
     for seq in (3, 1, 2):
         f.add(a_message(seq))
@@ -59,7 +59,7 @@ def test_an_unaccepted_call_comes_again_at_doubling_distances():
     assert sends == [(0.0, 1), (1.0, 2), (3.0, 3), (7.0, 4), (15.0, 5)]
 
 
-def test_an_accepted_call_is_not_sent_again_even_when_its_puback_comes_later():
+def test_an_accepted_call_is_not_repeated_when_its_puback_is_late():
     f = inflight()
     f.add(a_message(1))
     (message,) = f.take_due(0.0)
@@ -69,7 +69,7 @@ def test_an_accepted_call_is_not_sent_again_even_when_its_puback_comes_later():
     assert f.take_due(1.0 + ASK_AGAIN_S - 0.1) == []
 
 
-def test_an_accepted_call_whose_result_stays_away_is_offered_again_from_time_to_time():
+def test_an_accepted_call_without_a_result_is_offered_again():
     f = inflight()
     f.add(a_message(1, dies_at=1000.0))
     f.take_due(0.0)
@@ -79,7 +79,7 @@ def test_an_accepted_call_whose_result_stays_away_is_offered_again_from_time_to_
     assert f.next_due() == 2 * ASK_AGAIN_S
 
 
-def test_an_accepted_call_from_before_a_restart_is_offered_again_when_it_is_old():
+def test_an_old_accepted_call_is_offered_again_after_a_restart():
     f = inflight()
     f.add(a_message(1, accepted=True))
     assert f.next_due() == ASK_AGAIN_S
@@ -104,7 +104,7 @@ def test_a_connect_makes_everything_unaccepted_due_but_only_once():
     assert f.take_due(5.0) == []  # the older appointment is void
 
 
-def test_a_removed_flight_is_never_due_and_never_dies():
+def test_a_removed_message_is_never_due_and_never_expires():
     f = inflight()
     f.add(a_message(1))
     f.remove(1)
@@ -140,7 +140,7 @@ def test_a_call_submitted_twice_flies_once():
         (1, True, True, ErrorCode.DEADLINE_EXPIRED, "ran_too_long"),
     ],
 )
-def test_the_three_ways_to_fail_are_told_apart(attempt, accepted, heard, code, phase):
+def test_the_three_ways_to_fail_differ(attempt, accepted, heard, code, phase):
     message = a_message(1, accepted=accepted)
     message.attempt, message.heard = attempt, heard
     error = unanswered(message).error
@@ -180,4 +180,4 @@ def test_what_is_gone_leaves_no_trace_though_something_older_lives_on():
     for seq in range(3000, 3200):
         f.add(a_message(seq, lane="tell", dies_at=100.0))
         f.remove(seq)
-    assert f.take_dead(10.0) == [], "a death is told once"
+    assert f.take_dead(10.0) == [], "an expired message is returned once"

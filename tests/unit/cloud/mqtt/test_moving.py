@@ -1,4 +1,4 @@
-"""An uplink that is told to go elsewhere, or to show other credentials, while it runs."""
+"""Moving a running uplink to another broker or other credentials."""
 
 import pytest
 
@@ -35,7 +35,7 @@ async def test_what_waited_without_a_cloud_is_said_to_the_one_that_comes(tmp_pat
             assert (await near.wait_for(CallResult))[0].call_id == call.call_id
 
 
-async def test_a_link_that_is_up_says_goodbye_and_the_next_one_is_elsewhere(tmp_path):
+async def test_a_link_publishes_offline_before_moving_elsewhere(tmp_path):
     (tmp_path / "b").mkdir()
     with mosquitto(tmp_path) as here, mosquitto(tmp_path / "b") as there:
         async with (
@@ -53,7 +53,7 @@ async def test_a_link_that_is_up_says_goodbye_and_the_next_one_is_elsewhere(tmp_
             assert downs == ["closed"]
 
 
-async def test_an_uplink_that_rests_after_a_failure_tries_the_new_address_at_once(tmp_path):
+async def test_a_pausing_uplink_tries_the_new_address_at_once(tmp_path):
     with mosquitto(tmp_path) as broker:
         async with edge(
             tmp_path, port=free_port(), reconnect_min_s=3600.0, reconnect_max_s=3600.0

@@ -37,7 +37,7 @@ def alarms(near) -> list[tuple[str, bool]]:
 
 
 @pytest.mark.requirement("I11-too-large")
-async def test_a_call_larger_than_the_broker_takes_fails_at_once_and_the_others_flow(tmp_path):
+async def test_a_call_too_large_for_the_broker_fails_alone(tmp_path):
     with limited(tmp_path) as broker:
         async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
             near.start()
@@ -55,7 +55,7 @@ async def test_a_call_larger_than_the_broker_takes_fails_at_once_and_the_others_
 
 
 @pytest.mark.requirement("I11-too-large")
-async def test_a_large_call_queued_before_the_limit_was_known_ends_with_its_size_and_the_limit(
+async def test_a_queued_call_beyond_the_limit_ends_with_both_sizes(
     tmp_path,
 ):
     port = free_port()
@@ -130,7 +130,7 @@ async def test_a_result_larger_than_the_broker_takes_is_answered_as_an_error(tmp
 
 
 @pytest.mark.requirement("I11-too-large")
-async def test_a_report_larger_than_the_broker_takes_is_an_alarm_and_costs_nothing_else(tmp_path):
+async def test_a_report_too_large_for_the_broker_only_raises_an_alarm(tmp_path):
     with limited(tmp_path) as broker:
         async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
             near.start()
@@ -151,7 +151,7 @@ async def test_a_report_larger_than_the_broker_takes_is_an_alarm_and_costs_nothi
 
 @pytest.mark.requirement("I11-too-large")
 @pytest.mark.parametrize("length", [60, 100, 128, 200, 16_000])
-async def test_a_packet_of_exactly_the_limit_is_sent_and_one_byte_more_is_not(tmp_path, length):
+async def test_only_a_packet_within_the_limit_is_sent(tmp_path, length):
     async def measure(limit: int) -> int:
         """Bytes of the PUBLISH that a broker with this limit gets; 0 when none comes."""
         got = asyncio.get_running_loop().create_future()
@@ -195,7 +195,7 @@ async def test_a_packet_of_exactly_the_limit_is_sent_and_one_byte_more_is_not(tm
 
 
 @pytest.mark.requirement("I11-refused")
-async def test_calls_results_and_reports_refused_for_a_while_are_delivered_when_that_ends(tmp_path):
+async def test_messages_refused_for_a_while_are_delivered_later(tmp_path):
     acl = tmp_path / "acl"
     acl.write_text(f"topic readwrite {TOPICS.prefix}/presence\ntopic read #\n")
     acl.chmod(0o600)
@@ -292,7 +292,7 @@ async def test_presence_and_report_refused_for_a_while_are_published_when_that_e
 
 
 @pytest.mark.requirement("I11-refused")
-async def test_the_alarm_of_a_refused_event_ends_with_the_next_one_that_goes_through(tmp_path):
+async def test_a_refused_events_alarm_ends_with_the_next_success(tmp_path):
     async with (
         refusing(tmp_path, f"topic write {TOPICS.presence}") as (port, allow),
         edge(tmp_path, port=port) as near,
@@ -397,19 +397,19 @@ async def test_a_call_withdrawn_before_the_broker_refuses_it_leaves_no_alarm(tmp
         await asyncio.wait_for(asked.wait(), 40)
         await near.uplink.withdraw(call.call_id, "no need")
         withdrawn.set()
-        await until(lambda: near.uplink.status().outbox == 0, what="the worker was told")
+        await until(lambda: near.uplink.status().outbox == 0, what="the worker got it")
         assert alarms(near) == []
 
 
-def test_the_alarm_stays_until_the_last_refusal_is_over_and_names_what_to_do():
-    told: list[str] = []
-    refusals = Refusals(told.append)
+def test_the_alarm_names_the_fix_until_the_last_refusal_ends():
+    reported: list[str] = []
+    refusals = Refusals(reported.append)
     refusals.note(1, PublishRefused(0x97, "t/1", "Quota exceeded"))
     refusals.note("event", PublishRefused(0x87, "t/2", "Not authorized"))
     refusals.over(1)
     refusals.over(3)
-    assert "" not in told
+    assert "" not in reported
     refusals.over("event")
-    assert told[-1] == ""
-    assert "quota" in told[0]
-    assert "t/2" in told[1]
+    assert reported[-1] == ""
+    assert "quota" in reported[0]
+    assert "t/2" in reported[1]

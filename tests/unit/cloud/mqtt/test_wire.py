@@ -79,7 +79,7 @@ def test_a_result_survives_the_wire_in_either_form(as_json):
     assert wire.response_of(wire.decode(payload, content_type=content_type)) == response
 
 
-def test_a_delivery_says_state_and_age_and_what_there_is_more_to_say():
+def test_a_delivery_has_state_age_and_optional_reason():
     report = DeliveryReport(Delivery.DROPPED, reason="no display")
     found = wire.delivery_body("x", report, age_s=1.25)
     assert found == {"id": "x", "delivery": "dropped", "age": 1250, "reason": "no display"}
@@ -98,7 +98,7 @@ def test_unknown_keys_are_ignored_and_the_kind_may_stand_in_the_body():
     assert wire.body_to_call(message).tool == "notes:list"
 
 
-def test_the_property_wins_over_the_body_and_the_topic_is_the_last_resort():
+def test_the_kind_is_of_the_property_then_body_then_topic():
     assert sent(body(k="result"), kind="call").kind is MessageKind.CALL
     bare = msgpack.packb({"v": 1})
     assert (
@@ -348,7 +348,7 @@ def test_every_topic():
 
 
 @pytest.mark.parametrize("word", ["", "a/b", "+", "#", "a b", "x" * 65, "$share", "a\0"])
-def test_a_word_that_cannot_be_a_topic_level_is_refused(word):
+def test_text_that_cannot_be_a_topic_level_is_refused(word):
     with pytest.raises(BadTopicWord):
         Topics(word, "e1")
     with pytest.raises(BadTopicWord):
@@ -375,7 +375,7 @@ def test_a_word_that_cannot_be_a_topic_level_is_refused(word):
         ("glassd/v1/t/e/e1/a\0b", False),
     ],
 )
-def test_an_answer_goes_only_under_our_own_prefix_and_where_nothing_else_is_said(topic, good):
+def test_a_response_topic_is_under_our_prefix_and_has_no_other_use(topic, good):
     assert Topics("t", "e1").may_answer_to(topic) is good
 
 
