@@ -58,10 +58,10 @@ async def connect_pair(
     if missing:
         why = failed[0] if failed else "it was not heard"
         log.warning("continuing without the %s side: %s", missing[0], why)
-    return SidePair(sighting.pair, Joiner(radio, sighting, catalog, wanted, timeout_s), there)
+    return SidePair(sighting.pair, SideJoiner(radio, sighting, catalog, wanted, timeout_s), there)
 
 
-class Joiner:
+class SideJoiner:
     """Reconnects arms of one pair by their previous address: the name is only a channel, which
     other glasses may share. For an arm never heard before, the first wanted one is taken.
     """

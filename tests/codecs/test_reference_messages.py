@@ -11,7 +11,7 @@ from firmware_bridge.codecs.reference.codec import ReferenceCodec
 from firmware_bridge.codecs.reference.frames import FIRST, LAST, Frame, FrameType
 from firmware_bridge.codecs.reference.messages import (
     MAX_MESSAGE_BYTES,
-    Refused,
+    RefusedMessage,
     decode,
     decode_info,
     encode,
@@ -402,7 +402,7 @@ types = st.sampled_from(
 @given(st.binary(max_size=200), st.sampled_from(Role))
 @settings(deadline=None, max_examples=400)
 def test_any_bytes_as_a_message_are_a_message_or_refused(body, sender):
-    with contextlib.suppress(Refused):
+    with contextlib.suppress(RefusedMessage):
         assert isinstance(decode(body, sender=sender, tiles=TileTable()), Incoming)
 
 

@@ -11,7 +11,7 @@ from firmware_bridge.codecs.even_g1.scheduler import (
     Order,
     PairRequest,
     Step,
-    Verdict,
+    StepResult,
     anything,
     verdict,
 )
@@ -214,7 +214,7 @@ class CommandEncoder:
 
 
 def _step(
-    packet: bytes, judge: Callable[[bytes], Verdict] = verdict, timeout_s: float = ANSWER_S
+    packet: bytes, judge: Callable[[bytes], StepResult] = verdict, timeout_s: float = ANSWER_S
 ) -> Step:
     return Step(packet, packet[0], timeout_s, rest_s=REFUSAL_REST_S, judge=judge)
 
@@ -227,26 +227,26 @@ def _both(*steps: Step, kind: LaneKind = LaneKind.TALK) -> PairRequest:
     return PairRequest(dict.fromkeys(Side, steps), Order.LEFT_FIRST, kind)
 
 
-def crc_verdict(answer: bytes, crc: bytes) -> Verdict:
+def crc_verdict(answer: bytes, crc: bytes) -> StepResult:
     """Accept `16 crc C9`, the short `16 C9`, and any 4 bytes or fewer, as the vendor's demo."""
     if answer[1:5] == crc and len(answer) > 5:
-        return Verdict.TAKEN if answer[5] == ACCEPTED else Verdict.REFUSED
+        return StepResult.TAKEN if answer[5] == ACCEPTED else StepResult.REFUSED
     judged = verdict(answer)
-    if judged is Verdict.OTHER:
-        return Verdict.TAKEN if len(answer) <= 4 else Verdict.REFUSED
+    if judged is StepResult.OTHER:
+        return StepResult.TAKEN if len(answer) <= 4 else StepResult.REFUSED
     return judged
 
 
-def _clock_verdict(answer: bytes) -> Verdict:
+def _clock_verdict(answer: bytes) -> StepResult:
     """`06 len 00 seq sub cnt 00 idx 00 result`; result 00, or a shorter answer, is success."""
-    return Verdict.REFUSED if len(answer) > 9 and answer[9] else Verdict.TAKEN
+    return StepResult.REFUSED if len(answer) > 9 and answer[9] else StepResult.TAKEN
 
 
-def _setting_verdict(answer: bytes) -> Verdict:
+def _setting_verdict(answer: bytes) -> StepResult:
     """`26 06 00 seq sub C9/CA`."""
-    return Verdict.REFUSED if answer[5:6] == bytes((REFUSED,)) else Verdict.TAKEN
+    return StepResult.REFUSED if answer[5:6] == bytes((REFUSED,)) else StepResult.TAKEN
 
 
-def _beat_verdict(answer: bytes) -> Verdict:
+def _beat_verdict(answer: bytes) -> StepResult:
     """Accept any heartbeat answer, whatever the order of its fields and the number in it."""
-    return Verdict.TAKEN if len(answer) > 1 else Verdict.OTHER
+    return StepResult.TAKEN if len(answer) > 1 else StepResult.OTHER

@@ -21,7 +21,7 @@ ANSWER_S: Final = 0.8
 TRIES: Final = 3
 
 
-class Verdict(Enum):
+class StepResult(Enum):
     TAKEN = auto()
     REFUSED = auto()
     OTHER = auto()
@@ -51,20 +51,20 @@ class LaneKind(Enum):
     TALK = auto()
 
 
-def verdict(answer: bytes) -> Verdict:
+def verdict(answer: bytes) -> StepResult:
     """Judge a generic answer by its byte 1."""
     match answer[1:2]:
         case b"\xc9" | b"\xcb":
-            return Verdict.TAKEN
+            return StepResult.TAKEN
         case b"\xca":
-            return Verdict.REFUSED
+            return StepResult.REFUSED
         case _:
-            return Verdict.OTHER
+            return StepResult.OTHER
 
 
-def anything(_answer: bytes) -> Verdict:
+def anything(_answer: bytes) -> StepResult:
     """Accept any answer."""
-    return Verdict.TAKEN
+    return StepResult.TAKEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Step:
     timeout_s: float = ANSWER_S
     tries: int = TRIES
     rest_s: float = 0.0
-    judge: Callable[[bytes], Verdict] = verdict
+    judge: Callable[[bytes], StepResult] = verdict
     restart: bool = False
     optional: bool = False
 
@@ -172,10 +172,10 @@ class Lane:
             return False
         part = self._queue[0]
         judged = part.step.judge(packet)
-        if judged is Verdict.OTHER:
+        if judged is StepResult.OTHER:
             return False
         self._waiting, self._due = False, now
-        if judged is Verdict.TAKEN:
+        if judged is StepResult.TAKEN:
             part.request.answers.append(packet)
             self._next(part, now)
         else:

@@ -14,7 +14,7 @@ from firmware_bridge.codecs.reference.frames import (
 )
 from firmware_bridge.codecs.reference.messages import (
     MAX_MESSAGE_BYTES,
-    Refused,
+    RefusedMessage,
     decode,
     encode,
     is_answered,
@@ -90,7 +90,7 @@ class ReferenceCodec:
     def _message(self, data: bytes, frames: int) -> None:
         try:
             incoming = decode(data, sender=_PEER[self._role], tiles=self._tiles)
-        except Refused as refused:
+        except RefusedMessage as refused:
             self._receiver.release(frames)
             self._answer(refused)
             if refused.violation is not None:
@@ -117,7 +117,7 @@ class ReferenceCodec:
         self._receiver.promise(window=_window(info), limit=_message_limit(info))
         self._tiles.resize(info.limits.get("tiles", 0))
 
-    def _answer(self, refused: Refused) -> None:
+    def _answer(self, refused: RefusedMessage) -> None:
         """Report which message was refused, unless too much is already waiting."""
         if self._sender.backlog <= _ANSWER_ROOM:
             failed = Failed(refused.code, refused.detail)

@@ -73,7 +73,7 @@ _MAX_DEPTH: Final = 4
 """Maximum nesting: map → tiles → tile → value."""
 
 
-class Refused(Exception):
+class RefusedMessage(Exception):
     """A refused message. `violation` is None where a later profile version may define it."""
 
     def __init__(
@@ -251,15 +251,15 @@ def encode(
 
 
 def decode(data: bytes, *, sender: Role, tiles: TileTable) -> Incoming:
-    """Bytes → message, every field validated. Raises `Refused`, and nothing else, for any bytes."""
+    """Bytes → message, every field validated. Raises nothing but `RefusedMessage`."""
     body = _unpack(data)
     number = _read_number(body)
     try:
         return _decode(body, number, sender, tiles)
     except Newer as newer:
-        raise Refused("unsupported", str(newer), number=number, violation=None) from None
+        raise RefusedMessage("unsupported", str(newer), number=number, violation=None) from None
     except ValueError as error:
-        raise Refused(
+        raise RefusedMessage(
             "bad_message", str(error), number=number, violation=Violation.BAD_MESSAGE
         ) from None
 
@@ -270,7 +270,9 @@ def _decode(body: dict[str, Any], number: int | None, sender: Role, tiles: TileT
         raise Newer(f"message {body['t']:.40}")
     if word.versioned and body.get("v") != VERSION:
         detail = f"profile version {body.get('v')!r:.20}; {VERSION} is supported"
-        raise Refused("unsupported", detail, number=number, violation=Violation.UNSUPPORTED_VERSION)
+        raise RefusedMessage(
+            "unsupported", detail, number=number, violation=Violation.UNSUPPORTED_VERSION
+        )
     if word.answered and number is None:
         raise ValueError(f"{word.name} without a number n")
     re = U32.take(body["re"]) if word.answer and "re" in body else None
@@ -308,7 +310,7 @@ def _unpack(data: bytes) -> dict[str, Any]:
         _check_depth(body, _MAX_DEPTH)
     except _UNPACK_ERRORS as error:
         number = _salvage(data)
-        raise Refused(
+        raise RefusedMessage(
             "bad_message", f"msgpack: {error}", number=number, violation=Violation.BAD_MESSAGE
         ) from None
     return body
@@ -361,7 +363,7 @@ def decode_info(value: bytes) -> GlassesInfo:
     """Inverse of `encode_info`. Raises `RemoteViolation`."""
     try:
         incoming = decode(value, sender=Role.PERIPHERAL, tiles=TileTable())
-    except Refused as refused:
+    except RefusedMessage as refused:
         raise RemoteViolation(refused.violation or Violation.BAD_MESSAGE, refused.detail) from None
     if not isinstance(incoming.message, GlassesInfo):
         raise RemoteViolation(

@@ -15,7 +15,7 @@ from firmware_bridge.errors import LinkLost, RadioError, RadioReason
 from firmware_bridge.messages import Done, GlassesInfo, Hello, ShowPage, SideChanged, TextLine
 from firmware_bridge.sim.air import Air
 from firmware_bridge.transports import ble
-from firmware_bridge.transports.side_radio import Joiner, connect_any
+from firmware_bridge.transports.side_radio import SideJoiner, connect_any
 from tests.unit.firmware_bridge.two_arms import ADDRESS, DEADLINE_S, L, R, TwoArms
 
 
@@ -173,7 +173,7 @@ def heard(name, address):
 )
 def test_which_arm_may_join_a_pair_with_a_known_right_arm(side, name, address, joins):
     known = heard("Even G1_47_R_8CA1D5", ADDRESS[R])
-    joiner = Joiner(None, known, CATALOG, lambda arm: arm.address in ADDRESS.values(), 1.0)
+    joiner = SideJoiner(None, known, CATALOG, lambda arm: arm.address in ADDRESS.values(), 1.0)
     assert joiner._is(heard(name, address), side) is joins
 
 
