@@ -57,9 +57,9 @@ async def test_suppressed_transcripts_are_suppressed_before_any_service_starts(t
     async with AsyncExitStack() as stack:
         daemon = Daemon(settings, {})
         await daemon.open(stack)
-        assert not daemon.link.hides_words()
+        assert not daemon.link._suppressed()
         await daemon.notes.put(NOTE, {"suppress_transcript": True})
     async with AsyncExitStack() as stack:
         daemon = Daemon(settings, {})
         await daemon.open(stack)
-        assert daemon.link.hides_words()
+        assert daemon.link._suppressed()
