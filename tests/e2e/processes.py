@@ -10,8 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from tests.chaos.callers import BrokeOff, NotThere, request
 
 CLI = [sys.executable, "-m", "edge.cli"]
 SOON_S = 30.0
@@ -171,12 +174,12 @@ group = ""
         )
 
     def status(self) -> dict[str, Any]:
-        done = self.glassd("status", "--json")
-        return (
-            json.loads(done.stdout)
-            if done.returncode == 0
-            else {"glasses": {"state": ""}, "uplink": {"state": ""}}
-        )
+        """Asked on the socket, because it is asked often and a process for each would keep the
+        machine busy.
+        """
+        with suppress(NotThere, BrokeOff):
+            return request(self.folder / "control.sock", "GET", "/v1/status", timeout_s=10)[1]
+        return {"glasses": {"state": ""}, "uplink": {"state": ""}}
 
     def lens(self) -> list[str]:
         """The mock's own word, over its own channel: what came over the air."""

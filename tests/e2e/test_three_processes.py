@@ -106,7 +106,9 @@ def test_a_fourth_process_calls_and_sees_the_lens(house, tmp_path):
     assert (width, height) == (576, 136)
     assert lit > 0
 
-    status = house.status()
+    asked = house.glassd("status", "--json")
+    assert asked.returncode == 0, asked.stderr
+    status = json.loads(asked.stdout)
     assert status["glasses"]["model"] == "mock:display"
     assert status["glasses"]["mtu"] > 100
     assert status["next_action"] == ""
