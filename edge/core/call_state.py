@@ -1,10 +1,9 @@
 """The life cycle of one tool call, as a table of every allowed step."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 
 class CallState(StrEnum):
@@ -65,8 +64,7 @@ class Recovery(StrEnum):
     """it began and must not run twice: TRANSIENT with `partialSideEffects`"""
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
+class Left(NamedTuple):
     """How a call was left. `elsewhere`: its answer comes from the cloud, or is submitted."""
 
     state: CallState

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Grant(StrEnum):
@@ -49,7 +50,6 @@ class Consumption(StrEnum):
     """for another call than this one; the token stays valid"""
 
 
-@dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(NamedTuple):
     outcome: Consumption
     call_id: str = ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from firmware_bridge.messages import TextLine
 
@@ -44,8 +44,7 @@ _COLUMN: Final = 0.45
 _SECOND_COLUMN: Final = 0.55
 
 
-@dataclass(frozen=True, slots=True)
-class Canvas:
+class Canvas(NamedTuple):
     """The size of a lens. `width` in pixels; `page_bytes` of UTF-8, line breaks included."""
 
     width: float
@@ -70,8 +69,7 @@ class Layout:
     cut: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Typeface:
+class Typeface(NamedTuple):
     """The properties of a font that layout needs."""
 
     width: Width

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.core.tools.snapshot import Entry
 from tools_cache.api.tool import Json, ToolDefinition
@@ -39,8 +38,7 @@ _UNITS: Final = {
 _DIGITS: Final = re.compile(r"(\d{1,7})([a-z]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """The tool a sentence means, the matching phrase, and the arguments in the rest."""
 
     tool: ToolDefinition
@@ -48,8 +46,7 @@ class Match:
     args: dict[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
-class _FoundPhrase:
+class _FoundPhrase(NamedTuple):
     """A number in a sentence: words `start` to `end`, value, unit in seconds (0: none)."""
 
     start: int

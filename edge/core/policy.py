@@ -5,8 +5,7 @@ The order: exists, stored answer, mode, total budget, retrieval budget, argument
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.core import call_summary
 from edge.core.session import Spent
@@ -21,8 +20,7 @@ SHOWN_PROBLEMS: Final = 8
 """Problems listed in a message; its details have all of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class VoiceBudget:
+class VoiceBudget(NamedTuple):
     """Limits of one spoken turn. Text mode has none."""
 
     calls: int = 3

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError, RadioReason
 
@@ -118,8 +118,7 @@ BOND_LOST: Final = "the glasses do not know our key any more: pair them again wi
 """What to do once a doubt about the bond is confirmed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """An attempt or connection that ended. `up_s`: how long it was ready; 0 if never."""
 
     kind: Kind

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from tools_cache.api.tool import (
     CallOrigin,
@@ -40,8 +40,7 @@ ELSEWHERE: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE, RouteKind.WEARER
 """Routes that do not depend on this process: after a restart their answer is waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """A decision. A fallback has the caller's error; `reason` is for the audit log and people."""
 
     kind: RouteKind

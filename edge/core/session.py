@@ -3,7 +3,7 @@
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from tools_cache.api.tool import Json, Turn
 
@@ -19,8 +19,7 @@ FAREWELL: Final = "farewell_spoken"
 """`after` of an intent: wait until the wearer got the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
+class Spent(NamedTuple):
     """What one turn has used up."""
 
     calls: int = 0

@@ -5,16 +5,15 @@ No tool ever replaces one of an earlier source; what is left out is reported.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from tools_cache.registry.models import App, Dropped
 
 BUILT_IN: Final = "a tool of this device has that name; "
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOffer:
+class ToolOffer(NamedTuple):
     """The apps of one source. `namespaced`: it must not add to packages of earlier sources."""
 
     whose: str

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 PASSING_TURNS: Final = 1
 """Whole turns without use after which a tool loaded for one call is unloaded."""
@@ -28,8 +28,7 @@ class Kind(StrEnum):
     USED = "used"
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionEvent:
+class SelectionEvent(NamedTuple):
     """One event; `why` is for people."""
 
     kind: Kind

@@ -5,7 +5,7 @@ Hardware is checked elsewhere (`compatibility`).
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.core.tools.selection import Loader, closure
 from edge.core.tools.snapshot import DISABLED
@@ -39,8 +39,7 @@ class UserRules:
     rates: Mapping[str, RateLimit] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """The conditions that tools can depend on."""
 
     glasses: bool = False
@@ -48,8 +47,7 @@ class Facts:
     worn: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """A tool's state for one user: offered, available (callable, but not shown to models) or
     hidden; `reason`: why it is not offered, for people. `on`: not switched off.
     """
@@ -60,8 +58,7 @@ class Choice:
     loaded: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Switched:
+class Switched(NamedTuple):
     """Result of a switch: the tools `changed`, and warnings for people."""
 
     tool: str
