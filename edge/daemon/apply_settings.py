@@ -6,6 +6,7 @@
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from edge.calls.dependencies import CallLimits, CallPolicy
@@ -31,48 +32,37 @@ EVERY_TOOL: Final = ("*",)
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SettingsApplier:
     """Applies new settings to all parts of the daemon that have some."""
 
-    def __init__(
-        self,
-        *,
-        cloud: CloudSource,
-        uplink: MqttUplink,
-        registry: ToolRegistry,
-        calls: Orchestrator,
-        tools: LocalTools,
-        own: UserTools,
-        choice: ToolSelection,
-        services: ToolServices,
-    ) -> None:
-        self._cloud = cloud
-        self._uplink = uplink
-        self._registry = registry
-        self._calls = calls
-        self._tools = tools
-        self._own = own
-        self._choice = choice
-        self._services = services
+    cloud: CloudSource
+    uplink: MqttUplink
+    registry: ToolRegistry
+    calls: Orchestrator
+    tools: LocalTools
+    own: UserTools
+    choice: ToolSelection
+    services: ToolServices
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read these settings' secrets; return what applies them. Raises `BadSettings`."""
-        cloud = self._cloud.under(wanted)
+        cloud = self.cloud.under(wanted)
         broker, source = cloud.uplink(), cloud.registry()
 
-        before = self._cloud.given
+        before = self.cloud.given
 
         def take() -> None:
-            self._cloud.take(wanted)
-            self._registry.apply(registry(wanted))
-            self._tools.configure(wanted.tool.values)
+            self.cloud.take(wanted)
+            self.registry.apply(registry(wanted))
+            self.tools.configure(wanted.tool.values)
             tell_off(wanted)
-            self._registry.follow(source)
+            self.registry.follow(source)
             if broker != before:
-                self._uplink.use(self._cloud.uplink())
-            self._calls.adopt(limits(wanted), policy(wanted))
-            self._choice.apply(selection(wanted))
-            self._services.use(wanted)
+                self.uplink.use(self.cloud.uplink())
+            self.calls.adopt(limits(wanted), policy(wanted))
+            self.choice.apply(selection(wanted))
+            self.services.use(wanted)
             logs.set_level(wanted.log.level)
 
         return take
@@ -82,15 +72,15 @@ class SettingsApplier:
         needs a restart, or "".
         """
         try:
-            await self._own.reload(wanted)
+            await self.own.reload(wanted)
         except NotRead as e:
             raise BadSettings(f"the tools of your own cannot be read: {e}") from None
-        before = self._registry.installed.registry
-        held = await self._registry.read_installed()
-        if self._registry.installed.registry is not before:
+        before = self.registry.installed.registry
+        held = await self.registry.read_installed()
+        if self.registry.installed.registry is not before:
             for tool in (tool for app in before.apps for tool in app.tools):
                 with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
-                    self._tools.unload(tool)
+                    self.tools.unload(tool)
         return held
 
 

@@ -5,7 +5,7 @@ The two are not mixed: a configuration that names a broker decides everything ab
 
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 
 from edge import __version__
 from edge.cloud.enrolment.client import Enrolment
@@ -39,47 +39,40 @@ class Certificates:
         return context
 
 
+@dataclass(eq=False, repr=False)
 class CloudSource:
     """Answers from the current state: an enrolment may come or change while the daemon runs."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        env: Mapping[str, str],
-        enrolment: Enrolment,
-        *,
-        edge_id: str,
-        secret: Secret,
-    ) -> None:
-        self._s = settings
-        self._env = env
-        self._enrolment = enrolment
-        self._edge_id = edge_id
-        self._secret = secret
-        self.given: UplinkOptions | None = None
-        """The options of the uplink returned last."""
+    settings: Settings
+    env: Mapping[str, str]
+    enrolment: Enrolment
+    _: KW_ONLY
+    edge_id: str
+    secret: Secret
+    given: UplinkOptions | None = field(default=None, init=False)
+    """The options of the uplink returned last."""
 
     def under(self, settings: Settings) -> "CloudSource":
         """Return the same with other settings."""
-        return CloudSource(
-            settings, self._env, self._enrolment, edge_id=self._edge_id, secret=self._secret
-        )
+        return replace(self, settings=settings)
 
     def take(self, settings: Settings) -> None:
         """Use these settings from now on."""
-        self._s = settings
+        self.settings = settings
 
     @property
     def source(self) -> str:
         """Where the broker's address comes from: "config", "enrolled", or "" without one."""
-        return "config" if self._s.uplink.host else "enrolled" if self._enrolment.current else ""
+        if self.settings.uplink.host:
+            return "config"
+        return "enrolled" if self.enrolment.current else ""
 
     @property
     def why_not_enrol(self) -> str:
         """What in the configuration would override an enrolment; "" if nothing does."""
-        if not self._s.uplink.host:
+        if not self.settings.uplink.host:
             return ""
-        where = self._s.source or "the environment"
+        where = self.settings.source or "the environment"
         return f"uplink.host is set in {where}, and wins over an enrolment"
 
     def uplink(self) -> UplinkOptions:
@@ -88,10 +81,10 @@ class CloudSource:
         return self.given
 
     def _uplink(self) -> UplinkOptions:
-        u, kept = self._s.uplink, self._enrolment.current
+        u, kept = self.settings.uplink, self.enrolment.current
         common = UplinkOptions(
-            edge_id=self._edge_id,
-            tenant=self._s.edge.tenant,
+            edge_id=self.edge_id,
+            tenant=self.settings.edge.tenant,
             pool=u.pool,
             version=__version__,
             keepalive_s=u.keepalive_s,
@@ -108,8 +101,8 @@ class CloudSource:
                 host=u.host or None,
                 port=u.port_in_use,
                 username=u.username or None,
-                password=self._secret(u.password_file, "glassd-mqtt-password"),
-                tls=Certificates(u.ca_file, u.cert_file, u.key_file, self._env)
+                password=self.secret(u.password_file, "glassd-mqtt-password"),
+                tls=Certificates(u.ca_file, u.cert_file, u.key_file, self.env)
                 if u.host and u.tls
                 else None,
             )
@@ -121,18 +114,18 @@ class CloudSource:
             pool=kept.pool or u.pool,
             username=kept.username or None,
             password=kept.password or None,
-            tls=self._enrolment.broker_context,
+            tls=self.enrolment.broker_context,
         )
 
     def registry(self) -> CloudRegistry | None:
         """Return access to the cloud's registry; None without a cloud."""
-        c, kept, user = self._s.cloud, self._enrolment.current, self._s.edge.user_id
+        c, kept, user = self.settings.cloud, self.enrolment.current, self.settings.edge.user_id
         if c.url:
             return CloudRegistry(
-                c.url, token=self._secret(c.token_file, "glassd-cloud-token") or "", user_id=user
+                c.url, token=self.secret(c.token_file, "glassd-cloud-token") or "", user_id=user
             )
-        if kept is None or not kept.cloud_url or self._s.uplink.host:
+        if kept is None or not kept.cloud_url or self.settings.uplink.host:
             return None
         return CloudRegistry(
-            kept.cloud_url, token=kept.cloud_token, user_id=user, tls=self._enrolment.cloud_context
+            kept.cloud_url, token=kept.cloud_token, user_id=user, tls=self.enrolment.cloud_context
         )

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -37,34 +37,23 @@ Draw = Callable[[str], Awaitable[str]]
 """`Pictures.code`."""
 
 
+@dataclass(eq=False, repr=False)
 class McpServers:
     """`use` after each read of the configuration; `run` is the service; `call` runs their tools."""
 
-    def __init__(
-        self,
-        registry: ToolRegistry,
-        *,
-        state: Path,
-        env: Env,
-        bus: Bus,
-        clock: Clock,
-        hide: Callable[[str], None],
-        present: Present,
-        draw: Draw,
-        note: Callable[[Mapping[str, Json]], None] | None = None,
-    ) -> None:
-        self._registry = registry
-        self._state = state
-        self._env = env
-        self._bus = bus
-        self._clock = clock
-        self._hide = hide
-        self._note = note
-        self._present = present
-        self._draw = draw
-        self._off: tuple[ServerDefinition, ...] = ()
-        self._manager: McpManager | None = None
-        self._opened = asyncio.Event()
+    registry: ToolRegistry
+    _: KW_ONLY
+    state: Path
+    env: Env
+    bus: Bus
+    clock: Clock
+    hide: Callable[[str], None]
+    present: Present
+    draw: Draw
+    note: Callable[[Mapping[str, Json]], None] | None = None
+    _off: tuple[ServerDefinition, ...] = field(default=(), init=False)
+    _manager: "McpManager | None" = field(default=None, init=False)
+    _opened: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def use(self, own: Own, settings: Settings, secret: Secret) -> tuple[Dropped, ...]:
         """Use these servers; return those whose name is taken. `secret` returns secrets by name; a
@@ -85,17 +74,17 @@ class McpServers:
         from edge.mcp.client.client import UpstreamClient  # noqa: PLC0415 - a daemon without servers never loads it
         from edge.mcp.client.manager import McpManager  # noqa: PLC0415 - as above
 
-        tokens = self._state / "upstream"
+        tokens = self.state / "upstream"
         tokens.mkdir(mode=0o700, exist_ok=True)
-        client = UpstreamClient(chance=random.random, now=self._clock.boot, environment=self._env)
+        client = UpstreamClient(chance=random.random, now=self.clock.boot, environment=self.env)
         manager = McpManager(
             client,
-            use=self._registry.use_upstream,
-            shelf=ListCache(self._state / "upstream.json"),
-            bus=self._bus,
-            clock=self._clock,
+            use=self.registry.use_upstream,
+            shelf=ListCache(self.state / "upstream.json"),
+            bus=self.bus,
+            clock=self.clock,
             tokens=tokens,
-            note=self._note,
+            note=self.note,
             sign_in=self._sign_in,
         )
         manager.load()
@@ -111,7 +100,7 @@ class McpServers:
             log.warning("server %s waits: %s", server.name, e)
             return Wanted(server, None, str(e))
         for value in secrets:
-            self._hide(value)
+            self.hide(value)
         return Wanted(server, ready, secrets=secrets)
 
     async def _sign_in(self, server: str, title: str, url: str) -> None:
@@ -119,9 +108,9 @@ class McpServers:
         from edge.display.sign_in import code_of, sign_in  # noqa: PLC0415 - few servers want one
 
         code = code_of(url)
-        shown = await sign_in(title, url, typed=f"glassd servers authorize {code}", draw=self._draw)
+        shown = await sign_in(title, url, typed=f"glassd servers authorize {code}", draw=self.draw)
         # The code makes a new address another scene: the same scene would not be drawn again.
-        await self._present(f"sign-in/{server}/{code}", shown)
+        await self.present(f"sign-in/{server}/{code}", shown)
 
     async def run(self) -> None:
         """Run the manager once there is a server."""

@@ -9,6 +9,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.calls.turns import OpenTurns
@@ -33,31 +34,22 @@ that is only slow.
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class Reload:
     """`ask()` from anywhere in the loop; `run()` is the service. `settings` are the active ones."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        read: Callable[[], Awaitable[Settings]],
-        applier: SettingsApplier,
-        bus: Bus,
-        notifier: Notifier,
-        turns: OpenTurns,
-        within: Within = unwatched,
-    ) -> None:
-        self.settings = settings
-        self._read = read
-        self._applier = applier
-        self._bus = bus
-        self._notifier = notifier
-        self._turns = turns
-        self._within = within
-        self._asked = asyncio.Event()
-        self._restart: tuple[str, ...] = ()
-        self._error = ""
-        self._count = 0
+    settings: Settings
+    _: KW_ONLY
+    read: Callable[[], Awaitable[Settings]]
+    applier: SettingsApplier
+    bus: Bus
+    notifier: Notifier
+    turns: OpenTurns
+    within: Within = unwatched
+    _asked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _restart: tuple[str, ...] = field(default=(), init=False)
+    _error: str = field(default="", init=False)
+    _count: int = field(default=0, init=False)
 
     def ask(self) -> None:
         self._asked.set()
@@ -67,17 +59,17 @@ class Reload:
         while True:
             await self._asked.wait()
             self._asked.clear()
-            self._notifier.reloading("reading the configuration again")
+            self.notifier.reloading("reading the configuration again")
             try:
-                with self._within(LONGEST_S, "configuration: reloading"):
+                with self.within(LONGEST_S, "configuration: reloading"):
                     await self.once()
             finally:
-                self._notifier.ready(self._error or "the configuration was read again")
+                self.notifier.ready(self._error or "the configuration was read again")
 
     async def once(self) -> None:
         """Read, and apply what can be applied; a fault is reported and changes nothing."""
         whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._turns.begin(whole)  # all changes are one change for clients that list tools
+        self.turns.begin(whole)  # all changes are one change for clients that list tools
         try:
             await self._once()
         finally:
@@ -87,9 +79,9 @@ class Reload:
         from edge.core.config_changes import plan  # noqa: PLC0415 - most daemons are never reloaded
 
         try:
-            found = plan(self.settings, await self._read())
-            take = self._applier.prepared(found.effective)
-            held = await self._applier.read_tools(found.effective)
+            found = plan(self.settings, await self.read())
+            take = self.applier.prepared(found.effective)
+            held = await self.applier.read_tools(found.effective)
         except BadSettings as e:
             self._refuse(str(e))
             return
@@ -110,7 +102,7 @@ class Reload:
     def _refuse(self, why: str) -> None:
         self._error = f"the new configuration is refused, the one before stays in force: {why}"
         log.error("%s", self._error)
-        self._bus.publish(Alarmed(ALARM, self._error))
+        self.bus.publish(Alarmed(ALARM, self._error))
 
     def _tell(self, found: "ReloadPlan", held: str) -> None:
         self._count += 1
@@ -123,8 +115,8 @@ class Reload:
             log.warning("takes effect only after a restart: %s", ", ".join(self._restart))
         if self._error:
             self._error = ""
-            self._bus.publish(Alarmed(ALARM, "the configuration is good again", over=True))
-        self._bus.publish(ConfigurationReloaded(found.live, self._restart))
+            self.bus.publish(Alarmed(ALARM, "the configuration is good again", over=True))
+        self.bus.publish(ConfigurationReloaded(found.live, self._restart))
 
 
 # ------------------------------------------------------------------ the signal

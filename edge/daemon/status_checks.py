@@ -7,7 +7,7 @@ Run when the status is requested, with the doctor's own checks.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from edge.config import folders
@@ -36,33 +36,25 @@ def _this_machine(env: Mapping[str, str]) -> "Machine":
     return this_machine(env)
 
 
+@dataclass(eq=False, repr=False)
 class StatusLook:
     """One per daemon; `seen` is what the last check found."""
 
-    def __init__(
-        self,
-        settings: Callable[[], Settings],
-        env: Mapping[str, str],
-        *,
-        glasses: Callable[[], GlassesStatus],
-        radio_open: Callable[[], bool],
-        clock: Clock,
-        machine: "Callable[[Mapping[str, str]], Machine]" = _this_machine,
-    ) -> None:
-        self._settings = settings
-        self._env = env
-        self._machine = machine
-        self._glasses = glasses
-        self._radio_open = radio_open
-        self._clock = clock
-        self._looked = float("-inf")
-        self._looking = asyncio.Lock()
-        self.seen = MachineLook()
+    settings: Callable[[], Settings]
+    env: Mapping[str, str]
+    _: KW_ONLY
+    glasses: Callable[[], GlassesStatus]
+    radio_open: Callable[[], bool]
+    clock: Clock
+    machine: "Callable[[Mapping[str, str]], Machine]" = _this_machine
+    _looked: float = field(default_factory=lambda: float("-inf"), init=False)
+    _looking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    seen: MachineLook = field(default_factory=MachineLook, init=False)
 
     async def look(self) -> None:
         """Check again unless that was done just now. Never raises for faults of the machine."""
         async with self._looking:
-            if self._clock.boot() - self._looked < AGAIN_S:
+            if self.clock.boot() - self._looked < AGAIN_S:
                 return
             for what, look in (("radio", self._look_at_radio), ("folders", self._look_at_folders)):
                 try:
@@ -72,18 +64,18 @@ class StatusLook:
                     _log.debug("checking the %s took more than %g s", what, LOOK_S)
                 except Exception:  # noqa: BLE001 - the status must be there above all when something is wrong
                     _log.exception("the %s could not be checked", what)
-            self._looked = self._clock.boot()
+            self._looked = self.clock.boot()
 
     async def _look_at_radio(self) -> None:
         """A link that is up, or that failed for a reason of the glasses, shows that the radio
         works. A virtual radio has room for one client: while the link may be connecting to it, only
         the link can tell whether it is there.
         """
-        glasses, moniker = self._glasses(), self._settings().glasses.radio
+        glasses, moniker = self.glasses(), self.settings().glasses.radio
         shown = glasses.ready or (
             glasses.issue and glasses.issue not in {*ADAPTER_ISSUES, RadioReason.NOT_PAIRED}
         )
-        if shown or moniker == "inproc" or self._radio_open():
+        if shown or moniker == "inproc" or self.radio_open():
             self.seen = replace(self.seen, radio=None, radio_works=True)
             return
         if moniker.startswith("tcp:") and glasses.issue != RadioReason.NOT_PAIRED:
@@ -92,9 +84,7 @@ class StatusLook:
         from edge.doctor.bluetooth import BluetoothChecks  # noqa: PLC0415 - only for who asks while no link is up
         from edge.doctor.machine import ExaminedMachine  # noqa: PLC0415
 
-        patient = ExaminedMachine(
-            self._machine(self._env), settings=self._settings(), env=self._env
-        )
+        patient = ExaminedMachine(self.machine(self.env), settings=self.settings(), env=self.env)
         found = await BluetoothChecks(patient).first_fault()
         fault = None
         if found is not None:
@@ -105,7 +95,7 @@ class StatusLook:
     async def _look_at_folders(self) -> None:
         from edge.doctor.subprocesses import in_thread  # noqa: PLC0415 - a thread of its own: a mount that hangs must not hold the others
 
-        settings = self._settings()
+        settings = self.settings()
         found = await in_thread(lambda: folders.unreadable(settings))
         self.seen = replace(
             self.seen,

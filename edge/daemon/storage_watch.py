@@ -8,6 +8,7 @@ import itertools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -24,29 +25,22 @@ MARK_EVERY: Final = 120
 """Checks between two updates of the database's marker: ten minutes."""
 
 
+@dataclass(eq=False, repr=False)
 class StorageWatch:
     """`run()` is the service. `other_trouble` returns why other files cannot be written, or ""."""
 
-    def __init__(
-        self,
-        db: SqliteDatabase,
-        folder: Path,
-        *,
-        bus: Bus,
-        other_trouble: Callable[[], str] = str,
-        look_s: float = LOOK_S,
-    ) -> None:
-        self._db = db
-        self._folder = folder
-        self._bus = bus
-        self._other_trouble = other_trouble
-        self._look_s = look_s
-        self._alarm = ""
+    db: SqliteDatabase
+    folder: Path
+    _: KW_ONLY
+    bus: Bus
+    other_trouble: Callable[[], str] = str
+    look_s: float = LOOK_S
+    _alarm: str = field(default="", init=False)
 
     def alarms(self) -> dict[str, str]:
         """Return the current alarms, also before `run()` checked again."""
-        failed = self._db.trouble or self._other_trouble()
-        text = self._alarm or (disk_space.explain(self._folder, failed) if failed else "")
+        failed = self.db.trouble or self.other_trouble()
+        text = self._alarm or (disk_space.explain(self.folder, failed) if failed else "")
         return {ALARM: text} if text else {}
 
     async def run(self) -> None:
@@ -55,22 +49,20 @@ class StorageWatch:
             await self.look()
             if number % MARK_EVERY == 0:
                 with suppress(StoreError):
-                    await self._db.mark()
-            await asyncio.sleep(self._look_s)
+                    await self.db.mark()
+            await asyncio.sleep(self.look_s)
 
     async def look(self) -> None:
         """Check once; a change is logged and published."""
-        if self._db.trouble:
+        if self.db.trouble:
             with suppress(StoreError):
-                await self._db.probe()
-        failed = self._db.trouble or self._other_trouble()
-        text = await asyncio.to_thread(disk_space.explain, self._folder, failed)
+                await self.db.probe()
+        failed = self.db.trouble or self.other_trouble()
+        text = await asyncio.to_thread(disk_space.explain, self.folder, failed)
         before, self._alarm = self._alarm, text
         if text and not before:
             log.error("%s", text)
         elif before and not text:
-            log.info("the disk under %s can be written again", self._folder)
+            log.info("the disk under %s can be written again", self.folder)
         if text != before:
-            self._bus.publish(
-                Alarmed(ALARM, text or "the disk can be written again", over=not text)
-            )
+            self.bus.publish(Alarmed(ALARM, text or "the disk can be written again", over=not text))

@@ -9,7 +9,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final
 
 from edge.core.recovery import LeftToSystemd
@@ -40,14 +40,15 @@ class Service:
     crashes: deque[float] = field(default_factory=lambda: deque(maxlen=CRASHES))
 
 
+@dataclass(eq=False, repr=False)
 class Supervisor:
     """Runs services until cancelled, or until one of them crashes too often."""
 
-    def __init__(self, services: list[Service], *, bus: Bus, now: Callable[[], float]) -> None:
-        self.services = services
-        self._bus = bus
-        self._now = now
-        self._stopping = False
+    services: list[Service]
+    _: KW_ONLY
+    bus: Bus
+    now: Callable[[], float]
+    _stopping: bool = field(default=False, init=False)
 
     async def run(self) -> None:
         """Run every service. Raises an ExceptionGroup with `TooManyCrashes` if one gives up."""
@@ -74,7 +75,7 @@ class Supervisor:
                 service.state = "done"
                 return
             pause = random.uniform(0, min(CAP_S, FIRST_S * 2 ** len(service.crashes)))
-            self._bus.publish(ServiceCrashed(service.name, service.error, round(pause, 2)))
+            self.bus.publish(ServiceCrashed(service.name, service.error, round(pause, 2)))
             await asyncio.sleep(pause)
 
     def _note(self, service: Service, crash: BaseException) -> None:
@@ -83,7 +84,7 @@ class Supervisor:
             self._stopping = True
             raise TooManyCrashes(f"{service.name}: {crash}")
         log.error("service %s crashed", service.name, exc_info=crash)
-        now = self._now()
+        now = self.now()
         service.crashes.append(now)
         if len(service.crashes) == CRASHES and now - service.crashes[0] <= WINDOW_S:
             self._stopping = True  # the group cancels the others before it wakes `run`

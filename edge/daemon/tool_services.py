@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,52 +25,46 @@ Secret = Callable[[str, str], str | None]
 """Returns a secret: (configured file, name of the credential)."""
 
 
+@dataclass(eq=False, repr=False)
 class ToolServices:
     """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        *,
-        state: Path,
-        clock: Clock,
-        secret: Secret,
-        notes: ToolStorage,
-        glasses: Callable[[], GlassesStatus] = GlassesStatus,
-        uplink: Callable[[], UplinkStatus] = UplinkStatus,
-    ) -> None:
-        self._settings = settings
-        self._state = state
-        self._clock = clock
-        self._secret = secret
-        self._notes = notes
-        self._glasses = glasses
-        self._uplink = uplink
-        self.wearer_events = WearerEvents(clock)
-        """Events of the glasses are recorded here."""
-        self._knowledge: KnowledgeBase | None = None
-        self._calendars: Calendars | None = None
+    settings: Settings
+    _: KW_ONLY
+    state: Path
+    clock: Clock
+    secret: Secret
+    notes: ToolStorage
+    glasses: Callable[[], GlassesStatus] = GlassesStatus
+    uplink: Callable[[], UplinkStatus] = UplinkStatus
+    wearer_events: WearerEvents = field(init=False)
+    """Events of the glasses are recorded here."""
+    _knowledge: "KnowledgeBase | None" = field(default=None, init=False)
+    _calendars: "Calendars | None" = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.wearer_events = WearerEvents(self.clock)
 
     def pictures(self) -> "LensImages":
         """Return the converter of pictures for the connected glasses."""
         from edge.display.images import LensImages  # noqa: PLC0415 - see the top
 
-        return LensImages(self._glasses)
+        return LensImages(self.glasses)
 
     def network(self) -> dict[str, str]:
         """Return whether the cloud is reachable, as in the status."""
-        uplink = self._uplink()
+        uplink = self.uplink()
         return {"state": uplink_state(uplink), "reason": uplink.reason}
 
     def use(self, settings: Settings) -> None:
         """Use the folders and servers of these settings from the next request on."""
-        self._settings = settings
+        self.settings = settings
         self._calendars = None
         if self._knowledge is not None:
             self._knowledge.follow(self._folder())
 
     def _folder(self) -> Path | None:
-        return Path(self._settings.kb.folder) if self._settings.kb.folder else None
+        return Path(self.settings.kb.folder) if self.settings.kb.folder else None
 
     def knowledge(self) -> "KnowledgeBase":
         """Return the knowledge base; its file is opened at its first request."""
@@ -77,10 +72,10 @@ class ToolServices:
             from edge.storage.tools.knowledge import KnowledgeBase  # noqa: PLC0415 - see the top
 
             self._knowledge = KnowledgeBase(
-                self._state / "knowledge.db",
+                self.state / "knowledge.db",
                 folder=self._folder(),
                 notes=self._all_notes,
-                clock=self._clock,
+                clock=self.clock,
             )
         return self._knowledge
 
@@ -89,10 +84,10 @@ class ToolServices:
         if self._calendars is None:
             from edge.tools.calendars.lookup import CalendarLookup, CalendarPlace  # noqa: PLC0415 - see the top
 
-            c = self._settings.calendar
+            c = self.settings.calendar
             password = self._password() if c.url and c.username else ""
             place = CalendarPlace(
-                folder=Path(c.folder) if c.folder else self._state / "calendars",
+                folder=Path(c.folder) if c.folder else self.state / "calendars",
                 named=bool(c.folder),
                 url=c.url,
                 username=c.username,
@@ -100,13 +95,13 @@ class ToolServices:
                 email=c.email,
                 meeting_url=c.meeting_url,
             )
-            self._calendars = CalendarLookup(place, now=self._clock.wall)
+            self._calendars = CalendarLookup(place, now=self.clock.wall)
         return self._calendars
 
     def _password(self) -> str:
         try:
-            file = self._settings.calendar.password_file
-            return self._secret(file, "glassd-calendar-password") or ""
+            file = self.settings.calendar.password_file
+            return self.secret(file, "glassd-calendar-password") or ""
         except BadSettings as e:
             log.warning("%s", e)
             raise ToolFailure.of(
@@ -119,9 +114,9 @@ class ToolServices:
         """Return the wearer's newest thousand notes."""
         from tools_cache.api import notes  # noqa: PLC0415 - see the top
 
-        if not await notes.there(self._notes):
+        if not await notes.there(self.notes):
             return []
-        rows = await self._notes.fetch(notes.newest(), 1000)
+        rows = await self.notes.fetch(notes.newest(), 1000)
         return [(str(row["id"]), str(row["text"]), float(row["created"])) for row in rows]
 
     async def close(self) -> None:

@@ -8,7 +8,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -41,47 +41,38 @@ class NotRead(Exception):
     """The child gave no answer; nothing changed."""
 
 
+@dataclass(eq=False, repr=False)
 class UserTools:
     """Activates the owner's tools in the registry and the HTTP gateway. SIGHUP calls `reload`."""
 
-    def __init__(
-        self,
-        gateway: "HttpTools",
-        registry: "ToolRegistry",
-        *,
-        settings: Settings,
-        env: Env,
-        hide: Callable[[str], None],
-        servers: UseServers = lambda _own, _settings, _secret: (),
-        forget: Callable[[ToolDefinition], None] = lambda _tool: None,
-    ) -> None:
-        self._gateway = gateway
-        self._registry = registry
-        self._settings = settings
-        self._env = env
-        self._hide = hide
-        self._servers = servers
-        self._forget = forget
-        self._used = Own()
+    gateway: "HttpTools"
+    registry: "ToolRegistry"
+    _: KW_ONLY
+    settings: Settings
+    env: Env
+    hide: Callable[[str], None]
+    servers: UseServers = lambda _own, _settings, _secret: ()
+    forget: Callable[[ToolDefinition], None] = lambda _tool: None
+    _used: Own = field(default_factory=Own, init=False)
 
     def use(self, own: Own) -> None:
         """Use these tools for new calls."""
-        secret = secrets(self._settings, self._env, self._hide)
+        secret = secrets(self.settings, self.env, self.hide)
         made = ready(own, secret)
         for value in made.used:
-            self._hide(quote(value, safe=""))  # as it stands in an address
-        own = replace(own, problems=(*own.problems, *self._servers(own, self._settings, secret)))
+            self.hide(quote(value, safe=""))  # as it stands in an address
+        own = replace(own, problems=(*own.problems, *self.servers(own, self.settings, secret)))
         for tool in self._used.tools:
-            self._forget(tool)  # its code may be another one now; the next call imports it
+            self.forget(tool)  # its code may be another one now; the next call imports it
         self._used = own
-        self._gateway.use(made.plans, made.used)
-        self._registry.use_own(own, made.withheld)
+        self.gateway.use(made.plans, made.used)
+        self.registry.use_own(own, made.withheld)
 
     async def reload(self, settings: Settings | None = None) -> Own:
         """Read files and secrets again. Raises `NotRead`; then nothing changed."""
-        settings = settings or self._settings
-        own = await read_again(folders(settings, self._env), settings.tools.packages)
-        self._settings = settings
+        settings = settings or self.settings
+        own = await read_again(folders(settings, self.env), settings.tools.packages)
+        self.settings = settings
         self.use(own)
         return own
 

@@ -1,6 +1,7 @@
 """Announces due alarms to the wearer, in order, each until it was really shown or spoken."""
 
 import logging
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from edge.ports import GlassesPort, RenderPort
@@ -20,40 +21,33 @@ LATE_S: Final = 2.0
 """Seconds from which the text says how late the alarm is."""
 
 
+@dataclass(eq=False, repr=False)
 class AlarmNotifier:
     """`run()` is the service. While the glasses are away, later alarms wait behind the first."""
 
-    def __init__(
-        self,
-        alarms: AlarmClock,
-        *,
-        stage: RenderPort,
-        glasses: GlassesPort,
-        bus: Bus,
-        clock: Clock,
-    ) -> None:
-        self._alarms = alarms
-        self._stage = stage
-        self._glasses = glasses
-        self._bus = bus
-        self._clock = clock
+    alarms: AlarmClock
+    _: KW_ONLY
+    stage: RenderPort
+    glasses: GlassesPort
+    bus: Bus
+    clock: Clock
 
     async def run(self) -> None:
         """Announce until cancelled; an interrupted alarm stays on disk for the next daemon."""
-        with self._bus.listen(calls=False) as events:
-            async for alarm in self._alarms.fired():
+        with self.bus.listen(calls=False) as events:
+            async for alarm in self.alarms.fired():
                 await self._announce(alarm, events)
 
     async def _announce(self, alarm: Alarm, events: Listener) -> None:
-        due_at = self._clock.boot() - alarm.late_s
+        due_at = self.clock.boot() - alarm.late_s
         while True:
-            late_s = self._clock.boot() - due_at
+            late_s = self.clock.boot() - due_at
             late = f" ({round(late_s)} s late)" if late_s > LATE_S else ""
-            was_ready = self._glasses.status().ready
-            report = await self._stage.tell(f"{alarm.text}{late}", scene=f"alarm-{alarm.id}")
+            was_ready = self.glasses.status().ready
+            report = await self.stage.tell(f"{alarm.text}{late}", scene=f"alarm-{alarm.id}")
             if report.state in GOT:
                 return
-            if was_ready and self._glasses.status().ready:
+            if was_ready and self.glasses.status().ready:
                 if report.state is Delivery.DROPPED:
                     log.warning(
                         "alarm %d cannot be announced on these glasses: %s", alarm.id, report.reason
@@ -62,7 +56,7 @@ class AlarmNotifier:
             await self._wait_for_glasses(events)
 
     async def _wait_for_glasses(self, events: Listener) -> None:
-        if self._glasses.status().ready:
+        if self.glasses.status().ready:
             return
         async for event in events:
             if isinstance(event, GlassesReady):

@@ -6,6 +6,7 @@ Their capabilities say what they can do; what they refuse is passed on as an err
 import asyncio
 import zlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from edge.ports import GlassesAway, GlassesPort, QuestionWaits, SendPort
@@ -39,18 +40,18 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 
 
+@dataclass(eq=False, repr=False)
 class GlassesSettings:
     """Implements `tools_cache.api.handed.Deeds`. `display` sends commands that change the lens; it
     refuses them while a question is shown.
     """
 
-    def __init__(self, glasses: GlassesPort, clock: Clock, display: SendPort) -> None:
-        self._glasses = glasses
-        self._display = display
-        self._clock = clock
-        self._allowed: dict[str, App] = {}
-        self._allowed_on = ""
-        self._notifying = asyncio.Lock()
+    glasses: GlassesPort
+    clock: Clock
+    display: SendPort
+    _allowed: dict[str, App] = field(default_factory=dict, init=False)
+    _allowed_on: str = field(default="", init=False)
+    _notifying: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
 
     async def __call__(self, action: str, details: Mapping[str, Json]) -> None:
         """Execute it. Raises `ToolFailure`: UNSUPPORTED, SESSION_INACTIVE, TIMEOUT, NOT_ACCEPTED,
@@ -63,7 +64,7 @@ class GlassesSettings:
             await self._send(_command(action, details))
 
     def _check_able(self, action: str) -> None:
-        status = self._glasses.status()
+        status = self.glasses.status()
         if not status.ready or status.capabilities is None:
             raise _failure(
                 ErrorCode.SESSION_INACTIVE,
@@ -79,13 +80,13 @@ class GlassesSettings:
             app = await self._allow(name)
             await self._send(
                 _create(
-                    lambda: ShowNotification(app, title, text, at=max(0, int(self._clock.wall())))
+                    lambda: ShowNotification(app, title, text, at=max(0, int(self.clock.wall())))
                 )
             )
 
     async def _allow(self, name: str) -> App:
         app = App(f"io.glassd.{zlib.crc32(name.casefold().encode()):08x}", name)
-        there = self._glasses.status().address
+        there = self.glasses.status().address
         if there != self._allowed_on:
             self._allowed, self._allowed_on = {}, there
         known = self._allowed.pop(app.id, None)
@@ -97,7 +98,7 @@ class GlassesSettings:
 
     async def _send(self, command: Command) -> None:
         try:
-            await self._display.send(command, timeout_s=TIMEOUT_S)
+            await self.display.send(command, timeout_s=TIMEOUT_S)
         except QuestionWaits:
             raise _failure(
                 ErrorCode.NOT_ACCEPTED,

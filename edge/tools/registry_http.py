@@ -7,6 +7,7 @@ bytes), one deadline for everything. The token is sent to the configured origin 
 import asyncio
 import ssl
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -31,25 +32,18 @@ class _NoSuchPath(Exception):
     """This cloud has no such endpoint."""
 
 
+@dataclass(eq=False, repr=False)
 class CloudRegistry:
     """Implements `RegistrySource`. `url` is the cloud's base; `token` is a secret and never logged;
     `tls` creates the context of a cloud with its own certificate authority.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        token: str = "",
-        user_id: str = "local",
-        limit_s: float = FETCH_S,
-        tls: Callable[[], ssl.SSLContext] | None = None,
-    ) -> None:
-        self.url = url
-        self._token = token
-        self._user_id = user_id
-        self._limit_s = limit_s
-        self._tls = tls
+    url: str
+    _: KW_ONLY
+    token: str = ""
+    user_id: str = "local"
+    limit_s: float = FETCH_S
+    tls: Callable[[], ssl.SSLContext] | None = None
 
     def __repr__(self) -> str:
         return f"CloudRegistry({self.url!r})"
@@ -65,7 +59,7 @@ class CloudRegistry:
         import httpx  # noqa: PLC0415 - see above; for its errors
 
         try:
-            async with timeout(self._limit_s), client:
+            async with timeout(self.limit_s), client:
                 try:
                     return await self._get(
                         client,
@@ -77,7 +71,7 @@ class CloudRegistry:
                         client, "tools", self._conditions(have, "tools", past_caches=past_caches)
                     )
         except TimeoutError:
-            raise SyncFailed(f"the cloud did not finish in {self._limit_s:.0f} s") from None
+            raise SyncFailed(f"the cloud did not finish in {self.limit_s:.0f} s") from None
         except _NoSuchPath:
             raise SyncFailed(
                 "the cloud has neither /api/registry nor /api/tools", hint="is cloud.url right?"
@@ -118,14 +112,14 @@ class CloudRegistry:
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "identity",
-            "X-User-Id": self._user_id,
+            "X-User-Id": self.user_id,
         }
-        if self._token:
-            headers["Authorization"] = f"Bearer {self._token}"
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
         # Reading the certificates takes time, and plain HTTP needs none.
         secure: bool | ssl.SSLContext = urlsplit(self.url).scheme == "https"
-        if secure and self._tls is not None:
-            secure = self._tls()
+        if secure and self.tls is not None:
+            secure = self.tls()
         return httpx.AsyncClient(
             headers=headers, timeout=STALL_S, follow_redirects=False, trust_env=False, verify=secure
         )

@@ -104,9 +104,9 @@ async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_
         secrets = tmp_path / "credentials"
         secrets.mkdir()
         (secrets / "WEATHER_TOKEN").write_text(TOKEN + "\n")
-        place.daemon.own_tools._env = {"CREDENTIALS_DIRECTORY": str(secrets)}
+        place.daemon.own_tools.env = {"CREDENTIALS_DIRECTORY": str(secrets)}
         hidden_in_logs = []
-        place.daemon.own_tools._hide = hidden_in_logs.append
+        place.daemon.own_tools.hide = hidden_in_logs.append
         await place.daemon.own_tools.reload()
         assert {TOKEN, "hush%2Fhush%2B0451"} <= set(hidden_in_logs)
         answer = await place.call("my:weather", {"town": "Rome"})

@@ -11,7 +11,7 @@ import logging
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -47,22 +47,16 @@ class CalendarPlace:
         return f"Place({self.url or self.folder})"
 
 
+@dataclass(eq=False, repr=False)
 class CalendarLookup:
     """Implements `tools_cache.api.calendars.Calendars`. `now` is the wall clock."""
 
-    def __init__(
-        self,
-        place: CalendarPlace,
-        *,
-        now: Callable[[], float],
-        deadline_s: float = DEADLINE_S,
-        command: Sequence[str] = CHILD,
-    ) -> None:
-        self._place = place
-        self._now = now
-        self._deadline_s = deadline_s
-        self._child = tuple(command)
-        self._turns = asyncio.Semaphore(2)
+    place: CalendarPlace
+    _: KW_ONLY
+    now: Callable[[], float]
+    deadline_s: float = DEADLINE_S
+    command: Sequence[str] = CHILD
+    _turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(2), init=False)
 
     async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
         """See `Calendars`."""
@@ -95,23 +89,23 @@ class CalendarLookup:
             "start": plan.start.isoformat(),
             "end": plan.end.isoformat(),
         }
-        now = datetime.fromtimestamp(self._now(), UTC).isoformat()
+        now = datetime.fromtimestamp(self.now(), UTC).isoformat()
         made = await self._request({"do": "make", "plan": whole, "now": now}, writes=True)
-        return Made(**made, invites=bool(self._place.url))
+        return Made(**made, invites=bool(self.place.url))
 
     async def _request(self, request: Mapping[str, Any], *, writes: bool = False) -> dict[str, Any]:
-        place = {**asdict(self._place), "folder": str(self._place.folder)}
+        place = {**asdict(self.place), "folder": str(self.place.folder)}
         try:
-            async with timeout(self._deadline_s), self._turns:
+            async with timeout(self.deadline_s), self._turns:
                 raw, _ = await subprocess_call.run(
-                    self._child,
+                    self.command,
                     question=json.dumps({**request, "place": place}).encode(),
-                    limit_s=self._deadline_s,
+                    limit_s=self.deadline_s,
                     max_bytes=MAX_ANSWER,
                 )
             answer: dict[str, Any] = json.loads(raw)
         except TimeoutError:
-            text = f"The calendar took longer than {self._deadline_s:.0f} s"
+            text = f"The calendar took longer than {self.deadline_s:.0f} s"
             raise CalendarTrouble(Trouble.AWAY, text, uncertain=writes) from None
         except OSError as e:
             raise CalendarTrouble(

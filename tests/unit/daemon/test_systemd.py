@@ -86,17 +86,17 @@ def test_it_starts_without_any_secret(service):
 
 def test_every_credential_the_daemon_reads_is_loaded_and_told_in_the_sample(service):
     """The daemon's own names are read from its source: (configured, name, …) of `credential`
-    and its `_secret`.
+    and `secret`.
     """
-    roof = [
+    sources = [
         ast.parse((SYSTEMD.parent / "edge" / f"{name}.py").read_text(encoding="utf-8"))
         for name in ("daemon/cloud_config", "daemon/tool_services", "daemon/app")
     ]
     calls = [
         n
-        for tree in roof
+        for tree in sources
         for n in ast.walk(tree)
-        if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("credential", "_secret"))
+        if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("credential", "secret"))
     ]
     read = {n.args[1].value for n in calls if isinstance(n.args[1], ast.Constant)}
     assert len(read) == 6

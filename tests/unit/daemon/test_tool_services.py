@@ -77,17 +77,17 @@ async def test_documents_and_notes_are_found_and_another_folder_takes_their_plac
 
 
 async def test_without_configuration_calendars_are_in_the_state_directory(tmp_path, lend):
-    assert lend(Settings()).calendars()._place.folder == tmp_path / "calendars"
+    assert lend(Settings()).calendars().place.folder == tmp_path / "calendars"
 
 
 async def test_the_password_is_read_at_the_first_question_and_anew_after_a_reload(lend):
     asked = []
     lending = lend(DAV, secret=lambda file, name: asked.append((file, name)) or "hunter2")
     assert asked == []
-    assert lending.calendars()._place.password == "hunter2"
+    assert lending.calendars().place.password == "hunter2"
     assert lending.calendars() is lending.calendars()
     lending.use(replace(DAV, calendar=replace(DAV.calendar, url="https://other.example/x/")))
-    assert lending.calendars()._place.url == "https://other.example/x/"
+    assert lending.calendars().place.url == "https://other.example/x/"
     assert asked == [("/secret", "glassd-calendar-password")] * 2
 
 

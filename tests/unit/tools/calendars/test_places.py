@@ -324,7 +324,7 @@ async def test_the_child_asks_the_server(dav):
     )
     agenda = await inside.between(START, END, calendars=["primary"])
     assert [b.title for b in agenda.busy] == ["Stand-up"]
-    assert "hunter2" not in repr(inside._place)
+    assert "hunter2" not in repr(inside.place)
 
 
 def missing(folder):
