@@ -67,19 +67,9 @@ class CalendarLookup:
             "calendars": list(calendars),
         }
         answer = await self._request(request)
-        return Agenda(
-            busy=tuple(
-                Busy(
-                    start=datetime.fromisoformat(b["start"]),
-                    end=datetime.fromisoformat(b["end"]),
-                    title=b["title"],
-                    calendar=b["calendar"],
-                    all_day=b["all_day"],
-                )
-                for b in answer["busy"]
-            ),
-            unread=answer["unread"],
-        )
+        for one in answer["busy"]:
+            one["start"], one["end"] = map(datetime.fromisoformat, (one["start"], one["end"]))
+        return Agenda(busy=tuple(Busy(**one) for one in answer["busy"]), unread=answer["unread"])
 
     async def make(self, plan: Plan) -> Made:
         """See `Calendars`."""
