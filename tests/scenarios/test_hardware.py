@@ -290,15 +290,15 @@ async def test_a_tools_own_needs_are_heeded_from_the_first_moment_where_the_owne
         f"[registry]\nper_tool_hardware = {str(switched_on).lower()}\n"
     )
     begun = read(config, {})
-    assert (begun.shelf.remote.apps[0].tool_requirements != {}) is switched_on
-    for shelf in (begun.shelf, None):  # read before the daemon, or by it
+    assert (begun.registries.remote.apps[0].tool_requirements != {}) is switched_on
+    for registries in (begun.registries, None):  # read before the daemon, or by it
         async with AsyncExitStack() as stack:
             daemon = Daemon(
                 replace(
                     begun.settings, control=ControlConfig(socket=str(tmp_path / "c.sock"), group="")
                 ),
                 {},
-                registries=shelf,
+                registries=registries,
             )
             await daemon.open(stack)
             reason = "needs a light; no glasses are known yet" if switched_on else ""
