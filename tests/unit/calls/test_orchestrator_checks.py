@@ -152,7 +152,7 @@ async def test_a_tool_that_was_announced_a_moment_ago_is_waited_for(tmp_path: Pa
     ],
 )
 @pytest.mark.requirement("S0-05", "S0-06")
-async def test_what_is_no_name_is_refused_for_good_and_the_log_says_what_it_lacks(
+async def test_an_invalid_tool_name_is_refused_and_the_log_says_why(
     tmp_path, caplog, name, says
 ) -> None:
     async with house(tmp_path) as h:
@@ -172,7 +172,7 @@ async def test_defaults_that_were_filled_are_told_in_the_audit_and_only_then(tmp
 
 
 @pytest.mark.requirement("S2-39")
-async def test_a_refusal_says_each_failing_field_by_its_pointer_and_keeps_the_raw_errors(
+async def test_a_refusal_names_each_failing_field_and_keeps_the_errors(
     tmp_path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -202,7 +202,7 @@ async def test_a_hidden_tool_is_refused_with_the_hardware_it_lacks(tmp_path: Pat
 
 
 @pytest.mark.requirement("S0-45", "S2-67", "S2-109")
-async def test_bad_arguments_name_every_problem_and_touch_neither_network_nor_tool_nor_disk(
+async def test_bad_arguments_name_every_problem_and_nothing_runs(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -240,7 +240,7 @@ async def test_a_text_only_tool_is_refused_in_voice_and_costs_no_budget(tmp_path
 
 
 @pytest.mark.requirement("S2-86", "S2-87", "C-35", "S2-88", "S2-89", "S2-93", "S2-70")
-async def test_a_spoken_turn_has_three_calls_and_two_retrievals_and_text_has_no_caps(
+async def test_only_spoken_turns_are_limited_to_three_calls_and_two_retrievals(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -259,7 +259,7 @@ async def test_a_spoken_turn_has_three_calls_and_two_retrievals_and_text_has_no_
 
 
 @pytest.mark.requirement("I12-turns-per-session")
-async def test_two_sessions_with_the_same_turn_id_have_a_budget_and_a_latency_each(
+async def test_budget_and_latency_are_counted_per_session_and_turn(
     tmp_path: Path,
 ) -> None:
     tools, now = FakeTools(), [1000.0]
@@ -301,7 +301,7 @@ async def test_a_session_does_not_see_the_registry_that_another_sessions_turn_be
 
 
 @pytest.mark.requirement("S2-90", "C-08")
-async def test_top_k_is_clamped_for_the_ear_even_when_it_came_from_the_default(
+async def test_top_k_is_clamped_for_voice_also_when_it_is_the_default(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -347,7 +347,7 @@ async def test_an_id_has_one_answer_for_ever_even_one_that_could_be_retried(tmp_
         assert not h.tools.runs
 
 
-async def test_the_same_key_under_another_id_gets_the_stored_answer_even_after_a_restart(
+async def test_the_same_key_gets_the_stored_answer_after_a_restart(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -416,7 +416,7 @@ async def test_a_crash_of_ours_becomes_an_internal_answer_without_its_cause(tmp_
 
 
 @pytest.mark.requirement("S2-101")
-async def test_every_answer_leaves_one_audit_record_with_all_there_is_to_know_of_it(
+async def test_every_answer_leaves_one_complete_audit_record(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -461,7 +461,7 @@ async def test_intents_steer_the_session_also_when_the_tool_failed(tmp_path: Pat
         assert len(answer.intents) == 2
 
 
-async def test_a_call_before_the_daemon_serves_waits_for_it_and_one_after_it_stopped_is_told_so(
+async def test_a_call_waits_for_a_starting_daemon_but_not_a_stopped_one(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:

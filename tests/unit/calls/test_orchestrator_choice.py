@@ -38,9 +38,7 @@ def choice():
 
 
 @pytest.mark.requirement("S0-69", "S4-23")
-async def test_a_tool_that_is_off_for_its_user_does_not_run_and_the_audit_log_says_user_disabled(
-    tmp_path, choice
-):
+async def test_a_tool_off_for_its_user_does_not_run_and_is_audited(tmp_path, choice):
     choice.off["ann", "notes:add"] = "disabled: glassd tools enable notes:add"
     async with house(tmp_path, policy_=CallPolicy(choice=choice)) as h:
         refused = await h.call("notes:add", {"text": "milk"}, user_id="ann")
@@ -85,7 +83,7 @@ async def test_a_users_own_rate_counts_beside_the_others(tmp_path, choice):
         assert choice.turns == ["t1", "t2", "t1", "t2", "t3"]
 
 
-async def test_what_is_said_finds_the_tool_that_is_on_before_one_that_is_off(tmp_path, choice):
+async def test_a_phrase_prefers_a_tool_that_is_switched_on(tmp_path, choice):
     choice.off["local", "notes:list"] = "disabled"
     async with house(tmp_path, policy_=CallPolicy(choice=choice)) as h:
         h.registry.entries["memo:list"] = type(h.registry.entries["notes:list"])(
@@ -112,7 +110,7 @@ async def test_another_policy_takes_force_at_the_next_call(tmp_path, choice):
 
 
 @pytest.mark.requirement("S3-05")
-async def test_what_a_model_calls_through_our_invoke_is_shown_and_what_other_tools_call_is_not(
+async def test_calls_through_invoke_are_shown_and_calls_of_other_tools_are_not(
     tmp_path,
 ):
     async with house(tmp_path) as h:

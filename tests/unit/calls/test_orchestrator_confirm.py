@@ -21,7 +21,7 @@ def token_of(answer):
 
 
 @pytest.mark.requirement("S2-95", "S2-100")
-async def test_a_yes_of_the_wearer_runs_the_call_once_and_a_waiting_caller_gets_its_result(
+async def test_a_yes_runs_the_call_once_and_its_caller_gets_the_result(
     tmp_path,
 ):
     async with house(tmp_path) as h:
@@ -39,7 +39,7 @@ async def test_a_yes_of_the_wearer_runs_the_call_once_and_a_waiting_caller_gets_
         assert len(h.tools.runs) == 1
 
 
-async def test_a_no_of_the_wearer_ends_the_call_unrun_and_says_who_said_so(tmp_path):
+async def test_a_no_ends_the_call_and_names_who_decided(tmp_path):
     async with house(tmp_path) as h:
         caller = asyncio.create_task(h.call("danger:erase", ARGS))
         await h.wearer.question()
@@ -54,7 +54,7 @@ async def test_a_no_of_the_wearer_ends_the_call_unrun_and_says_who_said_so(tmp_p
 
 
 @pytest.mark.requirement("S2-71", "C-22", "I11-consent-everywhere")
-async def test_a_caller_who_does_not_wait_gets_the_whole_request_while_the_lens_asks(tmp_path):
+async def test_a_caller_who_does_not_wait_gets_the_confirmation_request(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.orchestrator.begin(make("danger:erase", ARGS))
         error = answer.error
@@ -92,7 +92,7 @@ async def test_a_caller_who_does_not_wait_gets_the_whole_request_while_the_lens_
 
 
 @pytest.mark.requirement("S2-97", "C-14")
-async def test_a_token_runs_the_stored_call_once_and_the_second_time_it_is_used(tmp_path):
+async def test_a_token_runs_its_call_once_and_is_then_used(tmp_path):
     async with house(tmp_path) as h:
         call = make("danger:erase", ARGS)
         token = token_of(await h.orchestrator.begin(call))
@@ -170,7 +170,7 @@ async def test_a_tap_and_a_token_at_once_run_it_once(tmp_path):
         assert {a.error.code for a in answers if a.error} <= {ErrorCode.USED}
 
 
-async def test_a_blocked_caller_whose_patience_ends_gets_the_request_and_the_call_goes_on(tmp_path):
+async def test_a_caller_out_of_patience_gets_the_request_and_the_call_continues(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.call("danger:erase", ARGS, ttl_s=0.05)
         assert answer.error.code is ErrorCode.CONFIRMATION_REQUIRED
@@ -227,7 +227,7 @@ async def test_always_and_never_are_remembered_per_tool_and_can_be_taken_back(tm
         assert (await caller).ok
 
 
-async def test_the_cloud_waits_for_the_decision_and_gets_one_result_within_its_time(tmp_path):
+async def test_the_cloud_waits_for_the_decision_and_gets_one_result(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.call("danger:erase", ARGS, origin=CallOrigin.CLOUD, ttl_s=0.1)
         assert answer.error.code is ErrorCode.EXPIRED
@@ -235,7 +235,7 @@ async def test_the_cloud_waits_for_the_decision_and_gets_one_result_within_its_t
         assert not h.tools.runs
 
 
-async def test_a_restart_while_asked_asks_again_with_the_rest_of_the_time_and_runs_once(tmp_path):
+async def test_a_restart_asks_again_with_the_time_left_and_runs_once(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.orchestrator.begin(make("danger:erase", ARGS))
         await h.wearer.question()
@@ -348,7 +348,7 @@ async def test_an_always_from_before_it_was_bound_asks_again(tmp_path):
 # ------------------------------------------------------------------ decided by the call's id
 
 
-async def test_the_owner_sees_what_is_open_with_all_its_arguments_and_decides_by_the_call(tmp_path):
+async def test_the_owner_sees_open_questions_with_all_arguments_and_decides_by_id(tmp_path):
     async with house(tmp_path) as h:
         await h.orchestrator.begin(make("danger:erase", {**ARGS}, call_id="c1"))
         (question,) = h.orchestrator.questions()
@@ -445,7 +445,7 @@ async def test_a_tool_that_is_gone_does_not_run_on_a_yes(tmp_path):
 
 
 @pytest.mark.requirement("I11-consent-frozen")
-async def test_arguments_changed_by_their_sender_while_the_question_is_open_do_not_run(tmp_path):
+async def test_arguments_changed_while_the_question_is_open_do_not_run(tmp_path):
     async with house(tmp_path) as h:
         held = {"text": "all", "to": {"who": "mum"}}
         caller = asyncio.create_task(h.call("danger:erase", held))
@@ -459,7 +459,7 @@ async def test_arguments_changed_by_their_sender_while_the_question_is_open_do_n
 
 
 @pytest.mark.requirement("I11-consent-frozen")
-async def test_a_tool_that_changed_while_the_daemon_was_down_is_not_asked_about_again(tmp_path):
+async def test_a_tool_that_changed_over_a_restart_is_not_asked_again(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.orchestrator.begin(make("danger:erase", ARGS))
         await h.wearer.question()

@@ -98,7 +98,7 @@ async def test_nobody_accepting_is_said_to_the_wearer_and_the_call_is_withdrawn(
         assert answer.meta["delivery"] == "shown"
 
 
-async def test_an_accepted_call_that_runs_too_long_is_a_timeout_with_the_truth_about_side_effects(
+async def test_an_accepted_call_that_runs_too_long_reports_possible_side_effects(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -115,7 +115,7 @@ async def test_an_accepted_call_that_runs_too_long_is_a_timeout_with_the_truth_a
         assert (await h.store.get(answer.meta["callId"]))["state"] == "EXPIRED"
 
 
-async def test_progress_renews_the_time_of_a_run_but_not_beyond_the_life_of_the_call(
+async def test_progress_extends_the_run_time_up_to_the_calls_life(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path, limits=replace(QUICK, accept_s=20.0, run_s=1.2, life_s=1.8)) as h:
@@ -133,7 +133,7 @@ async def test_progress_renews_the_time_of_a_run_but_not_beyond_the_life_of_the_
 
 
 @pytest.mark.requirement("K4-fallback", "S2-75")
-async def test_with_the_uplink_down_a_call_that_cannot_wait_gets_an_honest_answer_at_once(
+async def test_a_call_that_cannot_wait_fails_at_once_with_the_uplink_down(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -160,7 +160,7 @@ async def test_a_fallback_does_not_wait_for_glasses_that_do_not_answer(tmp_path:
 
 
 @pytest.mark.requirement("K4-queue")
-async def test_a_call_that_may_wait_is_answered_pending_and_finished_when_the_cloud_is_back(
+async def test_a_queueable_call_is_pending_and_finishes_when_the_cloud_returns(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -185,7 +185,7 @@ async def test_a_call_that_may_wait_is_answered_pending_and_finished_when_the_cl
         assert not pending.final
 
 
-async def test_a_call_that_may_wait_becomes_pending_when_nobody_accepts_it_on_a_silent_link(
+async def test_a_queueable_call_that_nobody_accepts_becomes_pending(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -197,7 +197,7 @@ async def test_a_call_that_may_wait_becomes_pending_when_nobody_accepts_it_on_a_
 
 
 @pytest.mark.requirement("K4-late")
-async def test_a_pending_call_whose_life_ends_is_expired_and_its_late_result_is_not_shown(
+async def test_an_expired_pending_call_does_not_show_its_late_result(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -221,7 +221,7 @@ async def test_a_pending_call_whose_life_ends_is_expired_and_its_late_result_is_
         assert len(h.glasses.pages()) == pages
 
 
-async def test_the_uplinks_own_word_for_no_answer_is_no_late_answer_when_the_call_has_ended_already(
+async def test_the_uplinks_no_answer_after_the_end_is_no_late_answer(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -236,7 +236,7 @@ async def test_the_uplinks_own_word_for_no_answer_is_no_late_answer_when_the_cal
 
 
 @pytest.mark.requirement("I11-too-large")
-async def test_a_call_that_can_never_be_sent_is_refused_with_its_size_and_the_limit(
+async def test_a_call_too_large_to_send_is_refused_with_the_limit(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -344,7 +344,7 @@ async def test_glasses_tools_need_glasses_but_reading_their_status_does_not(tmp_
 
 
 @pytest.mark.requirement("K4-twice")
-async def test_an_invocation_is_accepted_then_answered_once_and_a_duplicate_gets_the_stored_answer(
+async def test_an_invocation_is_accepted_and_answered_once_also_when_repeated(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -442,7 +442,7 @@ async def test_a_sentence_nobody_understands_is_answered_honestly(tmp_path: Path
         assert answer.meta["delivery"] == "shown"
 
 
-async def test_what_the_glasses_transcribe_is_heard_and_what_is_not_final_is_not(
+async def test_only_final_transcripts_of_the_glasses_are_used(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -484,7 +484,7 @@ async def crash_with(
         ("gone:tool", (), 0, "INTERRUPTED", None),
     ],
 )
-async def test_every_call_a_killed_daemon_accepted_ends_once_and_nothing_unsafe_runs_twice(
+async def test_after_a_kill_every_accepted_call_ends_once_and_safely(
     tmp_path: Path,
     name: str,
     states: tuple[str, ...],
@@ -533,7 +533,7 @@ async def test_a_cloud_call_whose_time_passed_while_we_were_down_ends_as_interru
         assert (error["code"], error["partialSideEffects"]) == ("INTERRUPTED", True)
 
 
-async def test_a_call_running_when_the_daemon_stops_is_answered_and_ended_by_the_next(
+async def test_a_call_running_at_a_stop_is_ended_by_the_next_daemon(
     tmp_path: Path,
 ) -> None:
     async def hang(call, progress):
@@ -654,7 +654,7 @@ async def test_an_invocation_called_off_in_the_same_breath_does_not_run(tmp_path
 
 
 @pytest.mark.requirement("I11-disk-code")
-async def test_a_call_for_the_cloud_that_the_disk_does_not_take_may_be_retried(
+async def test_a_cloud_call_that_cannot_be_stored_may_be_retried(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
@@ -676,7 +676,7 @@ async def test_a_call_for_the_cloud_that_the_disk_does_not_take_may_be_retried(
         )
 
 
-async def test_a_disk_that_takes_no_word_of_the_delivery_costs_that_word_not_the_answer(
+async def test_a_delivery_report_that_cannot_be_stored_does_not_lose_the_answer(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:

@@ -11,7 +11,7 @@ ARGS = {"text": "milk"}
 
 
 @pytest.mark.requirement("S2-104")
-async def test_a_second_call_with_the_key_gets_the_first_answer_marked_and_runs_nothing(tmp_path):
+async def test_a_second_call_with_the_key_gets_the_first_answer(tmp_path):
     async with house(tmp_path) as h:
         first = await h.call("notes:add", ARGS, idempotency_key="k1", turn_id="t1")
         second = await h.call("notes:add", ARGS, idempotency_key="k1", turn_id="t2")
@@ -23,7 +23,7 @@ async def test_a_second_call_with_the_key_gets_the_first_answer_marked_and_runs_
 
 
 @pytest.mark.requirement("C-06", "S2-102")
-async def test_the_callers_key_goes_before_the_providers_id_and_that_before_the_hash(tmp_path):
+async def test_keys_rank_callers_key_then_providers_id_then_hash(tmp_path):
     async with house(tmp_path) as h:
         await h.call(
             "notes:add", ARGS, idempotency_key="k", provider_call_id="call_123456", turn_id="t"
@@ -81,7 +81,7 @@ async def test_without_ids_an_intended_repetition_runs_and_one_in_flight_is_join
 
 
 @pytest.mark.requirement("C-48")
-async def test_an_ordinal_tells_equal_calls_of_one_message_apart_and_their_repetitions_together(
+async def test_ordinals_tell_equal_calls_of_one_message_apart(
     tmp_path,
 ):
     async with house(tmp_path) as h:
@@ -107,7 +107,7 @@ async def test_a_retryable_failure_is_not_remembered_against_its_key(tmp_path):
 
 @pytest.mark.requirement("C-06")
 @pytest.mark.parametrize(("name", "runs"), [("notes:add", 1), ("notes:list", 2)])
-async def test_a_write_that_may_have_been_done_is_not_run_again_under_its_key(tmp_path, name, runs):
+async def test_an_uncertain_write_is_not_run_again_under_its_key(tmp_path, name, runs):
     async with house(tmp_path) as h:
 
         async def failing(call, _):
@@ -202,7 +202,7 @@ async def test_the_cloud_cannot_be_told_apart_by_origin_in_keys(tmp_path):
 
 
 @pytest.mark.parametrize("same", [{"call_id": "c-1"}, {"idempotency_key": "k"}])
-async def test_an_id_or_key_of_another_tools_call_is_refused_by_its_name(tmp_path, same):
+async def test_an_id_or_key_of_another_tools_call_is_refused(tmp_path, same):
     async with house(tmp_path) as h:
         assert (await h.call("notes:add", ARGS, **same)).ok
         error = (await h.call("notes:list", **same)).error

@@ -51,7 +51,7 @@ async def test_a_tool_without_an_endpoint_is_pending_at_once_and_blocks_nothing(
 
 
 @pytest.mark.requirement("S3-25", "S3-26", "S3-30")
-async def test_a_result_that_is_handed_in_ends_the_call_once_and_is_told_once(tmp_path):
+async def test_a_submitted_result_ends_the_call_and_is_reported_once(tmp_path):
     async with house(tmp_path) as h:
         call_id = (await h.call("job:local", ARGS)).meta["callId"]
         assert (
@@ -228,7 +228,7 @@ async def test_who_only_begins_a_question_does_not_wait_for_it(tmp_path):
 
 
 @pytest.mark.requirement("I6-ask")
-async def test_a_question_that_is_waited_for_can_be_called_off_and_keeps_nobody_waiting(tmp_path):
+async def test_a_question_can_be_cancelled_while_its_caller_waits(tmp_path):
     async with house(tmp_path) as h:
         asking = asyncio.ensure_future(
             h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask")
@@ -322,7 +322,7 @@ async def test_a_double_tap_on_the_working_mark_cancels_the_running_tool(tmp_pat
 
 
 @pytest.mark.requirement("I3-cache")
-async def test_a_tool_that_reads_answers_from_what_was_kept_when_its_route_is_away(tmp_path):
+async def test_a_reading_tool_answers_from_the_stored_result_without_its_route(tmp_path):
     async with house(tmp_path) as h:
         worker(h.uplink)
         assert (await h.call("sky:now", ARGS)).ok
@@ -350,7 +350,7 @@ async def test_a_kept_result_serves_when_nobody_answers_too(tmp_path):
         assert (answer.meta["stale"], answer.meta["route"]) == (True, "cache")
 
 
-async def test_while_the_route_is_there_it_is_asked_and_a_failure_of_the_tool_is_no_absence(
+async def test_a_failing_tool_is_not_answered_from_the_stored_result(
     tmp_path,
 ):
     async with house(tmp_path) as h:
@@ -435,7 +435,7 @@ async def test_a_second_attempt_is_in_the_story_with_its_time(tmp_path):
         assert story["attempts"] == 2
 
 
-async def test_a_call_bound_for_the_cloud_stays_bound_for_it_though_the_uplink_is_down_now(
+async def test_a_resumed_cloud_call_stays_a_cloud_call_with_the_uplink_down(
     tmp_path,
 ):
     uplink = FakeUplink()
@@ -543,7 +543,7 @@ async def test_intents_of_failures_count_too_and_their_trail_is_on_disk(tmp_path
 
 
 @pytest.mark.requirement("S2-86", "S2-139", "C-25")
-async def test_the_third_retrieval_of_a_turn_is_refused_locally_and_the_next_turn_works(tmp_path):
+async def test_the_third_retrieval_of_a_turn_is_refused_locally(tmp_path):
     async with house(tmp_path) as h:
         entry = h.registry.entries["shop:look"]
         h.registry.entries["shop:look"] = replace(
@@ -619,7 +619,7 @@ async def test_a_job_that_was_handed_over_and_is_cancelled_may_have_been_done(tm
 
 
 @pytest.mark.parametrize("name", ["notes:add", "shop:buy"])
-async def test_a_refusal_that_the_disk_does_not_take_says_that_it_may_still_be_done(tmp_path, name):
+async def test_a_refusal_that_cannot_be_stored_says_it_may_still_be_done(tmp_path, name):
     async with house(tmp_path) as h:
         good = (h.store.advance, h.store.finish, h.uplink.submit)
 
@@ -645,7 +645,7 @@ async def test_a_refusal_that_the_disk_does_not_take_says_that_it_may_still_be_d
         assert not h.tools.runs  # the next daemon has nothing to take up
 
 
-async def test_what_was_done_is_told_as_done_though_the_disk_does_not_take_the_answer(tmp_path):
+async def test_a_result_is_returned_even_when_it_cannot_be_stored(tmp_path):
     async with house(tmp_path) as h:
         good = h.store.finish
 

@@ -58,7 +58,7 @@ async def left_by_a_killed_daemon(path, call, route):
         await CallStore(db, CLOCK, check, replayable=replayable).admit(call, route)
 
 
-async def test_a_call_that_was_to_be_answered_unrun_is_not_run_by_the_next_daemon_without_a_yes(
+async def test_a_call_answered_by_fallback_is_not_run_by_the_next_daemon(
     tmp_path,
 ):
     call = make("danger:erase", {**ARGS, "top_k": 5})  # its route was away, so nobody was asked
@@ -73,7 +73,9 @@ async def test_a_call_that_was_to_be_answered_unrun_is_not_run_by_the_next_daemo
 
 @pytest.mark.requirement("I11-consent-frozen")
 @pytest.mark.parametrize("forbidden", [False, True])
-async def test_a_call_left_unasked_does_not_run_when_its_tool_needs_a_yes_now(tmp_path, forbidden):
+async def test_a_resumed_call_does_not_run_when_its_tool_needs_confirmation_now(
+    tmp_path, forbidden
+):
     call = make("notes:add", {**ARGS, "top_k": 5})
     await left_by_a_killed_daemon(tmp_path, call, "local")
     registry = FakeRegistry()
@@ -93,9 +95,7 @@ async def test_a_call_left_unasked_does_not_run_when_its_tool_needs_a_yes_now(tm
 
 @pytest.mark.requirement("I11-consent-frozen")
 @pytest.mark.parametrize("needs_yes", [False, True])
-async def test_a_postponed_call_is_handed_over_again_only_to_the_tool_that_was_agreed_to(
-    tmp_path, needs_yes
-):
+async def test_a_resumed_call_is_handed_over_only_to_the_confirmed_tool(tmp_path, needs_yes):
     registry = FakeRegistry()
     entry = registry.entries["job:local"]
     safe = replace(entry.definition, idempotent=True)
@@ -172,7 +172,7 @@ async def test_a_decision_outlives_a_caller_that_leaves_while_its_token_is_consu
 @pytest.mark.parametrize(
     ("said", "code"), [(Answer.ALLOW, ErrorCode.INTERRUPTED), (Answer.DENY, ErrorCode.DENIED)]
 )
-async def test_a_tap_that_the_disk_does_not_take_ends_its_call_unrun_and_no_other(
+async def test_a_tap_that_cannot_be_stored_ends_only_its_own_call(
     tmp_path, monkeypatch, said, code
 ):
     async with house(tmp_path, tools=(tools := FakeTools())) as h:
@@ -187,9 +187,7 @@ async def test_a_tap_that_the_disk_does_not_take_ends_its_call_unrun_and_no_othe
         assert (await h.call("notes:add", ARGS)).ok  # the daemon's middle stands
 
 
-async def test_a_question_that_cannot_be_kept_is_said_so_and_claims_no_side_effects(
-    tmp_path, monkeypatch
-):
+async def test_a_question_that_cannot_be_stored_has_no_side_effects(tmp_path, monkeypatch):
     async with house(tmp_path) as h:
         monkeypatch.setattr(h.confirmations, "ask", full)
         answer = await h.call("danger:erase", ARGS)
@@ -221,7 +219,7 @@ async def test_a_yes_that_was_on_disk_before_the_new_daemon_asked_again_counts(
         assert [run.call_id for run in tools.runs] == [call.call_id]
 
 
-async def test_a_no_that_was_on_disk_when_the_daemon_died_is_told_as_a_no(tmp_path):
+async def test_a_no_stored_before_a_crash_is_answered_as_a_no(tmp_path):
     call = make("danger:erase", ARGS)
     async with house(tmp_path) as h:
         await h.orchestrator.begin(call)
@@ -236,9 +234,7 @@ async def test_a_no_that_was_on_disk_when_the_daemon_died_is_told_as_a_no(tmp_pa
         assert not h.tools.runs
 
 
-async def test_a_call_off_that_loses_against_a_yes_by_a_hair_still_stops_the_call(
-    tmp_path, monkeypatch
-):
+async def test_a_cancellation_just_after_a_yes_still_stops_the_call(tmp_path, monkeypatch):
     async with house(tmp_path) as h:
         call = make("danger:erase", ARGS)
         await h.orchestrator.begin(call)
@@ -279,7 +275,7 @@ async def test_a_write_called_off_half_way_says_that_it_may_have_been_done(tmp_p
         )
 
 
-async def test_a_call_off_that_comes_with_the_result_does_not_deny_what_was_done(tmp_path):
+async def test_a_cancellation_that_comes_with_the_result_changes_nothing(tmp_path):
     async with house(tmp_path) as h:
         call = make("notes:add", ARGS)
 
@@ -291,7 +287,7 @@ async def test_a_call_off_that_comes_with_the_result_does_not_deny_what_was_done
         assert (await h.orchestrator.call(call)).ok
 
 
-async def test_an_invocation_with_a_session_that_is_called_off_at_once_does_not_run(tmp_path):
+async def test_an_invocation_cancelled_at_once_does_not_run(tmp_path):
     async with house(tmp_path) as h:
         call = make("notes:add", ARGS, origin=CallOrigin.CLOUD, session="s")
         h.uplink.say(Invoked(call, "reply"))
@@ -315,7 +311,7 @@ async def test_a_full_table_of_pending_calls_refuses_before_anything_leaves(
         assert not h.wearer.asked
 
 
-async def test_a_cloud_job_caught_before_the_outbox_takes_results_by_hand_after_the_restart(
+async def test_a_cloud_job_lost_before_the_outbox_takes_submitted_results(
     tmp_path,
 ):
     call = make("job:cloud", ARGS, ttl_s=60.0)
@@ -330,7 +326,7 @@ async def test_a_cloud_job_caught_before_the_outbox_takes_results_by_hand_after_
 
 
 @pytest.mark.parametrize(("name", "steps"), [("job:local", ()), ("job:gone", ("PENDING",))])
-async def test_a_result_that_was_taken_is_the_answer_though_its_step_or_its_tool_is_lost(
+async def test_a_submitted_result_is_the_answer_even_without_its_step_or_tool(
     tmp_path, name, steps
 ):
     call = make(name, ARGS, ttl_s=60.0)
@@ -349,7 +345,7 @@ async def test_a_result_that_was_taken_is_the_answer_though_its_step_or_its_tool
         assert (await h.store.get(call.call_id))["response"]["data"] == DONE.data
 
 
-async def test_a_result_that_was_taken_stands_though_the_call_is_called_off_in_that_moment(
+async def test_a_submitted_result_stands_when_the_call_is_cancelled_at_once(
     tmp_path,
 ):
     async with house(tmp_path) as h:
@@ -402,7 +398,7 @@ async def test_a_stage_that_fails_costs_the_showing_not_the_answer(tmp_path, mon
         assert (await h.store.get(answer.meta["callId"]))["state"] == "ANSWERED"
 
 
-async def test_an_old_result_of_the_cloud_does_not_become_young_by_being_kept(tmp_path):
+async def test_storing_an_old_cloud_result_does_not_make_it_new(tmp_path):
     async with house(tmp_path) as h:
         stale = DONE.with_meta(stale=True, ageS=900)
         h.uplink.worker = lambda call: h.uplink.say(CallResult(call.call_id, stale))
@@ -456,9 +452,7 @@ async def test_a_write_under_which_the_daemon_stops_is_not_called_safe_to_repeat
 
 
 @pytest.mark.parametrize("name", ["mail:send", "sky:later"])
-async def test_a_queued_call_that_a_worker_took_and_forgot_says_what_it_may_have_done(
-    tmp_path, name
-):
+async def test_an_expired_call_that_a_worker_accepted_may_have_been_done(tmp_path, name):
     async with house(tmp_path) as h:
         mail = h.registry.entries["mail:send"]
         reads = {"side_effects": SideEffects.READ_ONLY} if name == "sky:later" else {}
@@ -485,7 +479,7 @@ async def test_a_redelivered_invocation_has_its_first_answer_though_its_tool_is_
         assert (await h.orchestrator.call(call)).data == first.data
 
 
-async def test_another_users_call_of_the_same_id_is_not_given_this_ones_answer(tmp_path):
+async def test_a_call_id_of_another_user_does_not_get_this_answer(tmp_path):
     async with house(tmp_path) as h:
         call = make("notes:list", {})
         await h.orchestrator.call(call)

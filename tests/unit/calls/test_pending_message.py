@@ -47,7 +47,7 @@ def times(h, text=WISH):
 
 
 @pytest.mark.requirement("I12-pending-message")
-async def test_a_session_that_begins_with_a_message_shows_and_speaks_it_after_its_answer_and_once(
+async def test_a_pending_message_is_shown_and_spoken_once_after_the_answer(
     tmp_path,
 ):
     async with house(
@@ -64,7 +64,7 @@ async def test_a_session_that_begins_with_a_message_shows_and_speaks_it_after_it
 
 
 @pytest.mark.requirement("I12-pending-message")
-async def test_a_message_waits_for_the_wearer_to_begin_the_session_and_comes_after_the_answer(
+async def test_a_message_waits_for_the_wearers_session_and_follows_the_answer(
     tmp_path,
 ):
     async with house(tmp_path, tools=tools(message(WISH))) as h:
@@ -105,7 +105,7 @@ async def test_a_message_outlives_the_daemon_and_is_shown_by_one_daemon_only(tmp
 
 
 @pytest.mark.requirement("I12-pending-message")
-async def test_a_daemon_that_dies_before_the_message_is_on_the_lens_leaves_it_to_the_next(tmp_path):
+async def test_a_message_not_shown_before_a_crash_is_shown_afterwards(tmp_path):
     async with house(tmp_path, tools=tools(START, message(WISH))) as h:
         h.glasses.leave()
         assert (await h.call("notes:list")).ok

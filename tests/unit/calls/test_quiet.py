@@ -49,7 +49,7 @@ async def leave_alone(call, progress):
 
 
 @pytest.mark.requirement("S2-128")
-async def test_the_farewell_is_said_and_then_nothing_more_until_the_time_is_over(tmp_path, rig):
+async def test_after_the_farewell_nothing_is_spoken_until_the_time_ends(tmp_path, rig):
     async with house(tmp_path, clock=rig.clock) as h:
         rig.listen(h)
         h.tools.handler = leave_alone

@@ -110,7 +110,7 @@ async def test_beyond_the_bound_an_invocation_is_refused_without_being_accepted(
 
 
 @pytest.mark.requirement("I11-burst")
-async def test_calls_of_this_machine_pass_those_of_the_cloud_and_speech_passes_all(tmp_path):
+async def test_local_calls_go_before_the_clouds_and_speech_before_all(tmp_path):
     async with house(tmp_path, limits=ROOMY) as h:
         slow = Slow(h)
         for n in range(6):
@@ -145,7 +145,7 @@ async def test_a_tool_that_calls_another_needs_no_second_place(tmp_path):
 
 
 @pytest.mark.requirement("I11-burst")
-async def test_a_waiting_call_ends_at_its_deadline_or_when_called_off_and_never_runs(tmp_path):
+async def test_a_waiting_call_that_expires_or_is_cancelled_never_runs(tmp_path):
     async with house(tmp_path, limits=replace(ROOMY, running=1)) as h:
         slow = Slow(h)
         async with asyncio.TaskGroup() as group:
@@ -226,7 +226,7 @@ async def test_a_call_that_was_allowed_runs_although_every_place_is_taken(tmp_pa
         assert h.orchestrator._queue._running == 0
 
 
-async def test_time_spent_waiting_is_taken_off_the_life_and_not_counted_as_duration(tmp_path):
+async def test_waiting_time_shortens_the_life_and_is_no_duration(tmp_path):
     now = [1000.0]
     clock = replace(CLOCK, boot=lambda: now[0])
     async with house(tmp_path, limits=replace(ROOMY, running=1), clock=clock) as h:

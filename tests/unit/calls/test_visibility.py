@@ -61,7 +61,7 @@ def test_all_tools_but_internal_ones_are_visible_unless_they_say_otherwise(kind)
 
 
 @pytest.mark.requirement("S3-05", "S3-07", "S3-08")
-def test_internal_and_built_in_tools_never_are_and_another_servers_only_where_that_is_configured():
+def test_only_configured_tools_of_other_servers_are_visible():
     assert not visibility.visible(tool("my:x", execution_type=INTERNAL, visible=True))
     assert not visibility.visible(tool("glasses:x", Source.GLASSES, visible=True))
     assert not visibility.visible(tool("their:x", Source.UPSTREAM))
@@ -90,9 +90,7 @@ async def test_a_visible_call_is_shown_as_it_begins_and_with_its_result(tmp_path
 
 @pytest.mark.requirement("S3-05")
 @pytest.mark.parametrize("origin", [CallOrigin.MCP, CallOrigin.VOICE, CallOrigin.GLASSES])
-async def test_an_internal_tool_puts_nothing_before_the_wearer_whatever_it_is_configured_or_answers(
-    tmp_path, origin
-):
+async def test_an_internal_tool_never_shows_anything_to_the_wearer(tmp_path, origin):
     response = ToolResponse(
         data="x",
         render={"display": {"layout": "text_wall", "text": "look"}, "audio": {"text": "hear"}},
@@ -114,9 +112,7 @@ async def test_an_internal_tool_puts_nothing_before_the_wearer_whatever_it_is_co
 @pytest.mark.parametrize(
     "made", [tool("their:find", visible=False), tool("glasses:status", Source.GLASSES)]
 )
-async def test_what_is_not_visible_stays_off_the_lens_unless_the_wearer_asked_for_it(
-    tmp_path, made
-):
+async def test_invisible_tools_stay_off_the_lens_unless_the_wearer_asked(tmp_path, made):
     done = asyncio.Event()
     async with house(tmp_path, tools=answering(after=done), limits=replace(QUICK, run_s=20.0)) as h:
         put(h, made)
@@ -150,9 +146,7 @@ async def test_a_built_in_tool_whose_effect_is_a_picture_still_has_it(tmp_path):
         ("", "twelve degrees"),
     ],
 )
-async def test_a_result_is_laid_out_as_its_tool_says_and_as_text_where_nobody_knows_that(
-    tmp_path, component, lines
-):
+async def test_a_result_has_its_tools_layout_or_else_is_text(tmp_path, component, lines):
     async with house(tmp_path, tools=answering()) as h:
         put(h, tool("my:weather", custom_ui=component, raw={"title": "Weather"}))
         assert (await h.call("my:weather")).meta["delivery"] == "shown"
@@ -187,7 +181,7 @@ async def test_a_tool_that_wants_silence_plays_nothing(tmp_path, silent, streams
 
 
 @pytest.mark.requirement("S0-41")
-async def test_what_is_not_to_be_spoken_is_shown_where_there_is_a_lens(tmp_path):
+async def test_suppressed_speech_is_shown_where_there_is_a_lens(tmp_path):
     silent = replace(SAID, render={"audio": {"suppressVoiceResponse": True}})
     async with house(tmp_path, facts={**DISPLAY, **AUDIO}, tools=answering(silent)) as h:
         put(h, tool("my:weather", **CARD))
@@ -226,7 +220,7 @@ def test_a_tool_without_a_title_is_called_by_the_words_of_its_name():
 
 @pytest.mark.requirement("S3-10")
 @pytest.mark.parametrize("known", [False, True])
-async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said_once(
+async def test_without_glasses_a_result_goes_to_its_caller_only_logged_once(
     tmp_path, caplog, known
 ):
     async with house(tmp_path, tools=answering()) as h:
@@ -255,9 +249,7 @@ async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said
         (True, False, None, 0.0, True),
     ],
 )
-def test_glasses_that_just_left_count_as_a_display_and_long_gone_ones_do_not(
-    ready, known, gone_at, began, there
-):
+def test_glasses_count_as_a_display_for_a_minute_after_leaving(ready, known, gone_at, began, there):
     seen = visibility.surface(ready=ready, known=known, gone_at=gone_at, began=began, now=100.0)
     assert seen is there
 
@@ -313,7 +305,7 @@ async def test_a_call_that_is_refused_says_how_far_it_came(tmp_path):
 
 
 @pytest.mark.requirement("S3-17", "S3-03")
-async def test_whoever_answers_later_is_told_the_call_after_its_caller_has_the_pending_answer(
+async def test_a_call_is_handed_over_after_its_caller_got_pending(
     tmp_path,
 ):
     async with house(tmp_path) as h:
@@ -368,7 +360,7 @@ async def _told(h):
 
 
 @pytest.mark.requirement("S3-20", "S3-19")
-def test_nothing_of_the_seeds_second_version_and_none_of_its_system_tools_is_among_ours():
+def test_no_tool_of_the_seeds_second_version_is_built_in():
     built = {path.name.partition("_")[2] for path in lint.folders(compiler.TOOLS)} | {
         path.name for path in lint.folders(compiler.TOOLS)
     }
