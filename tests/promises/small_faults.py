@@ -39,5 +39,17 @@ PROMISES: Final[dict[str, Promise]] = {
         "starts, over restarts and absent glasses too.",
         _SOURCE,
     ),
+    "I12-suppressed-first": Promise(
+        "Suppressed transcripts are suppressed before anything is served, and "
+        "while the stored setting cannot be read.",
+        _SOURCE,
+    ),
+    "I12-what-ran": Promise(
+        "Within a turn, the definition that runs is the one that is reported and recorded.",
+        _SOURCE,
+    ),
+    "I12-reused-id": Promise(
+        "A call id or key of another tool's call is refused by its name.", _SOURCE
+    ),
 }
 DECLINED: Final[dict[str, str]] = {}

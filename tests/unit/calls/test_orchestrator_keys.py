@@ -202,6 +202,7 @@ async def test_the_cloud_cannot_be_told_apart_by_origin_in_keys(tmp_path):
 
 
 @pytest.mark.parametrize("same", [{"call_id": "c-1"}, {"idempotency_key": "k"}])
+@pytest.mark.requirement("I12-reused-id")
 async def test_an_id_or_key_of_another_tools_call_is_refused(tmp_path, same):
     async with house(tmp_path) as h:
         assert (await h.call("notes:add", ARGS, **same)).ok
@@ -213,6 +214,7 @@ async def test_an_id_or_key_of_another_tools_call_is_refused(tmp_path, same):
         assert len(h.tools.runs) == 1
 
 
+@pytest.mark.requirement("I12-reused-id")
 async def test_an_id_of_another_tools_running_call_is_refused(tmp_path):
     async with house(tmp_path) as h:
         running, done = asyncio.Event(), asyncio.Event()

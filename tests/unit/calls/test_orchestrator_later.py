@@ -602,6 +602,16 @@ async def test_hardware_that_is_gone_counts_within_a_turn_too(tmp_path):
         assert (await h.call("notes:list", turn_id="t")).error.code is ErrorCode.HARDWARE_MISSING
 
 
+async def test_a_cloud_failure_answered_from_the_stored_result_is_handled(tmp_path):
+    async with house(tmp_path) as h:
+        worker(h.uplink)
+        assert (await h.call("sky:now")).ok
+        worker(h.uplink, ToolResponse.failure(ErrorCode.NETWORK_ERROR, "no network"))
+        assert (await h.call("sky:now")).meta["stale"]
+        results = [m for m in h.uplink.done if isinstance(m, CallResult)]
+        assert [m.response.ok for m in results] == [True, False]
+
+
 async def test_a_job_that_was_handed_over_and_is_cancelled_may_have_been_done(tmp_path):
     async with house(tmp_path) as h:
         call_id = (await h.call("job:local", ARGS)).data["pendingToolCallId"]

@@ -51,6 +51,7 @@ async def test_within_a_turn_a_call_runs_where_its_tool_is_now(tmp_path):
         assert h.tools.ran == [(RouteKind.UPSTREAM, "1.2.3"), (RouteKind.GLASSES, "2.0.0")]
 
 
+@pytest.mark.requirement("I12-what-ran")
 async def test_within_a_turn_a_call_is_reported_with_the_definition_that_ran(tmp_path):
     async with house(tmp_path) as h:
         await h.call("notes:list", turn_id="t")
@@ -60,6 +61,7 @@ async def test_within_a_turn_a_call_is_reported_with_the_definition_that_ran(tmp
         assert answer.meta["toolVersion"] == h.audit[-1]["version"] == "2.0.0"
 
 
+@pytest.mark.requirement("I12-what-ran")
 async def test_a_tool_that_became_asynchronous_within_a_turn_leaves_no_pending_row(tmp_path):
     async with house(tmp_path) as h:
         await h.call("notes:add", ARGS, turn_id="t")

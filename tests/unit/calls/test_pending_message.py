@@ -200,6 +200,7 @@ async def test_suppressed_transcripts_stay_suppressed_over_a_restart_and_over_th
         ({"pending_message": 7, "suppress_transcript": False}, False),
     ],
 )
+@pytest.mark.requirement("I12-suppressed-first")
 async def test_a_note_that_cannot_be_read_suppresses_transcripts(
     tmp_path, note, suppressed, caplog
 ):

@@ -46,6 +46,7 @@ async def test_no_client_is_let_in_and_nobody_told_before_all_tools_are_loaded(
                 systemd.recv(1024)
 
 
+@pytest.mark.requirement("I12-suppressed-first")
 async def test_suppressed_transcripts_are_suppressed_before_any_service_starts(tmp_path):
     settings = formed(
         {
