@@ -55,7 +55,7 @@ def _ask(
 
 
 def _message(file: str) -> Any:
-    """Read a file, or standard input for `-`. Raises `UserError`."""
+    """Read a file, or standard input for `-`. Raise `UserError`."""
     try:
         if file == "-":
             raw = sys.stdin.buffer.read(MAX_MESSAGE + 1)

@@ -71,7 +71,7 @@ def _check_owner(sockets: tuple[Path, ...]) -> None:
 
 
 async def _demo_socket(stack: AsyncExitStack) -> Path:
-    """Start mock glasses and a daemon connected to them; both end with this process. Raises
+    """Start mock glasses and a daemon connected to them; both end with this process. Raise
     `UserError`.
     """
     demo = load("edge.demo.mock_pair", "mcp --demo")
@@ -110,7 +110,7 @@ def _facade_parts(
 
 
 def _listen_address(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
-    """Read where to listen. Raises `UserError`."""
+    """Read where to listen. Raise `UserError`."""
     token, hosts = _token(args.token_file, env, http.MIN_TOKEN), tuple(args.allow_host)
     if args.http == HANDED:
         if env.get("LISTEN_PID") != str(os.getpid()) or env.get("LISTEN_FDS") != "1":

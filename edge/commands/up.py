@@ -178,7 +178,7 @@ def _identity(enrolment: dict[str, Any]) -> str:
 
 
 def _wait_for_uplink(args: Namespace) -> None:
-    """Wait until the uplink is up. Raises `UserError` with the uplink's own reason."""
+    """Wait until the uplink is up. Raise `UserError` with the uplink's own reason."""
     uplink: dict[str, Any] = {}
     end, action = time.monotonic() + UPLINK_S, ""
     while time.monotonic() < end:

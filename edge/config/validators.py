@@ -12,7 +12,7 @@ from typing import Any, Final
 MAX_PROBLEMS: Final = 20
 """Problems listed at once; more than that means the wrong file."""
 MAX_SOCKET: Final = 107
-"""Bytes of a unix socket's path (sun_path less its end mark)."""
+"""Bytes of a unix socket's path (sun_path without its final null byte)."""
 
 WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """A name that is valid as one level of an MQTT topic, and as a file name."""

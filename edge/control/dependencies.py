@@ -81,10 +81,10 @@ class ServersPort(Protocol):
         """Every configured server, by id."""
 
     async def refresh(self, server: str) -> None:
-        """List its tools again, connecting first if needed. Raises `NoServer`."""
+        """List its tools again, connecting first if needed. Raise `NoServer`."""
 
     async def authorize(self, server: str, code: str, state: str, iss: str | None) -> None:
-        """Complete the sign-in with the parameters of the redirect. Raises `NoServer`."""
+        """Complete the sign-in with the parameters of the redirect. Raise `NoServer`."""
 
 
 class NoServer(Exception):
@@ -119,7 +119,8 @@ class ControlDependencies:
     store: CallStore
     bus: Bus
     status: Callable[[], Mapping[str, Json]]
-    heard: Callable[[str], Awaitable[ToolResponse]]
+    say: Callable[[str], Awaitable[ToolResponse]]
+    """Handle a final transcript, as if the wearer had said it."""
     new_id: Callable[[], str]
     confirmations: Confirmations | None = None
     sessions: Sessions | None = None

@@ -131,7 +131,7 @@ class Slots:
 
 
 def _target(text: str) -> tuple[str, dict[str, str]]:
-    """Split a request's target into path and query. Raises `RequestRefused`."""
+    """Split a request's target into path and query. Raise `RequestRefused`."""
     try:
         target = urlsplit(text)
         query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=MAX_QUERY))
@@ -167,7 +167,7 @@ class HttpConnection:
         writer.transport.set_write_buffer_limits(high=READ)
 
     async def request(self) -> Request | None:
-        """Return the next request, None if the client disconnected or sent nothing. Raises
+        """Return the next request, None if the client disconnected or sent nothing. Raise
         `RequestRefused`.
         """
         self._started = bool(self._h11.trailing_data[0])
@@ -292,7 +292,7 @@ class HttpConnection:
         self._writer.close()
 
     async def _send(self, *events: Any) -> None:
-        """Write and wait until the client keeps up. Raises ConnectionError, TimeoutError."""
+        """Write and wait until the client keeps up. Raise ConnectionError, TimeoutError."""
         data = b"".join(
             self._h11.send(event) or b"" for event in events
         )  # one write: one system call, and the reader wakes up once

@@ -37,7 +37,7 @@ class Answers:
         self._bus = bus
 
     async def record(self, call_id: str) -> Record:
-        """Return the record of a call. Raises `RequestRefused` (404) for an unknown or deleted
+        """Return the record of a call. Raise `RequestRefused` (404) for an unknown or deleted
         call.
         """
         record = await self._store.get(call_id)

@@ -178,7 +178,7 @@ class Routes:
 
     async def _say(self, request: Request) -> Reply:
         text = requests.read(request, {"text": partial(requests.text, most=MAX_TEXT)})["text"]
-        return Reply(200, (await within(self._ports.heard(text), MAX_TTL_S)).to_json())
+        return Reply(200, (await within(self._ports.say(text), MAX_TTL_S)).to_json())
 
     async def _enrol(self, request: Request) -> Reply:
         """Enrol with a code from a cloud's operator. The code is a secret: it is neither logged nor

@@ -90,7 +90,7 @@ class ControlServer:
 
     async def run(self) -> None:
         """Serve until cancelled; then every connection is closed and the socket files removed.
-        Raises `SocketTaken`.
+        Raise `SocketTaken`.
         """
         self.open()
         servers = []

@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 MODE: Final = 0o660
 ALONE: Final = 0o600
 MAX_PATH: Final = 107
-"""Bytes of a unix socket's path (sun_path less its end mark)."""
+"""Bytes of a unix socket's path (sun_path without its final null byte)."""
 BACKLOG: Final = 64
 UNMAPPED: Final = 65534
 """How the kernel shows a group that this process's user namespace does not know (the unit has
@@ -35,9 +35,9 @@ class SocketTaken(Exception):
 
 
 class SocketFile:
-    """`key` is the setting that names its path. With `group_only`, nobody but the daemon's own user
-    may connect unless the file is known to belong to `group`: a group that happens to be the
-    process's own must not be let in.
+    """`key` is the setting of its path. With `group_only`, only the daemon's own user may connect
+    unless the file is known to belong to `group`: the process's own group must not get in by
+    chance.
     """
 
     def __init__(self, path: Path, group: str, *, key: str, group_only: bool = False) -> None:
@@ -48,15 +48,15 @@ class SocketFile:
         self._lock = -1
         self.socket: socket.socket | None = None
         self.open_to = ""
-        """The group that may connect; "" while nobody but this process's user may."""
+        """The group that may connect; "" if only this process's user may."""
 
     def open(self) -> None:
-        """Listen, so that clients may queue up. Raises `SocketTaken`."""
+        """Listen, so that clients may queue up. Raise `SocketTaken`."""
         if self.socket is not None:
             return
-        self._lock = self._locked()
+        self._lock = self._take_lock()
         try:
-            self.socket = self._bound()
+            self.socket = self._bind()
         except BaseException:
             self.close()
             raise
@@ -70,7 +70,7 @@ class SocketFile:
             os.close(self._lock)
             self._lock = -1
 
-    def _locked(self) -> int:
+    def _take_lock(self) -> int:
         """Hold the lock beside the socket: of two daemons starting at once, one gets it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(
@@ -82,11 +82,11 @@ class SocketFile:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             os.close(lock)
-            raise self._taken() from None
+            raise self._in_use() from None
         return lock
 
-    def _bound(self) -> socket.socket:
-        """Make the socket file. Raises `SocketTaken`."""
+    def _bind(self) -> socket.socket:
+        """Make the socket file. Raise `SocketTaken`."""
         fresh = self._fresh()
         if max(len(os.fsencode(fresh)), len(os.fsencode(self.path))) > MAX_PATH:
             raise SocketTaken(
@@ -99,9 +99,9 @@ class SocketFile:
             bound.setblocking(False)
             fresh.unlink(missing_ok=True)  # left by a daemon that was killed
             bound.bind(str(fresh))  # nobody can connect before `listen`
-            theirs = _give_to(fresh, self._group, inherited=fresh != self.path)
-            fresh.chmod(MODE if theirs or not self._group_only else ALONE)
-            self.open_to = self._group if theirs else ""
+            shared = _give_to(fresh, self._group, inherited=fresh != self.path)
+            fresh.chmod(MODE if shared or not self._group_only else ALONE)
+            self.open_to = self._group if shared else ""
             bound.listen(BACKLOG)
             fresh.replace(self.path)
         except OSError as e:
@@ -113,22 +113,22 @@ class SocketFile:
         return bound
 
     def _fresh(self) -> Path:
-        """Return where the file is made: in its place, or in a folder that gives it its group.
+        """Return where the file is created: at its path, or in a folder that gives it its group.
 
-        The systemd unit's sandbox allows no chgrp, so the unit makes a folder of the socket's name
-        with that group and the setgid bit: what is made in there inherits the group, and keeps it
-        when it is moved out. A folder of another user is not used: its owner could replace the
-        file.
+        The sandbox of the systemd unit allows no chgrp, so the unit creates a folder of the
+        socket's name with that group and the setgid bit: what is created in it inherits the group,
+        and keeps it when it is moved out. A folder of another user is not used: its owner could
+        replace the file.
         """
         folder = self.path.with_suffix("")
         try:
             found = folder.lstat()
         except OSError:
             return self.path
-        ours = found.st_uid in {0, os.geteuid()} and not found.st_mode & stat.S_IWOTH
+        trusted = found.st_uid in {0, os.geteuid()} and not found.st_mode & stat.S_IWOTH
         return (
             folder / self.path.name
-            if ours and stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISGID
+            if trusted and stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISGID
             else self.path
         )
 
@@ -146,10 +146,10 @@ class SocketFile:
             probe.settimeout(PROBE_S)
             answer = probe.connect_ex(str(self.path))
         if answer != errno.ECONNREFUSED:
-            raise self._taken()
+            raise self._in_use()
         self.path.unlink(missing_ok=True)
 
-    def _taken(self) -> SocketTaken:
+    def _in_use(self) -> SocketTaken:
         return SocketTaken(
             f"{self.path}: another glassd is running here; "
             f"stop it (systemctl stop glassd), or set {self._key}"
@@ -157,8 +157,8 @@ class SocketFile:
 
 
 def _give_to(path: Path, group: str, *, inherited: bool) -> bool:
-    """Let the group in; False when the file is not that group's. Under systemd it has `Group=`
-    already, or the group that it `inherited` from its folder.
+    """Give the file to the group; return False if it does not belong to it afterwards. Under
+    systemd it has `Group=` already, or the group that it `inherited` from its folder.
     """
     try:
         wanted = grp.getgrnam(group).gr_gid if group else -1

@@ -494,7 +494,7 @@ class Daemon:
             bus=self.bus,
             status=self.status,
             look=self.looks.look,
-            heard=self.calls.heard,
+            say=self.calls.heard,
             new_id=lambda: new_call_id(self.clock.wall()),
             confirmations=self.confirmations,
             sessions=self.sessions,

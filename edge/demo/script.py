@@ -28,7 +28,7 @@ VERBS: Final = {
     "wait": "wait SECONDS        let time pass",
     "offline": "offline             stop the broker",
     "online": "online              start it again",
-    "tools": "tools               tools in force, and why others are hidden",
+    "tools": "tools               the active tools, and why others are hidden",
     "lens": "lens                draw the lens",
     "status": "status              every layer in a line",
     "expect": "expect EVENT [k=v]  (scripts) wait for an event; `k~v` means contains; 10 s",
@@ -62,7 +62,7 @@ class ScriptStep:
 
 
 def parse(text: str) -> list[ScriptStep]:
-    """Read a script. Raises `BadScript`."""
+    """Read a script. Raise `BadScript`."""
     steps = []
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -77,7 +77,7 @@ def parse(text: str) -> list[ScriptStep]:
 
 
 def parse_line(line: str, number: int = 0) -> ScriptStep:
-    """Read one step. Raises `BadScript`."""
+    """Read one step. Raise `BadScript`."""
     verb, _, rest = line.partition(" ")
     if verb not in VERBS:
         raise BadScript(f"{verb!r} is not a verb; verbs are {', '.join(VERBS)}")
@@ -92,7 +92,7 @@ def parse_line(line: str, number: int = 0) -> ScriptStep:
 
 def load(name: str, glasses: str = "") -> list[ScriptStep]:
     """Load the built-in `tour` (the one of these glasses, where they have their own), or a
-    file. Raises `BadScript`.
+    file. Raise `BadScript`.
     """
     try:
         if name == "tour":
@@ -111,7 +111,7 @@ def load(name: str, glasses: str = "") -> list[ScriptStep]:
 
 
 def split_call(rest: str) -> tuple[str, dict[str, Any]]:
-    """`TOOL {json}` or `TOOL key=value …` → name and arguments. Raises `BadScript`."""
+    """`TOOL {json}` or `TOOL key=value …` → name and arguments. Raise `BadScript`."""
     tool, _, text = rest.partition(" ")
     if text.strip().startswith("{"):
         try:
@@ -147,7 +147,7 @@ MAX_WAIT_S: Final = 3600.0
 
 
 def seconds(rest: str) -> float:
-    """Read how long to wait. Raises `BadScript`."""
+    """Read how long to wait. Raise `BadScript`."""
     try:
         value = float(rest)
     except ValueError:
@@ -158,7 +158,7 @@ def seconds(rest: str) -> float:
 
 
 def split_caps(rest: str) -> dict[str, bool]:
-    """`camera=false …` → what is to change. Raises `BadScript`."""
+    """Read `camera=false …`: the capabilities to change. Raise `BadScript`."""
     changes = {}
     for word in rest.split():
         key, _, value = word.partition("=")
@@ -178,7 +178,7 @@ class Expectation:
 
     @classmethod
     def parse(cls, rest: str) -> "Expectation":
-        """Read `EVENT k=v k~v …`. Raises `BadScript`."""
+        """Read `EVENT k=v k~v …`. Raise `BadScript`."""
         words = _words(rest)
         if not words:
             raise BadScript("expect needs the name of an event")

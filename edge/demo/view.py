@@ -147,12 +147,12 @@ def _synced(e: Mapping[str, Any]) -> str:
     return f"{e['tools']} tools, {e['compatible']} for these glasses ({e['origin']})"
 
 
-def _spoken(e: Mapping[str, Any]) -> str:
+def _speaker(e: Mapping[str, Any]) -> str:
     stopped = ", stopped" if e.get("flushed") else ""
     return f"spoke for {e['seconds']:.1f} s{stopped}: {e.get('wav')}"
 
 
-def _asked(e: Mapping[str, Any]) -> str:
+def _question(e: Mapping[str, Any]) -> str:
     return f"{e['preview']}: the wearer is asked (tap: yes, double_tap: no)"
 
 
@@ -181,8 +181,8 @@ _MARKED: Final[Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]]
         "green",
         lambda e: f"{e['tool']}: finished now, {_delivery(e.get('delivery'))}",
     ),
-    "confirmation.asked": ("?", "yellow", _asked),
-    "speaker": ("♪", "cyan", _spoken),
+    "confirmation.asked": ("?", "yellow", _question),
+    "speaker": ("♪", "cyan", _speaker),
     "fault": ("⚡", "yellow", lambda e: f"fault: {e.get('fault')}"),
     "cast": ("·", "dim", lambda e: f"{e['name']}: {e['where']}"),
     "cloud.invoked": ("☁", "cyan", _invoked),

@@ -32,7 +32,7 @@ _SECRET_ENV: Final = ("PASSWORD", "TOKEN", "SECRET", "KEY", "CREDENTIAL")
 
 
 async def write(path: Path, examined: ExaminedMachine, report: Mapping[str, Any]) -> None:
-    """Write the bundle, mode 0600; what was there is replaced once all of it is on disk. Raises
+    """Write the bundle, mode 0600; what was there is replaced once all of it is on disk. Raise
     OSError.
     """
     redact = await in_thread(lambda: _redactor(examined))

@@ -29,7 +29,7 @@ _CHECKOUT: Final = Path(__file__).parents[3]
 
 
 def load(module: str, verb: str) -> Any:
-    """Import a module that a verb needs. Raises `UserError` that names the extras to install.
+    """Import a module that a verb needs. Raise `UserError` that names the extras to install.
 
     Ctrl-C waits until the import has ended: inside of it pydantic would make a `SchemaError` of it.
     """
@@ -43,7 +43,7 @@ def load(module: str, verb: str) -> Any:
 
 
 def require(verb: str) -> None:
-    """Check that every library of a verb is installed, before it starts anything. Raises
+    """Check that every library of a verb is installed, before it starts anything. Raise
     `UserError` that names all missing ones.
     """
     lacking = _lacking(EXTRAS_OF[verb])

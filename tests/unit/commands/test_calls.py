@@ -1,6 +1,4 @@
-"""What the command line does with calls: the ones nobody waits for, the ones that need a yes,
-and their stories.
-"""
+"""Calls on the command line: without waiting, with a confirmation, and shown in detail."""
 
 import asyncio
 import json
@@ -31,7 +29,7 @@ NEXT = (
 
 
 def asking(house, call_id="id-1"):
-    """The daemon holds this call until somebody says yes."""
+    """The daemon holds this call until it is confirmed."""
     house.calls.asked["cal:add"] = ASKED
     house.store.rows[call_id] = row(
         call_id,
@@ -46,7 +44,7 @@ def asking(house, call_id="id-1"):
 # ------------------------------------------------------------------ a call's options
 
 
-async def test_what_is_said_of_a_call_reaches_the_daemon(tmp_path):
+async def test_options_of_a_call_reach_the_daemon_unchanged(tmp_path):
     async with open_house(tmp_path) as house:
         await glassd(
             "call",
@@ -71,7 +69,7 @@ async def test_what_is_said_of_a_call_reaches_the_daemon(tmp_path):
     )
 
 
-async def test_without_a_mode_a_call_has_its_sessions_and_another_mode_is_refused(tmp_path):
+async def test_another_mode_than_the_sessions_is_refused(tmp_path):
     async with open_house(tmp_path) as house:
         house.sessions.modes["local", "s1"] = "voice"
         await glassd("call", "notes:add", "--session", "s1", "--socket", str(house.path))
@@ -99,7 +97,7 @@ async def test_an_ordinary_call_is_one_request(tmp_path):
 
 
 @pytest.mark.requirement("M-show-confirmation")
-async def test_no_wait_prints_what_is_asked_and_how_to_go_on(tmp_path):
+async def test_no_wait_prints_the_question_and_how_to_answer(tmp_path):
     async with open_house(tmp_path) as house:
         asking(house)
         people = await glassd("call", "cal:add", "--no-wait", "--socket", str(house.path))
@@ -119,7 +117,7 @@ async def test_no_wait_prints_what_is_asked_and_how_to_go_on(tmp_path):
 @pytest.mark.parametrize(
     "asked", [ToolResponse.failure(ErrorCode.BUDGET_EXCEEDED, "the turn is used up"), DONE]
 )
-async def test_no_wait_tells_every_other_answer_as_it_is(tmp_path, asked):
+async def test_no_wait_prints_other_answers_unchanged(tmp_path, asked):
     async with open_house(tmp_path) as house:
         house.calls.asked["notes:add"] = asked
         ran = await glassd("call", "notes:add", "--no-wait", "--socket", str(house.path))
@@ -128,9 +126,7 @@ async def test_no_wait_tells_every_other_answer_as_it_is(tmp_path, asked):
 
 @pytest.mark.requirement("M-show-confirmation")
 @pytest.mark.parametrize("words", [(), ("--json",)], ids=["people", "program"])
-async def test_a_waiting_call_says_at_once_what_it_waits_for_and_prints_the_answer_when_it_comes(
-    tmp_path, words
-):
+async def test_a_waiting_call_prints_its_question_and_then_its_answer(tmp_path, words):
     async with open_house(tmp_path) as house:
         asking(house)
         process = await start("call", "cal:add", *words, "--socket", str(house.path))
@@ -161,7 +157,7 @@ async def test_a_no_on_the_glasses_ends_the_waiting_call(tmp_path):
     assert (process.returncode, err.decode().splitlines()[-1]) == (1, "error: You said no (DENIED)")
 
 
-async def test_a_confirmed_call_that_becomes_pending_is_told_as_pending(tmp_path):
+async def test_a_confirmed_call_that_becomes_pending_prints_pending(tmp_path):
     async with open_house(tmp_path) as house:
         asking(house)
         house.store.rows["id-1"]["state"] = "PENDING"
@@ -169,8 +165,8 @@ async def test_a_confirmed_call_that_becomes_pending_is_told_as_pending(tmp_path
     assert (ran.code, ran.json["data"]) == (0, {"status": "pending", "pendingToolCallId": "id-1"})
 
 
-async def test_a_question_that_nobody_is_asked_ends_the_call_with_the_way_to_go_on(tmp_path):
-    """The daemon does not keep such a call: the token is all there is."""
+async def test_a_question_without_an_open_call_ends_with_a_hint(tmp_path):
+    """The daemon has no such call: only the token exists."""
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
         ran = await glassd("call", "cal:add", "--socket", str(house.path))
@@ -180,7 +176,7 @@ async def test_a_question_that_nobody_is_asked_ends_the_call_with_the_way_to_go_
     )
 
 
-async def test_a_daemon_that_stops_meanwhile_leaves_the_way_to_the_story(tmp_path):
+async def test_a_daemon_that_stops_leaves_a_hint_to_the_call(tmp_path):
     async with open_house(tmp_path) as house:
         asking(house)
         process = await start("call", "cal:add", "--socket", str(house.path))
@@ -194,8 +190,8 @@ async def test_a_daemon_that_stops_meanwhile_leaves_the_way_to_the_story(tmp_pat
 
 
 @pytest.mark.parametrize(("state", "day_s"), [("RUNNING", 86400.0), ("AWAITING_CONFIRMATION", 0.3)])
-async def test_who_waits_gives_up_in_the_end(tmp_path, monkeypatch, state, day_s):
-    """A confirmed call that never ends, and a daemon that never ends its question."""
+async def test_waiting_ends_after_the_deadline(tmp_path, monkeypatch, state, day_s):
+    """A confirmed call that never ends, or a question that never ends."""
     monkeypatch.setattr(confirm, "SLICE_S", 0.1)
     monkeypatch.setattr(confirm, "DAY_S", day_s)
     async with open_house(tmp_path) as house:
@@ -209,10 +205,8 @@ async def test_who_waits_gives_up_in_the_end(tmp_path, monkeypatch, state, day_s
     )
 
 
-async def test_who_waits_is_as_patient_as_the_question(tmp_path, monkeypatch):
-    """However long the wearer may think (policy.confirmation_s), the answer's own time begins
-    afterwards.
-    """
+async def test_waiting_lasts_as_long_as_the_question(tmp_path, monkeypatch):
+    """The time for the answer begins after the question, however long that is open."""
     monkeypatch.setattr(confirm, "SLICE_S", 0.02)
     async with open_house(tmp_path) as house:
         asking(house)
@@ -269,14 +263,14 @@ async def test_confirm_decides_with_the_token_alone(tmp_path, words, allow, gran
     assert said in ran.out
 
 
-async def test_a_token_nobody_knows_is_a_failure_even_for_a_no(tmp_path):
+async def test_an_unknown_token_is_a_failure_even_for_a_denial(tmp_path):
     async with open_house(tmp_path) as house:
         ran = await glassd("confirm", "nope", "--deny", "--json", "--socket", str(house.path))
     assert (ran.code, ran.json["error"]["code"]) == (1, "EXPIRED")
 
 
 @pytest.mark.requirement("M-grants")
-async def test_grants_are_given_listed_and_taken_back(tmp_path):
+async def test_grants_are_added_listed_and_revoked(tmp_path):
     async with open_house(tmp_path) as house:
         where = ("--socket", str(house.path))
         none = await glassd("grants", *where)
@@ -314,7 +308,7 @@ async def test_grants_are_given_listed_and_taken_back(tmp_path):
 # ------------------------------------------------------------------ calling off, handing in
 
 
-async def test_a_call_is_called_off(tmp_path):
+async def test_a_call_is_cancelled(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.running = {"c7": None, "c8": None}
         where = ("--socket", str(house.path))
@@ -347,7 +341,7 @@ async def test_a_call_is_called_off(tmp_path):
         (('{"ok": false, "error": {"type": "PERMANENT", "message": "no"}}',), False, "no"),
     ],
 )
-async def test_a_result_is_handed_in(tmp_path, words, ok, value):
+async def test_a_result_is_submitted(tmp_path, words, ok, value):
     async with open_house(tmp_path) as house:
         ran = await glassd("answer", "c9", *words, "--session", "s1", "--socket", str(house.path))
         ((call_id, response, _, session),) = house.calls.submitted
@@ -371,7 +365,7 @@ async def test_a_result_from_stdin_and_one_that_comes_too_late(tmp_path):
 # ------------------------------------------------------------------ lists and stories
 
 
-async def test_the_list_says_what_was_answered_and_how_it_was_delivered(tmp_path):
+async def test_the_list_shows_answers_and_their_delivery(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c2"] = row(
             "c2",
@@ -392,7 +386,7 @@ async def test_the_list_says_what_was_answered_and_how_it_was_delivered(tmp_path
     ]
 
 
-async def test_pending_calls_say_what_they_wait_for_and_how_long_they_may(tmp_path):
+async def test_pending_calls_show_what_they_wait_for_and_how_long(tmp_path):
     async with open_house(tmp_path) as house:
         none = await glassd("calls", "--pending", "--socket", str(house.path))
         house.store.rows = {
@@ -419,7 +413,7 @@ async def test_pending_calls_say_what_they_wait_for_and_how_long_they_may(tmp_pa
     assert lines[4].endswith("  waits for the wearer")
 
 
-async def test_a_list_in_which_nobody_says_how_long_has_no_column_for_it(tmp_path):
+async def test_an_empty_column_is_left_out(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows = {
             "c1": row("c1", ok=None, state="PENDING", route="wearer"),
@@ -454,23 +448,21 @@ async def test_a_list_in_which_nobody_says_how_long_has_no_column_for_it(tmp_pat
     ],
     ids=["old", "again", "later", "a tool's own word"],
 )
-async def test_an_answer_that_is_not_a_new_one_or_not_the_last_one_says_so(
-    tmp_path, data, meta, said
-):
+async def test_an_old_or_pending_answer_is_marked(tmp_path, data, meta, said):
     async with open_house(tmp_path) as house:
         house.calls.asked["notes:add"] = ToolResponse(data=data, meta=meta)
         ran = await glassd("call", "notes:add", "--no-wait", "--socket", str(house.path))
     assert (ran.code, ran.out.splitlines()[-1]) == (0, said)
 
 
-async def test_arguments_nested_beyond_reason_are_wrong_usage_in_words(tmp_path):
+async def test_arguments_nested_too_deeply_are_wrong_usage(tmp_path):
     deep = '{"a":' * 20_000 + "1" + "}" * 20_000
     async with open_house(tmp_path) as house:
         ran = await glassd("call", "notes:add", deep, "--socket", str(house.path))
     assert (ran.code, "nested too deeply" in ran.err, "Traceback" in ran.err) == (2, True, False)
 
 
-def test_every_open_state_has_its_word():
+def test_every_open_state_has_its_text():
     from edge.core.call_state import ANSWERED_STATES, CallState
 
     for state in set(CallState) - ANSWERED_STATES - {CallState.RECEIVED}:
@@ -509,7 +501,7 @@ STORY = row(
 
 
 @pytest.mark.requirement("M-show-story")
-async def test_one_call_tells_its_whole_story(tmp_path):
+async def test_one_call_is_shown_in_detail(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = STORY
         ran = await glassd("calls", "c5", "--socket", str(house.path), TZ="UTC")
@@ -539,7 +531,7 @@ async def test_one_call_tells_its_whole_story(tmp_path):
     assert program.json["steps"] == STORY["steps"]
 
 
-async def test_the_story_of_a_failure_says_why_and_of_an_open_call_that_there_is_no_answer(
+async def test_a_failed_call_shows_why_and_an_open_one_no_answer(
     tmp_path,
 ):
     async with open_house(tmp_path) as house:
@@ -569,7 +561,7 @@ async def test_the_story_of_a_failure_says_why_and_of_an_open_call_that_there_is
 
 @pytest.mark.requirement("I12-empty-lists")
 @pytest.mark.parametrize("more", [(), ("--json",)], ids=["people", "program"])
-async def test_listing_nothing_is_no_failure_and_what_is_unknown_is_not_found(tmp_path, more):
+async def test_an_empty_list_is_no_failure_and_an_unknown_id_is(tmp_path, more):
     async with open_house(tmp_path) as house:
         house.registry.list, house.store.rows = (
             (Entry(definition("cam:shot", category="media"), "Camera", hidden="needs a camera"),),

@@ -1,5 +1,5 @@
-"""The command line as a program sees it: exit codes, pure JSON on stdout, errors in words, no
-traceback ever.
+"""The command line as a program sees it: exit codes, only JSON on stdout, errors with a text,
+no traceback.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ async def test_help_and_version_are_on_stdout():
     assert "exit codes: 0 done" in helped.out
 
 
-async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
+async def test_no_verb_shows_the_verbs_and_is_wrong_usage():
     ran = await glassd()
     assert (ran.code, ran.out) == (2, "")
     assert "status" in ran.err
@@ -114,7 +114,7 @@ async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
         (("answer", "c1", "two", "words"), "neither JSON nor key=value"),
     ],
 )
-async def test_wrong_usage_is_exit_2_in_words(words, said):
+async def test_wrong_usage_is_exit_2_with_a_text(words, said):
     ran = await glassd(*words)
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
@@ -148,9 +148,7 @@ async def test_wrong_usage_with_json_is_one_document_too():
         "up",
     ],
 )
-async def test_without_the_daemon_every_client_verb_is_exit_3_and_says_how_to_start_it(
-    tmp_path, verb
-):
+async def test_without_the_daemon_every_client_verb_is_exit_3(tmp_path, verb):
     words = (*verb.split(), "--socket", str(tmp_path / "none.sock"))
     people, program = await asyncio.gather(glassd(*words), glassd(*words, "--json"))
     assert (people.code, people.out, program.code, program.err) == (3, "", 3, "")
@@ -159,7 +157,7 @@ async def test_without_the_daemon_every_client_verb_is_exit_3_and_says_how_to_st
     assert program.json["error"]["code"] == "NOT_RUNNING"
 
 
-async def test_a_bad_configuration_is_told_line_by_line(tmp_path):
+async def test_a_bad_configuration_is_reported_line_by_line(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text("version = 1\n[uplink]\nhots = 1\nport = true\n")
     ran = await glassd("run", "--config", str(config))
@@ -181,7 +179,7 @@ async def test_the_socket_is_found_by_variable_and_runtime_directory(tmp_path):
         assert by_variable.json == by_runtime.json == house.status
 
 
-async def test_status_has_a_line_a_layer_and_the_next_action(tmp_path):
+async def test_status_has_a_line_per_layer_and_the_next_action(tmp_path):
     async with open_house(tmp_path) as house:
         house.status.update(
             {
@@ -211,7 +209,7 @@ async def test_status_has_a_line_a_layer_and_the_next_action(tmp_path):
     assert "\x1b" not in ran.out
 
 
-async def test_status_has_a_line_a_side_and_says_nothing_twice(tmp_path):
+async def test_status_has_a_line_per_side_and_repeats_nothing(tmp_path):
     async with open_house(tmp_path) as house:
         house.status.update(
             {
@@ -240,7 +238,7 @@ async def test_status_has_a_line_a_side_and_says_nothing_twice(tmp_path):
     assert "link      RESTING        reason not paired" in lines
 
 
-async def test_tools_are_a_table_and_hidden_ones_say_why(tmp_path):
+async def test_tools_are_a_table_with_why_some_are_hidden(tmp_path):
     async with open_house(tmp_path) as house:
         shown, everything, none, document = await asyncio.gather(
             *(
@@ -285,7 +283,7 @@ async def test_arguments_come_as_pairs_as_json_and_on_stdin(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"x" * 300_000, b"[]", b"", b"\xff"])
-async def test_stdin_that_is_no_object_or_too_large_is_wrong_usage(tmp_path, content):
+async def test_a_wrong_or_too_large_stdin_is_wrong_usage(tmp_path, content):
     ran = await glassd("call", "a:b", "-", "--socket", str(tmp_path / "none"), stdin=content)
     assert ran.code == 2
 
@@ -340,7 +338,7 @@ def test_every_kind_of_failure_has_its_exit_code(code, more, exit_code):
     assert daemon.exit_code(answer) == exit_code
 
 
-async def test_a_failed_call_says_why_and_what_next_on_stderr(tmp_path):
+async def test_a_failed_call_prints_reason_and_fix_to_stderr(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["cam:shot"] = ToolResponse.failure(
             ErrorCode.INVALID_ARGUMENTS,
@@ -362,7 +360,7 @@ async def test_a_failed_call_says_why_and_what_next_on_stderr(tmp_path):
     )
 
 
-async def test_details_that_are_no_faults_of_arguments_cost_no_empty_line(tmp_path):
+async def test_other_details_add_no_empty_line(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["registry:load"] = ToolResponse.failure(
             ErrorCode.TOOL_NOT_FOUND,
@@ -373,7 +371,7 @@ async def test_details_that_are_no_faults_of_arguments_cost_no_empty_line(tmp_pa
     assert ran.err == "error: Nothing was loaded (TOOL_NOT_FOUND)\n"
 
 
-async def test_text_from_a_tool_cannot_reach_the_terminal_as_control_codes(tmp_path):
+async def test_text_from_a_tool_cannot_contain_control_codes(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["notes:list"] = ToolResponse(data="evil \x1b]0;title\x07 text")
         ran = await glassd("call", "notes:list", "--socket", str(house.path))
@@ -466,7 +464,7 @@ async def test_when_the_daemon_stops_a_follower_ends_with_exit_3(tmp_path):
     assert b"the daemon closed the connection" in err
 
 
-async def test_ctrl_c_is_130_without_a_word(tmp_path):
+async def test_ctrl_c_is_exit_130_without_output(tmp_path):
     async with open_house(tmp_path) as house:
         process = await start("events", "--socket", str(house.path))
         async with asyncio.timeout(DEADLINE_S):
@@ -477,7 +475,7 @@ async def test_ctrl_c_is_130_without_a_word(tmp_path):
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error():
+def test_a_closed_pipe_is_no_error():
     reading, writing = os.pipe()
     os.close(reading)
     try:
@@ -529,7 +527,7 @@ async def test_the_registry_is_built_checked_and_shown(tmp_path):
         ("devcloud", "--worker", "--state", "nowhere"),
     ],
 )
-async def test_a_simulator_or_cloud_that_cannot_be_is_wrong_usage(words):
+async def test_an_impossible_simulator_or_cloud_is_wrong_usage(words):
     ran = await glassd(*words)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith("error: ")
@@ -590,7 +588,7 @@ async def test_the_daemon_tells_systemd_when_it_serves_and_ends_cleanly(tmp_path
     assert not (tmp_path / "control.sock").exists()
 
 
-async def test_a_daemon_whose_state_directory_is_a_file_says_so_and_is_not_tried_again(tmp_path):
+async def test_a_file_as_state_directory_is_reported_once(tmp_path):
     (tmp_path / "file").touch()
     ran = await glassd("run", "--config", config_in(tmp_path, state=tmp_path / "file" / "state"))
     assert ran.code == 2
@@ -599,7 +597,7 @@ async def test_a_daemon_whose_state_directory_is_a_file_says_so_and_is_not_tried
 
 
 @pytest.mark.requirement("I11-disk-directory")
-async def test_a_directory_in_the_databases_place_is_named_and_not_tried_again(tmp_path):
+async def test_a_directory_as_database_is_reported_once(tmp_path):
     state = tmp_path / "state"
     (state / "glassd.db").mkdir(parents=True)
     ran = await glassd("run", "--config", config_in(tmp_path, state=state))
@@ -609,7 +607,7 @@ async def test_a_directory_in_the_databases_place_is_named_and_not_tried_again(t
     assert "full" not in ran.err
 
 
-def test_a_service_that_does_not_stay_up_is_told_in_words():
+def test_a_service_that_keeps_crashing_is_explained():
     from edge.commands.run import _crashed
     from edge.daemon.supervisor import TooManyCrashes
 
@@ -635,7 +633,7 @@ async def test_completion_names_every_verb_and_option(shell):
 
 
 def complete(*words):
-    """What bash offers at the end of `glassd words…`."""
+    """Return what bash offers at the end of `glassd WORDS…`."""
     script = completion.bash(completion.verbs_of(build_parser()))
     line = " ".join(f"'{word}'" for word in ("glassd", *words))
     ask = (
@@ -658,7 +656,7 @@ def test_bash_completes_verbs_options_and_values():
     assert "pyproject.toml" not in complete("call", "--key", "")
 
 
-def test_bash_completes_the_models_of_mocks_which_it_takes_for_three_words():
+def test_bash_completes_model_names_with_a_colon():
     assert complete("sim", "") >= {"mock:display", "mock:audio", "mock:full", "sim:even_g1"}
     assert complete("sim", "mock") == {"mock:display", "mock:audio", "mock:full"}
     assert complete("sim", "mock", ":") == {"display", "audio", "full"}, (
@@ -688,7 +686,7 @@ def test_every_verb_has_its_module_and_its_json():
         assert any("--json" in option.names for option in verb.options), name
 
 
-def test_exit_codes_are_the_contracts():
+def test_exit_codes_are_those_of_the_help():
     assert (
         cli.DONE,
         cli.FAILED,

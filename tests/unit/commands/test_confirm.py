@@ -1,5 +1,5 @@
-"""A yes at a terminal: everything is shown, only what a person types there afterwards counts,
-and the right socket is used.
+"""Confirming at a terminal: everything is shown, only what is typed afterwards counts, and the
+right socket is used.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ ARGS = {
 
 
 class Person:
-    """Runs a command with a terminal of its own, reads what it shows, and types."""
+    """A command with its own terminal: reads what it shows, and types."""
 
     def __init__(self, *words, lines=0):
         self.pid, self.fd = pty.fork()
@@ -128,7 +128,7 @@ async def test_all_of_a_question_is_shown_and_the_typed_answer_decides(
 
 
 @pytest.mark.requirement("CONSENT-terminal")
-async def test_what_was_typed_before_the_question_is_no_answer(tmp_path):
+async def test_text_typed_before_the_question_is_no_answer(tmp_path):
     def hasty(person):
         person.types("yes")
         person.types("yes")
@@ -174,7 +174,7 @@ async def test_a_pipe_is_no_terminal(tmp_path):
     assert [question["args"] for question in listed.json["questions"]] == [ARGS]
 
 
-async def test_nothing_to_confirm_is_said(tmp_path):
+async def test_nothing_to_confirm_is_reported(tmp_path):
     async with open_house(tmp_path) as house:
         ran = await glassd("confirm", "--socket", str(house.path))
     assert (ran.code, ran.out.strip()) == (0, "No call waits for confirmation.")
@@ -267,7 +267,7 @@ async def test_a_verb_that_decides_names_the_group_it_needs(tmp_path, words):
     assert "shut.sock" in ran.err
 
 
-async def test_a_caller_still_calls_and_is_told_where_to_confirm(tmp_path):
+async def test_a_caller_still_calls_and_learns_where_to_confirm(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
         ran = await glassd(

@@ -1,4 +1,4 @@
-"""What reaches a terminal: no text from outside may move its cursor, colour it or turn the
+"""Output to a terminal: text from outside cannot move the cursor, colour text or change the
 direction of writing.
 """
 
@@ -24,7 +24,7 @@ class Terminal(StringIO):
 @pytest.mark.requirement("CLI-harmless")
 @pytest.mark.parametrize("out", [StringIO, Terminal])
 @pytest.mark.parametrize("lines", [True, False])
-def test_json_has_no_character_that_moves_a_cursor_and_reads_back_the_same(out, lines):
+def test_json_has_no_control_characters_and_reads_back_the_same(out, lines):
     screen = Screen(written := out(), StringIO(), {}, as_json=True)
     screen.json({"text": EVIL, EVIL: [EVIL]}, lines=lines)
     text = written.getvalue()

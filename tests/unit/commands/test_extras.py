@@ -1,4 +1,4 @@
-"""Importing what only some verbs need."""
+"""Importing what only some commands need."""
 
 import signal
 import sys

@@ -1,6 +1,4 @@
-"""What a person types: one line at a time, within a time; and which of several glasses is meant
-by it.
-"""
+"""Typed input: one line at a time, with a timeout; and the choice among several glasses."""
 
 import io
 import os
@@ -33,7 +31,7 @@ def test_lines_are_taken_one_by_one_and_the_rest_stays(keyboard):
     assert typed(1.0) is None
 
 
-def test_nobody_types_for_ever(keyboard):
+def test_typing_has_a_timeout(keyboard):
     keyboard.write(b"unfinished")
     with pytest.raises(TimeoutError):
         typed(0.05)
@@ -54,7 +52,7 @@ def test_glasses_are_chosen_by_number_or_name(keyboard, line, chosen):
     assert asked.getvalue() == "Which ones? [1-2] "
 
 
-def test_an_answer_that_comes_too_late_is_told_by_what_ended_the_window(monkeypatch):
+def test_a_late_answer_reports_what_ended_the_window(monkeypatch):
     def late(*_, **__):
         raise UserError("NOTHING_ASKED", "nothing of this kind is asked now")
 
@@ -76,7 +74,7 @@ def test_an_answer_that_comes_too_late_is_told_by_what_ended_the_window(monkeypa
     assert (caught.value.code, caught.value.exit_code) == ("TIMEOUT", 5)
 
 
-def test_glasses_that_are_up_are_not_paired_anew_however_their_address_is_written(monkeypatch):
+def test_connected_glasses_are_not_paired_again(monkeypatch):
     glasses = {"state": "ready", "bond": "passkey", "address": "F0:5A:6F:52:8B:15"}
     monkeypatch.setattr(up, "ask", lambda *_: {"glasses": glasses})
     monkeypatch.setattr(
@@ -88,7 +86,7 @@ def test_glasses_that_are_up_are_not_paired_anew_however_their_address_is_writte
 
 
 @pytest.mark.parametrize("line", ["0\n", "3\n", "C\n", "\n", ""])
-def test_no_choice_is_wrong_usage_that_names_the_glasses(keyboard, line):
+def test_an_invalid_choice_is_wrong_usage_that_names_the_glasses(keyboard, line):
     keyboard.write(line.encode())
     keyboard.close()
     with pytest.raises(UserError) as error:

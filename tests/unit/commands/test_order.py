@@ -1,4 +1,4 @@
-"""Options may stand anywhere after their verb: before, between and behind the other words."""
+"""Options may be anywhere after their verb."""
 
 import argparse
 
@@ -84,7 +84,7 @@ def test_an_option_means_the_same_wherever_it_stands(path, words, option):
         (["notes:add", "--key", "k1", "-5"], "notes:add", ["-5"], "k1"),
     ],
 )
-def test_what_stands_behind_two_dashes_is_no_option(words, tool, args, key):
+def test_a_word_after_two_dashes_is_no_option(words, tool, args, key):
     found = build_parser().parse_args(["call", *words])
     assert (found.tool, found.args, found.key) == (tool, args, key)
 
@@ -109,6 +109,6 @@ def test_wrong_options_are_refused_as_before(words, said):
 
 
 @pytest.mark.requirement("I12-options-anywhere")
-def test_an_option_that_may_go_without_its_value_keeps_the_one_it_has():
+def test_an_optional_value_stays_with_its_option():
     parsed = build_parser().parse_args(["devcloud", "--tls", "cloud.lan", "--http", "127.0.0.1:0"])
     assert (parsed.tls, parsed.http) == ("cloud.lan", "127.0.0.1:0")

@@ -1,4 +1,4 @@
-"""`glassd registry`: what an author of tools sees when building, checking and looking."""
+"""`glassd registry`: building, checking and showing tools."""
 
 import json
 
@@ -13,7 +13,7 @@ from tools_cache.providers.forms import PROVIDERS
 
 @pytest.fixture
 def desk(tmp_path, capsys):
-    """`glassd registry …` over folders of our own: (folders, run), run giving (code, out, err)."""
+    """`glassd registry …` on folders of the test: (folders, run); run returns (code, out, err)."""
     folders = tmp_path / "tools"
     folders.mkdir()
 
@@ -35,7 +35,7 @@ def desk(tmp_path, capsys):
 
 
 @pytest.mark.requirement("I5-check")
-def test_check_fails_until_what_changed_was_built_again(desk):
+def test_check_fails_until_a_changed_tool_was_built(desk):
     folders, run = desk
     write(folders)
     code, _, err = run("check")
@@ -59,9 +59,7 @@ def test_check_fails_until_what_changed_was_built_again(desk):
 
 @pytest.mark.requirement("I5-check", "I5-lint")
 @pytest.mark.parametrize("action", ["build", "check"])
-def test_what_does_not_lint_is_told_by_folder_file_and_field_and_nothing_is_written(
-    desk, action, tmp_path
-):
+def test_a_lint_failure_names_folder_file_and_field(desk, action, tmp_path):
     folders, run = desk
     write(folders)
     run("build")
@@ -82,7 +80,7 @@ def test_what_does_not_lint_is_told_by_folder_file_and_field_and_nothing_is_writ
 
 
 @pytest.mark.requirement("I5-withheld", "S2-30")
-def test_build_says_what_is_withheld_and_on_demand_every_loss(desk):
+def test_build_prints_withheld_tools_and_losses(desk):
     folders, run = desk
     write(folders, parameters=closed(**{"a-b": {"type": "string", "minLength": 1}}))
     code, out, err = run("build")
@@ -123,7 +121,7 @@ def test_show_prints_the_form_of_a_provider_for_piping(desk, provider, tmp_path)
 
 
 @pytest.mark.requirement("S2-58", "S2-59")
-def test_show_prints_all_there_is_to_know_of_a_tool(desk):
+def test_show_prints_all_details_of_a_tool(desk):
     folders, run = desk
     write(folders)
     run("build")
@@ -143,7 +141,7 @@ def test_show_prints_all_there_is_to_know_of_a_tool(desk):
     assert (code, "there is no tool demo:none" in err) == (4, True)
 
 
-def test_a_folder_that_is_not_there_is_told(desk):
+def test_a_missing_folder_is_reported(desk):
     folders, run = desk
     folders.rmdir()
     code, _, err = run("build")
@@ -160,7 +158,7 @@ def test_a_provider_without_a_tool_is_wrong_usage(desk):
 
 @pytest.mark.parametrize("mode", ["voice", "text"])
 @pytest.mark.requirement("I5-agent-loop")
-def test_show_prints_what_models_are_told(desk, mode, tmp_path):
+def test_show_prints_the_prompt_of_a_mode(desk, mode, tmp_path):
     folders, run = desk
     write(folders)
     run("build")
@@ -189,9 +187,7 @@ def test_the_command_line_knows_every_form():
     assert options.FORMS == PROVIDERS
 
 
-def test_folders_of_ones_own_are_built_beside_themselves_and_never_over_the_installations_registry(
-    tmp_path, capsys, monkeypatch
-):
+def test_own_folders_never_overwrite_the_installed_registry(tmp_path, capsys, monkeypatch):
     installed = tmp_path / "installed" / "tool_registry.json"
     monkeypatch.setattr(compiler, "ARTIFACT", installed)
     tools = write(tmp_path / "mine")

@@ -1,5 +1,5 @@
-"""`glassd servers`: what a person reads of other MCP servers, and how a sign-in is finished;
-the daemon's answers are given.
+"""`glassd servers`: what is printed about other MCP servers, and how a sign-in is completed, on
+given answers of the daemon.
 """
 
 from argparse import Namespace
@@ -36,7 +36,7 @@ WANTS = {
 
 @pytest.fixture
 def daemon(monkeypatch):
-    """What the daemon says, and what it was asked."""
+    """The answers of the daemon, and the requests it got."""
     asked = []
 
     def ask(_args, method, path, body=None, **_more):
@@ -61,7 +61,7 @@ def run(*, as_json=False, **words):
 
 
 @pytest.mark.requirement("S1-35")
-def test_they_are_listed_with_what_their_owner_may_want_to_do(daemon, monkeypatch):
+def test_servers_are_listed_with_what_to_do(daemon, monkeypatch):
     code, told = run()
     assert code == 0
     assert "files" in told
@@ -114,12 +114,12 @@ def test_a_sign_in_is_finished_with_a_code_or_with_the_whole_address(daemon, bro
         ),
     ],
 )
-def test_what_cannot_be_done_is_said(daemon, words, problem):
+def test_an_impossible_request_is_refused(daemon, words, problem):
     with pytest.raises(UserError, match=problem):
         run(**words)
 
 
-def test_a_fresh_look_tells_how_it_is_then(daemon):
+def test_a_refresh_shows_the_new_state(daemon):
     assert run(act="refresh", server="web")[0] == 0
     assert daemon[-1][:2] == ("POST", "/v1/servers/web/refresh")
     assert run(act="refresh", server="web", as_json=True)[1].startswith("{")
@@ -147,7 +147,7 @@ def request(body=b"{}"):
     return Request("POST", "/v1/servers", {}, {}, body)
 
 
-async def test_the_state_of_a_sign_in_need_not_be_brought(daemon):
+async def test_the_state_of_a_sign_in_may_be_left_out(daemon):
     desk = Desk()
     routes = ServerRoutes(desk)
     reply = await routes.authorize(request(b'{"code": "c"}'), "web")

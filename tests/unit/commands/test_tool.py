@@ -1,4 +1,4 @@
-"""`glassd tools ACT`: what a person reads."""
+"""`glassd tools ACT`: what is printed."""
 
 from argparse import Namespace
 from io import StringIO
@@ -12,7 +12,7 @@ from edge.runtime.errors import UserError
 
 @pytest.fixture
 def person(monkeypatch):
-    """Run an act on an answer of the daemon's; gives what is printed."""
+    """Run an act on an answer of the daemon; return what is printed."""
 
     def run(act, answer, name="kb:get", **more):
         out = StringIO()
@@ -27,7 +27,7 @@ def person(monkeypatch):
 
 
 @pytest.mark.requirement("I5-tools-switch", "S4-19")
-def test_a_switch_is_told_with_what_hangs_on_it(person):
+def test_a_switch_prints_what_changed_with_it(person):
     done = {
         "tool": "kb:get",
         "enabled": True,
@@ -55,7 +55,7 @@ def test_a_switch_is_told_with_what_hangs_on_it(person):
     ]
 
 
-def test_a_tool_is_told_with_its_policy_and_documentation(person):
+def test_a_tool_is_shown_with_policy_and_documentation(person):
     told = person(
         "show",
         {
@@ -84,7 +84,7 @@ def test_a_tool_is_told_with_its_policy_and_documentation(person):
     assert "\x1b" not in "".join(told)
 
 
-def test_a_tool_is_told_with_what_may_be_said_to_it(person):
+def test_a_tool_is_shown_with_its_parameters(person):
     properties = {
         "id": {"type": "string", "description": "Its id."},
         "part": {"enum": ["all", 1], "default": "all"},
@@ -116,7 +116,7 @@ def test_a_tool_is_told_with_what_may_be_said_to_it(person):
     )
 
 
-def test_usage_is_a_table_and_nothing_is_said_plainly(person):
+def test_usage_is_a_table_or_one_sentence(person):
     used = {
         "tools": [
             {"tool": "kb:get", "calls": 1, "failed": 0, "last_wall": 0.0},
@@ -129,7 +129,7 @@ def test_usage_is_a_table_and_nothing_is_said_plainly(person):
     assert person("usage", {"tools": []}, None) == ["No tool has been called yet."]
 
 
-def test_a_listing_of_too_many_tools_says_how_many_models_are_shown(person):
+def test_a_long_listing_prints_how_many_tools_models_get(person):
     row = {
         "description": "Does it.",
         "category": "utility",

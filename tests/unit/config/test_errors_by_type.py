@@ -1,6 +1,4 @@
-"""The closed set of failures, each through the whole pipeline: what a handler says reaches the
-caller as it was said.
-"""
+"""Every type of failure through the whole pipeline: it reaches the caller unchanged."""
 
 from dataclasses import replace
 
@@ -62,7 +60,7 @@ def test_every_code_belongs_to_one_of_the_fourteen_types():
 
 
 @pytest.mark.requirement("S2-110")
-async def test_a_permanent_failure_is_told_to_the_wearer_with_what_to_do(tmp_path):
+async def test_a_permanent_failure_tells_the_wearer_what_to_do(tmp_path):
     error = ToolError.of(ErrorCode.HTTP_ERROR, "The door is gone", suggestion="Use the window")
     async with house(tmp_path, tools=failing(error)) as h:
         answer = await h.call("notes:add", ARGS)
@@ -88,7 +86,7 @@ async def test_what_an_envelope_may_carry_is_absent_when_there_is_nothing_to_say
 
 @pytest.mark.requirement("C-01", "S2-41")
 @pytest.mark.parametrize("args", [ARGS, {"text": 5}])
-async def test_an_envelope_is_ok_or_an_error_and_knows_no_other_word_for_it(tmp_path, args):
+async def test_an_envelope_is_ok_or_an_error(tmp_path, args):
     async with house(tmp_path) as h:
         said = (await h.call("notes:add", args)).to_json()
     assert ("data" in said) is said["ok"]
@@ -98,7 +96,7 @@ async def test_an_envelope_is_ok_or_an_error_and_knows_no_other_word_for_it(tmp_
 
 @pytest.mark.requirement("C-23")
 @pytest.mark.parametrize("name", ["notes:add", "not:there", "nocolon", "desk:type"])
-async def test_every_answer_is_stamped_whoever_gave_it(tmp_path, name):
+async def test_every_answer_has_its_metadata(tmp_path, name):
     async with house(tmp_path) as h:
         answer = await h.call(name, ARGS, mode=Mode.VOICE)
         assert {

@@ -1,5 +1,5 @@
-"""The settings: every wrong one is named with its file, key, problem and fix; secrets stay
-where they are.
+"""The settings: every wrong one is reported with file, key, problem and fix; secrets stay
+secret.
 """
 
 import json
@@ -62,7 +62,7 @@ def test_a_file_is_read_and_remembered(tmp_path):
     assert found.source == file
 
 
-def test_what_the_cloud_may_call_takes_words_tools_and_packages_of_the_owners(tmp_path):
+def test_cloud_may_accepts_words_tools_and_packages(tmp_path):
     assert Settings().policy.cloud_may == permissions.STOCK
     words = [
         "glasses",
@@ -173,7 +173,7 @@ def test_every_key_can_be_given_by_environment(section, key):
 
 
 @pytest.mark.requirement("M-settings")
-def test_a_wrong_variable_is_named_itself_and_nearest_is_offered():
+def test_a_wrong_variable_is_reported_with_the_nearest():
     with pytest.raises(BadSettings) as caught:
         load(None, {**NOBODY, "GLASSD_UPLINK__HSOT": "x", "GLASSD_UPLINK__PORT": "many"})
     first, second = str(caught.value).splitlines()
@@ -296,21 +296,21 @@ def test_a_wrong_variable_is_named_itself_and_nearest_is_offered():
         ),
     ],
 )
-def test_a_wrong_key_is_told_with_file_key_problem_and_fix(tmp_path, text, said):
+def test_a_wrong_key_is_reported_with_problem_and_fix(tmp_path, text, said):
     line = complaint(tmp_path, text)
     assert line.startswith(f"{tmp_path}/glassd.toml: ")
     assert said in line
     assert "\n" not in line
 
 
-def test_all_problems_are_told_at_once_one_a_line(tmp_path):
+def test_all_problems_are_reported_at_once(tmp_path):
     lines = complaint(
         tmp_path, "[uplink]\nport = true\nhots = 1\n[edge]\ntenant = 5\n"
     ).splitlines()
     assert len(lines) == 3
 
 
-def test_a_wrong_file_altogether_is_not_told_line_by_line(tmp_path):
+def test_a_completely_wrong_file_is_not_reported_line_by_line(tmp_path):
     lines = complaint(tmp_path, "[edge]\n" + "".join(f"k{n} = 1\n" for n in range(50))).splitlines()
     assert len(lines) == 21
     assert lines[-1].endswith("and 30 more")
@@ -335,7 +335,7 @@ def test_broken_toml_names_the_line(tmp_path):
     assert "line 2" in complaint(tmp_path, "[uplink\n")
 
 
-def test_a_file_that_is_not_text_or_too_large_or_not_there_is_said_so(tmp_path):
+def test_an_unreadable_file_is_reported(tmp_path):
     (tmp_path / "b").write_bytes(b"version = 1\n# \xff\n")
     (tmp_path / "l").write_bytes(b"version = 1\n" + b"#" * MAX_FILE)
     for name, said in (
@@ -384,7 +384,7 @@ def test_a_secret_is_read_from_its_file_else_from_the_credential_else_there_is_n
 @pytest.mark.parametrize(
     ("content", "said"), [(b"x" * 70_000, "larger than 64 KiB"), (b"\xff", "is not text")]
 )
-def test_a_secret_that_cannot_be_one_is_said_so(tmp_path, content, said):
+def test_an_impossible_secret_is_reported(tmp_path, content, said):
     (tmp_path / "s").write_bytes(content)
     with pytest.raises(BadSettings, match=said):
         model.read_secret(str(tmp_path / "s"), "x", {})
@@ -445,7 +445,7 @@ def test_settings_overrule_the_places(tmp_path):
     assert found.owner_socket_path({}) == Path("/c-owner.sock")
 
 
-def test_clients_look_where_the_contract_says():
+def test_clients_look_in_the_documented_places():
     assert paths.client_sockets({"GLASSD_SOCKET": "/x.sock", "HOME": "/h"}) == (Path("/x.sock"),)
     assert paths.client_sockets({"HOME": "/h"}, uid=1000)[0] == Path(
         "/run/user/1000/glassd/control.sock"
@@ -458,9 +458,7 @@ def test_clients_look_where_the_contract_says():
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_configuration_we_may_not_even_look_at_is_told_and_not_taken_for_none(
-    tmp_path, monkeypatch, named
-):
+def test_an_unreachable_configuration_does_not_count_as_missing(tmp_path, monkeypatch, named):
     closed = tmp_path / "closed" / "glassd.toml"
 
     def exists(path):

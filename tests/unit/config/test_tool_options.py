@@ -1,5 +1,5 @@
-"""`[tool.PACKAGE.NAME]`: an unknown key is an error of the file, a wrong value costs its tool,
-nothing written is the default.
+"""`[tool.PACKAGE.NAME]`: an unknown key is an error of the file, a wrong value switches its
+tool off, a missing one has its default.
 """
 
 import pickle
@@ -32,13 +32,13 @@ def told(tables, tools):
 
 
 @pytest.mark.requirement("S4-13", "S4-16")
-def test_what_is_not_written_is_the_default(tools):
+def test_a_missing_key_has_its_default(tools):
     assert told({}, tools) == ({"demo:do": {"enabled": True, "folder": "", "most": 5}}, {}, [])
     assert told({"demo": {"plain": {}}}, tools)[0]["demo:plain"] == {"enabled": True}
 
 
 @pytest.mark.requirement("S4-13")
-def test_what_is_written_is_taken_and_the_rest_stays(tools):
+def test_a_written_key_is_used_and_the_rest_stays(tools):
     values, off, problems = told({"demo": {"do": {"most": 9}, "plain": {"enabled": True}}}, tools)
     assert (values["demo:do"], off, problems) == (
         {"enabled": True, "folder": "", "most": 9},
@@ -99,7 +99,7 @@ def test_a_wrong_value_or_enabled_false_keeps_the_tool_off_and_says_why(tools, g
     ],
 )
 @pytest.mark.requirement("S4-13")
-def test_what_nobody_knows_is_an_error_that_names_the_nearest(tools, tables, says):
+def test_an_unknown_key_is_an_error_with_the_nearest(tools, tables, says):
     assert told(tables, tools)[2] == [says]
 
 
@@ -115,7 +115,7 @@ def test_what_nobody_knows_is_an_error_that_names_the_nearest(tools, tables, say
         ),
     ],
 )
-def test_a_config_that_cannot_be_loaded_costs_its_tool_alone(tools, config, says):
+def test_a_broken_config_switches_off_its_tool_only(tools, config, says):
     (tools / "demo_do" / "config.py").write_text(config)
     values, off, problems = told({"demo": {"plain": {}}}, tools)
     assert (list(values), problems) == (["demo:plain"], [])
@@ -168,7 +168,7 @@ async def test_a_tool_that_is_off_is_hidden_with_its_reason(make):  # noqa: F811
     assert rig.registry.snapshot().find("demo:do").hidden == ""
 
 
-def test_a_reload_takes_what_is_set_for_tools_at_once(tools):
+def test_a_reload_applies_tool_settings_at_once(tools):
     wanted = Settings(tool=tool_options.read({"demo": {"do": {"most": 2}}}, tools)[0])
     found = plan(Settings(), wanted)
     assert (found.effective.tool.values["demo:do"]["most"], found.live, found.restart) == (

@@ -1,4 +1,4 @@
-"""A real control server on a real socket, over ports that live in memory."""
+"""A real control server on a real socket, with its dependencies in memory."""
 
 import asyncio
 import json
@@ -65,8 +65,8 @@ def question(call):
 
 @dataclass
 class Calls:
-    """A CallsPort that answers at once, unless `gate` is closed. `asked`: what `begin` gives
-    for which tool.
+    """A `CallsPort` that answers at once, unless `gate` is closed. `asked`: what `begin`
+    returns for which tool.
     """
 
     seen: list = field(default_factory=list)
@@ -167,7 +167,7 @@ class Registry:
 
 
 def row(call_id="c1", **more):
-    """One call as the store tells it."""
+    """Return a call as the store returns it."""
     return {
         "call_id": call_id,
         "tool": "notes:add",
@@ -245,7 +245,7 @@ class Sessions:
 
 
 class Full(Exception):
-    """What this house's store raises when it takes nothing new."""
+    """What this store raises when it takes nothing new."""
 
 
 @dataclass
@@ -265,7 +265,7 @@ class House:
     def end(
         self, call_id, response: ToolResponse, *, state="ANSWERED", delivery="shown", told=True
     ):
-        """A call gets its final answer: on disk, then (when `told`) on the bus."""
+        """Give a call its final answer: in the store, then (with `told`) on the bus."""
         error = response.error.code.value if response.error else None
         self.store.rows[call_id] = row(
             call_id,
@@ -330,7 +330,7 @@ async def open_house(
     ring: int = 1024,
     **more,
 ) -> AsyncIterator[House]:
-    """Serve until the block ends; whatever the server raises, the test sees."""
+    """Serve until the block ends; what the server raises, the test gets."""
     path = tmp_path / name
     bus, calls, said, status, numbers = (
         Bus(),
@@ -362,7 +362,7 @@ async def open_house(
             "store": store,
             "bus": bus,
             "status": lambda: status,
-            "heard": heard,
+            "say": heard,
             "new_id": lambda: f"id-{next(numbers)}",
             "confirmations": confirmations,
             "sessions": sessions,

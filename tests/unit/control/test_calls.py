@@ -1,5 +1,5 @@
-"""Calls over the control API: begun, decided, called off, handed in; and every request that
-cannot be served.
+"""Calls over the control API: started, decided, cancelled, their results; and every malformed
+request.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ async def test_session_ids_and_order_reach_the_port(tmp_path):
     )
 
 
-async def test_what_is_not_said_is_nothing(tmp_path):
+async def test_a_missing_field_has_its_default(tmp_path):
     async with open_house(tmp_path) as house:
         await house.ask("POST", "/v1/call", {"tool": "notes:add"})
         ((call, _),) = house.calls.seen
@@ -79,7 +79,7 @@ async def test_what_is_not_said_is_nothing(tmp_path):
         ({"mode": None}, "mode: must be one of"),
     ],
 )
-async def test_a_call_we_cannot_read_is_a_400_that_names_the_field(tmp_path, body, named):
+async def test_a_malformed_call_is_a_400_that_names_the_field(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", **body})
         assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
@@ -98,7 +98,7 @@ async def test_a_call_we_cannot_read_is_a_400_that_names_the_field(tmp_path, bod
 ID = "01a20334-977f-741a-b564-aa67f2966062"
 
 
-async def test_a_client_may_choose_the_id_by_which_it_calls_a_call_off(tmp_path):
+async def test_a_client_may_choose_the_id_of_its_call(tmp_path):
     async with open_house(tmp_path) as house:
         await house.ask("POST", "/v1/call", {"tool": "notes:add", "call_id": ID.upper()})
         ((call, _),) = house.calls.seen
@@ -117,7 +117,7 @@ async def test_a_client_may_choose_the_id_by_which_it_calls_a_call_off(tmp_path)
         ({"progress": True, "confirm": "tok-1"}, "progress: cannot be combined"),
     ],
 )
-async def test_an_id_or_a_wish_that_cannot_be_meant_is_a_400(tmp_path, body, named):
+async def test_a_malformed_id_or_contradicting_fields_are_a_400(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", **body})
         assert (status, house.calls.seen, house.calls.begun) == (400, [], [])
@@ -125,7 +125,7 @@ async def test_an_id_or_a_wish_that_cannot_be_meant_is_a_400(tmp_path, body, nam
 
 
 async def told(house, **more):
-    """The events of a call that tells its progress."""
+    """Return the events of a call with progress."""
     payload = json.dumps({"tool": "notes:add", "progress": True, **more}).encode()
     head = f"POST /v1/call HTTP/1.1\r\nHost: x\r\nContent-Length: {len(payload)}\r\n\r\n"
     raw = (await house.exchange(head.encode() + payload, eof=False)).decode()
@@ -136,7 +136,7 @@ async def told(house, **more):
     ]
 
 
-async def test_progress_comes_in_order_on_the_calls_own_connection_and_the_answer_last(tmp_path):
+async def test_progress_comes_in_order_and_the_answer_last(tmp_path):
     async with open_house(tmp_path) as house:
 
         async def working(call, *, progress, wait):
@@ -152,7 +152,7 @@ async def test_progress_comes_in_order_on_the_calls_own_connection_and_the_answe
     assert (last["event"], last["envelope"]["data"]) == ("answer", {"event": 1})
 
 
-async def test_a_call_that_tells_its_progress_is_given_up_in_time_too(tmp_path, monkeypatch):
+async def test_a_call_with_progress_times_out_too(tmp_path, monkeypatch):
     monkeypatch.setattr("edge.control.calls.GRACE_S", 0.0)
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
@@ -165,7 +165,7 @@ async def test_a_call_that_tells_its_progress_is_given_up_in_time_too(tmp_path, 
 
 
 @pytest.mark.requirement("S2-83")
-async def test_a_call_without_a_mode_has_its_sessions(tmp_path):
+async def test_a_call_without_a_mode_has_that_of_its_session(tmp_path):
     async with open_house(tmp_path) as house:
         house.sessions.modes["local", "s1"] = "voice"
         await house.ask("POST", "/v1/call", {"tool": "notes:add", "session": "s1"})
@@ -174,7 +174,7 @@ async def test_a_call_without_a_mode_has_its_sessions(tmp_path):
 
 
 @pytest.mark.requirement("S2-83")
-async def test_the_first_call_of_a_session_sets_its_mode_and_no_later_one_changes_it(tmp_path):
+async def test_only_the_first_call_of_a_session_sets_its_mode(tmp_path):
     async with open_house(tmp_path) as house:
         first, _ = await house.ask(
             "POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "voice"}
@@ -192,7 +192,7 @@ async def test_the_first_call_of_a_session_sets_its_mode_and_no_later_one_change
     assert house.sessions.modes == {("local", "s1"): "voice"}
 
 
-async def test_without_sessions_a_call_has_the_mode_it_says(tmp_path):
+async def test_without_sessions_a_call_has_its_own_mode(tmp_path):
     async with open_house(tmp_path, sessions=None) as house:
         await house.ask("POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "voice"})
         ((call, _),) = house.calls.seen
@@ -202,7 +202,7 @@ async def test_without_sessions_a_call_has_the_mode_it_says(tmp_path):
 # ------------------------------------------------------------------ calls nobody waits for
 
 
-async def test_a_call_nobody_waits_for_is_answered_202_only_once_it_is_on_disk(tmp_path):
+async def test_a_call_without_wait_is_answered_202_once_it_is_on_disk(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
         asking = asyncio.ensure_future(
@@ -226,7 +226,7 @@ async def test_a_call_nobody_waits_for_is_answered_202_only_once_it_is_on_disk(t
         ToolResponse(data={"status": "pending"}),
     ],
 )
-async def test_what_is_answered_at_once_comes_as_its_envelope(tmp_path, asked):
+async def test_an_immediate_answer_comes_as_an_envelope(tmp_path, asked):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = asked
         status, envelope = await house.ask_as_owner(
@@ -239,7 +239,7 @@ async def test_what_is_answered_at_once_comes_as_its_envelope(tmp_path, asked):
     )
 
 
-async def test_calls_being_taken_in_are_bounded_and_the_next_finds_a_place(tmp_path):
+async def test_calls_being_started_are_limited(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(begins=1)) as house:
         house.calls.gate.clear()
         body = {"tool": "notes:add", "wait": False}
@@ -258,7 +258,7 @@ async def test_calls_being_taken_in_are_bounded_and_the_next_finds_a_place(tmp_p
 
 
 @pytest.mark.requirement("S2-71")
-async def test_who_asks_to_be_told_gets_the_question_at_once(tmp_path):
+async def test_ask_return_gives_the_question_at_once(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
         status, envelope = await house.ask_as_owner(
@@ -270,7 +270,7 @@ async def test_who_asks_to_be_told_gets_the_question_at_once(tmp_path):
     assert envelope["error"]["retryable"] is False
 
 
-async def test_who_does_not_waits_for_the_yes(tmp_path):
+async def test_ask_block_waits_for_the_confirmation(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["cal:add"] = DONE
         _, envelope = await house.ask("POST", "/v1/call", {"tool": "cal:add"})
@@ -280,14 +280,14 @@ async def test_who_does_not_waits_for_the_yes(tmp_path):
 
 
 @pytest.mark.parametrize("tool", ["notes:add", "no:such"])
-async def test_a_tool_that_never_asks_costs_no_second_look(tmp_path, tool):
+async def test_a_tool_that_never_asks_reads_no_record(tmp_path, tool):
     async with open_house(tmp_path) as house:
         await house.ask("POST", "/v1/call", {"tool": tool, "ask": "return", "wait": "delivery"})
         ((_, wait),) = house.calls.seen
         assert (wait, house.calls.begun, house.store.reads) == (Wait.DELIVERY, [], 0)
 
 
-async def test_a_tool_that_may_ask_and_did_not_gives_its_answer(tmp_path):
+async def test_a_tool_that_did_not_ask_gives_its_answer(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
         asking = asyncio.ensure_future(
@@ -309,7 +309,7 @@ async def test_a_tool_that_may_ask_and_did_not_gives_its_answer(tmp_path):
     assert envelope["meta"]["delivery"] == {"state": "dropped", "reason": "glasses away"}
 
 
-async def test_a_tool_that_became_pending_says_so(tmp_path):
+async def test_a_pending_tool_replies_pending(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
         asking = asyncio.ensure_future(
@@ -339,7 +339,7 @@ async def test_a_tool_that_became_pending_says_so(tmp_path):
 
 @pytest.mark.requirement("C-22")
 @pytest.mark.parametrize("key", ["confirm", "confirmation_token"])
-async def test_a_token_goes_beside_the_call_never_in_its_arguments(tmp_path, key):
+async def test_a_token_is_never_part_of_the_arguments(tmp_path, key):
     async with open_house(tmp_path) as house:
         body = {"tool": "cal:add", "args": {"text": "x"}, key: "tok-1", "session": "s1"}
         _, envelope = await house.ask_as_owner("POST", "/v1/call", body)
@@ -369,7 +369,7 @@ async def test_a_token_is_enough_to_decide_a_call(tmp_path, key):
     assert house.calls.decided[1] == ("tok-1", True, Grant.ONCE, None)
 
 
-async def test_a_no_may_be_for_good(tmp_path):
+async def test_a_denial_may_be_permanent(tmp_path):
     async with open_house(tmp_path) as house:
         _, envelope = await house.ask_as_owner(
             "POST", "/v1/confirm", {"token": "tok-1", "allow": False, "grant": "never"}
@@ -393,7 +393,7 @@ async def test_a_no_may_be_for_good(tmp_path):
         ({"token": "t", "allow": True, "tool": "a:b"}, "tool: unknown key"),
     ],
 )
-async def test_a_decision_we_cannot_read_is_a_400_that_names_the_field(tmp_path, body, named):
+async def test_a_malformed_decision_is_a_400_that_names_the_field(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask_as_owner("POST", "/v1/confirm", body)
         assert (status, house.calls.decided) == (400, [])
@@ -403,7 +403,7 @@ async def test_a_decision_we_cannot_read_is_a_400_that_names_the_field(tmp_path,
 # ------------------------------------------------------------------ called off
 
 
-async def test_a_running_call_is_called_off_with_its_reason(tmp_path):
+async def test_a_running_call_is_cancelled_with_its_reason(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.running = {"c7": None, "c8": None}
         assert await house.ask("POST", "/v1/calls/c7/cancel", {"reason": "changed my mind"}) == (
@@ -414,7 +414,7 @@ async def test_a_running_call_is_called_off_with_its_reason(tmp_path):
     assert house.calls.running == {"c7": "changed my mind", "c8": "cancelled over the control API"}
 
 
-async def test_what_is_over_or_unknown_cannot_be_called_off(tmp_path):
+async def test_a_finished_or_unknown_call_cannot_be_cancelled(tmp_path):
     async with open_house(tmp_path) as house:
         over, told = await house.ask("POST", "/v1/calls/c1/cancel")
         unknown, none = await house.ask("POST", "/v1/calls/nope/cancel")
@@ -456,7 +456,7 @@ async def test_what_is_over_or_unknown_cannot_be_called_off(tmp_path):
         ),
     ],
 )
-async def test_a_result_comes_plain_or_as_a_whole_envelope(tmp_path, body, ok, value):
+async def test_a_result_is_data_or_a_whole_envelope(tmp_path, body, ok, value):
     async with open_house(tmp_path, user_id="ann") as house:
         status, answer = await house.ask("POST", "/v1/calls/c9/result", {**body, "session": "s1"})
     ((call_id, response, user, session),) = house.calls.submitted
@@ -481,9 +481,7 @@ async def test_a_result_comes_plain_or_as_a_whole_envelope(tmp_path, body, ok, v
         ({"data": 1, "session": 5}, "session: must be text"),
     ],
 )
-async def test_a_malformed_result_is_a_400_that_names_the_field_and_is_not_handed_on(
-    tmp_path, body, named
-):
+async def test_a_malformed_result_is_a_400_and_is_not_submitted(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/calls/c9/result", body)
         assert (status, house.calls.submitted) == (400, [])
@@ -491,7 +489,7 @@ async def test_a_malformed_result_is_a_400_that_names_the_field_and_is_not_hande
 
 
 @pytest.mark.requirement("S3-27", "S3-28")
-async def test_a_result_for_an_unknown_call_or_somebody_elses_is_a_404(tmp_path):
+async def test_a_result_for_an_unknown_or_foreign_call_is_a_404(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.submission = Submission.UNKNOWN
         status, answer = await house.ask("POST", "/v1/calls/c1/result", {"data": 1})
@@ -511,7 +509,7 @@ async def test_a_second_result_is_a_409(tmp_path):
 # ------------------------------------------------------------------ a disk that takes nothing
 
 
-async def test_a_full_disk_is_told_as_one(tmp_path, caplog):
+async def test_a_full_disk_is_reported(tmp_path, caplog):
     async with open_house(tmp_path) as house:
         house.confirmations.broken = Full("no room for new durable work")
         status, answer = await house.ask_as_owner(
@@ -527,7 +525,7 @@ async def test_a_full_disk_is_told_as_one(tmp_path, caplog):
     assert "ours" not in json.dumps(answer)
 
 
-async def test_a_call_that_was_begun_is_never_turned_away_for_lack_of_a_place(tmp_path):
+async def test_a_started_call_is_never_refused_as_busy(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(polls=0)) as house:
         house.calls.gate.clear()
         asking = asyncio.ensure_future(
@@ -542,6 +540,6 @@ async def test_a_call_that_was_begun_is_never_turned_away_for_lack_of_a_place(tm
             assert (await asking)[0] == 200
 
 
-def test_there_is_room_left_for_those_who_look_and_call_off():
+def test_clients_that_read_or_cancel_still_get_in():
     limits = HttpLimits()
     assert max(limits.begins, limits.polls, limits.streams) < limits.connections

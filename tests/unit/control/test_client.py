@@ -1,6 +1,4 @@
-"""The client: why there is no answer is always said, with the next thing to do and the right
-exit code.
-"""
+"""The client: every failure has its reason, the next thing to do and the right exit code."""
 
 import asyncio
 import socket
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.enable_socket
 
 @contextmanager
 def canned(path, answer: bytes):
-    """A server that says one thing to whoever comes, then hangs up."""
+    """A server that sends one answer to every client, then hangs up."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
         listening.listen(4)
@@ -53,7 +51,7 @@ def complaint(*sockets, path="/v1/status", timeout_s=5.0):
     return caught.value
 
 
-async def test_it_asks_and_gets_json(tmp_path):
+async def test_it_sends_a_request_and_returns_json(tmp_path):
     async with open_house(tmp_path) as house:
         client = ControlClient((house.path,))
         assert await asyncio.to_thread(client.request, "GET", "/v1/lens") == (200, house.lens)
@@ -63,7 +61,7 @@ async def test_it_asks_and_gets_json(tmp_path):
         ] == "heard hi"
 
 
-async def test_the_first_socket_somebody_answers_on_is_taken(tmp_path):
+async def test_the_first_socket_that_answers_is_used(tmp_path):
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(str(tmp_path / "stale.sock"))
     stale.close()
@@ -72,7 +70,7 @@ async def test_the_first_socket_somebody_answers_on_is_taken(tmp_path):
         assert (await asyncio.to_thread(client.request, "GET", "/v1/status"))[0] == 200
 
 
-def test_without_a_daemon_it_says_how_to_start_one(tmp_path):
+def test_without_a_daemon_the_error_tells_how_to_start_one(tmp_path):
     error = complaint(tmp_path / "a.sock", tmp_path / "b.sock")
     assert (error.exit_code, error.code) == (3, "NOT_RUNNING")
     assert "a.sock" in error.message
@@ -80,7 +78,7 @@ def test_without_a_daemon_it_says_how_to_start_one(tmp_path):
     assert "glassd demo" in error.fix
 
 
-def test_a_socket_one_may_not_use_names_its_group(tmp_path, monkeypatch):
+def test_a_forbidden_socket_names_its_group(tmp_path, monkeypatch):
     path = tmp_path / "control.sock"
     path.touch()
 
@@ -97,7 +95,7 @@ def test_a_socket_one_may_not_use_names_its_group(tmp_path, monkeypatch):
     assert "usermod -aG lenses" in error.fix
 
 
-async def test_errors_of_the_api_keep_their_words_and_get_an_exit_code(tmp_path):
+async def test_errors_of_the_api_keep_their_text_and_get_an_exit_code(tmp_path):
     async with open_house(tmp_path) as house:
         missing = await asyncio.to_thread(complaint, house.path, path="/v1/calls/nope")
         malformed = await asyncio.to_thread(complaint, house.path, path="/v1/calls?limit=x")
@@ -109,7 +107,7 @@ async def test_errors_of_the_api_keep_their_words_and_get_an_exit_code(tmp_path)
     assert (malformed.exit_code, malformed.code) == (2, "INVALID_REQUEST")
 
 
-def test_a_daemon_that_does_not_answer_is_given_up_on(tmp_path):
+def test_a_daemon_that_does_not_answer_is_a_timeout(tmp_path):
     with socket.socket(socket.AF_UNIX) as silent:
         silent.bind(str(tmp_path / "s.sock"))
         silent.listen(1)
@@ -127,13 +125,13 @@ def test_a_daemon_that_does_not_answer_is_given_up_on(tmp_path):
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{",
     ],
 )
-def test_an_answer_that_breaks_off_means_the_daemon_stopped(tmp_path, answer):
+def test_a_truncated_answer_means_the_daemon_stopped(tmp_path, answer):
     with canned(tmp_path / "c.sock", answer) as path:
         assert complaint(path).exit_code == 3
 
 
 @pytest.mark.parametrize("body", [b"{}", b"x", b'{"error": 5}', b""])
-def test_an_error_without_words_is_an_error_still(tmp_path, body):
+def test_an_error_without_a_text_is_still_an_error(tmp_path, body):
     with canned(
         tmp_path / "c.sock", b"HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
     ) as path:
@@ -142,7 +140,7 @@ def test_an_error_without_words_is_an_error_still(tmp_path, body):
     assert "500" in error.message
 
 
-async def test_it_follows_events_from_where_it_was(tmp_path):
+async def test_it_follows_events_from_the_last_one(tmp_path):
     async with open_house(tmp_path) as house:
         client = ControlClient((house.path,))
         stream = client.events()
@@ -160,7 +158,7 @@ async def test_it_follows_events_from_where_it_was(tmp_path):
         again.close()
 
 
-def test_a_stream_that_ends_is_said_so(tmp_path):
+def test_the_end_of_a_stream_is_an_error(tmp_path):
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
     with canned(tmp_path / "c.sock", head + b": hello\n\nid: a-1\nevent: x\ndata: {}\n\n") as path:
         stream = ControlClient((path,)).events()

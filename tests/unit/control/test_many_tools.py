@@ -1,4 +1,4 @@
-"""A list of thousands of tools is made in breaths: whoever else asks is served between them."""
+"""Listing thousands of tools lets other tasks run in between."""
 
 import asyncio
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ from tests.unit.tools.test_snapshot import app
 
 
 @pytest.mark.requirement("I5-10000")
-async def test_a_list_of_thousands_lets_others_go_on_between():
+async def test_a_list_of_thousands_does_not_block_others():
     snapshot = Union.of(
         (), [app(f"com.a{n}", *(f"t{m}" for m in range(20))) for n in range(200)]
     ).snapshot("v", None, stale=False)

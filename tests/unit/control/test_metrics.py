@@ -1,4 +1,4 @@
-"""`GET /v1/metrics` on a real socket: the text as it is under its own type, or how to get it."""
+"""`GET /v1/metrics` on a real socket: the text under its own type, or how to get it."""
 
 import sys
 
@@ -43,7 +43,7 @@ async def test_the_connection_carries_the_next_request(tmp_path):
     assert b"application/json" in raw.partition(b"# EOF\n")[2]
 
 
-async def test_without_the_library_it_says_how_to_install_it(tmp_path, monkeypatch):
+async def test_without_the_library_the_error_tells_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     async with open_house(tmp_path, metrics=Metrics().openmetrics) as house:
         status, answer = await house.ask("GET", "/v1/metrics")
@@ -52,7 +52,7 @@ async def test_without_the_library_it_says_how_to_install_it(tmp_path, monkeypat
     assert "pip install 'glassd[metrics]'" in answer["error"]["fix"]
 
 
-async def test_a_daemon_that_does_not_count_says_so(tmp_path):
+async def test_a_daemon_without_metrics_reports_that(tmp_path):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("GET", "/v1/metrics")
     assert (status, answer["error"]["code"]) == (501, "UNSUPPORTED")

@@ -1,6 +1,4 @@
-"""The pairing paths of the control API: streams that end with their client, answers, refusals
-in words.
-"""
+"""The pairing paths of the control API: streams that end with their client, answers, errors."""
 
 import asyncio
 import json
@@ -34,7 +32,7 @@ BOND = Bond(
 
 
 class Desk:
-    """A PairingPort whose window tells what it is given, and then waits for an answer."""
+    """A `PairingPort` whose window yields what it is given, and then waits for an answer."""
 
     def __init__(self):
         self.steps = [PairingStep(S.SCANNING), PairingStep(S.ASKING, HEARD, ask="passkey")]
@@ -148,7 +146,7 @@ async def test_hanging_up_closes_the_window(tmp_path):
         assert desk.wanted == [(None, 120.0)]
 
 
-async def test_a_scan_tells_what_is_heard_and_its_end(tmp_path):
+async def test_a_scan_streams_what_is_heard_and_its_end(tmp_path):
     desk = Desk()
     async with (
         open_house(tmp_path, pairing=desk) as house,
@@ -175,7 +173,7 @@ async def test_a_scan_tells_what_is_heard_and_its_end(tmp_path):
     ],
 )
 @pytest.mark.parametrize("path", ["POST /v1/pairing", "GET /v1/scan"])
-async def test_what_cannot_begin_is_the_streams_last_event(tmp_path, broken, code, path):
+async def test_a_failure_is_the_last_event_of_the_stream(tmp_path, broken, code, path):
     desk = Desk()
     desk.broken = broken
     method, _, path = path.partition(" ")
@@ -189,7 +187,7 @@ async def test_what_cannot_begin_is_the_streams_last_event(tmp_path, broken, cod
         assert await client.event() is None
 
 
-async def test_a_bug_in_the_desk_costs_this_client_only(tmp_path, caplog):
+async def test_a_bug_in_pairing_affects_this_client_only(tmp_path, caplog):
     desk = Desk()
     desk.broken = RuntimeError("a bug of ours")
     async with open_house(tmp_path, pairing=desk) as house:
@@ -214,7 +212,7 @@ async def test_a_bug_in_the_desk_costs_this_client_only(tmp_path, caplog):
         {"answer": 1},
     ],
 )
-async def test_an_answer_that_is_none_is_refused(tmp_path, body):
+async def test_a_malformed_answer_is_refused(tmp_path, body):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
         status, error = await house.ask_as_owner("POST", "/v1/pairing/answer", body)
@@ -233,12 +231,12 @@ async def test_an_answer_that_is_none_is_refused(tmp_path, body):
         {"who": 1},
     ],
 )
-async def test_a_window_that_cannot_be_is_refused(tmp_path, body):
+async def test_an_impossible_window_is_refused(tmp_path, body):
     async with open_house(tmp_path, pairing=Desk()) as house:
         assert (await house.ask_as_owner("POST", "/v1/pairing", body))[0] == 400
 
 
-async def test_same_or_not_is_an_answer_and_what_is_not_asked_is_a_conflict(tmp_path):
+async def test_an_answer_without_a_question_is_a_conflict(tmp_path):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
         for same in (True, False):
@@ -250,7 +248,7 @@ async def test_same_or_not_is_an_answer_and_what_is_not_asked_is_a_conflict(tmp_
         assert (await house.ask_as_owner("POST", "/v1/pairing/answer", {"same": True}))[0] == 409
 
 
-async def test_bonds_are_forgotten_by_name_or_as_the_only_one(tmp_path):
+async def test_a_bond_is_deleted_by_name_or_as_the_only_one(tmp_path):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
         assert (await house.ask_as_owner("DELETE", "/v1/bonds"))[1] == {
@@ -272,7 +270,7 @@ async def test_bonds_are_forgotten_by_name_or_as_the_only_one(tmp_path):
         assert (await house.ask_as_owner("DELETE", "/v1/pairing"))[1] == {"closed": True}
 
 
-async def test_without_a_desk_there_is_nothing_to_pair(tmp_path):
+async def test_without_pairing_the_paths_are_a_404(tmp_path):
     async with open_house(tmp_path) as house:
         for method, path in (("GET", "/v1/scan"), ("GET", "/v1/pairing"), ("DELETE", "/v1/bonds")):
             assert (await house.ask_as_owner(method, path))[0] == 404

@@ -1,6 +1,4 @@
-"""One call's story, now or when it has its answer; what is granted for good; the session's
-history.
-"""
+"""The record of a call, at once or when it has its answer; grants; transitions of the session."""
 
 import asyncio
 
@@ -19,7 +17,7 @@ GOOD = ToolResponse(data=1, meta={"route": "cloud"})
 
 
 async def wait_for_it(house, call_id="c5", how="wait=10"):
-    """Ask for a story with patience, and come back when the daemon is waiting for it."""
+    """Request a record with a wait, and return when the daemon is waiting."""
     before = house.store.reads
     asking = asyncio.ensure_future(house.ask("GET", f"/v1/calls/{call_id}?{how}"))
     async with asyncio.timeout(DEADLINE_S):
@@ -38,7 +36,7 @@ def running(call_id="c5", state="RUNNING"):
     return row(call_id, state=state, ok=None, delivery=None, response=None)
 
 
-async def test_a_story_says_how_its_answer_reached_the_wearer_in_the_end(tmp_path):
+async def test_a_record_contains_how_its_answer_was_delivered(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = row(
             "c5", delivery="spoken", response=GOOD.with_meta(delivery="queued").to_json()
@@ -51,7 +49,7 @@ async def test_a_story_says_how_its_answer_reached_the_wearer_in_the_end(tmp_pat
     )
 
 
-async def test_who_waits_is_told_when_the_call_is_answered(tmp_path):
+async def test_a_waiting_client_gets_the_answer(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = running()
         asking = await wait_for_it(house)
@@ -66,7 +64,7 @@ async def test_who_waits_is_told_when_the_call_is_answered(tmp_path):
     )
 
 
-async def test_a_call_that_was_pending_is_over_when_it_is_completed(tmp_path):
+async def test_a_pending_call_ends_when_it_is_completed(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = running(state="PENDING")
         asking = await wait_for_it(house)
@@ -77,7 +75,7 @@ async def test_a_call_that_was_pending_is_over_when_it_is_completed(tmp_path):
     assert (status, story["response"]["data"], story["delivery"]) == (200, 1, "shown")
 
 
-async def test_pending_is_not_final_and_is_an_answer_to_who_says_so(tmp_path):
+async def test_pending_is_an_answer_only_with_until_answer(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = running(state="PENDING")
         status, story = await house.ask("GET", "/v1/calls/c5?wait=10&until=answer")
@@ -85,7 +83,7 @@ async def test_pending_is_not_final_and_is_an_answer_to_who_says_so(tmp_path):
         assert await house.ask("GET", "/v1/calls/c5?wait=0.05") == (204, None)
 
 
-async def test_a_call_that_becomes_pending_while_one_waits_is_told_too(tmp_path):
+async def test_a_call_that_becomes_pending_ends_the_wait(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = running(state="AWAITING_CONFIRMATION")
         asking = await wait_for_it(house, how="wait=10&until=answer")
@@ -95,7 +93,7 @@ async def test_a_call_that_becomes_pending_while_one_waits_is_told_too(tmp_path)
     assert (status, story["state"], story["response"]) == (200, "PENDING", None)
 
 
-async def test_when_the_wait_is_over_there_is_no_answer_and_the_connection_lives(tmp_path):
+async def test_after_the_wait_the_reply_is_204_and_the_connection_stays(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = running()
         ask = b"GET /v1/calls/c5?wait=0.05 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -105,7 +103,7 @@ async def test_when_the_wait_is_over_there_is_no_answer_and_the_connection_lives
     assert b"content-length" not in raw.split(b"\r\n\r\n")[0].lower()
 
 
-async def test_an_answer_that_is_still_being_shown_is_waited_for_a_moment(tmp_path, monkeypatch):
+async def test_the_delivery_of_an_answer_is_awaited_briefly(tmp_path, monkeypatch):
     async with open_house(tmp_path) as house:
         house.end("c5", GOOD, told=False)
         asking = await wait_for_it(house)
@@ -117,7 +115,7 @@ async def test_an_answer_that_is_still_being_shown_is_waited_for_a_moment(tmp_pa
         assert (status, story["response"]["data"], story["delivery"]) == (200, 1, None)
 
 
-async def test_who_lags_behind_the_bus_looks_again_instead_of_waiting_on(tmp_path):
+async def test_a_wait_that_missed_events_reads_the_record_again(tmp_path):
     async with open_house(tmp_path) as house:
         house.store.rows["c5"] = running()
         asking = await wait_for_it(house)
@@ -128,13 +126,13 @@ async def test_who_lags_behind_the_bus_looks_again_instead_of_waiting_on(tmp_pat
     assert (status, story["response"]["data"]) == (200, 1)
 
 
-async def test_nobody_waits_for_a_call_nobody_knows(tmp_path):
+async def test_waiting_for_an_unknown_call_is_a_404(tmp_path):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("GET", "/v1/calls/nope?wait=10")
     assert (status, answer["error"]["code"]) == (404, "NOT_FOUND")
 
 
-async def test_who_waits_is_bounded_and_who_looks_is_not(tmp_path):
+async def test_waiting_clients_are_limited_and_reading_ones_are_not(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(polls=1)) as house:
         house.store.rows["c5"] = running()
         asking = await wait_for_it(house)
@@ -150,7 +148,7 @@ async def test_who_waits_is_bounded_and_who_looks_is_not(tmp_path):
     "query",
     ["wait=0", "wait=x", "wait=61", "wait=nan", "wait=inf", "wait=-1", "wait=", "until=ever"],
 )
-async def test_a_wait_we_cannot_read_is_a_400_that_names_it(tmp_path, query):
+async def test_a_malformed_wait_is_a_400_that_names_it(tmp_path, query):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("GET", f"/v1/calls/c1?{query}")
     assert status == 400
@@ -161,7 +159,7 @@ async def test_a_wait_we_cannot_read_is_a_400_that_names_it(tmp_path, query):
 
 
 @pytest.mark.requirement("M-grants")
-async def test_what_is_granted_for_good_is_listed_and_taken_back(tmp_path):
+async def test_permanent_grants_are_listed_and_revoked(tmp_path):
     async with open_house(tmp_path, user_id="ann") as house:
         house.confirmations.kept["bob", "notes:add"] = Granted(Grant.ALWAYS)
         assert await house.ask("GET", "/v1/grants") == (200, {"grants": []})
@@ -201,7 +199,7 @@ async def test_what_is_granted_for_good_is_listed_and_taken_back(tmp_path):
         ({"tool": "cal:add", "grant": "never", "x": 1}, 400, "x: unknown"),
     ],
 )
-async def test_a_grant_that_cannot_be_is_refused_by_name(tmp_path, body, status, named):
+async def test_an_invalid_grant_is_refused_by_name(tmp_path, body, status, named):
     async with open_house(tmp_path) as house:
         found, answer = await house.ask_as_owner("PUT", "/v1/grants", body)
         assert (found, house.confirmations.kept) == (status, {})
@@ -218,13 +216,13 @@ async def test_a_grant_for_a_mistyped_tool_names_the_nearest(tmp_path):
         assert answer["error"]["fix"] == "did you mean notes:add? (all of them: glassd tools --all)"
 
 
-async def test_revoking_wants_a_tool(tmp_path):
+async def test_revoking_needs_a_tool(tmp_path):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask_as_owner("DELETE", "/v1/grants")
     assert (status, answer["error"]["message"]) == (400, "tool: must be text")
 
 
-async def test_a_daemon_without_grants_says_so(tmp_path):
+async def test_a_daemon_without_grants_reports_that(tmp_path):
     async with open_house(tmp_path, confirmations=None) as house:
         status, answer = await house.ask("GET", "/v1/grants")
     assert (status, answer["error"]["code"]) == (501, "UNSUPPORTED")
@@ -233,7 +231,7 @@ async def test_a_daemon_without_grants_says_so(tmp_path):
 # ------------------------------------------------------------------ the session
 
 
-async def test_the_session_tells_how_it_stands_and_how_it_came_there(tmp_path):
+async def test_the_session_shows_its_state_and_its_transitions(tmp_path):
     async with open_house(tmp_path) as house:
         house.sessions.moves *= 3
         assert await house.ask("GET", "/v1/session?limit=2") == (

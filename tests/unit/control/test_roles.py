@@ -1,6 +1,4 @@
-"""Who may do what over the control API: the file system decides by the two sockets, and who
-asks does not answer.
-"""
+"""What each client of the control API may do: the two sockets decide."""
 
 import asyncio
 import errno
@@ -72,8 +70,8 @@ async def test_what_decides_for_the_wearer_is_refused_on_the_control_socket(
         assert (await house.ask_as_owner(method, path, body))[0] != 403
 
 
-async def test_every_route_that_changes_something_says_whose_it_is(tmp_path):
-    """A new route that decides something is the owner's, unless it is named here."""
+async def test_only_listed_changes_are_for_callers(tmp_path):
+    """A new route that changes something is for the owner, unless it is listed here."""
     async with open_house(tmp_path) as house:
         table = house.server._entrances[0].routes._table
         open_to_callers = {
@@ -85,7 +83,7 @@ async def test_every_route_that_changes_something_says_whose_it_is(tmp_path):
 
 
 @pytest.mark.parametrize("group", ["", "no-such-group"])
-async def test_where_there_is_no_group_the_refusal_names_none(tmp_path, group):
+async def test_without_a_group_the_refusal_names_none(tmp_path, group):
     async with open_house(tmp_path, owner_group=group) as house:
         _, answer = await house.ask("POST", "/v1/confirm", {"token": "tok-1", "allow": True})
     assert "for the daemon's own user alone" in answer["error"]["message"]
@@ -99,7 +97,7 @@ async def test_where_there_is_no_group_the_refusal_names_none(tmp_path, group):
     "how", [{"ask": "return"}, {"wait": False}, {}, {"wait": "delivery"}, {"progress": True}]
 )
 @pytest.mark.requirement("CONSENT-roles")
-async def test_only_the_owner_is_given_the_token_of_a_question(tmp_path, how):
+async def test_only_the_owner_sees_the_token_of_a_question(tmp_path, how):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = house.calls.answers["cal:add"] = ASKED
         body = json.dumps({"tool": "cal:add", **how}).encode()
@@ -117,7 +115,7 @@ async def test_only_the_owner_is_given_the_token_of_a_question(tmp_path, how):
     assert b"tok-1" in owners
 
 
-async def test_open_questions_are_read_without_a_token_and_decided_by_the_calls_id(tmp_path):
+async def test_open_questions_show_no_token_and_are_decided_by_call_id(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
         await house.ask(
@@ -158,7 +156,7 @@ async def test_a_decision_names_one_question(tmp_path, body):
     [("cli", True), ("mcp", True), ("voice", False), ("glasses", False), ("cloud", False)],
 )
 @pytest.mark.requirement("CONSENT-roles")
-async def test_a_caller_calls_off_only_what_came_over_the_control_api(tmp_path, origin, allowed):
+async def test_a_caller_cancels_only_calls_of_the_control_api(tmp_path, origin, allowed):
     async with open_house(tmp_path) as house:
         house.store.rows["c7"] = row("c7", state="RUNNING", request={"origin": origin})
         house.calls.running["c7"] = None
@@ -170,7 +168,7 @@ async def test_a_caller_calls_off_only_what_came_over_the_control_api(tmp_path, 
 
 
 @pytest.mark.parametrize("origin", ["voice", "glasses", "wearer", "cloud"])
-async def test_a_caller_cannot_call_in_the_wearers_name(tmp_path, origin):
+async def test_a_caller_cannot_call_as_the_wearer(tmp_path, origin):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask(
             "POST", "/v1/call", {"tool": "notes:add", "origin": origin}
@@ -204,8 +202,10 @@ def group_of_ours():
 
 
 @pytest.mark.requirement("CONSENT-roles")
-async def test_without_its_group_the_owners_socket_is_for_the_daemons_user_alone(tmp_path):
-    """The process's own group is not let in by accident: it is the callers' under systemd."""
+async def test_without_its_group_the_owners_socket_is_for_one_user(tmp_path):
+    """The process's own group must not get in by chance: under systemd it is that of the
+    callers.
+    """
     async with open_house(tmp_path, group=group_of_ours(), owner_group="no-such-group") as house:
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (house.path, house.owners)]
     assert modes == [0o660, 0o600]
@@ -217,7 +217,7 @@ async def test_with_its_group_the_owners_socket_is_for_that_group(tmp_path):
 
 
 def forbidden_chown(*_):
-    """systemd's filter answers so."""
+    """Fail as under the syscall filter of systemd."""
     raise PermissionError(errno.EPERM, "Operation not permitted")
 
 
@@ -253,9 +253,7 @@ async def test_a_setgid_folder_of_its_name_gives_the_socket_its_group(
 
 @pytest.mark.parametrize("group", ["", "no-such-group"])
 @pytest.mark.requirement("CONSENT-roles")
-async def test_a_folder_lets_no_group_in_that_the_configuration_does_not_name(
-    tmp_path, setgid_folder, group
-):
+async def test_a_folder_admits_only_the_configured_group(tmp_path, setgid_folder, group):
     async with open_house(tmp_path, owner_group=group) as house:
         assert stat.S_IMODE(house.owners.stat().st_mode) == 0o600
 
@@ -263,7 +261,9 @@ async def test_a_folder_lets_no_group_in_that_the_configuration_does_not_name(
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
 @pytest.mark.requirement("CONSENT-roles")
 async def test_a_folder_of_another_user_is_not_used(tmp_path, setgid_folder, monkeypatch):
-    """In a shared directory anybody may make a folder of that name, and replace what is in it."""
+    """In a shared directory any user may create a folder of that name, and replace what is in
+    it.
+    """
     os.chown(setgid_folder, 12345, -1)
     setgid_folder.chmod(0o2777)
     made = []
@@ -277,7 +277,7 @@ async def test_a_folder_of_another_user_is_not_used(tmp_path, setgid_folder, mon
 
 
 @pytest.mark.requirement("CONSENT-roles")
-async def test_two_daemons_with_sockets_in_one_directory_have_two_owners_sockets(tmp_path):
+async def test_two_daemons_in_one_directory_have_two_owner_sockets(tmp_path):
     async with (
         open_house(tmp_path, name="left.sock") as left,
         open_house(tmp_path, name="right.sock") as right,
@@ -294,7 +294,7 @@ async def test_two_daemons_with_sockets_in_one_directory_have_two_owners_sockets
         assert str(left.owners) in answer["error"]["fix"]
 
 
-async def test_callers_who_take_every_place_do_not_keep_the_owner_out(tmp_path):
+async def test_callers_cannot_lock_out_the_owner(tmp_path):
     from edge.control.http import HttpLimits
 
     async with open_house(tmp_path, limits=HttpLimits(connections=2)) as house:
@@ -348,7 +348,7 @@ async def test_another_user_opens_only_the_socket_of_its_group(open_place, membe
     assert [line.split()[1] for line in out.decode().splitlines()] == found
 
 
-async def test_an_owners_socket_that_is_taken_lets_go_of_the_first(tmp_path):
+async def test_if_the_owners_socket_is_taken_the_first_is_released(tmp_path):
     from edge.control.sockets import SocketTaken
 
     with socket.socket(socket.AF_UNIX) as other:
@@ -362,7 +362,7 @@ async def test_an_owners_socket_that_is_taken_lets_go_of_the_first(tmp_path):
     assert not (tmp_path / "control.sock").exists()
 
 
-def test_the_answer_to_a_tool_holds_no_token_either():
+def test_the_answer_of_a_tool_contains_no_token():
     from edge.core import confirmation
 
     assert "tok-1" in repr(ASKED)

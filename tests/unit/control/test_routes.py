@@ -1,4 +1,4 @@
-"""The paths of the control API: what each answers, and what is refused in words."""
+"""The paths of the control API: what each replies, and what is refused."""
 
 import json
 from dataclasses import replace
@@ -13,26 +13,26 @@ from tools_cache.api.tool import CallOrigin, Mode
 pytestmark = pytest.mark.enable_socket
 
 
-async def test_status_is_what_the_daemon_says(tmp_path):
+async def test_status_is_the_daemons_status_document(tmp_path):
     async with open_house(tmp_path) as house:
         assert await house.ask("GET", "/v1/status") == (200, house.status)
 
 
-async def test_half_a_character_costs_itself_and_not_the_answer(tmp_path):
+async def test_an_unpaired_surrogate_does_not_break_the_answer(tmp_path):
     async with open_house(tmp_path) as house:
         house.status["own"] = "\ud800.toml"
         status, told = await house.ask("GET", "/v1/status")
     assert (status, told["own"]) == (200, "?.toml")
 
 
-async def test_tools_in_force_leave_out_the_hidden_ones(tmp_path):
+async def test_the_active_tools_leave_out_hidden_ones(tmp_path):
     async with open_house(tmp_path) as house:
         _, listed = await house.ask("GET", "/v1/tools")
     assert [t["name"] for t in listed["tools"]] == ["notes:add"]
     assert listed["version"] == "7"
 
 
-async def test_all_tools_say_why_they_are_hidden(tmp_path):
+async def test_all_tools_include_why_they_are_hidden(tmp_path):
     async with open_house(tmp_path) as house:
         _, listed = await house.ask("GET", "/v1/tools?all=1")
     hidden = listed["tools"][1]
@@ -43,7 +43,7 @@ async def test_all_tools_say_why_they_are_hidden(tmp_path):
     )
 
 
-async def test_tools_can_be_asked_for_by_category(tmp_path):
+async def test_tools_can_be_listed_by_category(tmp_path):
     async with open_house(tmp_path) as house:
         _, media = await house.ask("GET", "/v1/tools?all=1&category=media")
         _, none = await house.ask("GET", "/v1/tools?category=media")
@@ -51,7 +51,7 @@ async def test_tools_can_be_asked_for_by_category(tmp_path):
     assert none["tools"] == []
 
 
-async def test_a_call_reaches_the_port_whole_and_its_envelope_comes_back(tmp_path):
+async def test_a_call_is_passed_on_whole_and_its_envelope_returned(tmp_path):
     async with open_house(tmp_path) as house:
         status, envelope = await house.ask(
             "POST",
@@ -111,7 +111,7 @@ async def test_a_call_without_an_answer_ends_with_504(tmp_path, monkeypatch):
     assert (status, answer["error"]["code"]) == (504, "TIMEOUT")
 
 
-async def test_what_is_said_is_heard(tmp_path):
+async def test_a_transcript_is_passed_on(tmp_path):
     async with open_house(tmp_path) as house:
         status, envelope = await house.ask_as_owner(
             "POST", "/v1/say", {"text": "what's on my list"}
@@ -120,7 +120,7 @@ async def test_what_is_said_is_heard(tmp_path):
         assert house.said == ["what's on my list"]
 
 
-async def test_calls_are_listed_and_told_one_by_one(tmp_path):
+async def test_calls_are_listed_and_shown_one_by_one(tmp_path):
     async with open_house(tmp_path) as house:
         _, listed = await house.ask("GET", "/v1/calls?limit=5")
         _, pending = await house.ask("GET", "/v1/calls?pending=1")
@@ -198,7 +198,7 @@ async def test_a_wrong_method_is_a_405_that_names_the_right_one(tmp_path, method
         (b'{"tool": "a:b", "args": {"x": 1e999}}', "a number that is too large"),
     ],
 )
-async def test_a_request_we_cannot_read_is_a_400_that_names_the_problem(tmp_path, body, named):
+async def test_a_malformed_request_is_a_400_that_names_the_problem(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/call", body)
         assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
@@ -223,7 +223,7 @@ async def test_a_bad_request_does_not_end_the_connection(tmp_path):
 
 
 @pytest.mark.requirement("S2-130")
-async def test_tools_can_be_asked_for_by_mode_and_the_others_say_why_they_are_not_there(tmp_path):
+async def test_tools_can_be_listed_by_mode_with_reasons(tmp_path):
     async with open_house(tmp_path) as house:
         first = house.registry.list[0]
         house.registry.list = (

@@ -1,4 +1,4 @@
-"""The control socket: who gets it, what a client may do to it, and what it may not."""
+"""The control sockets: who gets them, and how each misuse by a client ends."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ GET = b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"
 def bare(path, **more):
     nothing = object()
     ports = dict.fromkeys(
-        ("calls", "registry", "render", "store", "bus", "status", "heard", "new_id"), nothing
+        ("calls", "registry", "render", "store", "bus", "status", "say", "new_id"), nothing
     )
     from edge.runtime.clock import Clock
 
@@ -90,7 +90,7 @@ async def test_a_socket_left_by_a_crash_is_replaced(tmp_path):
         assert (await house.ask("GET", "/v1/status"))[0] == 200
 
 
-async def test_a_second_daemon_is_told_about_the_first_and_does_not_disturb_it(tmp_path):
+async def test_a_second_daemon_does_not_disturb_the_first(tmp_path):
     async with open_house(tmp_path) as house:
         with pytest.raises(SocketTaken, match=r"another glassd is running.*systemctl stop"):
             bare(house.path).open()
@@ -98,7 +98,7 @@ async def test_a_second_daemon_is_told_about_the_first_and_does_not_disturb_it(t
 
 
 async def test_of_two_daemons_starting_at_once_one_gets_the_socket(tmp_path):
-    """The first has the lock and not yet the socket: the moment in which both would find none."""
+    """The first has the lock but not yet the socket."""
     import fcntl
 
     with (tmp_path / "control.sock.lock").open("w") as first:
@@ -110,7 +110,7 @@ async def test_of_two_daemons_starting_at_once_one_gets_the_socket(tmp_path):
     second.close()
 
 
-async def test_somebody_elses_live_socket_is_left_alone(tmp_path):
+async def test_the_live_socket_of_another_program_is_left_alone(tmp_path):
     path = tmp_path / "control.sock"
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(path))
@@ -128,7 +128,7 @@ async def test_a_file_in_the_way_is_named_and_kept(tmp_path):
     assert path.read_text() == "precious"
 
 
-async def test_a_path_too_long_for_a_socket_says_what_to_set(tmp_path):
+async def test_a_too_long_path_names_the_setting(tmp_path):
     with pytest.raises(SocketTaken, match=r"107 bytes; set control\.socket"):
         bare(tmp_path / ("x" * 120) / "control.sock").open()
 
@@ -196,7 +196,7 @@ async def test_a_request_arriving_byte_by_byte_is_served(tmp_path):
         b"GET /v1/calls?" + b"a=1&" * 40 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
 )
-async def test_bytes_that_are_not_http_get_a_400_in_words_and_no_second_chance(tmp_path, raw):
+async def test_bytes_that_are_not_http_get_a_400_and_the_connection_ends(tmp_path, raw):
     async with open_house(tmp_path) as house:
         reader, writer = await asyncio.open_unix_connection(str(house.path))
         writer.write(raw)
@@ -218,7 +218,7 @@ async def test_a_head_too_large_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("head", [b"Content-Length: 300000", b"Transfer-Encoding: chunked"])
-async def test_a_body_too_large_is_refused_and_the_sender_hears_why(tmp_path, head):
+async def test_a_body_too_large_is_refused_with_its_reason(tmp_path, head):
     body = b"a" * 300_000
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     raw = (
@@ -234,7 +234,7 @@ async def test_a_body_too_large_is_refused_and_the_sender_hears_why(tmp_path, he
     assert "262144 bytes" in answer["error"]["message"]
 
 
-async def test_a_body_at_the_bound_is_taken(tmp_path):
+async def test_a_body_at_the_limit_is_accepted(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(body=1000)) as house:
         text = json.dumps({"text": "x"})
         assert (
@@ -278,12 +278,12 @@ async def test_dribbling_on_does_not_buy_more_time(tmp_path):
         writer.close()
 
 
-async def test_a_client_that_says_nothing_is_let_go_without_a_word(tmp_path):
+async def test_a_silent_client_is_disconnected(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(idle_s=0.1)) as house:
         assert await house.exchange(b"", eof=False) == b""
 
 
-async def test_a_client_that_goes_in_the_middle_of_a_request_harms_nobody(tmp_path):
+async def test_a_client_that_disconnects_mid_request_affects_no_other(tmp_path):
     async with open_house(tmp_path) as house:
         assert (
             await house.exchange(
@@ -295,7 +295,7 @@ async def test_a_client_that_goes_in_the_middle_of_a_request_harms_nobody(tmp_pa
         assert (await house.ask("GET", "/v1/status"))[0] == 200
 
 
-async def test_one_client_too_many_is_told_so_and_the_next_free_place_is_given_away(tmp_path):
+async def test_one_client_too_many_is_refused_until_another_leaves(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(connections=2)) as house:
         places = [await asyncio.open_unix_connection(str(house.path)) for _ in range(2)]
         for reader, writer in places:
@@ -310,7 +310,7 @@ async def test_one_client_too_many_is_told_so_and_the_next_free_place_is_given_a
         places[1][1].close()
 
 
-async def test_a_bug_in_a_handler_is_a_500_and_the_daemon_lives(tmp_path, caplog):
+async def test_a_bug_in_a_handler_is_a_500_and_nothing_else_fails(tmp_path, caplog):
     async with open_house(tmp_path) as house:
         status, body = await house.ask("POST", "/v1/call", {"tool": BOOM})
         assert (status, body["error"]["code"]) == (500, "INTERNAL")
@@ -354,7 +354,7 @@ def moved(number: int, filler: str = "") -> LinkChanged:
     return LinkChanged(state=str(number), reason=filler)
 
 
-async def test_what_happens_is_streamed_with_growing_ids(tmp_path):
+async def test_events_are_streamed_with_growing_ids(tmp_path):
     async with open_house(tmp_path) as house:
         follower = await Follower.join(house)
         assert b"text/event-stream" in follower.head
@@ -368,7 +368,7 @@ async def test_what_happens_is_streamed_with_growing_ids(tmp_path):
         follower.writer.close()
 
 
-async def test_a_follower_may_leave_out_how_calls_fare_and_misses_nothing_else(tmp_path):
+async def test_a_follower_may_leave_out_the_events_of_calls(tmp_path):
     async with open_house(tmp_path) as house:
         all_of_it, less = await Follower.join(house), await Follower.join(house, query="?calls=0")
         await all_of_it.block()
@@ -392,7 +392,7 @@ async def test_a_follower_may_leave_out_how_calls_fare_and_misses_nothing_else(t
             follower.writer.close()
 
 
-async def test_a_follower_who_comes_back_gets_what_it_missed_and_nothing_twice(tmp_path):
+async def test_a_returning_follower_gets_missed_events_once(tmp_path):
     async with open_house(tmp_path) as house:
         first = await Follower.join(house)
         await first.block()
@@ -409,7 +409,7 @@ async def test_a_follower_who_comes_back_gets_what_it_missed_and_nothing_twice(t
         again.writer.close()
 
 
-async def test_a_follower_without_an_id_hears_only_what_comes(tmp_path):
+async def test_a_follower_without_an_id_gets_new_events_only(tmp_path):
     async with open_house(tmp_path) as house:
         early = await Follower.join(house)
         await early.block()
@@ -423,7 +423,7 @@ async def test_a_follower_without_an_id_hears_only_what_comes(tmp_path):
         late.writer.close()
 
 
-async def test_a_follower_who_asks_for_all_misses_nothing_of_the_first_moments(tmp_path):
+async def test_a_follower_that_asks_for_all_gets_the_first_events(tmp_path):
     async with open_house(tmp_path) as house:
         early = await Follower.join(house)
         await early.block()
@@ -455,7 +455,7 @@ async def test_what_fell_out_of_the_ring_is_counted(tmp_path):
         again.writer.close()
 
 
-async def test_a_slow_reader_is_told_how_many_it_missed_and_slows_nobody(tmp_path):
+async def test_a_slow_reader_learns_how_many_events_it_missed(tmp_path):
     async with open_house(tmp_path, ring=8) as house:
         slow, quick = await Follower.join(house), await Follower.join(house)
         await quick.block()
@@ -477,7 +477,7 @@ async def test_a_slow_reader_is_told_how_many_it_missed_and_slows_nobody(tmp_pat
         quick.writer.close()
 
 
-async def test_a_flood_beyond_our_own_queue_is_counted_too(tmp_path):
+async def test_events_beyond_the_queue_are_counted_too(tmp_path):
     async with open_house(tmp_path) as house:
         follower = await Follower.join(house)
         await follower.block()
@@ -489,7 +489,7 @@ async def test_a_flood_beyond_our_own_queue_is_counted_too(tmp_path):
         follower.writer.close()
 
 
-async def test_an_id_from_an_earlier_life_gets_all_that_is_remembered(tmp_path):
+async def test_an_id_from_an_earlier_run_gets_all_stored_events(tmp_path):
     async with open_house(tmp_path) as house:
         early = await Follower.join(house)
         await early.block()
@@ -509,7 +509,7 @@ async def test_silence_is_filled_with_comments(tmp_path):
         follower.writer.close()
 
 
-async def test_followers_are_bounded_and_leave_room_for_requests(tmp_path):
+async def test_followers_are_limited_and_leave_room_for_requests(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(streams=1)) as house:
         follower = await Follower.join(house)
         status, body = await house.ask("GET", "/v1/events")
@@ -517,7 +517,7 @@ async def test_followers_are_bounded_and_leave_room_for_requests(tmp_path):
         follower.writer.close()
 
 
-async def test_a_follower_that_leaves_frees_its_place_at_once_though_nothing_happens(tmp_path):
+async def test_a_follower_that_leaves_frees_its_place_at_once(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(streams=1)) as house:
         for _ in range(3):
             follower = await Follower.join(house)
@@ -528,7 +528,7 @@ async def test_a_follower_that_leaves_frees_its_place_at_once_though_nothing_hap
                     await asyncio.sleep(0)
 
 
-async def test_a_follower_that_stops_reading_is_let_go(tmp_path):
+async def test_a_follower_that_stops_reading_is_disconnected(tmp_path):
     async with open_house(tmp_path, limits=HttpLimits(write_s=0.1)) as house:
         follower = await Follower.join(house)
         await follower.block()
@@ -539,10 +539,8 @@ async def test_a_follower_that_stops_reading_is_let_go(tmp_path):
         follower.writer.close()
 
 
-async def test_writing_to_a_client_that_hung_up_ends_its_connection_and_no_other(
-    tmp_path, monkeypatch, caplog
-):
-    """uvloop's transports raise RuntimeError there; so do ours here, whatever the loop."""
+async def test_writing_to_a_lost_client_ends_only_its_connection(tmp_path, monkeypatch, caplog):
+    """uvloop's transports raise RuntimeError there; so does the one of this test."""
     real = asyncio.StreamWriter.write
 
     def write(self, data):
@@ -566,7 +564,7 @@ async def test_writing_to_a_client_that_hung_up_ends_its_connection_and_no_other
     assert "unexpected error" not in caplog.text
 
 
-async def test_a_fault_of_ours_with_one_client_cuts_off_that_one_only(tmp_path, caplog):
+async def test_an_internal_error_disconnects_one_client_only(tmp_path, caplog):
     async with open_house(tmp_path) as house:
         other = await Follower.join(house)
         await other.block()

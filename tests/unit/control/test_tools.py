@@ -1,5 +1,5 @@
-"""`/v1/tools`: what there is and how it stands, one tool whole, switched, counted; and each way
-to ask wrongly.
+"""`/v1/tools`: tools and their state, one in detail, switched, counted; and every malformed
+request.
 """
 
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.enable_socket
 
 
 class Chosen:
-    """`ChoicePort` by hand."""
+    """A hand-written `ChoicePort`."""
 
     def __init__(self):
         self.stands = {
@@ -64,7 +64,7 @@ def chosen():
     return Chosen()
 
 
-async def test_a_listing_tells_state_reason_counts_and_the_loader(tmp_path, chosen):
+async def test_a_listing_has_state_reason_counts_and_the_loader(tmp_path, chosen):
     async with open_house(tmp_path, choice=chosen) as house:
         _, listed = await house.ask("GET", "/v1/tools")
         _, everything = await house.ask("GET", "/v1/tools?all=1")
@@ -83,7 +83,7 @@ async def test_a_listing_tells_state_reason_counts_and_the_loader(tmp_path, chos
     assert voice["tools"] == []
 
 
-async def test_a_switch_says_what_changed_and_what_to_know(tmp_path, chosen):
+async def test_a_switch_reports_changes_and_warnings(tmp_path, chosen):
     async with open_house(tmp_path, choice=chosen) as house:
         status, done = await house.ask_as_owner(
             "PUT", "/v1/tools", {"tool": "notes:add", "enabled": True}
@@ -126,7 +126,7 @@ async def test_a_switch_says_what_changed_and_what_to_know(tmp_path, chosen):
         (Full("no room"), 507, "DISK_FULL"),
     ],
 )
-async def test_what_cannot_be_switched_is_told_with_its_reason(
+async def test_a_tool_that_cannot_be_switched_is_refused_with_the_reason(
     tmp_path, chosen, fails, status, code
 ):
     chosen.fails = fails
@@ -153,7 +153,7 @@ async def test_what_cannot_be_switched_is_told_with_its_reason(
         ({"tool": "a" * 256, "enabled": True}, "tool"),
     ],
 )
-async def test_a_switch_that_cannot_be_read_names_the_field(tmp_path, chosen, body, field):
+async def test_a_malformed_switch_names_the_field(tmp_path, chosen, body, field):
     async with open_house(tmp_path, choice=chosen) as house:
         status, error = await house.ask_as_owner("PUT", "/v1/tools", body)
     assert (status, error["error"]["message"].startswith(field)) == (400, True)
@@ -161,7 +161,7 @@ async def test_a_switch_that_cannot_be_read_names_the_field(tmp_path, chosen, bo
 
 
 @pytest.mark.requirement("S2-58", "S2-59")
-async def test_one_tool_is_told_whole_and_an_unknown_one_is_not_found(tmp_path, chosen):
+async def test_one_tool_is_described_and_an_unknown_one_is_not_found(tmp_path, chosen):
     async with open_house(tmp_path, choice=chosen) as house:
         assert (await house.ask("GET", "/v1/tools/one?tool=notes:add"))[1] == {
             "tool": "notes:add",
@@ -177,7 +177,7 @@ async def test_one_tool_is_told_whole_and_an_unknown_one_is_not_found(tmp_path, 
     }
 
 
-async def test_a_daemon_without_a_choice_lists_what_the_registry_says_and_switches_nothing(
+async def test_without_a_tool_selection_the_registry_decides(
     tmp_path,
 ):
     async with open_house(tmp_path) as house:
@@ -208,7 +208,7 @@ async def test_arguments_come_as_an_object_or_as_its_json_text(tmp_path):
 
 
 @pytest.mark.parametrize("scope", ["{", "9" * 5000, "[" * 5000, "5", '{"mentions": 5}'])
-async def test_a_scope_that_cannot_be_read_is_refused_by_its_name(tmp_path, scope):
+async def test_a_malformed_scope_is_refused_by_name(tmp_path, scope):
     async with open_house(tmp_path) as house:
         status, error = await house.ask("GET", f"/v1/tools?scope={quote(scope)}")
     assert (status, error["error"]["message"].startswith("scope")) == (400, True)

@@ -1,6 +1,4 @@
-"""The language of the demo: what is meant is understood, what is mistyped is said and stops
-nobody.
-"""
+"""The language of demo scripts: what is understood, and how mistakes are reported."""
 
 import pytest
 
@@ -72,7 +70,7 @@ def test_arguments_that_are_neither_are_refused(rest):
         split_call(rest)
 
 
-def test_capabilities_are_said_with_yes_or_no():
+def test_capabilities_are_changed_with_yes_or_no():
     assert split_caps("camera=false light=on") == {"camera": False, "light": True}
     for wrong in ("camera", "camera=maybe", "=true"):
         with pytest.raises(BadScript):
@@ -88,7 +86,7 @@ def test_an_expectation_compares_and_contains():
 
 
 @pytest.mark.parametrize("rest", ["", 'x "open', "x word"])
-def test_an_expectation_that_cannot_be_read_is_refused(rest):
+def test_a_malformed_expectation_is_refused(rest):
     with pytest.raises(BadScript):
         Expectation.parse(rest)
 
@@ -112,7 +110,7 @@ def lens(same: bool, **connected: bool) -> dict:
     }
 
 
-def test_a_page_on_its_way_from_arm_to_arm_is_drawn_once_and_that_of_one_arm_alone_says_so():
+def test_a_page_is_drawn_once_both_arms_have_it():
     view = View(colour=False)
     assert view.text(lens(same=False, left=True, right=True)) == ""
     assert "hello" in view.text(lens(same=True, left=True, right=True))

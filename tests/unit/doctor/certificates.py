@@ -1,5 +1,5 @@
-"""Certificates of an afternoon: an authority, and servers that are good, for another name, or
-past their day.
+"""Short-lived certificates: an authority, and servers that are good, have another name, or have
+expired.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -35,7 +35,7 @@ def _build(subject, issuer, key, signer, *, begins, ends, extensions):
 
 
 class Authority:
-    """`ca` is its file; `server(names)` makes a key and a certificate for a server."""
+    """`ca` is its file; `server(names)` creates a key and a certificate for a server."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,7 +58,7 @@ class Authority:
         self.ca.write_bytes(made.public_bytes(serialization.Encoding.PEM))
 
     def server(self, *names: str, begins: int = -20, ends: int = 300) -> tuple[Path, Path]:
-        """Give (certificate, key) for names; good from `begins` to `ends`, in days from now."""
+        """Return (certificate, key) for names, valid from `begins` to `ends`, in days from now."""
         key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
         alt = [x509.IPAddress(ip_address(n)) if n[0].isdigit() else x509.DNSName(n) for n in names]
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())

@@ -10,8 +10,8 @@ from tests.unit.doctor.house import Sandbox
 
 @pytest.fixture
 def sandbox():
-    """Not in pytest's own folder: some tests go on as nobody, who may not even pass through
-    that one.
+    """Not in pytest's own folder: some tests go on as the user nobody, who may not enter that
+    one.
     """
     with tempfile.TemporaryDirectory(prefix="glassd-doctor-") as folder:
         Path(folder).chmod(0o755)

@@ -1,4 +1,4 @@
-"""Something on the control socket that answers with the status document in a file. Run:
+"""A server on the control socket that replies with the status document in a file. Run:
 fake_daemon.py SOCKET STATUS_FILE.
 """
 
@@ -24,7 +24,7 @@ class Answer(BaseHTTPRequestHandler):
         return "unix"
 
     def log_message(self, *_args):
-        """Nobody reads it."""
+        """Log nothing."""
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
-"""A small machine to examine: its files below a folder, its programs a shim, everything a check
-asks really asked.
-
-`Sandbox.sees(id)` climbs the ladder as far as one check needs; `Sandbox.cures(finding)` runs the
-printed fix as printed.
+"""A small machine to examine: its files below a folder, its programs a shim, every question
+really asked. `Sandbox.sees(id)` runs the checks that one check needs, and that one;
+`Sandbox.cures(finding)` runs the fix as printed.
 """
 
 import asyncio
@@ -63,7 +61,7 @@ NOW = 1_790_000_000.0
 
 
 class Sandbox:
-    """One machine; `config` is its configuration, `machine` what the doctor is handed."""
+    """One machine; `config` is its configuration, `machine` what the doctor gets."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -184,18 +182,18 @@ class Sandbox:
                 os.kill(int(pid.read_text()), signal.SIGTERM)
 
     def install(self) -> None:
-        """`glassd` is a command here, and it is ours."""
+        """Make `glassd` a command of this machine."""
         program = self.bin / "glassd"
         program.write_text(f'#!/bin/bash\nexec {sys.executable} -m edge.cli "$@"\n')
         program.chmod(0o755)
 
     def starts(self, finding) -> None:
-        """Open a terminal and leave running there what an instruction for hands ends with."""
+        """Start in a terminal what a manual fix ends with, and leave it running."""
         assert finding.fix.kind is Kind.DO, finding
         self.start("bash", "-c", "exec " + finding.fix.text.rpartition(": ")[2])
 
     async def comes_to_see(self, name: str, within_s: float = 60.0):
-        """Look again until the check is OK: what was started takes its moment."""
+        """Check again until it is OK: what was started needs a moment."""
         async with asyncio.timeout(within_s):
             while (finding := await self.sees(name)).mark is not Mark.OK:
                 await asyncio.sleep(0.05)
@@ -204,7 +202,7 @@ class Sandbox:
     # -------------------------------------------------------------- the doctor comes
 
     async def sees(self, name: str):
-        """Climb as far as one check needs, and give its finding."""
+        """Run the checks that one check needs, and return its finding."""
         patient = ExaminedMachine(self.machine, config=self.config, env=self.machine.env)
         checks = needed(every(patient, named=self.named), name)
         try:
@@ -229,9 +227,7 @@ class Sandbox:
         assert process.returncode == 0, (finding.fix.text, said.decode())
 
     async def fails_until_cured(self, name: str, *words: str, mark: Mark = Mark.FAIL):
-        """The whole promise: a fault is found and named, and its printed fix, run as printed,
-        turns it OK.
-        """
+        """Check that a fault is found and named, and that its printed fix turns it OK."""
         finding = await self.sees(name)
         assert finding.mark is mark, finding
         for word in words:
@@ -242,9 +238,8 @@ class Sandbox:
         return finding
 
     def edits(self, finding, **known) -> None:
-        """Do what the printed edit says, to the file it names; `known` is what only the owner
-        knows, one value for each <place> that it leaves for him. Anything that cannot be read as an
-        edit fails.
+        """Apply the printed edit to the file it names; `known` are the values that only the
+        owner knows, one for each <place>. Anything that cannot be read as an edit fails.
         """
         assert finding.fix.kind is Kind.EDIT, finding
         file, section, change = re.fullmatch(r"in (\S+): \[(\w+)\] (.+)", finding.fix.text).groups()
@@ -264,7 +259,7 @@ class Sandbox:
         assert not known, f"the edit leaves no place for {known}"
 
     async def does(self, finding, *, ends=0) -> str:
-        """Run the command that an instruction for hands ends with."""
+        """Run the command that a manual fix ends with."""
         assert finding.fix.kind is Kind.DO, finding
         command = finding.fix.text.rpartition(": ")[2]
         process = await asyncio.create_subprocess_exec(
@@ -289,7 +284,7 @@ _PAIR = re.compile(r'(\w+) = ("[^"]*"|<[^>]*>|\d+|true|false)')
 
 
 def _write(file: Path, section: str, key: str, value: str) -> None:
-    """Set one key of a section; a section that is not there is begun."""
+    """Set one key of a section; a missing section is added."""
     kept = [line for line in file.read_text().splitlines() if not line.startswith(f"{key} = ")]
     if f"[{section}]" not in kept:
         kept.append(f"[{section}]")
@@ -319,7 +314,7 @@ def copied(source: Path, to: Path) -> Path:
 
 @contextmanager
 def forbidden(folder, *, groups):
-    """Be nobody in `groups` for a while, before a folder for the group daemon."""
+    """Run as the user nobody in `groups` for a while, at a folder for the group daemon."""
     for place in (folder, *folder.glob("c.sock")):
         os.chown(place, 0, 1)
         place.chmod(0o770)

@@ -1,5 +1,6 @@
-"""Runs inside a mount namespace of its own: mounts small file systems, fills each in another way,
-sees the check of free space, does its printed fix, sees it again; prints all of it as JSON.
+"""Runs inside a mount namespace of its own: mounts small file systems, fills each in another
+way, runs the check of free space, applies the printed fix, checks again; prints all of it as
+JSON.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ def aside(sandbox):
 
 
 def journal(sandbox):
-    """One file system for the journal and for us, as on most machines."""
+    """One file system for the journal and the state, as on most machines."""
     mount(sandbox.root / "var")
     (sandbox.root / "var/log/journal").mkdir(parents=True)
     (sandbox.root / "var/log/journal/system.journal").write_bytes(MIB5)
@@ -40,7 +41,7 @@ def journal(sandbox):
 
 
 def own(sandbox):
-    """A file system of our own: no journal elsewhere would make room on it."""
+    """A file system for the state alone: no journal elsewhere would free space on it."""
     (sandbox.root / "var/log/journal").mkdir(parents=True)
     state = sandbox.folder / "small"
     mount(state)
@@ -63,7 +64,7 @@ def inodes(sandbox):
 
 
 async def do(sandbox, finding, state):
-    """Do the fix: run the command, or look where an instruction says and delete the most of it."""
+    """Apply the fix: run the command, or look where an instruction says and delete most of it."""
     if finding.fix.kind is Kind.RUN:
         return await sandbox.cures(finding)
     told = [line.split("\t")[1] for line in (await sandbox.does(finding)).splitlines()]

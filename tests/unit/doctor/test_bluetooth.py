@@ -23,7 +23,7 @@ def radio(sandbox):
 
 
 def serves(radio, *words):
-    """What bluetoothd does when it starts."""
+    """Do what bluetoothd does when it starts."""
     return (
         f"{sys.executable} {FAKE_BLUEZ} {radio.bus} {' '.join(words)} > "
         f"{radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
@@ -49,14 +49,14 @@ async def test_a_hardware_switch_needs_a_hand(radio):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_another_kind_of_switch_is_none_of_ours(radio):
+async def test_another_kind_of_switch_is_ignored(radio):
     for name, text in (("type", "wlan"), ("soft", "1"), ("hard", "0")):
         radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
     assert (await radio.sees("rfkill")).mark is Mark.OK
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is(sandbox):
+async def test_a_machine_without_bluetooth_gets_an_alternative(sandbox):
     finding = await sandbox.sees("adapter")
     assert finding.mark is Mark.FAIL
     assert "no Bluetooth at all" in finding.said
@@ -76,7 +76,7 @@ async def test_a_raspberry_pi_whose_bluetooth_was_given_away_gets_it_back(sandbo
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_dongle_of_our_own_is_counted_without_opening_it(sandbox):
+async def test_a_dongle_is_counted_without_opening_it(sandbox):
     sandbox.configure(glasses={"radio": "usb:0"})
     finding = await sandbox.sees("adapter")
     assert finding.mark is Mark.FAIL
@@ -87,7 +87,7 @@ async def test_a_dongle_of_our_own_is_counted_without_opening_it(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_dongle_that_the_units_sandbox_hides_is_shown_to_it(sandbox):
-    """By the very files that `make install` puts into share/glassd/radio."""
+    """With the files that `make install` puts into share/glassd/radio."""
     sandbox.unit("glassd")
     sandbox.named, sandbox.config = False, None
     sandbox.write("/etc/glassd/glassd.toml", 'version = 1\n[glasses]\nradio = "usb:0"\n')
@@ -176,7 +176,7 @@ async def test_an_adapter_that_bluez_does_not_show_makes_it_start_again(radio):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_whom_bluez_does_not_talk_to_joins_its_group(radio):
+async def test_a_user_refused_by_bluez_joins_its_group(radio):
     """The bus refuses for real, by its policy; a login with the new group is another policy."""
     policy = radio.start_bus(
         BUS.replace("</policy>", '<deny send_destination="org.bluez"/></policy>')
@@ -207,9 +207,9 @@ async def test_the_receive_buffer_is_made_large_enough(radio):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_what_the_files_of_the_package_hold_is_what_the_fixes_write(radio):
-    """The drop-ins of `make install` and the printed commands must not fight over the same
-    names.
+async def test_the_fixes_write_what_the_packaged_files_contain(radio):
+    """The drop-ins of `make install` and the printed commands must not use the same names for
+    different files.
     """
     from pathlib import Path
 
@@ -246,7 +246,7 @@ async def test_another_radio_than_bluez_is_not_measured_by_it(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_asking_never_starts_bluetoothd(radio):
-    """D-Bus starts whoever is asked when that is activatable; the doctor only looks."""
+    """D-Bus starts an activatable service when it is asked; the doctor only looks."""
     services = radio.folder / "services"
     services.mkdir()
     (services / "org.bluez.service").write_text(

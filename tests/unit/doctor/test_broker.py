@@ -1,5 +1,5 @@
-"""The broker's ladder on a real Mosquitto: every rung failing, by a real fault, and mended as
-printed.
+"""The checks of the broker on a real Mosquitto: each fails by a real fault, and its printed fix
+cures it.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ def secured(sandbox):
 
 
 async def only_fails(sandbox, rung):
-    """The rungs below are OK, this one fails, those above were not reached."""
+    """The earlier checks are OK, this one fails, the later ones are not reached."""
     findings = {name: await sandbox.sees(name) for name in RUNGS}
     at = RUNGS.index(rung)
     assert [findings[name].mark for name in RUNGS] == [Mark.OK] * at + [Mark.FAIL] + [Mark.SKIP] * (
@@ -56,7 +56,7 @@ async def all_ok(sandbox):
 
 
 async def rung_is_ok(sandbox, rung, within_s=40.0):
-    """A broker takes a reload up a moment after it was told."""
+    """A broker applies a reload a moment after it is requested."""
     async with asyncio.timeout(within_s):
         while (await sandbox.sees(rung)).mark is not Mark.OK:
             await asyncio.sleep(0.02)
@@ -69,7 +69,7 @@ async def test_without_a_broker_configured_nothing_is_wrong(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_good_broker_is_ok_on_every_rung(sandbox):
+async def test_a_good_broker_is_ok_in_every_check(sandbox):
     with mosquitto(sandbox.folder) as broker:
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "tls": False})
         await all_ok(sandbox)
@@ -84,7 +84,7 @@ async def test_a_good_broker_is_ok_on_every_rung(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_name_nobody_knows(sandbox):
+async def test_an_unknown_host_name(sandbox):
     with mosquitto(sandbox.folder) as broker:
         sandbox.configure(
             uplink={"host": "no-such-host.invalid", "port": broker.port, "tls": False}
@@ -95,7 +95,7 @@ async def test_a_name_nobody_knows(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_port_where_nobody_listens_and_the_usual_one_is_named(sandbox, monkeypatch):
+async def test_a_closed_port_and_the_usual_one_is_named(sandbox, monkeypatch):
     with mosquitto(sandbox.folder) as broker:
         monkeypatch.setattr("edge.doctor.broker.PLAIN", broker.port)
         monkeypatch.setattr("edge.doctor.broker.SECURE", free_port())
@@ -138,7 +138,7 @@ async def test_an_authority_that_is_not_trusted(sandbox, secured):
 
 
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_certificate_for_another_name_says_which(sandbox, secured):
+async def test_a_certificate_for_another_name_shows_which(sandbox, secured):
     with secured("localhost") as broker:
         sandbox.configure(
             uplink={"host": "127.0.0.1", "port": broker.port, "ca_file": secured.authority.ca}
@@ -213,8 +213,8 @@ async def test_a_broker_that_wants_a_password(sandbox):
 
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_forbids_reading(sandbox):
-    """Mosquitto's access list never refuses a SUBSCRIBE, others' do: a broker of a few bytes
-    says 0x87, then 0x01.
+    """Mosquitto's access list never refuses a SUBSCRIBE, others do: a small broker replies
+    0x87, then 0x01.
     """
     code = bytearray(b"\x87")
 
@@ -251,8 +251,10 @@ async def test_a_broker_that_forbids_writing(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_refusal_that_is_meant_for_the_doctors_name_only_is_a_warning(sandbox):
-    """Access lists by client id know the edge, not its doctor; the daemon itself is connected."""
+async def test_a_refusal_of_the_doctors_client_id_is_a_warning(sandbox):
+    """Access lists by client id know the edge but not its doctor; the daemon itself is
+    connected.
+    """
     rights = sandbox.folder / "acl"
     rights.write_text("pattern readwrite glassd/v1/default/e/%c/#\n")
     (sandbox.folder / "status.json").write_text(
@@ -274,7 +276,7 @@ async def test_a_refusal_that_is_meant_for_the_doctors_name_only_is_a_warning(sa
 
 
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_place_where_nobody_listens_is_corrected(sandbox, monkeypatch):
+async def test_a_closed_port_is_corrected(sandbox, monkeypatch):
     for name in ("PLAIN", "SECURE"):
         monkeypatch.setattr(f"edge.doctor.broker.{name}", free_port())
     with mosquitto(sandbox.folder) as broker:
@@ -315,7 +317,7 @@ async def test_a_daemon_started_before_its_configuration_is_restarted(sandbox):
     ],
 )
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word):
+async def test_the_daemons_own_connection_is_reported_too(sandbox, layer, mark, word):
     (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, "uplink": layer}))
     sandbox.start(
         sys.executable,
@@ -335,7 +337,7 @@ async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word
 
 
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_broker_that_accepts_and_says_nothing_is_given_up_in_time(sandbox, monkeypatch):
+async def test_a_silent_broker_is_a_timeout(sandbox, monkeypatch):
     monkeypatch.setattr("edge.doctor.broker.STEP_S", 1.0)
 
     async def silent(reader, _writer):

@@ -1,4 +1,4 @@
-"""The bundle: secrets planted everywhere a daemon keeps words, and none of them inside."""
+"""The bundle: secrets planted everywhere a daemon stores text, and none of them inside."""
 
 import json
 import tarfile
@@ -40,7 +40,7 @@ PLANTED = (
 
 
 async def bundled(sandbox):
-    """Plant, examine nothing, bundle everything: (file name → text)."""
+    """Plant secrets, examine nothing, bundle everything: (file name → text)."""
     for name, text in (
         ("password", PASSWORD + "\n"),
         ("token", TOKEN),
@@ -163,7 +163,7 @@ async def test_the_journal_is_asked_for_no_debug_lines(sandbox):
     ],
 )
 @pytest.mark.requirement("I4-doctor-bundle")
-def test_a_configuration_nobody_can_parse_gives_away_names_only(text):
+def test_an_unparsable_configuration_shows_names_only(text):
     shown = Redact().config(text.encode("latin-1"))
     assert "typo-secret" not in shown
     assert "[uplink]" in shown or "uplink" not in text or "[uplink]" not in text

@@ -1,6 +1,4 @@
-"""An enrolled edge: what is kept of the enrolment, and that the ladder climbs to the broker it
-names.
-"""
+"""An enrolled edge: what the enrolment brought, and that the checks use its broker."""
 
 import pytest
 
@@ -28,7 +26,7 @@ def enrolled(sandbox, **more):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_an_edge_of_no_cloud_is_told_how_to_join_one(sandbox):
+async def test_an_edge_without_a_cloud_learns_how_to_enrol(sandbox):
     finding = await sandbox.sees("enrolment")
     assert finding.mark is Mark.SKIP
     assert "glassd up CODE" in finding.fix.text
@@ -60,7 +58,7 @@ async def test_a_damaged_enrolment_asks_for_a_new_code(sandbox):
 @pytest.mark.enable_socket
 @needs("mosquitto")
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_the_ladder_climbs_to_the_broker_of_the_enrolment(sandbox):
+async def test_the_checks_use_the_broker_of_the_enrolment(sandbox):
     authority = Authority(sandbox.folder)
     certificate, key = authority.server("localhost")
     rights = sandbox.folder / "acl"
@@ -81,7 +79,7 @@ async def test_the_ladder_climbs_to_the_broker_of_the_enrolment(sandbox):
 @pytest.mark.enable_socket
 @needs("mosquitto")
 @pytest.mark.requirement("I4-doctor-broker")
-async def test_a_clock_before_this_program_is_named_before_any_certificate(sandbox):
+async def test_a_clock_that_was_never_set_is_reported_before_certificates(sandbox):
     (sandbox.folder / "wall").write_text("1000000000")
     (sandbox.folder / "timedate").write_text("CanNTP=yes\nNTP=no\n")
     with mosquitto(sandbox.folder) as broker:

@@ -1,7 +1,6 @@
-"""Every fix the doctor prints: done in a test as it is printed, or named here with why it cannot
-be.
-
-The text of each fix is read from the doctor's own source, so that a new one cannot be forgotten.
+"""Every fix the doctor prints is applied in a test as printed, or named here with the reason
+why not. The text of each fix is read from the doctor's own source, so that a new one cannot be
+forgotten.
 """
 
 import ast
@@ -21,26 +20,24 @@ DONE = {
     "start the mock, in a terminal of its own": (
         "test_a_mock_that_does_not_run_is_started_in_a_terminal_of_its_own"
     ),
-    "plug in a USB Bluetooth adapter": (
-        "test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is"
-    ),
-    "plug the dongle in, or count again": "test_a_dongle_of_our_own_is_counted_without_opening_it",
-    'host = "<a name that this machine can look up': "test_a_name_nobody_knows",
+    "plug in a USB Bluetooth adapter": ("test_a_machine_without_bluetooth_gets_an_alternative"),
+    "plug the dongle in, or count again": "test_a_dongle_is_counted_without_opening_it",
+    'host = "<a name that this machine can look up': "test_an_unknown_host_name",
     "port = {}, tls = {} (a broker listens there)": (
-        "test_a_port_where_nobody_listens_and_the_usual_one_is_named"
+        "test_a_closed_port_and_the_usual_one_is_named"
     ),
     'host = "<where the broker is>", port = <its port> (nothing listens here': (
-        "test_a_place_where_nobody_listens_is_corrected"
+        "test_a_closed_port_is_corrected"
     ),
     "renew the broker's certificate before": "test_a_certificate_that_ends_soon_is_a_warning",
     "renew the broker's certificate (Mosquitto": "test_a_certificate_past_its_day_is_renewed",
-    'host = "{}"': "test_a_certificate_for_another_name_says_which",
+    'host = "{}"': "test_a_certificate_for_another_name_shows_which",
     'ca_file = "<the file of the authority': "test_an_authority_that_is_not_trusted",
     "tls = false (no TLS is spoken": "test_tls_towards_a_plain_port",
     'username = "<your name>", password_file': "test_a_broker_that_wants_a_password",
     "let {} read and write": "test_a_broker_that_forbids_writing",
-    "run glassd doctor again in half a minute": "test_the_daemons_own_connection_is_told_too",
-    "correct the rung above that failed": "test_the_daemons_own_connection_is_told_too",
+    "run glassd doctor again in half a minute": "test_the_daemons_own_connection_is_reported_too",
+    "correct the rung above that failed": "test_the_daemons_own_connection_is_reported_too",
     "delete what you do not need on": "test_on_small_disks",
     "give {} more room": "test_on_small_disks",
     "stop glassd run, and start it again: it puts": (
@@ -50,9 +47,7 @@ DONE = {
         "test_what_the_doctor_says_of_glasses_is_done_by_their_wearer"
     ),
     "switch the glasses off and on": "test_what_the_doctor_says_of_glasses_is_done_by_their_wearer",
-    "tell us: glassd doctor --bundle": (
-        "test_a_check_that_stumbles_asks_for_a_bundle_and_the_printed_command_makes_one"
-    ),
+    "tell us: glassd doctor --bundle": ("test_a_check_that_crashes_asks_for_a_bundle"),
     '[cloud] url = "<the address': "test_a_cloud_that_is_not_there",
     "[cloud] token_file": "test_a_cloud_that_wants_a_token",
     '[cloud] url = "{}"': "test_a_cloud_that_moved_says_where",
@@ -63,19 +58,15 @@ DONE = {
     "it is fetched again by itself": (
         "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs"
     ),
-    "correct {}, then: systemctl reload glassd": (
-        "test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_named"
-    ),
+    "correct {}, then: systemctl reload glassd": ("test_an_error_in_an_own_tool_names_its_file"),
     "give it what it waits for": "test_a_tool_that_waits_for_a_secret_is_given_it",
     "install {}, or write its whole path": (
-        "test_a_server_whose_program_is_not_there_is_named_with_what_to_do"
+        "test_a_server_without_its_program_is_named_with_the_fix"
     ),
     "put the secret into {}": "test_a_server_whose_secret_cannot_be_read_is_given_it",
-    "name what you use of {}": "test_a_server_of_which_nothing_is_allowed_says_so",
-    "see to it ({})": "test_a_server_that_is_away_is_looked_at_anew",
-    "start it, in a terminal of its own": (
-        "test_a_daemon_of_nobody_is_started_in_a_terminal_of_its_own"
-    ),
+    "name what you use of {}": "test_a_server_without_allowed_tools_is_a_warning",
+    "see to it ({})": "test_a_server_that_is_away_is_refreshed",
+    "start it, in a terminal of its own": ("test_a_daemon_without_a_unit_is_started_in_a_terminal"),
     "examine what it was started with": (
         "test_a_daemon_of_another_configuration_is_examined_by_its_own_radio"
     ),
@@ -132,7 +123,9 @@ _CALLS = {"do": 0, "edit": 1, "self._edit": 0, "_delete": None, "Fix": 1}
 
 
 def printed():
-    """Every fix of the kinds `edit` and `do` in the doctor's source, what is filled in as {}."""
+    """Return every fix of the kinds `edit` and `do` in the doctor's source, with {} for what is
+    filled in.
+    """
     for file in sorted(FOLDER.glob("*.py")):
         if file.name == "words.py":
             continue
@@ -172,7 +165,7 @@ def _texts(node):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-def test_every_fix_for_an_editor_or_for_hands_is_done_in_a_test_or_says_why_not():
+def test_every_manual_fix_is_tested_or_says_why_not():
     known = {**DONE, **ELSEWHERE, **HANDS}
     found = [(file, text) for file, text in printed() if text not in {"[uplink] {}", ""}]
     assert len(found) > 40
@@ -197,7 +190,7 @@ def test_the_tests_that_do_them_are_there():
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_check_that_stumbles_asks_for_a_bundle_and_the_printed_command_makes_one(sandbox):
+async def test_a_check_that_crashes_asks_for_a_bundle(sandbox):
     async def stumbles():
         raise ZeroDivisionError
 

@@ -1,6 +1,4 @@
-"""The glasses: what we keep of them against what BlueZ keeps, and what the daemon says of the
-link.
-"""
+"""The glasses: the bonds compared with the keys of BlueZ, and the link as the daemon reports it."""
 
 import json
 
@@ -39,14 +37,14 @@ def keep(sandbox, *bonds):
 
 
 def pairs(sandbox, script):
-    """What `glassd` with these words does on this machine."""
+    """Do what `glassd` with these words does on this machine."""
     program = sandbox.bin / "glassd"
     program.write_text(f"#!/bin/bash\necho glassd $* >> $SANDBOX/ran\n{script}\n")
     program.chmod(0o755)
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_nobody_paired_is_a_warning_that_says_how(radio):
+async def test_no_paired_glasses_is_a_warning_with_the_fix(radio):
     radio.start_bluez()
     prepared = radio.folder / "bonds.json"
     prepared.write_bytes(encoded([NO_KEYS]))
@@ -86,7 +84,7 @@ async def test_glasses_that_know_no_pairing_have_no_key_to_lose(radio):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_without_bluez_its_keys_are_not_judged(sandbox):
+async def test_without_bluez_its_keys_are_not_checked(sandbox):
     keep(sandbox, BOND)
     assert (await sandbox.sees("bond")).mark is Mark.OK
 
@@ -105,7 +103,7 @@ async def test_damaged_bonds_are_put_away(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_key_the_glasses_forgot_is_made_anew(sandbox):
+async def test_a_key_the_glasses_forgot_is_created_again(sandbox):
     keep(sandbox, NO_KEYS)
     answers(sandbox, glasses={"bond": "lost"})
     pairs(sandbox, f"echo '{json.dumps(STATUS)}' > {sandbox.folder}/status.json")
@@ -121,7 +119,7 @@ async def test_a_key_the_glasses_forgot_is_made_anew(sandbox):
     ],
 )
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_who_needs_no_bond_is_not_asked_for_one(sandbox, sections):
+async def test_glasses_that_need_no_bond_are_ok_without(sandbox, sections):
     sandbox.configure(**sections)
     assert (await sandbox.sees("bond")).mark is Mark.OK
 
@@ -140,7 +138,7 @@ async def test_a_link_that_is_up_is_ok(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_glasses_that_are_away_are_a_warning_in_the_daemons_words(sandbox):
+async def test_glasses_that_are_away_are_a_warning_with_the_daemons_reason(sandbox):
     answers(
         sandbox,
         link={

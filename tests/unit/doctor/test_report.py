@@ -1,6 +1,4 @@
-"""How an examination is told: lines for people, one document for programs, one thing to do
-first.
-"""
+"""The report: lines for people, one document for programs, one thing to do first."""
 
 import argparse
 import io
@@ -47,7 +45,7 @@ def test_the_next_thing_to_do_is_the_lowest_cause_of_the_worst():
     assert next_action([entry(1, skip("not looked at", run("sudo glassd doctor")))]) == ""
 
 
-def test_a_line_bears_its_latency_and_the_fix_stands_below():
+def test_a_line_has_its_latency_and_the_fix_below():
     assert lines(entry(1, fail("two\nlines", run("mend")), ms=12.4)) == [
         "two · 12 ms",
         "lines",
@@ -56,7 +54,7 @@ def test_a_line_bears_its_latency_and_the_fix_stands_below():
     assert lines(entry(1, ok("quick"), ms=0.3)) == ["quick"]
 
 
-def test_what_was_not_reached_for_one_reason_takes_one_line():
+def test_checks_not_reached_for_one_reason_share_a_line():
     out = io.StringIO()
     told = _OutputLines(Screen(out, out, {}, as_json=False), lines)
     for e in (
@@ -90,8 +88,8 @@ def told_by(*words):
 
 @pytest.mark.requirement("I4-doctor-good")
 def test_the_verb_on_this_very_machine(tmp_path, monkeypatch):
-    """Whatever machine this is, nobody runs a daemon on that socket: the report says so, in
-    both forms, with exit code 1.
+    """No daemon runs on that socket on any machine: the report says so, in both forms, with
+    exit code 1.
     """
     config = tmp_path / "c.toml"
     config.write_text(
@@ -111,7 +109,7 @@ def test_the_verb_on_this_very_machine(tmp_path, monkeypatch):
     assert (tmp_path / "b.tgz").stat().st_size > 500
 
 
-def test_a_bundle_that_cannot_be_written_is_said(tmp_path):
+def test_a_bundle_that_cannot_be_written_is_reported(tmp_path):
     code, _, err = told_by(
         "--config", str(tmp_path / "none.toml"), "--bundle", str(tmp_path / "no" / "b.tgz")
     )
@@ -120,7 +118,7 @@ def test_a_bundle_that_cannot_be_written_is_said(tmp_path):
     assert "Traceback" not in err
 
 
-def test_a_configuration_that_is_not_there_is_a_finding(tmp_path):
+def test_a_missing_configuration_is_a_finding(tmp_path):
     code, out, _ = told_by("--config", str(tmp_path / "none.toml"), "--json")
     config = next(c for c in json.loads(out)["checks"] if c["id"] == "config")
     assert code == 1

@@ -1,4 +1,4 @@
-"""Climbing: at once where nothing is needed, in order when told, never longer than allowed."""
+"""Running the checks: at once where possible, reported in order, never longer than allowed."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ async def for_ever():
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_checks_that_need_nothing_of_each_other_run_at_once_and_are_told_in_order():
+async def test_independent_checks_run_at_once_and_are_reported_in_order():
     second_ran = asyncio.Event()
 
     async def second():
@@ -48,7 +48,7 @@ async def test_checks_that_need_nothing_of_each_other_run_at_once_and_are_told_i
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_what_needs_a_rung_that_failed_is_not_climbed():
+async def test_a_check_that_needs_a_failed_one_is_skipped():
     entries = await climbed(
         check("a", gives(fail("broken", do("mend it")))),
         check("b", gives(ok("never")), needs=("a",)),
@@ -78,7 +78,7 @@ async def test_a_check_that_hangs_fails_at_its_own_deadline():
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_the_whole_ladder_has_an_end():
+async def test_all_checks_together_have_a_deadline():
     began = time.monotonic()
     entries = await climbed(
         *(check(f"n{n}", for_ever, deadline_s=60.0) for n in range(30)), whole_s=0.1
@@ -88,7 +88,7 @@ async def test_the_whole_ladder_has_an_end():
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_a_mistake_in_a_check_costs_its_own_line():
+async def test_a_bug_in_a_check_is_one_failure():
     async def wrong():
         raise KeyError("oops")
 
@@ -99,7 +99,7 @@ async def test_a_mistake_in_a_check_costs_its_own_line():
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_an_error_of_the_reader_comes_out_as_itself_and_ends_every_check():
+async def test_an_error_of_the_caller_ends_every_check():
     with pytest.raises(BrokenPipeError):
         async with CheckRunner([check("a", for_ever)], now=time.monotonic).running():
             raise BrokenPipeError
@@ -107,7 +107,7 @@ async def test_an_error_of_the_reader_comes_out_as_itself_and_ends_every_check()
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_a_thread_that_hangs_keeps_nobody():
+async def test_a_thread_that_hangs_blocks_nothing():
     import threading
 
     let_go = threading.Event()
@@ -145,7 +145,7 @@ in a thread.
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-def test_a_thread_that_nobody_waits_for_does_not_abort_the_process_at_its_end():
+def test_an_abandoned_thread_does_not_abort_the_process():
     ended = subprocess.run(
         [sys.executable, "-c", ENDS_BEFORE_A_THREAD],
         capture_output=True,
@@ -157,7 +157,7 @@ def test_a_thread_that_nobody_waits_for_does_not_abort_the_process_at_its_end():
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-def test_a_thread_that_hangs_keeps_the_process_for_a_moment_only():
+def test_a_thread_that_hangs_delays_the_exit_briefly():
     hangs = ENDS_BEFORE_A_THREAD.replace(
         "numbers.validate_python([1] * 30)", "(began.set(), time.sleep(600))"
     )
@@ -187,7 +187,7 @@ async def test_a_program_that_hangs_is_killed(tmp_path):
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_a_program_says_all_it_has_to_say_up_to_a_bound(monkeypatch):
+async def test_the_output_of_a_program_is_read_up_to_a_limit(monkeypatch):
     ran = await program(["sh", "-c", "echo one; sleep 0.05; echo two"], {"PATH": "/usr/bin:/bin"})
     assert (ran.code, ran.out) == (0, "one\ntwo\n")
     monkeypatch.setattr("edge.doctor.subprocesses.MAX_OUTPUT", 10)
@@ -196,12 +196,12 @@ async def test_a_program_says_all_it_has_to_say_up_to_a_bound(monkeypatch):
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_a_program_that_is_not_there_is_no_error():
+async def test_a_missing_program_is_no_error():
     assert (await program(["no-such-program-here"], {"PATH": "/usr/bin"})).code is None
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_every_check_bears_its_own_deadline_under_the_whole(sandbox):
+async def test_every_check_has_a_deadline_within_the_total(sandbox):
     from edge.doctor.checks import every
     from edge.doctor.machine import ExaminedMachine
     from edge.doctor.runner import WHOLE_S

@@ -1,6 +1,4 @@
-"""The other MCP servers: each thing that keeps one away is told with the fix, and the fix turns
-it OK.
-"""
+"""The other MCP servers: each fault is reported with its fix, and the fix turns it OK."""
 
 import json
 
@@ -14,7 +12,7 @@ RELOAD = "systemctl reload glassd"
 
 
 def configured(sandbox, **more):
-    """A server that is as it should be, but for what is said."""
+    """A correct server, except for what is given."""
     program = sandbox.write("bin/papers", "#!/bin/sh\n")
     program.chmod(0o755)
     server = {"id": "papers", "command": str(program), "allowed_tools": ["read"], **more}
@@ -32,12 +30,12 @@ def configured(sandbox, **more):
     sandbox.config.write_text(f"{head}\n[[mcp.servers]]\n{rows}\n")
 
 
-async def test_where_there_are_none_nothing_is_asked_for(sandbox):
+async def test_without_servers_nothing_is_checked(sandbox):
     assert (await sandbox.sees("servers")).mark is Mark.SKIP
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_server_whose_program_is_not_there_is_named_with_what_to_do(sandbox):
+async def test_a_server_without_its_program_is_named_with_the_fix(sandbox):
     configured(sandbox, command="/nowhere/papers")
     finding = await sandbox.sees("servers")
     assert (finding.mark, "papers: there is no program /nowhere/papers" in finding.said) == (
@@ -62,7 +60,7 @@ async def test_a_server_whose_secret_cannot_be_read_is_given_it(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_server_of_which_nothing_is_allowed_says_so(sandbox):
+async def test_a_server_without_allowed_tools_is_a_warning(sandbox):
     configured(sandbox, allowed_tools=[])
     finding = await sandbox.sees("servers")
     assert (finding.mark, "nothing of it comes in" in finding.said) == (Mark.WARN, True)
@@ -72,7 +70,7 @@ async def test_a_server_of_which_nothing_is_allowed_says_so(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_server_that_is_away_is_looked_at_anew(sandbox):
+async def test_a_server_that_is_away_is_refreshed(sandbox):
     configured(sandbox)
     answers(sandbox, servers={"away": {"papers": "it ended with 3"}})
     finding = await sandbox.sees("servers")
@@ -85,7 +83,7 @@ async def test_a_server_that_is_away_is_looked_at_anew(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_the_library_that_speaks_with_them_is_installed_by_the_printed_command(sandbox):
+async def test_the_missing_library_is_installed_by_the_fix(sandbox):
     configured(sandbox)
     python = sandbox.folder / "python"
     python.write_text(
@@ -101,7 +99,7 @@ async def test_the_library_that_speaks_with_them_is_installed_by_the_printed_com
 
 
 @pytest.mark.requirement("I4-doctor-bundle")
-def test_what_is_written_down_of_a_server_leaves_this_machine_without_what_could_be_a_secret():
+def test_the_bundle_hides_possible_secrets_of_servers():
     told = Redact().config(b"""version = 1
 [[mcp.servers]]
 id = "papers"

@@ -1,5 +1,5 @@
-"""The service: its unit as systemd shows it, the daemon behind the control socket, whose its
-files are.
+"""The service: its unit as systemd shows it, the daemon behind the control socket, the owners
+of its files.
 """
 
 import json
@@ -26,9 +26,7 @@ STATUS = {
 
 @pytest.fixture
 def service(sandbox):
-    """A machine on which glassd is installed as a service; its files are ours, so that we can
-    look at them.
-    """
+    """A machine on which glassd is installed as a service; the test owns its files."""
     sandbox.unit("glassd")
     sandbox.write("/etc/glassd/glassd.toml", "version = 1\n")
     sandbox.config = None
@@ -38,7 +36,7 @@ def service(sandbox):
 
 
 def answers(sandbox, **status):
-    """A daemon that says this of itself."""
+    """A daemon with this status."""
     (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, **status}))
     sandbox.start(
         sys.executable,
@@ -50,7 +48,7 @@ def answers(sandbox, **status):
 
 
 def comes_up(service):
-    """What the service does when it starts."""
+    """Do what the service does when it starts."""
     (service.folder / "status.json").write_text(json.dumps(STATUS))
     said = service.folder / "said"
     return (
@@ -91,7 +89,7 @@ def comes_up(service):
     ids=lambda v: v if isinstance(v, str) else "",
 )
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_unit_that_is_not_as_it_should_be_is_put_right(service, properties, word, mark):
+async def test_a_wrong_unit_is_corrected(service, properties, word, mark):
     service.unit("glassd", **properties)
     await service.fails_until_cured("unit", word, mark=mark)
 
@@ -105,14 +103,14 @@ async def test_a_unit_whose_user_was_never_made_gets_it(service):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_good_unit_says_as_whom_it_runs(service):
+async def test_a_good_unit_shows_its_user(service):
     finding = await service.sees("unit")
     assert finding.mark is Mark.OK
     assert "as glassd, watchdog 30s" in finding.said
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_where_nobody_installed_a_service_it_is_said_how(sandbox):
+async def test_without_a_service_the_fix_installs_it(sandbox):
     sandbox.named = False
     sandbox.unit("other")
     finding = await sandbox.sees("unit")
@@ -121,7 +119,7 @@ async def test_where_nobody_installed_a_service_it_is_said_how(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_the_doctor_looks_where_the_service_looks_and_not_where_a_shell_would(service):
+async def test_the_doctor_uses_the_paths_of_the_service(service):
     service.write("/etc/glassd/glassd.toml", "version = 1\n[edge]\nid = 'edge-of-the-service'\n")
     finding = await service.sees("config")
     assert str(service.root / "etc/glassd/glassd.toml") in finding.said
@@ -146,7 +144,7 @@ async def test_a_daemon_that_does_not_answer_is_started_again(service):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_daemon_that_hangs_is_told_apart_from_one_that_is_not_there(service, monkeypatch):
+async def test_a_daemon_that_hangs_differs_from_a_missing_one(service, monkeypatch):
     monkeypatch.setattr("edge.doctor.service.ANSWER_S", 0.1)
     with socket.socket(socket.AF_UNIX) as deaf:
         deaf.bind(str(service.folder / "c.sock"))
@@ -163,7 +161,7 @@ async def test_a_daemon_that_hangs_is_told_apart_from_one_that_is_not_there(serv
 
 @pytest.mark.enable_socket
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_daemon_of_nobody_is_started_in_a_terminal_of_its_own(sandbox):
+async def test_a_daemon_without_a_unit_is_started_in_a_terminal(sandbox):
     sandbox.install()
     sandbox.configure(
         glasses={"radio": "tcp:127.0.0.1:1"},
@@ -202,7 +200,7 @@ async def test_a_daemon_of_the_version_before_is_restarted(service):
     ],
 )
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_what_the_daemon_complains_of_is_told(service, status, word, mark):
+async def test_alarms_of_the_daemon_are_reported(service, status, word, mark):
     answers(service, **status)
     finding = await service.sees("daemon")
     assert finding.mark is mark
@@ -235,9 +233,9 @@ async def test_a_daemon_whose_unit_does_not_run_is_not_asked(service):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
-    """The kernel refuses for real: as root we go on as nobody, as anybody else we take our own
-    right away.
+async def test_a_user_without_access_joins_the_sockets_group(sandbox):
+    """The kernel refuses for real: root goes on as nobody, any other user removes its own
+    permission.
     """
     answers(sandbox)
     folder, root = sandbox.folder / "run", os.getuid() == 0
@@ -265,7 +263,7 @@ async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-def test_who_is_in_the_group_already_logs_in_again(sandbox):
+def test_a_user_already_in_the_group_logs_in_again(sandbox):
     from edge.doctor.machine import ExaminedMachine
     from edge.doctor.service import ServiceChecks
     from edge.runtime.errors import UserError
@@ -374,8 +372,8 @@ async def test_the_key_of_an_enrolment_is_a_secret_too(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_what_an_ordinary_user_may_not_see_is_skipped_with_the_word_sudo(sandbox):
-    """The service's files are its own: for everybody else that is no fault, and the report says
+async def test_a_check_that_needs_root_is_skipped_with_sudo(sandbox):
+    """The service's files are its own: for other users that is no fault, and the report tells
     how to see more.
     """
     (sandbox.state / "glassd").mkdir()
@@ -413,7 +411,7 @@ async def test_a_secret_only_the_service_may_read_is_no_fault_of_the_configurati
 
 
 @pytest.mark.requirement("CONSENT-roles")
-async def test_who_may_call_and_not_decide_is_told_the_second_group(sandbox, monkeypatch):
+async def test_a_user_who_may_only_call_learns_the_second_group(sandbox, monkeypatch):
     from edge.control.client import ControlClient
     from edge.runtime.errors import UserError
 

@@ -1,4 +1,4 @@
-"""The status and the doctor say the same of the radio, for they ask the same code."""
+"""The status and the doctor report the same of the radio, since they run the same code."""
 
 import socket
 from dataclasses import replace
@@ -25,7 +25,7 @@ CAPS = Capabilities.of("mock:display", {"display": True}, origin=Origin.FIRMWARE
 
 
 async def status(sandbox, glasses=UNPAIRED, *, radio_open=False):
-    """What `GET /v1/status` answers on this machine while the link stands like this."""
+    """Return what `GET /v1/status` replies on this machine with this state of the link."""
     settings = load(sandbox.config, {"HOME": "/nonexistent"})
     look = StatusLook(
         lambda: settings,
@@ -54,7 +54,7 @@ async def status(sandbox, glasses=UNPAIRED, *, radio_open=False):
 
 
 async def agrees(sandbox, check, issue):
-    """The status names what this check of the doctor finds, and its cure is the next action."""
+    """The status shows what this check of the doctor finds, and its fix is the next action."""
     finding = await sandbox.sees(check)
     assert finding.mark is Mark.FAIL
     shown = await status(sandbox)

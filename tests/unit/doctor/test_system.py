@@ -1,4 +1,4 @@
-"""The ground: operating system, libraries, configuration, clock."""
+"""Operating system, libraries, configuration, clock."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ from edge.doctor.models import Mark
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_this_very_system_is_fit_for_glassd(sandbox):
+async def test_this_system_can_run_glassd(sandbox):
     finding = await sandbox.sees("os")
     assert finding.mark is Mark.OK
     assert f"Linux 6.12.0 {platform.machine()}" in finding.said
@@ -23,7 +23,7 @@ async def test_this_very_system_is_fit_for_glassd(sandbox):
     ("change", "word"), [({"bits": 32}, "32 bits"), ({"system": "Darwin"}, "needs Linux")]
 )
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_system_that_cannot_carry_glassd_is_told_what_to_install(sandbox, change, word):
+async def test_an_unsuitable_system_shows_what_to_install(sandbox, change, word):
     sandbox.changed = change
     finding = await sandbox.sees("os")
     assert finding.mark is Mark.FAIL
@@ -50,9 +50,7 @@ async def test_a_system_that_cannot_carry_glassd_is_told_what_to_install(sandbox
 )
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_old_system_is_renewed_by_the_printed_commands(sandbox, before, after, word, ran):
-    """The commands run; what they bring is another interpreter, another kernel: the next doctor
-    runs on it.
-    """
+    """The commands run; they bring another interpreter or kernel, on which the next doctor runs."""
     sandbox.changed = before
     finding = await sandbox.sees("os")
     assert word in finding.said
@@ -102,7 +100,7 @@ async def test_a_wrong_key_is_named_with_the_right_one(sandbox):
     assert (await sandbox.sees("config")).mark is Mark.OK
 
 
-async def test_a_tool_that_its_settings_cost_is_a_warning_and_one_that_was_switched_off_is_none(
+async def test_a_tool_with_wrong_settings_is_a_warning(
     sandbox,
 ):
     whole = sandbox.config.read_text()
@@ -145,7 +143,7 @@ async def test_a_clock_that_was_never_set_is_set_by_the_time_server(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_clock_nobody_keeps_true_is_a_warning(sandbox):
+async def test_an_unsynchronised_clock_is_a_warning(sandbox):
     (sandbox.folder / "synchronised").unlink()
     (sandbox.folder / "timedate").write_text("CanNTP=yes\nNTP=no\nNTPSynchronized=no\n")
     await sandbox.fails_until_cured("clock", "nothing keeps it true", mark=Mark.WARN)

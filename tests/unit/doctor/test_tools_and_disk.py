@@ -1,5 +1,5 @@
-"""What can be called and where it is kept: the registry's files, the cloud over HTTP, room on
-the disk, the database.
+"""The tools and the storage: the registry's files, the cloud over HTTP, free space, the
+database.
 """
 
 import json
@@ -49,9 +49,7 @@ async def test_a_damaged_registry_of_this_installation_is_built_again(sandbox):
 
 @contextmanager
 def cloud(status=200, *, now=NOW, headers=()):
-    """Run a cloud's HTTP door: it wants a token where `status` is 401, and has its own idea of
-    the time.
-    """
+    """Run a cloud's HTTP server: it needs a token where `status` is 401, and has its own time."""
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -64,7 +62,7 @@ def cloud(status=200, *, now=NOW, headers=()):
             self.end_headers()
 
         def log_message(self, *_args):
-            """Nobody reads it."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -118,7 +116,7 @@ async def test_a_cloud_that_moved_says_where(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_cloud_with_a_problem_of_its_own(sandbox):
-    """The fix is to do nothing: the cloud has to get well."""
+    """The fix is to do nothing: the cloud has to recover."""
     with cloud(500) as url:
         sandbox.configure(cloud={"url": url})
         finding = await sandbox.sees("cloud")
@@ -153,7 +151,7 @@ async def test_a_damaged_copy_of_the_clouds_registry_is_removed(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_an_old_copy_is_told_with_its_age(sandbox):
+async def test_an_old_copy_shows_its_age(sandbox):
     RegistryStore(sandbox.state / "registry").save(
         Generation(b"{}", "http://c", fetched_wall=NOW - 3 * 86400)
     )
@@ -167,15 +165,15 @@ async def test_an_old_copy_is_told_with_its_age(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_room_on_this_disk_is_told(sandbox):
+async def test_free_space_is_reported(sandbox):
     finding = await sandbox.sees("space")
     assert "MiB free on" in finding.said
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_on_small_disks(tmp_path):
-    """6 MiB of their own, really full: what is ours and not needed goes first; afterwards they
-    are tight, no longer full.
+    """6 MiB each, really full: unneeded files of glassd go first; afterwards space is short,
+    but there is some.
     """
     run = subprocess.run(
         ["unshare", "-Urm", sys.executable, "-m", "tests.unit.doctor.on_small_disk", str(tmp_path)],
@@ -203,7 +201,7 @@ def test_on_small_disks(tmp_path):
 
 
 @pytest.mark.requirement("I11-disk-alarm")
-async def test_a_disk_that_only_a_write_finds_broken_is_what_the_daemon_says(sandbox):
+async def test_a_disk_fault_found_by_the_daemon_is_reported(sandbox):
     answers(
         sandbox,
         alarms={
@@ -279,7 +277,7 @@ async def test_a_file_that_is_no_database_is_put_away(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandbox):
-    """The command is the service's; what it starts does what our daemon does:
+    """The command is the service's; what it starts does what the daemon does:
     `SqliteDatabase.open`.
     """
     sandbox.unit("glassd", StateDirectory="../../../state")
@@ -367,7 +365,7 @@ async def test_an_error_in_an_owners_tool_names_its_file_and_so_does_a_missing_s
     assert (await sandbox.sees("own")).mark is Mark.OK
 
 
-async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp_path):
+async def test_a_tool_that_waits_for_a_secret_is_reported(tmp_path):
     (tmp_path / "tools.d").mkdir()
     (tmp_path / "tools.d" / "lamp.json").write_text(
         json.dumps(

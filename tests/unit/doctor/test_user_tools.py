@@ -1,6 +1,4 @@
-"""The tools an owner made: a slip is corrected where the doctor says, what a tool waits for is
-given to it.
-"""
+"""The owner's tools: an error is corrected where the doctor says, a missing secret is provided."""
 
 import json
 import os
@@ -26,7 +24,7 @@ headers = { Authorization = "Bearer ${env.WEATHER_TOKEN}" }
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_named(sandbox):
+async def test_an_error_in_an_own_tool_names_its_file(sandbox):
     file = sandbox.folder / "tools.d" / "weather.toml"
     file.parent.mkdir()
     file.write_text(WEATHER)
@@ -62,7 +60,7 @@ async def test_a_tool_that_waits_for_a_secret_is_given_it(sandbox):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to the daemon's user")
 async def test_python_tools_that_belong_to_the_daemons_user_are_all_right(sandbox):
-    """The one who asks is another user; what counts is whom the daemon runs as."""
+    """Another user runs the doctor; the daemon's user is the one that counts."""
     daemon = Who(12345, "glassd")
     package = sandbox.folder / "packages"
     written(package)
@@ -102,5 +100,5 @@ async def test_a_named_folder_that_is_not_there_is_made(sandbox, section, key):
     assert (await sandbox.sees("folders")).mark is Mark.OK
 
 
-async def test_where_no_folder_is_named_there_is_nothing_to_look_at(sandbox):
+async def test_without_folders_there_is_nothing_to_check(sandbox):
     assert (await sandbox.sees("folders")).mark is Mark.SKIP

@@ -250,7 +250,7 @@ def test_signing_in_again_is_asked_for_when_the_server_refuses_us(dav):
         b"<x>" + b"a" * MAX_ANSWER,
     ],
 )
-def test_an_answer_that_is_none_is_refused(dav, body):
+def test_a_malformed_answer_is_refused(dav, body):
     server, url = dav
     server.say = (207, {}, body)
     with pytest.raises(CalendarTrouble) as e:
