@@ -5,7 +5,6 @@ The model of a tool's settings is its `Config`, else one with `enabled` alone. A
 error of the file; a wrong value switches its tool off, and nothing else.
 """
 
-import difflib
 import importlib.util
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ from edge.config.model import SWITCHED_OFF, ToolSettings
 from edge.config.validators import Problem
 from tools_cache.builder.config_form import CLASS, FILE
 from tools_cache.frozen import FrozenDict
+from tools_cache.nearest import nearest
 
 SECTION: Final = "tool"
 CLOUD_WORDS: Final = ("glasses", "declared")
@@ -95,11 +95,11 @@ def _cloud_may_problem(
         return
     neither = f"is neither a tool nor one of {', '.join(CLOUD_WORDS)}"
     problem = f'"{value[:80]}" {"is no tool" if well_formed else neither}'
-    near = difflib.get_close_matches(value, [*CLOUD_WORDS, *packages, *names], n=1, cutoff=0.5)
-    if f"{value}:*" in packages:  # a package's name alone means all of it
-        near = [f"{value}:*"]
+    # A package's name alone means all of it.
+    whole = f"{value}:*"
+    near = whole if whole in packages else nearest(value, [*CLOUD_WORDS, *packages, *names])
     example = 'write for example "notes:*" or "calendar:get_availability"'
-    yield problem, f'did you mean "{near[0]}"?' if near else example
+    yield problem, f'did you mean "{near}"?' if near else example
 
 
 def _flat(tables: Any) -> tuple[dict[str, Mapping[str, Any]], list[Problem]]:
