@@ -38,7 +38,7 @@ def tool(budget_ms=300, category="retrieval"):
 
 
 @pytest.mark.requirement("S2-91")
-def test_a_tool_slower_than_its_budget_is_told_with_both_numbers():
+def test_a_tool_over_its_budget_is_reported_with_both_numbers():
     assert warnings(tool(300), 301) == ("notes:list took 301 ms; its latency budget is 300 ms",)
     assert warnings(tool(300), 300) == ()
     assert (over_budget(tool(300), 301), over_budget(tool(300), 300), over_budget(None, 10**6)) == (
@@ -49,7 +49,7 @@ def test_a_tool_slower_than_its_budget_is_told_with_both_numbers():
 
 
 @pytest.mark.requirement("S2-92")
-def test_two_calls_of_900_ms_take_a_turn_over_its_limit_and_it_is_told_once():
+def test_two_calls_of_900_ms_exceed_a_turns_limit_and_warn_once():
     ledger = LatencyLedger()
     told = [warnings(tool(1000), 900, ledger.spent(("ann", "", "t1"), 900), 1500) for _ in range(4)]
     assert [len(t) for t in told] == [0, 1, 0, 0]
@@ -79,7 +79,7 @@ def test_outside_a_spoken_turn_only_the_tools_own_budget_counts():
     assert TURN_MS == 1500
 
 
-def test_both_can_be_told_at_once():
+def test_both_warnings_can_come_together():
     assert len(warnings(tool(300), 2000, 2000)) == 2
     assert len(warnings(None, 2000, 2000)) == 1
 

@@ -113,7 +113,7 @@ def test_a_server_that_offers_show_text_does_not_replace_ours_nor_add_to_our_pac
         ({"name": "a"}, "no object"),
     ],
 )
-def test_a_tool_that_is_none_costs_itself(raw, why):
+def test_an_invalid_tool_is_left_out_alone(raw, why):
     found = admitted(server(), [raw, *listed("good")])
     assert names(found) == ["home:good"]
     assert why in found.dropped[0].reason
@@ -176,7 +176,7 @@ def test_of_two_tools_of_one_name_the_first_stands():
 # ------------------------------------------------------------------ what is believed
 
 
-def test_a_strangers_word_for_what_a_tool_does_is_none_until_the_owner_trusts_it():
+def test_a_servers_hints_count_only_if_the_owner_trusts_it():
     said = {"readOnlyHint": True, "idempotentHint": True, "destructiveHint": False}
     (tool,) = admitted(server(), listed("x", annotations=said)).app.tools
     assert (tool.side_effects, tool.idempotent, tool.requires_confirmation) == (
@@ -243,7 +243,7 @@ def test_secrets_are_put_in_and_a_server_that_lacks_one_says_which():
         ready_server(waits, lambda _name: "a\nb")
 
 
-def test_a_kept_list_is_of_the_server_that_is_asked_now_and_knows_no_secret():
+def test_a_stored_list_belongs_to_its_server_and_has_no_secret():
     one = server(headers={"A": "${env.T}"})
     assert mcp_tools.fingerprint(one) == mcp_tools.fingerprint(
         server(title="Another", allowed_tools=frozenset())

@@ -119,7 +119,7 @@ def test_a_caller_without_a_scope_sees_what_is_in_force():
         ),
     ],
 )
-def test_a_scope_that_is_none_is_told_by_field(value, told):
+def test_an_invalid_scope_names_its_field(value, told):
     with pytest.raises(ValueError, match=r"^scope") as caught:
         Scope.of(value)
     assert told in str(caught.value)

@@ -79,7 +79,7 @@ def test_a_regular_tool_goes_after_the_idle_turns_and_one_for_a_single_call_afte
     assert gone == ["p:t010"]
 
 
-def test_use_begins_the_idle_turns_anew_for_a_tool_and_for_what_it_depends_on():
+def test_use_restarts_the_idle_turns_of_a_tool_and_its_dependencies():
     state, _ = begun(idle=2, needs={"p:t000": ("p:t001",), "p:t001": ("p:t000", "p:nowhere")})
     for _ in range(5):
         state, gone = after(state, 2)

@@ -80,7 +80,7 @@ def test_a_dependency_that_cannot_be_had_is_a_warning_that_names_it():
 
 
 @pytest.mark.requirement("S4-18")
-def test_a_gated_tool_cannot_be_enabled_and_its_reason_is_told():
+def test_a_gated_tool_cannot_be_enabled_and_says_why():
     with pytest.raises(CannotSwitch) as refused:
         enable("c:c", catalogue(*CHAIN, shut={"c:c": "it works only while the glasses are worn"}))
     assert (refused.value.code, str(refused.value)) == (

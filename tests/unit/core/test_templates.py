@@ -198,7 +198,7 @@ def test_a_tool_whose_secret_is_not_there_is_withheld_with_a_reason_and_has_no_p
 
 
 @pytest.mark.parametrize("value", ["two\nlines", "tab\t", "ümlaut", "\x7f"])
-def test_a_secret_that_would_end_a_header_is_not_used_and_not_told(value):
+def test_a_secret_with_a_line_break_is_neither_used_nor_shown(value):
     made = made_ready(RequestPlan(url="https://h", headers={"A": "${env.K}"}), K=value)
     assert made.plans == {}
     assert "${env.K} holds more than one line" in made.withheld["my:tool"]

@@ -14,9 +14,7 @@ from edge.tools.registry import ToolRegistry
 
 
 @pytest.mark.requirement("S2-33")
-async def test_no_client_is_let_in_and_nobody_told_before_all_tools_are_loaded(
-    tmp_path, monkeypatch
-):
+async def test_nothing_is_served_before_all_tools_are_loaded(tmp_path, monkeypatch):
     door, bell = tmp_path / "control.sock", tmp_path / "notify"
     seen, load = [], ToolRegistry.load
 

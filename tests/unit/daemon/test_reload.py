@@ -118,7 +118,7 @@ async def test_what_lies_in_the_working_directory_is_no_library_of_the_reader(
     assert (await settings_again.read(config, os.environ)).source == config
 
 
-async def test_what_is_wrong_is_told_in_the_words_of_the_start(tmp_path):
+async def test_a_reload_reports_faults_as_the_start_does(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text("version = 1\n[uplink]\nhots = 1\n")
     with pytest.raises(

@@ -254,7 +254,7 @@ def test_a_link_that_is_up_may_have_an_issue_too():
     assert shown["next_action"] == "off and on"
 
 
-def test_two_sides_are_told_each_by_itself():
+def test_two_sides_are_reported_separately():
     sides = {Side.LEFT: SideStatus("lost", 40, "out of range"), Side.RIGHT: SideStatus(battery=80)}
     shown = document(
         layers(glasses=GlassesStatus(state="READY", ready=True, capabilities=CAPS, sides=sides)),

@@ -84,7 +84,7 @@ def test_it_starts_without_any_secret(service):
     assert not [name for name in service["LoadCredential"] if ":" in name]
 
 
-def test_every_credential_the_daemon_reads_is_loaded_and_told_in_the_sample(service):
+def test_every_credential_that_is_read_is_loaded_and_in_the_sample(service):
     """The daemon's own names are read from its source: (configured, name, …) of `credential`
     and `secret`.
     """

@@ -80,7 +80,7 @@ async def test_without_configuration_calendars_are_in_the_state_directory(tmp_pa
     assert lend(Settings()).calendars().place.folder == tmp_path / "calendars"
 
 
-async def test_the_password_is_read_at_the_first_question_and_anew_after_a_reload(lend):
+async def test_the_password_is_read_at_first_use_and_after_a_reload(lend):
     asked = []
     lending = lend(DAV, secret=lambda file, name: asked.append((file, name)) or "hunter2")
     assert asked == []

@@ -79,7 +79,7 @@ async def until(condition):
             await asyncio.sleep(0)
 
 
-async def test_alarms_are_told_in_order_and_a_late_one_says_so():
+async def test_alarms_are_announced_in_order_and_a_late_one_says_so():
     glasses = Glasses(READY)
     stage, alarms = (
         Stage(glasses),
@@ -90,7 +90,7 @@ async def test_alarms_are_told_in_order_and_a_late_one_says_so():
     assert stage.told == [("alarm-1", "tea"), ("alarm-2", "eggs (30 s late)")]
 
 
-async def test_an_alarm_waits_on_disk_for_glasses_that_are_away_and_says_how_late_it_is():
+async def test_an_alarm_waits_for_absent_glasses_and_says_how_late_it_is():
     class Clocks(Times):
         now = 100.0
 

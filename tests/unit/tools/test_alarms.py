@@ -141,13 +141,13 @@ async def test_an_alarm_survives_a_reboot_by_the_wall_clock(storage):
     assert (await alarms(storage, after).pending())[0]["remaining_s"] == 500.0
 
 
-async def test_an_alarm_that_fell_due_while_off_fires_at_once_and_says_how_late(storage):
+async def test_an_alarm_due_while_off_fires_at_once_with_its_delay(storage):
     await alarms(storage, Hands()).set(600, "tea")
     alarm = await first(alarms(storage, Hands(boot=5.0, wall=NOW + 1000, boot_id="boot-2")))
     assert (alarm.text, alarm.late_s) == ("tea", 400.0)
 
 
-async def test_a_wall_clock_set_back_over_a_reboot_makes_it_at_most_its_own_length_late(storage):
+async def test_a_clock_set_back_delays_an_alarm_by_its_length_at_most(storage):
     await alarms(storage, Hands()).set(600, "tea")
     after = Hands(boot=5.0, wall=NOW - 50_000, boot_id="boot-2")
     assert (await alarms(storage, after).pending())[0]["remaining_s"] == 600.0
@@ -176,7 +176,7 @@ async def test_without_a_boot_id_every_start_counts_as_a_reboot(storage):
     ] == 500.0
 
 
-async def test_an_alarm_whose_telling_was_cut_short_is_told_again(storage):
+async def test_an_alarm_whose_announcement_was_interrupted_is_announced_again(storage):
     hands = Hands()
     clock = alarms(storage, hands)
     await clock.set(10, "tea")
@@ -206,7 +206,7 @@ class Refusing:
         return await self.inner.fetch(sql, *params)
 
 
-async def test_a_disk_that_refuses_the_removal_does_not_make_it_ring_for_ever(storage):
+async def test_an_alarm_that_cannot_be_removed_is_announced_once(storage):
     hands, disk = Hands(), Refusing(storage)
     clock = alarms(disk, hands)
     await clock.set(10, "tea")

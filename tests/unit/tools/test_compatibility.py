@@ -186,7 +186,7 @@ def test_a_flag_without_details_is_there_and_nothing_more_is_known_of_it():
     )
 
 
-def test_more_than_one_thing_below_flags_is_told_as_one_reason():
+def test_several_failing_details_give_one_reason():
     verdict = judge(
         display(Detail("maxTextLines", least=6), Detail("canDisplayBitmap", equal=True))
         + need("CAMERA"),

@@ -88,7 +88,7 @@ async def test_whom_a_notification_is_from_is_allowed_first_and_once():
     assert [app.name for app in glasses.told[3].apps] == ["Doorbell", "Küche"]
 
 
-async def test_other_glasses_are_told_anew():
+async def test_other_glasses_get_the_list_of_apps_again():
     glasses = Glasses()
     do = amenities(glasses)
     await do("notify", NOTE)
@@ -110,7 +110,7 @@ async def test_the_names_that_may_notify_are_bounded_and_the_oldest_goes():
     assert "app 1" not in names
 
 
-async def test_a_name_that_was_not_allowed_is_told_again_the_next_time():
+async def test_an_app_that_could_not_be_allowed_is_sent_again():
     glasses = Glasses(fault=CommandTimeout("slow"))
     do = amenities(glasses)
     with pytest.raises(ToolFailure):
@@ -129,7 +129,7 @@ async def test_a_name_that_was_not_allowed_is_told_again_the_next_time():
         (CommandRefused("busy", "the left side is away"), ErrorCode.NOT_ACCEPTED, False),
     ],
 )
-async def test_what_the_glasses_do_with_it_is_told_in_words(fault, code, unsure):
+async def test_what_the_glasses_answer_becomes_a_readable_error(fault, code, unsure):
     with pytest.raises(ToolFailure) as failed:
         await amenities(Glasses(fault=fault))("silent", {"on": True})
     assert (failed.value.error.code, failed.value.error.partial_side_effects) == (code, unsure)
@@ -157,7 +157,7 @@ async def test_glasses_that_lack_it_are_not_even_asked(deed, said):
     assert glasses.told == []
 
 
-async def test_absent_glasses_are_told_nothing():
+async def test_nothing_is_sent_to_absent_glasses():
     with pytest.raises(ToolFailure, match="The glasses are away") as failed:
         await amenities(Glasses(ready=False))("silent", {"on": True})
     assert failed.value.error.code is ErrorCode.SESSION_INACTIVE

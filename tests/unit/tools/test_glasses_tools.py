@@ -85,7 +85,7 @@ async def test_settings_reach_the_glasses_and_the_answer_says_which(run, glasses
 @pytest.mark.parametrize(
     ("args", "said"), [({}, "Nothing to set"), ({"auto": False}, "a brightness is needed")]
 )
-async def test_a_setting_that_says_nothing_is_refused_and_nothing_is_told(run, glasses, args, said):
+async def test_an_empty_setting_is_refused_and_nothing_is_sent(run, glasses, args, said):
     answer = await run("glasses:set", args)
     assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
     assert said in answer.error.message

@@ -162,7 +162,7 @@ async def test_what_a_server_would_have_remembered_is_not_sent_with_the_next_cal
     assert ["cookie" in headers for _, _, headers, _ in server.heard] == [False, False]
 
 
-async def test_without_a_body_of_its_own_a_post_sends_the_arguments_and_a_get_sends_none(server):
+async def test_without_a_body_a_post_sends_the_arguments_and_a_get_nothing(server):
     await asked(RequestPlan(url=server.url), a=[1, {"b": None}])
     assert server.json == {"a": [1, {"b": None}]}
     await asked(RequestPlan(url=server.url, method="GET"), a=1)
@@ -303,7 +303,7 @@ async def test_an_answer_without_end_is_left_at_the_limit(server):
         ("400 X", b"z" * 10_000, "HTTP 400: " + "z" * 500, False),
     ],
 )
-async def test_a_status_other_than_2xx_is_told_and_only_the_servers_own_faults_may_be_tried_again(
+async def test_of_error_statuses_only_those_from_500_on_are_retryable(
     server, status, body, message, retryable
 ):
     server.status, server.body = status, body
@@ -361,9 +361,7 @@ async def test_a_redirect_is_not_followed(server):
 @pytest.mark.parametrize(
     ("effects", "maybe_done"), [(SideEffects.WRITES, True), (SideEffects.READ_ONLY, False)]
 )
-async def test_a_tool_that_takes_too_long_is_told_in_the_seeds_words_with_what_may_have_been_done(
-    server, effects, maybe_done
-):
+async def test_a_timeout_says_whether_effects_are_possible(server, effects, maybe_done):
     server.silent = True
     error = (
         await asked(
@@ -427,7 +425,7 @@ async def test_a_certificate_nobody_vouches_for_is_refused(tmp_path):
 
 
 @pytest.mark.requirement("S0-61")
-async def test_a_fault_of_ours_is_an_answer_and_no_secret_is_in_it(server, monkeypatch, caplog):
+async def test_an_internal_fault_is_answered_without_a_secret(server, monkeypatch, caplog):
     def broken(_call, _plan):
         raise RuntimeError("bug")
 
@@ -477,7 +475,7 @@ async def test_a_caller_that_goes_away_takes_its_request_along(server):
 
 
 @pytest.mark.requirement("S3-17")
-async def test_whoever_answers_later_is_told_the_call_and_its_arguments(server):
+async def test_an_asynchronous_address_gets_the_call_and_its_arguments(server):
     server.status, server.body = "202 Accepted", b"ignored"
     async with gateway(RequestPlan(url=server.url, later=True)) as made:
         assert (await made.run(call(a=1), LATER, nowhere)).error is None
@@ -485,7 +483,7 @@ async def test_whoever_answers_later_is_told_the_call_and_its_arguments(server):
 
 
 @pytest.mark.requirement("S3-17")
-async def test_a_webhook_with_a_body_of_its_own_gets_that_one_and_one_that_fails_is_told(server):
+async def test_a_webhook_gets_its_own_body_and_its_failure_is_reported(server):
     plan = RequestPlan(
         url=server.url, later=True, body={"id": "{{call.id}}", "what": "{{input.a}}"}
     )

@@ -75,7 +75,7 @@ async def telling(rig):
 
 
 @pytest.mark.requirement("I5-list-changed")
-async def test_all_that_changes_within_a_turn_is_told_once_when_the_turn_is_over():
+async def test_changes_within_a_turn_are_announced_once_at_its_end():
     rig = Rig()
     rig.offer("a:gone")
     rig.offer("a:kept")
@@ -108,7 +108,7 @@ async def test_a_turn_without_end_hides_a_change_from_nobody_for_long(monkeypatc
         assert (await anext(told)).added == ("b:new",)
 
 
-async def test_a_list_that_is_as_it_was_is_not_told():
+async def test_an_unchanged_list_is_not_announced():
     rig = Rig()
     async with telling(rig) as told:
         rig.offer("a:hidden", hidden="needs a camera")

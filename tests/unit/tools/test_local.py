@@ -238,7 +238,7 @@ async def test_a_crash_is_internal_and_its_text_stays_in_the_log(make, caplog, c
     assert "hunter2" in caplog.text
 
 
-async def test_a_full_disk_is_told_as_what_it_is(make):
+async def test_a_full_disk_is_reported_as_such(make):
     response = await make(
         body("raise MemoryError('the database is full')"), full=(MemoryError,)
     ).run("demo:do")
@@ -436,7 +436,7 @@ async def test_notes_survive_a_restart(shipped, tmp_path):
     await again.packages.close()
 
 
-async def test_ten_notes_are_listed_unless_told_otherwise(shipped):
+async def test_ten_notes_are_listed_by_default(shipped):
     for n in range(12):
         await shipped.good("notes:add", {"text": f"note {n}"})
     assert len((await shipped.good("notes:list")).data["notes"]) == 10
@@ -542,7 +542,7 @@ async def test_a_timer_is_started_listed_cancelled_and_fires(shipped):
     await fired.aclose()
 
 
-async def test_the_time_is_told_here_and_elsewhere(shipped, monkeypatch):
+async def test_the_time_is_given_here_and_in_other_zones(shipped, monkeypatch):
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     try:

@@ -68,7 +68,7 @@ def of_the_cloud(found):
 
 
 @pytest.mark.requirement("I5-cold-tools")
-async def test_without_a_daemon_the_tools_are_told_from_disk_with_their_age(tmp_path):
+async def test_without_a_daemon_tools_are_listed_from_disk_with_their_age(tmp_path):
     machine = Machine(tmp_path)
     machine.keep(app("com.calc", "add"), at=0.0)
     people, program = (
@@ -90,7 +90,7 @@ async def test_a_category_without_tools_is_exit_4_from_disk_too(tmp_path):
 
 
 @pytest.mark.requirement("S2-130")
-async def test_what_a_voice_is_offered_is_told_from_disk_too(tmp_path):
+async def test_tools_for_voice_mode_are_listed_from_disk_too(tmp_path):
     env = Machine(tmp_path).env
     voice, whole = (
         await glassd("tools", "--mode", "voice", "--json", **env),
@@ -139,7 +139,7 @@ async def test_a_daemon_that_died_and_left_its_socket_is_no_daemon(tmp_path):
     assert (ran.code, ran.json["running"], ran.json["registry"]["origin"]) == (0, False, "disk")
 
 
-def test_reading_the_disk_loads_no_library_that_costs():
+def test_reading_the_disk_loads_no_large_library():
     code = (
         "import os; from edge.tools import offline_listing as cold; assert "
         "cold.read({'HOME': '/nonexistent'}, now=0.0).tools"
@@ -224,9 +224,7 @@ TOOL = {"name": "x", "description": "d", "inputSchema": {"type": "object"}}
         "b",
     ],
 )
-def test_what_the_daemon_left_out_of_a_stored_copy_costs_the_others_nothing_here_either(
-    tmp_path, bad
-):
+def test_an_invalid_tool_in_a_stored_copy_does_not_hide_others(tmp_path, bad):
     machine = Machine(tmp_path)
     apps = (bad, app("com.calc", "add"))
     machine.keep(*apps)
@@ -238,7 +236,7 @@ def test_what_the_daemon_left_out_of_a_stored_copy_costs_the_others_nothing_here
     )
 
 
-def test_the_environment_wins_here_too_and_what_is_set_off_is_told_with_its_reason(tmp_path):
+def test_the_environment_wins_and_a_switched_off_tool_has_its_reason(tmp_path):
     folder, text = (
         tmp_path / "more",
         (
@@ -277,7 +275,7 @@ def test_the_environment_wins_here_too_and_what_is_set_off_is_told_with_its_reas
     assert all(row["hidden"] for row in machine.read(GLASSD_POLICY__TOOLS_ENABLED="no").tools)
 
 
-async def test_what_a_user_switched_off_is_told_as_off(tmp_path):
+async def test_a_tool_that_a_user_switched_off_is_listed_as_off(tmp_path):
     machine = Machine(tmp_path)
     machine.state.mkdir(parents=True, exist_ok=True)
     db = await SqliteDatabase.open(machine.state / "glassd.db", MIGRATIONS, reserve=False)
@@ -430,7 +428,7 @@ OWN = {
 }
 
 
-def test_the_owners_own_tools_are_told_as_a_daemon_would_list_them(tmp_path):
+def test_the_owners_tools_are_listed_as_a_daemon_lists_them(tmp_path):
     machine, folder = Machine(tmp_path), tmp_path / ".config" / "glassd" / "tools.d"
     folder.mkdir()
     weather = {

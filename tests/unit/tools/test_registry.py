@@ -289,7 +289,7 @@ async def test_an_unchanged_registry_is_asked_for_by_its_etag_and_refreshes_the_
     assert rig.cache.describe()["age_s"] < 5
 
 
-async def test_a_changed_registry_takes_force_and_a_held_snapshot_stays_as_it_was(tmp_path, cloud):
+async def test_a_changed_registry_is_activated_and_an_old_snapshot_stays(tmp_path, cloud):
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
     held = rig.cache.snapshot()
@@ -625,7 +625,7 @@ async def test_when_schemas_cannot_be_checked_the_tools_serve_all_the_same(
     assert rig.cache.snapshot().find("com.calc:add").hidden == ""
 
 
-async def test_a_disk_that_refuses_costs_the_copy_not_the_registry(tmp_path, cloud, monkeypatch):
+async def test_a_full_disk_loses_the_copy_not_the_registry(tmp_path, cloud, monkeypatch):
     rig = Rig(tmp_path, cloud)
     rig.state.write_text("a file where the directory should be")
     await rig.cache.sync()
@@ -800,7 +800,7 @@ def test_failures_double_the_wait_up_to_a_cap_and_success_resets_it():
     assert SyncPace(300.0, (1.0, 60.0), lambda: 0.0).failed(0) == 0.5
 
 
-def test_an_announced_registry_is_asked_for_a_few_times_then_let_go():
+def test_an_announced_registry_is_fetched_a_few_times_then_given_up():
     pace = SyncPace(300.0, (1.0, 60.0), lambda: 0.5)
     assert pace.announced("new")
     assert not pace.announced("new")

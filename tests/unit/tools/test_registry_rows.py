@@ -269,7 +269,7 @@ async def test_production_refuses_to_reload_and_development_takes_the_new_versio
     ) == (True, False)
 
 
-async def test_a_registry_that_cannot_be_read_anew_leaves_the_one_before(tmp_path):
+async def test_a_registry_that_cannot_be_read_again_leaves_the_old_one(tmp_path):
     rig = Rig(tmp_path, locked=False)
     before = rig.names()
     (tmp_path / "tool_registry.json").write_text("{")

@@ -203,7 +203,7 @@ async def test_of_many_tools_one_that_is_switched_on_is_offered_at_once(tmp_path
         assert len(h.names()) == 10
 
 
-async def test_a_switch_is_told_on_the_bus_and_in_the_audit_log(tmp_path):
+async def test_a_switch_is_on_the_bus_and_in_the_audit_log(tmp_path):
     async with house(tmp_path) as h:
         await h.choice.disable(ME, "notes:add", origin="cli")
         await h.choice.disable(ME, "notes:add", origin="cli")
@@ -368,7 +368,7 @@ async def test_what_is_loaded_is_listed_at_the_next_boundary_and_not_before(tmp_
 
 
 @pytest.mark.requirement("S4-27", "S4-56")
-async def test_a_use_is_told_after_the_run_and_none_of_our_own_tools_or_of_what_did_not_run(
+async def test_only_tools_that_ran_are_counted_as_used(
     tmp_path,
 ):
     async with house(tmp_path, MANY, limits=SMALL) as h:
@@ -445,7 +445,7 @@ async def test_a_registry_that_grows_and_shrinks_is_followed(tmp_path):
         await until(lambda: h.names() == ["desk:type", "notes:add", "notes:list"])
 
 
-async def test_a_store_that_cannot_be_read_costs_the_switches_not_the_tools(tmp_path, caplog):
+async def test_an_unreadable_store_loses_the_switches_not_the_tools(tmp_path, caplog):
     class Broken:
         async def switches(self):
             raise OSError("gone")
@@ -489,7 +489,7 @@ def replace_store(store):
 
 
 @pytest.mark.requirement("S2-58", "S2-59")
-async def test_a_tool_is_told_whole_with_its_documentation_read_when_it_is_asked_for(tmp_path):
+async def test_a_tool_is_described_with_documentation_read_on_request(tmp_path):
     folder = tmp_path / "tools" / "notes_add"
     folder.mkdir(parents=True)
     ours = replace(
@@ -523,7 +523,7 @@ async def test_a_tool_is_told_whole_with_its_documentation_read_when_it_is_asked
         assert await h.choice.described("no:such", ME) is None
 
 
-async def test_another_configuration_takes_force_at_once(tmp_path):
+async def test_changed_settings_apply_at_once(tmp_path):
     async with house(tmp_path, MANY, limits=SMALL) as h:
         rules = {ME: UserRules(("home:*",))}
         h.choice.apply(SelectionSettings(ME, SelectionLimits(8, 2), ("far:t20",), (), rules))
@@ -534,7 +534,7 @@ async def test_another_configuration_takes_force_at_once(tmp_path):
         assert {"home:one", "far:t29"} <= set(h.names())
 
 
-async def test_the_code_of_an_unloaded_tool_is_let_go(tmp_path):
+async def test_the_code_of_an_unloaded_tool_is_dropped(tmp_path):
     gone = []
     async with house(tmp_path, MANY, limits=SMALL, forget=lambda t: gone.append(t.name)) as h:
         for turn in ("t1", "t2", "t3"):
@@ -543,7 +543,7 @@ async def test_the_code_of_an_unloaded_tool_is_let_go(tmp_path):
         assert h.stands("home:one")[0] == AVAILABLE
 
 
-async def test_a_mistake_in_counting_costs_no_call_its_answer(tmp_path, caplog):
+async def test_a_mistake_in_counting_does_not_affect_the_call(tmp_path, caplog):
     async with house(tmp_path) as h:
         h.choice._bus = None
         h.ran("notes:add")

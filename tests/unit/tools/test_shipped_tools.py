@@ -348,7 +348,7 @@ def test_arguments_out_of_bounds_are_refused_by_the_schema(shipped_registry, too
         (Mode.TEXT, {"top_k": 10}, 8, {}),
     ],
 )
-async def test_a_voice_gets_three_results_and_is_told_so(house, mode, args, given, clamped):
+async def test_voice_mode_gets_three_results_and_says_so(house, mode, args, given, clamped):
     for n in range(8):
         (house.kb / f"{n}.md").write_text("word")
     response, arguments = await house.asked("kb:search", {"query": "word", **args}, mode=mode)
@@ -456,7 +456,7 @@ async def test_the_shortest_and_the_longest_window(house, end, slots):
     ],
 )
 @pytest.mark.parametrize("tool", ["calendar:get_availability", "calendar:create_event"])
-async def test_a_calendars_trouble_is_told_as_what_it_is(house, tool, trouble, code, partial):
+async def test_each_calendar_error_has_its_own_code(house, tool, trouble, code, partial):
     class Broken:
         async def between(self, *_, **__):
             raise trouble

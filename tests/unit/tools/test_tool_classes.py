@@ -172,9 +172,7 @@ async def test_a_tool_says_itself_why_it_cannot_run_now_and_is_asked_each_time(c
 
 
 @pytest.mark.requirement("S0-61", "S2-45")
-async def test_a_constructor_that_raises_is_the_tools_fault_and_told_without_its_words(
-    classes, caplog
-):
+async def test_an_error_in_a_constructor_is_reported_without_its_text(classes, caplog):
     answer = await classes(
         tool("return 1", more="    def __init__(self):\n        raise ValueError('hunter2')\n")
     ).run("demo:do")

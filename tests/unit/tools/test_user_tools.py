@@ -272,7 +272,7 @@ SLIPS = [
 
 @pytest.mark.requirement("S3-11")
 @pytest.mark.parametrize(("document", "told"), SLIPS)
-def test_a_slip_is_told_by_file_field_and_fix(tmp_path, document, told):
+def test_a_mistake_is_reported_with_file_field_and_fix(tmp_path, document, told):
     assert told in slip(tmp_path, document)
 
 
@@ -288,9 +288,7 @@ def test_a_slip_is_told_by_file_field_and_fix(tmp_path, document, told):
         ("t.json", '{"name": "\\ud800"}', "is not valid JSON"),
     ],
 )
-def test_a_file_that_cannot_be_read_at_all_says_why_and_costs_nobody_else(
-    tmp_path, name, text, told
-):
+def test_an_unreadable_file_says_why_and_does_not_affect_others(tmp_path, name, text, told):
     (tmp_path / "good.toml").write_text(WEATHER)
     (tmp_path / name).write_text(text)
     found = user_tools.read([tmp_path])
@@ -308,7 +306,7 @@ def test_a_body_written_as_text_is_held_to_what_json_is(tmp_path, body):
     assert "execution.body: " in found.problems[0].reason
 
 
-def test_a_file_of_any_name_a_disk_can_have_costs_nobody_else(tmp_path):
+def test_a_file_with_any_name_does_not_affect_others(tmp_path):
     (tmp_path / "good.toml").write_text(WEATHER)
     (tmp_path / os.fsdecode(b"\xff.toml")).write_text("name =")
     found = user_tools.read([tmp_path])
@@ -351,7 +349,7 @@ def test_the_first_of_two_tools_of_one_name_stands(tmp_path):
     assert "is taken by another one" in found.problems[0].reason
 
 
-def test_one_bad_tool_of_a_list_costs_only_itself(tmp_path):
+def test_one_bad_tool_of_a_list_does_not_affect_others(tmp_path):
     found = read(
         tmp_path,
         t_json={

@@ -37,7 +37,7 @@ def test_a_section_may_say_more(tmp_path):
     )
 
 
-def test_a_handler_is_judged_without_being_run(tmp_path):
+def test_a_handler_is_checked_without_being_run(tmp_path):
     marker = tmp_path / "ran"
     write(tmp_path / "tools", handler=f"open({str(marker)!r}, 'w')\n{HANDLER}")
     assert failures(tmp_path / "tools") == ""

@@ -181,5 +181,5 @@ def test_a_default_in_its_place_is_no_finding():
     ],
 )
 @pytest.mark.requirement("S2-35")
-def test_what_was_filled_is_told_by_its_pointer(before, after, paths):
+def test_what_was_filled_is_listed_by_pointer(before, after, paths):
     assert newly_filled(before, after) == paths

@@ -84,7 +84,7 @@ def test_a_plain_function_depends_on_nothing_and_can_be_switched_off(tmp_path):
     assert describe.data(tool, describe.read(tool, tmp_path))["form"] == "function"
 
 
-def test_a_folder_that_is_gone_or_broken_is_told_as_far_as_it_goes(tmp_path):
+def test_a_missing_or_broken_folder_is_described_as_far_as_possible(tmp_path):
     tool = built(write(tmp_path))["demo:do"]
     (tmp_path / "demo_do" / "handler.py").write_text("class")
     (tmp_path / "demo_do" / "config.py").write_bytes(b"\xff")

@@ -50,7 +50,7 @@ def test_a_piece_of_evidence_has_these_fields_in_this_order():
 @pytest.mark.parametrize(
     ("mtime", "told"), [(1e15, "9999-12-31T23:59:59+00:00"), (-1e15, "0001-01-01T00:00:00+00:00")]
 )
-def test_a_file_of_an_impossible_year_costs_the_others_nothing(mtime, told):
+def test_a_file_of_an_impossible_year_does_not_affect_others(mtime, told):
     assert piece("a", updated=mtime).to_json(["last_updated"])["last_updated"] == told
 
 

@@ -109,7 +109,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("fields", "named"), BAD)
-def test_a_field_out_of_bounds_costs_the_tool_and_is_named(fields, named):
+def test_a_field_out_of_bounds_drops_the_tool_and_is_named(fields, named):
     with pytest.raises(BadDefinition, match=f"^{named}: "):
         made(**fields)
 
@@ -133,7 +133,7 @@ def test_a_rate_limit_is_valid_or_does_not_exist(calls, window):
         RateLimit(calls, window)
 
 
-def test_a_call_is_in_a_session_of_its_own_unless_told():
+def test_a_call_without_a_session_has_one_of_its_own():
     call = ToolCall(call_id="c", tool="a:b", args={}, origin="cli")
     assert (call.session, call.provider_call_id, call.ordinal, call.replayed) == (
         "",

@@ -64,7 +64,7 @@ def told(spans, start, end, minutes=30):
         ([(at(9, 29, 59), at(14))], "1 busy periods, 0 available slots (0 minutes total)"),
     ],
 )
-def test_busy_times_are_joined_and_what_is_left_is_told_in_the_seeds_words(spans, words):
+def test_busy_times_are_joined_and_the_gaps_summed_up(spans, words):
     assert told(spans, at(9), at(14))[2] == words
 
 

@@ -132,7 +132,7 @@ def test_parameters_refuse_what_they_do_not_know(tmp_path):
 
 
 @pytest.mark.requirement("S0-07", "S0-08")
-def test_a_local_tool_with_a_colon_in_its_own_name_is_refused_by_name_and_the_others_are_told_of(
+def test_a_local_tool_with_a_colon_in_its_name_is_refused(
     tmp_path,
 ):
     write(tmp_path, "demo_a_b", toolId="demo_a_b", name="demo:a:b")

@@ -257,7 +257,7 @@ def test_what_a_need_asks_below_its_type_is_read():
         {f"f{n}": True for n in range(17)},
     ],
 )
-def test_a_need_that_cannot_be_compared_costs_its_app_and_is_named(where):
+def test_a_need_that_cannot_be_compared_drops_its_app_and_is_named(where):
     bad = document(
         TOOL, hardwareRequirements=[{"type": "DISPLAY", "level": "REQUIRED", "where": where}]
     )

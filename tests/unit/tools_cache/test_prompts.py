@@ -92,7 +92,7 @@ def test_text_gets_documentation_for_three_to_six_tools(count, documented):
 
 @pytest.mark.parametrize(("count", "told"), [(19, False), (20, True), (60, True)])
 @pytest.mark.requirement("S2-118")
-def test_where_there_are_many_tools_the_way_to_their_documentation_is_told(count, told):
+def test_with_many_tools_the_prompt_says_how_to_get_documentation(count, told):
     tools = [Tool(prompts.DESCRIBE, "utility"), *(Tool(f"a:t{n}") for n in range(count - 1))]
     assert (
         "Call registry__describe with a tool's name" in prompts.prompt(tools, Mode.TEXT)

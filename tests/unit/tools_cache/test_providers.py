@@ -118,7 +118,7 @@ def test_gemini_gets_json_schema_without_extensions():
 
 
 @pytest.mark.requirement("S2-29", "S2-30")
-def test_the_older_gemini_form_keeps_what_the_seeds_did_and_tells_every_loss():
+def test_the_older_gemini_form_reports_every_loss():
     said, losses = form("geminiNative")
     assert said["parameters"] == {
         "type": "OBJECT",

@@ -89,7 +89,7 @@ async def test_a_child_that_dies_is_an_error(monkeypatch):
         await read(body(), kind="registry")
 
 
-async def test_a_child_that_dies_of_the_schemas_costs_their_check_alone(monkeypatch, caplog):
+async def test_a_child_that_crashes_on_the_schemas_loses_only_their_check(monkeypatch, caplog):
     monkeypatch.setattr(
         reader,
         "_CHILD",
@@ -119,7 +119,7 @@ async def test_without_a_child_it_is_read_here(monkeypatch):
     ).registry
 
 
-def test_reading_costs_the_daemon_no_memory():
+def test_reading_takes_no_memory_of_the_daemon():
     code = (
         "import asyncio, sys; from tools_cache.registry import reader;"
         f"asyncio.run(reader.read({body()!r}, kind='registry'));"

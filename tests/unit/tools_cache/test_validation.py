@@ -272,7 +272,7 @@ KB = {
     ],
 )
 @pytest.mark.requirement("S2-36", "S2-37", "S2-48", "S0-52", "S0-53", "S0-54")
-def test_arguments_are_judged_in_depth_and_never_bent(args, wrong):
+def test_arguments_are_validated_in_depth_and_never_converted(args, wrong):
     validator = compile_schema(KB)
     assert sorted(p["path"] for p in validator.errors(validator.filled(args))) == wrong
 

@@ -72,7 +72,7 @@ def test_single_events_take_the_time_they_say(lines, spans):
         "DTSTART;VALUE=DATE:20261123\nDURATION:P99999999D",
     ],
 )
-def test_an_event_that_ends_in_no_year_of_ours_costs_the_others_nothing(lines):
+def test_an_event_that_ends_after_year_9999_does_not_affect_others(lines):
     good = "UID:2\nDTSTART:20261124T090000Z\nDTEND:20261124T100000Z"
     assert told(text(f"UID:1\n{lines}", good)) == ([("24 09:00", "24 10:00")], 1)
 
@@ -172,7 +172,7 @@ END:VTIMEZONE
 """
 
 
-def test_a_zone_of_its_own_is_followed_unless_its_clocks_change_all_day():
+def test_an_own_zone_is_used_unless_its_clocks_change_daily():
     raw = "UID:1\nDTSTART;TZID=Odd:20261123T090000\nDTEND;TZID=Odd:20261123T100000"
     assert told(text(raw, zones=ZONE.format(freq="YEARLY"))) == ([("23 07:00", "23 08:00")], 0)
     assert told(text(raw, zones=ZONE.format(freq="SECONDLY"))) == ([], 1)
@@ -193,7 +193,7 @@ def test_a_zone_of_its_own_is_followed_unless_its_clocks_change_all_day():
         "DTSTART:20261123T090000Z\nRRULE:FREQ=DAILY\nRRULE:FREQ=WEEKLY",
     ],
 )
-def test_what_cannot_be_understood_is_counted_and_costs_only_itself(lines):
+def test_an_invalid_event_is_counted_and_does_not_affect_others(lines):
     good = "UID:2\nDTSTART:20261124T090000Z\nDURATION:PT1H"
     assert told(text(f"UID:1\nDURATION:PT1H\n{lines}", good)) == ([("24 09:00", "24 10:00")], 1)
 
