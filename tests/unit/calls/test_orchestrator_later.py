@@ -672,6 +672,35 @@ async def test_a_result_is_returned_even_when_it_cannot_be_stored(tmp_path):
         assert (await h.store.get(answer.meta["callId"]))["ok"] is True
 
 
+async def test_a_tools_own_failure_is_returned_even_when_it_cannot_be_stored(tmp_path):
+    async with house(tmp_path) as h:
+
+        async def failing(_call, _progress):
+            return ToolResponse.failure(ErrorCode.NETWORK_ERROR, "no such list")
+
+        async def full(*_, **__):
+            raise OSError("disk full")
+
+        h.tools.handler, h.store.finish = failing, full
+        assert (await h.call("notes:add", ARGS)).error.message == "no such list"
+
+
+async def test_nobody_is_asked_while_the_disk_takes_nothing(tmp_path):
+    async with house(tmp_path) as h:
+        entry = h.registry.entries["notes:list"]
+        asking = replace(entry.definition, requires_confirmation="always")
+        h.registry.entries["notes:list"] = replace(entry, definition=asking)
+
+        async def full(*_, **__):
+            raise OSError("disk full")
+
+        h.store.admit = full
+        refused = await h.orchestrator.begin(make("notes:list"))
+        assert refused.error.code is ErrorCode.STORAGE_UNAVAILABLE
+        assert not h.wearer.asked
+        assert not h.tools.runs
+
+
 async def test_a_clouds_result_is_not_struck_off_before_it_is_on_disk(tmp_path):
     async with house(tmp_path) as h:
         worker(h.uplink)
