@@ -51,7 +51,7 @@ from edge.link.discovery import BleFinder
 from edge.link.glasses_state import GlassesState
 from edge.link.manager import LinkManager
 from edge.link.pairing import PairingService
-from edge.observability.audit import AuditLog, filtered_line
+from edge.observability.audit import AuditBounds, AuditLog, filtered_line
 from edge.observability.metrics import Gauges, Metrics
 from edge.ports import EnrolRefused
 from edge.runtime.bus import Bus
@@ -196,8 +196,7 @@ class Daemon:
             self.audit = AuditLog(
                 self.state_dir / "audit" / "calls.jsonl",
                 clock=self.clock,
-                max_bytes=a.max_bytes,
-                keep=a.keep,
+                bounds=AuditBounds(a.max_bytes, a.keep),
                 with_args=a.args,
             )
             self.audit.open()

@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count, pairwise
 from pathlib import Path
@@ -57,15 +58,25 @@ Nothing else is written, except `args` where asked for: what is not listed canno
 MAX_TEXT: Final = 255
 MAX_ARGS: Final = 8 * 1024
 """Characters of arguments worth a line; of longer ones only the length is written."""
-MAX_BYTES: Final = 8 * 1024 * 1024
-"""One file: about 14,000 calls of 600 bytes, weeks of talk."""
-KEEP: Final = 4
-WAITING_BYTES: Final = 1024 * 1024
-"""Some 1,700 lines that wait for a slow disk; more: the oldest are dropped and counted."""
 FILE_MODE: Final = 0o640
 _EXACT: Final = 2**63
 _BLOCK: Final = 64 * 1024
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class AuditBounds:
+    """How much the log may take on disk and in memory."""
+
+    max_bytes: int = 8 * 1024 * 1024
+    """One file: about 14,000 calls of 600 bytes, weeks of use."""
+    keep: int = 4
+    """Older files beside the current one."""
+    waiting_bytes: int = 1024 * 1024
+    """Some 1,700 lines that wait for a slow disk; more: the oldest are dropped and counted."""
+
+
+BOUNDS: Final = AuditBounds()
 
 
 def filtered_line(apps: Mapping[str, Sequence[str]], count: int) -> dict[str, Json]:
@@ -87,19 +98,12 @@ class AuditLog:
     """
 
     def __init__(
-        self,
-        path: Path,
-        *,
-        clock: Clock,
-        max_bytes: int = MAX_BYTES,
-        keep: int = KEEP,
-        with_args: bool = False,
-        waiting_bytes: int = WAITING_BYTES,
+        self, path: Path, *, clock: Clock, bounds: AuditBounds = BOUNDS, with_args: bool = False
     ) -> None:
-        self._file = _File(path, max_bytes=max_bytes, keep=keep, note=self._note)
+        self._file = _File(path, bounds, self._note)
         self._clock = clock
         self._with_args = with_args
-        self._waiting_bytes = waiting_bytes
+        self._waiting_bytes = bounds.waiting_bytes
         self._lines: deque[bytes] = deque()
         self._waiting = 0
         self._unreported = 0
@@ -270,12 +274,10 @@ def _arguments(args: Any) -> Any:
 class _File:
     """The file and its older ones `.1` … `.N`. Every line is one write; it stays whole or goes."""
 
-    def __init__(
-        self, path: Path, *, max_bytes: int, keep: int, note: Callable[..., bytes]
-    ) -> None:
+    def __init__(self, path: Path, bounds: AuditBounds, note: Callable[..., bytes]) -> None:
         self.path = path
-        self._max_bytes = max_bytes
-        self._keep = keep
+        self._max_bytes = bounds.max_bytes
+        self._keep = bounds.keep
         self._note = note
         self._fd = -1
         self._identity = (0, 0)

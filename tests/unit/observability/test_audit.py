@@ -15,7 +15,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.observability.audit import KEYS, MAX_ARGS, MAX_TEXT, AuditLog, filtered_line
+from edge.observability.audit import KEYS, MAX_ARGS, MAX_TEXT, AuditBounds, AuditLog, filtered_line
 from edge.runtime.clock import Clock
 
 DEADLINE_S = 40.0
@@ -48,10 +48,9 @@ RECORD = {
 }
 
 
-def log_at(path, **more):
-    more.setdefault("max_bytes", 10**7)
-    more.setdefault("keep", 2)
-    return AuditLog(path, clock=CLOCK, **more)
+def log_at(path, *, with_args=False, **bounds):
+    bounds = AuditBounds(**{"max_bytes": 10**7, "keep": 2, **bounds})
+    return AuditLog(path, clock=CLOCK, bounds=bounds, with_args=with_args)
 
 
 def written(path, *records, **more):
@@ -328,9 +327,9 @@ def test_whatever_stands_behind_the_last_line_the_file_becomes_lines_again(tmp_p
 CHILD = """
 import itertools, sys, time
 from pathlib import Path
-from edge.observability.audit import AuditLog
+from edge.observability.audit import AuditBounds, AuditLog
 from edge.runtime.clock import Clock
-log = AuditLog(Path(sys.argv[1]), clock=Clock(wall=lambda: 0.0), max_bytes=100_000, keep=3)
+log = AuditLog(Path(sys.argv[1]), clock=Clock(wall=lambda: 0.0), bounds=AuditBounds(100_000, 3))
 log.open()
 for n in itertools.count():
     log({"callId": f"c{n}", "reason": "x" * (n % 255)})
