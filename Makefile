@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test test-all test-python vm-test lint types bench conformance soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench conformance soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -16,7 +16,10 @@ help:  ## this list
 demo: $(VENV)/.demo $(REGISTRY)  ## everything on this machine: mock glasses, a small cloud, the daemon
 	@$(BIN)/glassd demo $(ARGS)
 
-test: $(VENV)/.dev $(REGISTRY) mosquitto lint types  ## every check
+test: $(VENV)/.dev $(REGISTRY) mosquitto lint  ## every check
+	@$(MAKE) --no-print-directory --jobs=2 types all-tests
+
+all-tests:
 	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
 
 test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv

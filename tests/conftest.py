@@ -110,6 +110,14 @@ def pytest_configure() -> None:
     hypothesis.settings.load_profile("glassd")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Return two workers a core: the tests wait as long as they compute."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    return 2 * len(os.sched_getaffinity(0))
+
+
 def _has_room(folder: Path) -> bool:
     """Return whether files of tests may live in `folder`: big enough, and programs run from it."""
     if not os.access(folder, os.W_OK | os.X_OK):
