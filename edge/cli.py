@@ -144,13 +144,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see edge/__main__.py
             signal.signal(signal.SIGINT, signal.default_int_handler)
         _open_missing_streams()
-        with _Output.watched() as out:
+        with _StandardOutput.watched() as out:
             return _run(words, out)
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
-def _run(words: list[str], out: "_Output") -> int:
+def _run(words: list[str], out: "_StandardOutput") -> int:
     screen = Screen(cast("TextIO", out), sys.stderr, os.environ, as_json="--json" in words)
     try:
         code = _run_reporting_errors(words, screen)
@@ -171,7 +171,7 @@ def _run(words: list[str], out: "_Output") -> int:
     return FAILED
 
 
-class _Output:
+class _StandardOutput:
     """Standard output that remembers why it could not be written, even if the error is caught."""
 
     def __init__(self, out: TextIO) -> None:
@@ -180,7 +180,7 @@ class _Output:
 
     @classmethod
     @contextlib.contextmanager
-    def watched(cls) -> "Iterator[_Output]":
+    def watched(cls) -> "Iterator[_StandardOutput]":
         """Replace `sys.stdout` by one of these for a while."""
         before = sys.stdout
         sys.stdout = out = cls(before)

@@ -38,7 +38,7 @@ class HttpClient:
         return (await self._http.post(path, json=body)).json()
 
 
-class DaemonClient(HttpClient):
+class DaemonHttp(HttpClient):
     """The same for the daemon, over its unix socket, and its events."""
 
     def __init__(self, socket: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.commands.shared.console import harmless, json_text
-from edge.demo.clients import DaemonClient, HttpClient, MockClient
+from edge.demo.clients import DaemonHttp, HttpClient, MockClient
 from edge.demo.player import Clients, Player, Unmet
 from edge.demo.processes import SIMULATED, StartFailed, start, start_daemon
 from edge.demo.script import VERBS, BadScript, ScriptStep, load, parse_line
@@ -122,7 +122,7 @@ async def _open(
     await start_daemon(stack, out, config, control)
     where = f"{config} (logs, lens.png and sound beside it; --keep leaves them there)"
     show({"event": "cast", "name": "the daemon", "where": where})
-    daemon, cloud_client = DaemonClient(owner_beside(control)), HttpClient(cloud["http"])
+    daemon, cloud_client = DaemonHttp(owner_beside(control)), HttpClient(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_client.close)
     mock_client = MockClient(out / "mock.sock")

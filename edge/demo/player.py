@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpx
 
-from edge.demo.clients import DaemonClient, HttpClient, MockClient
+from edge.demo.clients import DaemonHttp, HttpClient, MockClient
 from edge.demo.script import BadScript, Expectation, ScriptStep, seconds, split_call, split_caps
 from firmware_bridge.deadlines import timeout
 
@@ -29,7 +29,7 @@ class Unmet(Exception):
 class Clients:
     """The clients of the three processes."""
 
-    daemon: DaemonClient
+    daemon: DaemonHttp
     mock: MockClient
     cloud: HttpClient
 

@@ -18,7 +18,7 @@ class Mark(StrEnum):
     SKIP = "SKIP"
 
 
-class Kind(StrEnum):
+class FixKind(StrEnum):
     """What a fix is: a shell command to run as it stands, a file to edit, or something to do by
     hand.
     """
@@ -32,7 +32,7 @@ class Kind(StrEnum):
 class Fix:
     """What turns a check OK."""
 
-    kind: Kind
+    kind: FixKind
     text: str
 
 
@@ -92,7 +92,7 @@ def skip(said: str, fix: Fix | None = None) -> Finding:
 
 def run(*commands: str) -> Fix:
     """Return commands for a shell, each run only if the one before succeeded."""
-    return Fix(Kind.RUN, " && ".join(commands))
+    return Fix(FixKind.RUN, " && ".join(commands))
 
 
 def edit(file: Path | str, change: str) -> Fix:
@@ -100,11 +100,11 @@ def edit(file: Path | str, change: str) -> Fix:
     remark)`, where `<words>` stand for what only its owner knows, or `[section] write THIS instead
     of THAT`: a test reads it and applies it.
     """
-    return Fix(Kind.EDIT, f"in {file}: {change}")
+    return Fix(FixKind.EDIT, f"in {file}: {change}")
 
 
 def do(text: str) -> Fix:
-    return Fix(Kind.DO, text)
+    return Fix(FixKind.DO, text)
 
 
 def quoted(path: Path | str) -> str:

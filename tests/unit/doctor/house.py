@@ -16,7 +16,7 @@ from pathlib import Path
 
 from edge.doctor.checks import every
 from edge.doctor.machine import ExaminedMachine, Machine, Who
-from edge.doctor.models import Kind, Mark
+from edge.doctor.models import FixKind, Mark
 from edge.doctor.runner import CheckRunner
 from edge.runtime.clock import Clock
 from tests.system import program
@@ -189,7 +189,7 @@ class Sandbox:
 
     def starts(self, finding) -> None:
         """Start in a terminal what a manual fix ends with, and leave it running."""
-        assert finding.fix.kind is Kind.DO, finding
+        assert finding.fix.kind is FixKind.DO, finding
         self.start("bash", "-c", "exec " + finding.fix.text.rpartition(": ")[2])
 
     async def comes_to_see(self, name: str, within_s: float = 60.0):
@@ -214,7 +214,7 @@ class Sandbox:
 
     async def cures(self, finding) -> None:
         """Run the printed command, in a shell, as a reader of the report does."""
-        assert finding.fix.kind is Kind.RUN, finding
+        assert finding.fix.kind is FixKind.RUN, finding
         process = await asyncio.create_subprocess_exec(
             "bash",
             "-c",
@@ -241,7 +241,7 @@ class Sandbox:
         """Apply the printed edit to the file it names; `known` are the values that only the
         owner knows, one for each <place>. Anything that cannot be read as an edit fails.
         """
-        assert finding.fix.kind is Kind.EDIT, finding
+        assert finding.fix.kind is FixKind.EDIT, finding
         file, section, change = re.fullmatch(r"in (\S+): \[(\w+)\] (.+)", finding.fix.text).groups()
         if renamed := re.fullmatch(r"write (\w+) instead of (\w+)", change):
             right, wrong = renamed.groups()
@@ -260,7 +260,7 @@ class Sandbox:
 
     async def does(self, finding, *, ends=0) -> str:
         """Run the command that a manual fix ends with."""
-        assert finding.fix.kind is Kind.DO, finding
+        assert finding.fix.kind is FixKind.DO, finding
         command = finding.fix.text.rpartition(": ")[2]
         process = await asyncio.create_subprocess_exec(
             "bash", "-c", command, env=self.env, cwd=self.folder, stdout=asyncio.subprocess.PIPE

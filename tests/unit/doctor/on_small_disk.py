@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from edge.doctor.models import Kind
+from edge.doctor.models import FixKind
 from tests.unit.doctor.house import Sandbox
 
 MIB5 = bytes(5 << 20)
@@ -65,7 +65,7 @@ def inodes(sandbox):
 
 async def do(sandbox, finding, state):
     """Apply the fix: run the command, or look where an instruction says and delete most of it."""
-    if finding.fix.kind is Kind.RUN:
+    if finding.fix.kind is FixKind.RUN:
         return await sandbox.cures(finding)
     told = [line.split("\t")[1] for line in (await sandbox.does(finding)).splitlines()]
     most = next(path for path in reversed(told) if Path(path) != state)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from edge.doctor.machine import Who
-from edge.doctor.models import Kind, Mark
+from edge.doctor.models import FixKind, Mark
 from tests.e2e.broker import free_port
 from tests.unit.doctor.house import BUS, FAKE_BLUEZ, needs_dbus
 
@@ -43,7 +43,7 @@ async def test_a_hardware_switch_needs_a_hand(radio):
         radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
     finding = await radio.sees("rfkill")
     assert finding.mark is Mark.FAIL
-    assert finding.fix.kind is Kind.DO
+    assert finding.fix.kind is FixKind.DO
     radio.write("/sys/class/rfkill/rfkill0/hard", "0\n")
     assert (await radio.sees("rfkill")).mark is Mark.OK
 

@@ -3,7 +3,7 @@
 import pytest
 
 from edge.cloud.enrolment.credentials import Enrolled, EnrolmentFiles
-from edge.doctor.models import Kind, Mark
+from edge.doctor.models import FixKind, Mark
 from tests.e2e.broker import mosquitto
 from tests.system import needs
 from tests.unit.doctor.certificates import Authority
@@ -50,7 +50,7 @@ async def test_a_damaged_enrolment_asks_for_a_new_code(sandbox):
     (sandbox.state / "enrolled" / "enrolment.json").write_text("{")
     finding = await sandbox.sees("enrolment")
     assert finding.mark is Mark.FAIL
-    assert finding.fix.kind is Kind.DO
+    assert finding.fix.kind is FixKind.DO
     enrolled(sandbox)
     assert (await sandbox.sees("enrolment")).mark is Mark.OK
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from edge.core.pairing_state import Bond
-from edge.doctor.models import Kind, Mark
+from edge.doctor.models import FixKind, Mark
 from edge.link.bonds import encoded
 from tests.unit.doctor.test_bluetooth import serves
 from tests.unit.doctor.test_service import STATUS, answers
@@ -169,7 +169,7 @@ async def test_one_side_that_is_away_is_named(sandbox):
     finding = await sandbox.sees("link")
     assert finding.mark is Mark.WARN
     assert "right (out of reach)" in finding.said
-    assert finding.fix.kind is Kind.DO
+    assert finding.fix.kind is FixKind.DO
 
 
 @pytest.mark.requirement("I4-doctor-fixes")

@@ -12,7 +12,7 @@ import pytest
 
 from edge import __version__
 from edge.doctor.machine import Who
-from edge.doctor.models import Kind, Mark
+from edge.doctor.models import FixKind, Mark
 from tests.unit.doctor.house import closed, forbidden
 
 FAKE_DAEMON = Path(__file__).with_name("fake_daemon.py")
@@ -276,8 +276,8 @@ def test_a_user_already_in_the_group_logs_in_again(sandbox):
     )
     me = Who(1000, "ada", frozenset({1000}))
     for groups, kind, word in (
-        (frozenset({1000}), Kind.RUN, "sudo usermod -aG glassd ada"),
-        (frozenset({1000, 990}), Kind.DO, "newgrp glassd"),
+        (frozenset({1000}), FixKind.RUN, "sudo usermod -aG glassd ada"),
+        (frozenset({1000, 990}), FixKind.DO, "newgrp glassd"),
     ):
         sandbox.changed = {
             "me": me,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.doctor.machine import Who
-from edge.doctor.models import Mark
+from edge.doctor.machine import Machine, Who
+from edge.doctor.models import Mark, run
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -186,3 +186,10 @@ def test_the_interpreter_is_the_one_that_runs_us():
     assert machine.interpreter == sys.executable
     assert machine.registry.name == "tool_registry.json"
     assert machine.root == Path("/")
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+def test_a_fix_needs_root_only_where_the_user_may_not_write(tmp_path):
+    machine = Machine(env={}, me=Who(1000, "wearer"), sockets=())
+    assert machine.by_writer(tmp_path, "rm x") == run("rm x")
+    assert machine.by_writer(tmp_path / "missing", "rm x") == run("sudo rm x")
