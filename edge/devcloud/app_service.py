@@ -184,8 +184,8 @@ class RegistryNotifier:
     fetch it: `publish()` sends it now; `renew()` sends it before it expires.
     """
 
-    def __init__(self, office: AppService, *, topic: str, url: str) -> None:
-        self._office = office
+    def __init__(self, service: AppService, *, topic: str, url: str) -> None:
+        self._service = service
         self._topic = topic
         self._url = url
         self.link: CloudLink | None = None
@@ -193,8 +193,8 @@ class RegistryNotifier:
     async def publish(self) -> None:
         """Raises NotConnected."""
         assert self.link is not None
-        await self._office.refresh()  # an old message must not overwrite a new one
-        registry = self._office.registry
+        await self._service.refresh()  # an old message must not overwrite a new one
+        registry = self._service.registry
         body = {"version": registry.version, "sha256": registry.sha256, "url": self._url}
         await self.link.publish(
             self._topic, MessageKind.REGISTRY, body, retain=True, expiry_s=EXPIRY_S

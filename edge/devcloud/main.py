@@ -132,30 +132,30 @@ class _Cloud:
 
     def __init__(self, worker: Worker, place: _Place, limits: WorkerLimits) -> None:
         self._worker, self._place, self._limits = worker, place, limits
-        self._registry, self._executor = worker.office.registry, worker.executor
+        self._registry, self._executor = worker.service.registry, worker.executor
         self._agent = Agent(
             tenant=place.tenant, worker=worker.name, first_retry_s=limits.invoke_retry_s
         )
         topic = Topics.for_cloud(place.tenant).registry(place.pool)
         url = f"{place.url}/api/registry"
-        self._notice = RegistryNotifier(worker.office, topic=topic, url=url)
+        self._notifier = RegistryNotifier(worker.service, topic=topic, url=url)
         tls = place.secured.worker_context() if place.secured else None
         options = options_of(place.address, worker.name, tls=tls)
         self._link = CloudLink(
             lambda: options,
             routes=(*self._executor.routes(), *self._agent.routes(), *worker.edges.routes()),
-            on_up=(self._notice.publish, self._executor.resend),
+            on_up=(self._notifier.publish, self._executor.resend),
         )
-        self._agent.link = self._notice.link = self._link
+        self._agent.link = self._notifier.link = self._link
 
     async def run(
         self, announce: Callable[[dict[str, Any]], None], *, token: str, legacy: bool
     ) -> None:
         worker, secured = self._worker, self._place.secured
-        knows = secured.desk.knows_token if secured else None
-        door = Authentication(worker.office, token=token, knows=knows)
-        api = Api(door, worker.runner)
-        bench = DebugApi(
+        knows = secured.enrolment.knows_token if secured else None
+        auth = Authentication(worker.service, token=token, knows=knows)
+        api = Api(auth, worker.runner)
+        debug_api = DebugApi(
             self._agent,
             self._place.broker,
             status=self.status,
@@ -163,16 +163,16 @@ class _Cloud:
             submit=self._executor.deferred.submit,
             pending=worker.journal.pending,
         )
-        old = LegacyApi(door, worker.runner).routes() if legacy else []
+        old = LegacyApi(auth, worker.runner).routes() if legacy else []
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._executor.run(self._link), name="executor")
             tasks.create_task(self._link.run(), name="link")
-            tasks.create_task(self._notice.renew(), name="notice")
+            tasks.create_task(self._notifier.renew(), name="notifier")
             routes = [
                 *api.routes(),
                 *old,
-                *Console(door, changed=self._changed).routes(),
-                *bench.routes(),
+                *Console(auth, changed=self._changed).routes(),
+                *debug_api.routes(),
                 *self._enrolling(),
             ]
             async with _serving(_application(routes), self._place.listener, tasks, secured):
@@ -187,7 +187,7 @@ class _Cloud:
         from edge.devcloud.http.enrolment_api import EnrolApi, EnrolmentPlace  # noqa: PLC0415 - for TLS only
 
         place = EnrolmentPlace(s.name, b.port, b.port_v4, p.tenant, p.pool, p.url, s.authority.pem)
-        return EnrolApi(s.desk, place, code=self._code, joined=self._admit_new).routes()
+        return EnrolApi(s.enrolment, place, code=self._code, joined=self._admit_new).routes()
 
     def _code(self, life_s: float, edge_id: str = "") -> str:
         place = self._place
@@ -206,7 +206,7 @@ class _Cloud:
 
     async def _changed(self) -> None:
         with contextlib.suppress(NotConnected):  # repeated on the next connect
-            await self._notice.publish()
+            await self._notifier.publish()
 
     def _announcement(self) -> dict[str, Any]:
         place, (host, port) = self._place, self._place.address
@@ -253,7 +253,7 @@ class _Cloud:
                 "recent": await self._worker.journal.recent(STATUS_CALLS),
             },
             "edges": self._worker.edges.to_json(),
-            "sessions": self._worker.office.sessions(),
+            "sessions": self._worker.service.sessions(),
         }
 
 

@@ -54,7 +54,7 @@ class Secured:
         self._folder = folder
         self._tenant = tenant
         self.authority = Authority(folder)
-        self.desk = EnrolmentService(folder, self.authority, wall=time.time, life=life)
+        self.enrolment = EnrolmentService(folder, self.authority, wall=time.time, life=life)
         self.cert, self.key = self.authority.server(tuple(dict.fromkeys((name, *LOOPBACK))))
         self._worker_cert, self._worker_key = self.authority.worker(WORKER)
         self._acl, self._passwords = folder / "acl", folder / "passwords"
@@ -81,14 +81,14 @@ class Secured:
         """Write the access list; the broker reads it on SIGHUP."""
         prefix = f"glassd/v1/{self._tenant}"
         rules = [f"user {WORKER}", f"topic readwrite {prefix}/#", f"topic read $share/+/{prefix}/#"]
-        for edge_id in self.desk.edges():
+        for edge_id in self.enrolment.edges():
             rules += [
                 f"user {edge_id}",
                 f"topic readwrite {prefix}/e/{edge_id}/#",
                 f"topic read {prefix}/registry/#",
             ]
         write_atomic(self._acl, ("\n".join(rules) + "\n").encode())
-        write_atomic(self._passwords, self.desk.passwords().encode())
+        write_atomic(self._passwords, self.enrolment.passwords().encode())
 
     def worker_context(self) -> ssl.SSLContext:
         """Return the TLS context of the cloud's own connection to its broker."""
@@ -106,6 +106,6 @@ class Secured:
                 enrol_port=enrol_port,
                 tenant=self._tenant,
                 ca_sha256=self.authority.fingerprint,
-                secret=self.desk.issue(life_s=life_s, edge_id=edge_id),
+                secret=self.enrolment.issue(life_s=life_s, edge_id=edge_id),
             )
         )

@@ -25,16 +25,16 @@ _BROKEN: Final = {
 class Api:
     """`routes()` for a Starlette application."""
 
-    def __init__(self, door: Authentication, runner: Runner) -> None:
-        self._door = door
-        self._registry = door.office.registry
-        self._office = door.office
+    def __init__(self, auth: Authentication, runner: Runner) -> None:
+        self._auth = auth
+        self._registry = auth.service.registry
+        self._service = auth.service
         self._runner = runner
 
     def routes(self) -> "list[Route]":
         from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
 
-        guarded = self._door.guarded
+        guarded = self._auth.guarded
         return [
             Route("/api/registry", guarded(self._get_registry), methods=["GET"]),
             Route("/api/tools", guarded(self._list), methods=["GET"]),
@@ -50,11 +50,11 @@ class Api:
         return Response(self._registry.body, media_type="application/json", headers=headers)
 
     async def _list(self, request: "Request") -> "Response":
-        user = self._door.user(request)
-        return answer({"tools": self._office.tools_of(user)})
+        user = self._auth.user(request)
+        return answer({"tools": self._service.tools_of(user)})
 
     async def _execute(self, request: "Request") -> "Response":
-        user = self._door.user(request)
+        user = self._auth.user(request)
         body = await read_json(request, MAX_EXECUTE, _invalid)
         name = body.get("name") if isinstance(body, dict) else None
         if not isinstance(name, str) or not name:

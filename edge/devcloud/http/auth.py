@@ -45,9 +45,9 @@ class Authentication:
     """
 
     def __init__(
-        self, office: AppService, *, token: str = "", knows: Callable[[str], bool] | None = None
+        self, service: AppService, *, token: str = "", knows: Callable[[str], bool] | None = None
     ) -> None:
-        self.office = office
+        self.service = service
         self._token = token
         self._knows = knows
 
@@ -55,7 +55,7 @@ class Authentication:
         async def guarded(request: "Request") -> "Response":
             try:
                 self._check_token(request)
-                await self.office.refresh()
+                await self.service.refresh()
                 return await endpoint(request)
             except Refusal as e:
                 return answer(e.body, status=e.status)
@@ -76,7 +76,7 @@ class Authentication:
         return self.present(user)
 
     def present(self, user: str) -> str:
-        if not self.office.present(user):
+        if not self.service.present(user):
             raise Refusal(401, {"error": "No active session for user"})
         return user
 

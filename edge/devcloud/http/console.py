@@ -29,15 +29,15 @@ class Console:
     registry.
     """
 
-    def __init__(self, door: Authentication, *, changed: Callable[[], Awaitable[None]]) -> None:
-        self._door = door
-        self._office = door.office
+    def __init__(self, auth: Authentication, *, changed: Callable[[], Awaitable[None]]) -> None:
+        self._auth = auth
+        self._service = auth.service
         self._changed = changed
 
     def routes(self) -> "list[Route]":
         from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
 
-        guarded = self._door.guarded
+        guarded = self._auth.guarded
         return [
             Route("/api/apps/{package}/tools", guarded(self._submit), methods=["POST"]),
             Route("/api/apps/{package}/key", guarded(self._issue_key), methods=["POST"]),
@@ -56,14 +56,14 @@ class Console:
         package = request.path_params["package"]
         try:
             submission = check_submission(package, body)
-            new = await self._office.submit(submission, key=request.headers.get(KEY_HEADER, ""))
+            new = await self._service.submit(submission, key=request.headers.get(KEY_HEADER, ""))
         except BadSubmission as e:
             message = "Nothing was stored; correct the fields and send it again"
             fields = [asdict(mistake) for mistake in e.mistakes]
             raise Refusal.of(400, "INVALID_DEFINITION", message, fields=fields) from None
         except BadDefinition as e:
             raise Refusal.of(409, "CONFLICT", str(e)) from None
-        registry = self._office.registry
+        registry = self._service.registry
         log.info("%s: %d tools, registry %s", package, len(submission.tools), registry.version)
         await self._changed()
         return answer(
@@ -79,7 +79,7 @@ class Console:
     async def _issue_key(self, request: "Request") -> "Response":
         """Issue a key. It is returned only here; only its hash is stored."""
         package = request.path_params["package"]
-        key = await self._office.issue_key(package, key=request.headers.get(KEY_HEADER, ""))
+        key = await self._service.issue_key(package, key=request.headers.get(KEY_HEADER, ""))
         log.info("%s has a new key", package)
         response = answer({"packageName": package, "apiKey": key}, status=201)
         response.headers["Cache-Control"] = "no-store"
@@ -88,19 +88,19 @@ class Console:
     # -------------------------------------------------------------- people
 
     async def _sessions(self, _: "Request") -> "Response":
-        return answer({"sessions": self._office.sessions()})
+        return answer({"sessions": self._service.sessions()})
 
     async def _open_session(self, request: "Request") -> "Response":
         user = _user(request)
-        return answer({"user": user, "leftS": await self._office.open_session(user)}, status=201)
+        return answer({"user": user, "leftS": await self._service.open_session(user)}, status=201)
 
     async def _end_session(self, request: "Request") -> "Response":
-        return answer({"ended": await self._office.end_session(_user(request))})
+        return answer({"ended": await self._service.end_session(_user(request))})
 
     async def _install(self, request: "Request") -> "Response":
         user, package = _user(request), request.path_params["package"]
         installed = request.method == "PUT"
-        await self._office.set_installed(user, package, installed=installed)
+        await self._service.set_installed(user, package, installed=installed)
         return answer({"user": user, "packageName": package, "installed": installed})
 
 

@@ -54,13 +54,13 @@ class EnrolApi:
 
     def __init__(
         self,
-        desk: EnrolmentService,
+        enrolment: EnrolmentService,
         place: EnrolmentPlace,
         *,
         code: Callable[[float, str], str],
         joined: Callable[[], Awaitable[None]],
     ) -> None:
-        self._desk = desk
+        self._enrolment = enrolment
         self._place = place
         self._code = code
         self._joined = joined
@@ -115,7 +115,9 @@ class EnrolApi:
         request_id, csr, proof = _text(body, "request_id"), body.get("csr"), body.get("proof") or ""
         if csr is not None and not isinstance(csr, str):
             raise _invalid("csr: must be a PEM text, or null for a password")
-        redeem = partial(self._desk.redeem, request_id=request_id, csr_pem=csr, proof=str(proof))
+        redeem = partial(
+            self._enrolment.redeem, request_id=request_id, csr_pem=csr, proof=str(proof)
+        )
         async with self._one:
             credentials = await asyncio.to_thread(redeem, secret, edge_id)
             await self._joined()
@@ -144,7 +146,7 @@ class EnrolApi:
             raise Refusal.of(401, "NO_CERTIFICATE", "Connect with the certificate to renew")
         csr = _text(body, "csr", most=MAX_BODY)
         async with self._one:
-            certificate = await asyncio.to_thread(self._desk.renew, peer, csr)
+            certificate = await asyncio.to_thread(self._enrolment.renew, peer, csr)
         return {"v": VERSION, "certificate": certificate}
 
     # -------------------------------------------------------------- for the operator
@@ -167,7 +169,7 @@ class EnrolApi:
     async def _revoke(self, _: Mapping[str, Any], request: "Request") -> Mapping[str, Json]:
         """Revoke an edge's credentials."""
         async with self._one:
-            if not self._desk.revoke(request.path_params["edge_id"]):
+            if not self._enrolment.revoke(request.path_params["edge_id"]):
                 raise Refusal.of(404, "NOT_FOUND", "There is no such edge")
             await self._joined()
         return {"revoked": True}

@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 class LegacyApi:
     """`routes()` for a Starlette application."""
 
-    def __init__(self, door: Authentication, runner: Runner) -> None:
-        self._door = door
-        self._registry = door.office.registry
-        self._office = door.office
+    def __init__(self, auth: Authentication, runner: Runner) -> None:
+        self._auth = auth
+        self._registry = auth.service.registry
+        self._service = auth.service
         self._runner = runner
 
     def routes(self) -> "list[Route]":
         from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
 
-        guarded = self._door.guarded
+        guarded = self._auth.guarded
         return [
             Route("/api/tools/apps/{package}/tools", guarded(self._of_app), methods=["GET"]),
             Route("/api/tools/users/{user}/tools", guarded(self._of_user), methods=["GET"]),
@@ -47,7 +47,7 @@ class LegacyApi:
 
     async def _of_user(self, request: "Request") -> "Response":
         tools = []
-        for tool in self._office.tools_of(self._door.present(request.path_params["user"])):
+        for tool in self._service.tools_of(self._auth.present(request.path_params["user"])):
             package, _, local = tool["name"].partition(":")
             tools.append({**legacy_schema(tool, local), "appPackageName": package})
         return answer(tools)
@@ -65,7 +65,7 @@ class LegacyApi:
                 raise Refusal(400, {"error": f"Missing or invalid {name}"})
         if not isinstance(args, dict):
             raise Refusal(400, {"error": "Missing or invalid toolParameters"})
-        self._door.present(str(user))
+        self._auth.present(str(user))
         call = ToolCall(
             call_id=new_call_id(Clock().wall()),
             tool=f"{request.path_params['package']}:{tool}",

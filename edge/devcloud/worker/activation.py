@@ -50,7 +50,7 @@ class Running:
 
 
 @dataclass(slots=True)
-class _Seat:
+class _AppProcess:
     """State of one app's process."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -71,14 +71,14 @@ class Launcher:
         state_dir: Path,
         connect_s: float = CONNECT_S,
         poll_s: float = POLL_S,
-        seats: AppProcesses | None = None,
+        processes: AppProcesses | None = None,
     ) -> None:
         self._http = http
         self._state_dir = state_dir
         self._connect_s = connect_s
         self._poll_s = poll_s
-        self._seats: dict[str, _Seat] = {}
-        self._others = seats
+        self._processes: dict[str, _AppProcess] = {}
+        self._others = processes
 
     async def ensure(self, app: InstalledApp) -> Running:
         """Return the running app, starting it if necessary; one process for all workers. Raises
@@ -86,25 +86,25 @@ class Launcher:
         """
         if not app.command:
             return Running(app.public_url, app.api_key_hash, activated=False)
-        seat = self._seats.setdefault(app.package, _Seat())
-        async with seat.lock:
-            alive = seat.child is not None and seat.child.running
-            if alive and seat.connected:
-                return Running(seat.url, seat.api_key_hash, activated=False)
-            if not alive and (running := await self._here_or_elsewhere(app, seat)) is not None:
+        process = self._processes.setdefault(app.package, _AppProcess())
+        async with process.lock:
+            alive = process.child is not None and process.child.running
+            if alive and process.connected:
+                return Running(process.url, process.api_key_hash, activated=False)
+            if not alive and (running := await self._here_or_elsewhere(app, process)) is not None:
                 return running
-            await self._connect(app, seat)
-            return Running(seat.url, seat.api_key_hash, activated=not alive)
+            await self._connect(app, process)
+            return Running(process.url, process.api_key_hash, activated=not alive)
 
-    async def _here_or_elsewhere(self, app: InstalledApp, seat: _Seat) -> Running | None:
-        """Start the app, unless another worker runs it. On failure or cancellation the seat is
+    async def _here_or_elsewhere(self, app: InstalledApp, process: _AppProcess) -> Running | None:
+        """Start the app, unless another worker runs it. On failure or cancellation the app is
         released: others wait for it.
         """
         try:
             if (running := await self._elsewhere(app)) is None:
-                await self._start(app, seat)
+                await self._start(app, process)
         except BaseException:
-            await asyncio.shield(self._share(app.package, seat))
+            await asyncio.shield(self._share(app.package, process))
             raise
         return running
 
@@ -129,16 +129,18 @@ class Launcher:
             log.warning("the worker of %s cannot be read, so it starts here: %s", app.package, e)
         return None
 
-    async def _share(self, package: str, seat: _Seat) -> None:
+    async def _share(self, package: str, process: _AppProcess) -> None:
         """Publish the address to the other workers; one that misses it starts its own process."""
         if self._others is None:
             return
-        url, key = seat.url, seat.api_key_hash
+        url, key = process.url, process.api_key_hash
         try:
-            if seat.child is None or not seat.child.running:
+            if process.child is None or not process.child.running:
                 await self._others.leave(package)
             else:
-                await self._others.say(package, url=url, api_key_hash=key, connected=seat.connected)
+                await self._others.say(
+                    package, url=url, api_key_hash=key, connected=process.connected
+                )
         except StoreError as e:
             log.warning("where %s runs cannot be stored: %s", package, e)
 
@@ -148,55 +150,55 @@ class Launcher:
 
     def status(self) -> dict[str, dict[str, object]]:
         """Return state, address, pid and number of starts of every app requested so far."""
-        return {package: _line(seat) for package, seat in sorted(self._seats.items())}
+        return {package: _line(process) for package, process in sorted(self._processes.items())}
 
     async def stop(self, package: str) -> bool:
         """End one app, as if it had crashed or been updated; False if it is not running."""
-        seat = self._seats.get(package)
-        if seat is None or seat.child is None or not seat.child.running:
+        process = self._processes.get(package)
+        if process is None or process.child is None or not process.child.running:
             return False
-        await seat.child.stop()
-        await self._share(package, seat)
+        await process.child.stop()
+        await self._share(package, process)
         return True
 
     async def aclose(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            for seat in self._seats.values():
-                if seat.child is not None:
-                    tasks.create_task(seat.child.stop())
+            for process in self._processes.values():
+                if process.child is not None:
+                    tasks.create_task(process.child.stop())
 
-    async def _start(self, app: InstalledApp, seat: _Seat) -> None:
+    async def _start(self, app: InstalledApp, process: _AppProcess) -> None:
         folder = self._state_dir / app.package
-        seat.connected = False
-        seat.url = f"http://{HOST}:{(port := free_port())}"
-        seat.api_key_hash = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
-        env = {"PORT": str(port), API_KEY_ENV: seat.api_key_hash, STATE_ENV: str(folder)}
+        process.connected = False
+        process.url = f"http://{HOST}:{(port := free_port())}"
+        process.api_key_hash = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
+        env = {"PORT": str(port), API_KEY_ENV: process.api_key_hash, STATE_ENV: str(folder)}
         env = os.environ | env
         try:
-            seat.child = await Child.start(
+            process.child = await Child.start(
                 app.command, name=app.package, log_file=folder / "app.log", env=env
             )
         except OSError as e:
             raise ActivationFailed(f"Failed to activate app: {e.strerror or e}") from None
-        seat.starts += 1
-        await self._share(app.package, seat)
-        log.info("app %s started (pid %d)", app.package, seat.child.pid)
+        process.starts += 1
+        await self._share(app.package, process)
+        log.info("app %s started (pid %d)", app.package, process.child.pid)
 
-    async def _connect(self, app: InstalledApp, seat: _Seat) -> None:
+    async def _connect(self, app: InstalledApp, process: _AppProcess) -> None:
         """Poll until it answers. After a timeout it keeps running: it may still come up."""
-        assert seat.child is not None
+        assert process.child is not None
         try:
             async with timeout(self._connect_s):
-                while seat.child.running and not seat.connected:
-                    seat.connected = await self._answers(app, seat.url) is True
-                    if not seat.connected:
+                while process.child.running and not process.connected:
+                    process.connected = await self._answers(app, process.url) is True
+                    if not process.connected:
                         await asyncio.sleep(self._poll_s)
         except TimeoutError:
             raise self._too_late(app) from None
-        await self._share(app.package, seat)
-        if seat.connected:
+        await self._share(app.package, process)
+        if process.connected:
             return
-        problem = f"{app.package} ended at once: {seat.child.last_words() or 'without output'}"
+        problem = f"{app.package} ended at once: {process.child.last_words() or 'without output'}"
         raise ActivationFailed(f"Failed to activate app: {problem}")
 
     async def _answers(self, app: InstalledApp, url: str) -> bool | None:
@@ -214,8 +216,8 @@ class Launcher:
             return None
 
 
-def _line(seat: _Seat) -> dict[str, object]:
-    alive = seat.child is not None and seat.child.running
-    state = "RUNNING" if alive and seat.connected else "STARTING" if alive else "STOPPED"
-    pid = seat.child.pid if seat.child is not None and alive else None
-    return {"state": state, "url": seat.url, "pid": pid, "starts": seat.starts}
+def _line(process: _AppProcess) -> dict[str, object]:
+    alive = process.child is not None and process.child.running
+    state = "RUNNING" if alive and process.connected else "STARTING" if alive else "STOPPED"
+    pid = process.child.pid if process.child is not None and alive else None
+    return {"state": state, "url": process.url, "pid": pid, "starts": process.starts}

@@ -21,19 +21,19 @@ class Elsewhere:
 class AppProcesses:
     """One worker's view. Store errors are raised to the caller."""
 
-    def __init__(self, db: SqliteDatabase, roster: Workers) -> None:
+    def __init__(self, db: SqliteDatabase, workers: Workers) -> None:
         self._db = db
-        self._roster = roster
+        self._workers = workers
 
     async def take(self, package: str, *, instead_of: Elsewhere | None = None) -> Elsewhere | None:
         """Make this worker the one that starts an app, or return which has it. `instead_of`: that
         one no longer answers.
         """
-        me = self._roster.name
+        me = self._workers.name
 
         def work(db: Connection) -> Elsewhere | None:
             row = db.execute("SELECT * FROM seats WHERE package = ?", (package,)).fetchone()
-            other = row is not None and row["worker"] != me and self._roster.alive(row["worker"])
+            other = row is not None and row["worker"] != me and self._workers.alive(row["worker"])
             if other and _elsewhere(row) != instead_of:
                 return _elsewhere(row)
             db.execute("INSERT OR REPLACE INTO seats (package, worker) VALUES (?,?)", (package, me))
@@ -46,12 +46,12 @@ class AppProcesses:
         sql = (
             "UPDATE seats SET url = ?, key_hash = ?, connected = ? WHERE package = ? AND worker = ?"
         )
-        values = (url, api_key_hash, connected, package, self._roster.name)
+        values = (url, api_key_hash, connected, package, self._workers.name)
         await self._db.write(lambda db: db.execute(sql, values).rowcount, grows=False)
 
     async def leave(self, package: str) -> None:
         """Release an app: it ended, the next worker that needs it starts it."""
-        values = (package, self._roster.name)
+        values = (package, self._workers.name)
         sql = "DELETE FROM seats WHERE package = ? AND worker = ?"
         await self._db.write(lambda db: db.execute(sql, values).rowcount, grows=False)
 

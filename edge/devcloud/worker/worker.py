@@ -61,7 +61,7 @@ class Worker:
 
     name: str
     journal: Journal
-    office: AppService
+    service: AppService
     edges: Edges
     launcher: Launcher
     runner: Runner
@@ -80,11 +80,11 @@ async def a_worker(
 ) -> AsyncIterator[Worker]:
     """Build a worker; on exit its apps are ended and its file is closed. Raises OSError."""
     name = f"devcloud-{secrets.token_hex(8)}"
-    with Workers(state_dir, name) as roster:
+    with Workers(state_dir, name) as workers:
         db = await _database(state_dir / DATABASE)
-        journal = Journal(db, me=name, alive=roster.alive)
+        journal = Journal(db, me=name, alive=workers.alive)
         edges = Edges(tenant)
-        office = AppService(
+        service = AppService(
             AppRegistry(apps),
             edges,
             AppStore(db),
@@ -92,21 +92,21 @@ async def a_worker(
             session_s=limits.session_s,
         )
         try:
-            await office.refresh()
+            await service.refresh()
             async with _http_client() as client:
                 launcher = Launcher(
                     client,
                     state_dir=state_dir / "apps",
                     connect_s=limits.connect_s,
                     poll_s=limits.poll_s,
-                    seats=AppProcesses(db, roster),
+                    processes=AppProcesses(db, workers),
                 )
                 runner = Runner(
-                    office.registry,
+                    service.registry,
                     launcher,
                     client,
                     tool_timeout_s=limits.tool_timeout_s,
-                    installed=office.has,
+                    installed=service.has,
                 )
                 executor = Executor(
                     journal,
@@ -114,10 +114,10 @@ async def a_worker(
                     tenant=tenant,
                     pool=pool,
                     look_s=limits.look_s,
-                    refresh=office.refresh,
+                    refresh=service.refresh,
                 )
                 try:
-                    yield Worker(name, journal, office, edges, launcher, runner, executor)
+                    yield Worker(name, journal, service, edges, launcher, runner, executor)
                 finally:
                     await launcher.aclose()
         finally:

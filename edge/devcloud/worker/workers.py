@@ -1,6 +1,6 @@
 """Tracks live workers: each holds a lock on its own file, which the kernel releases when it dies.
 
-Workers of one roster share a file system, as they share a database.
+They share a file system, as they share a database.
 """
 
 import asyncio

@@ -77,20 +77,18 @@ async def a_runner(tmp_path, app=None, *, apps=(APP, NOWHERE), **limits):
 
 
 @contextlib.asynccontextmanager
-async def an_office(tmp_path, *, apps=(), **more):
-    """What the cloud was told, on a real file; two over one folder are two processes' views of
-    it.
-    """
+async def an_app_service(tmp_path, *, apps=(), **more):
+    """An app service on a real file; two over one folder act like two processes."""
     db = await open_shared(tmp_path / "office.db")
     try:
-        office = AppService(
+        service = AppService(
             AppRegistry(apps),
             Edges("default"),
             AppStore(db),
             standing=["local"],
             **more,
         )
-        await office.refresh()
-        yield office
+        await service.refresh()
+        yield service
     finally:
         await db.close()

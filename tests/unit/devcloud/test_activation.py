@@ -28,7 +28,7 @@ ENDS = InstalledApp(
 
 
 class Health:
-    """What answers on an app's port: nobody for `silent` looks, then the app."""
+    """Answers on an app's port after `silent` requests without an answer."""
 
     def __init__(self, *, silent=0, tool=None, status=200):
         self.silent, self.looks, self.status = silent, 0, status
@@ -45,16 +45,16 @@ class Health:
 
 @contextlib.asynccontextmanager
 async def launchers(tmp_path, health, *, count=1, connect_s=30.0):
-    """As many as there are workers over one folder; each has a roster entry that `die()` takes
+    """As many as there are workers over one folder; each has a workers entry that `die()` takes
     back, as a dead process's is.
     """
     async with contextlib.AsyncExitStack() as stack:
         http = await stack.enter_async_context(httpx.AsyncClient(transport=FakeApp(health)))
         made = []
         for number in range(count):
-            roster = Workers(tmp_path, f"w{number}")
-            roster.__enter__()
-            stack.callback(roster.__exit__, None, None, None)
+            workers = Workers(tmp_path, f"w{number}")
+            workers.__enter__()
+            stack.callback(workers.__exit__, None, None, None)
             db = await open_shared(tmp_path / "d.db")
             stack.push_async_callback(db.close)
             launcher = Launcher(
@@ -62,10 +62,10 @@ async def launchers(tmp_path, health, *, count=1, connect_s=30.0):
                 state_dir=tmp_path / "apps",
                 connect_s=connect_s,
                 poll_s=0.001,
-                seats=AppProcesses(db, roster),
+                processes=AppProcesses(db, workers),
             )
             stack.push_async_callback(launcher.aclose)
-            launcher.die = lambda roster=roster: roster.__exit__(None, None, None)
+            launcher.die = lambda workers=workers: workers.__exit__(None, None, None)
             made.append(launcher)
         yield made
 

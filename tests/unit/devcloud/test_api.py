@@ -15,7 +15,7 @@ from edge.devcloud.http.legacy_api import LegacyApi
 from edge.devcloud.registry import InstalledApp
 from edge.devcloud.worker.activation import ActivationTimeout
 from edge.devcloud.worker.runner import Runner
-from tests.unit.devcloud.parts import APP, NOWHERE, READ, FakeApp, a_runner, an_office
+from tests.unit.devcloud.parts import APP, NOWHERE, READ, FakeApp, a_runner, an_app_service
 
 CAMERA = InstalledApp(
     "com.x.photo", "P", (READ,), ({"type": "CAMERA", "level": "REQUIRED"},), public_url="http://app"
@@ -31,18 +31,18 @@ async def cloud(tmp_path, *, token="", app=None, legacy=False):
         changes.append(registry.version)
 
     async with (
-        an_office(tmp_path, apps=[APP, NOWHERE, CAMERA]) as office,
+        an_app_service(tmp_path, apps=[APP, NOWHERE, CAMERA]) as service,
         a_runner(tmp_path, app) as (made, network),
     ):
-        registry = office.registry
-        runner = Runner(registry, made._launcher, made._http, installed=office.has)
-        door = Authentication(office, token=token)
-        routes = [*Api(door, runner).routes(), *Console(door, changed=changed).routes()]
+        registry = service.registry
+        runner = Runner(registry, made._launcher, made._http, installed=service.has)
+        auth = Authentication(service, token=token)
+        routes = [*Api(auth, runner).routes(), *Console(auth, changed=changed).routes()]
         if legacy:
-            routes += LegacyApi(door, runner).routes()
+            routes += LegacyApi(auth, runner).routes()
         transport = httpx.ASGITransport(Starlette(routes=routes))
         async with httpx.AsyncClient(transport=transport, base_url="http://cloud") as client:
-            client.office, client.registry, client.edges = office, registry, office._edges
+            client.service, client.registry, client.edges = service, registry, service._edges
             client.changes, client.network, client.launcher = changes, network, made._launcher
             yield client
 
@@ -257,9 +257,9 @@ async def test_an_unreadable_submission_is_refused(tmp_path, content, status):
 async def test_the_clouds_token_and_its_edges_tokens_give_the_same_access(
     tmp_path, token, said, status
 ):
-    async with an_office(tmp_path, apps=[APP]) as office, a_runner(tmp_path) as (runner, _):
-        door = Authentication(office, token=token, knows=lambda shown: shown == "of-edge-1")
-        transport = httpx.ASGITransport(Starlette(routes=Api(door, runner).routes()))
+    async with an_app_service(tmp_path, apps=[APP]) as service, a_runner(tmp_path) as (runner, _):
+        auth = Authentication(service, token=token, knows=lambda shown: shown == "of-edge-1")
+        transport = httpx.ASGITransport(Starlette(routes=Api(auth, runner).routes()))
         async with httpx.AsyncClient(transport=transport, base_url="http://cloud") as client:
             assert (
                 await client.get("/api/registry", headers={"Authorization": said} if said else {})

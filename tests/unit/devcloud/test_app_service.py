@@ -1,6 +1,4 @@
-"""What the cloud is told: on disk before it is in force, seen by every process, changed only by
-whom it belongs to.
-"""
+"""Submissions are stored first, seen by every process, and changed by their owners only."""
 
 import hashlib
 import logging
@@ -11,7 +9,7 @@ from edge.devcloud.app_service import NoSuchApp, NotYours, hashed
 from edge.devcloud.app_store import AppStoreFull
 from edge.devcloud.definitions import check_submission
 from edge.devcloud.registry import InstalledApp
-from tests.unit.devcloud.parts import APP, READ, an_office
+from tests.unit.devcloud.parts import APP, READ, an_app_service
 
 STARTED = InstalledApp("com.x.started", "S", (READ,), command=("run", "it"))
 
@@ -22,7 +20,7 @@ def new(package="com.n.new", **more):
 
 @pytest.mark.requirement("S0-34")
 async def test_a_submission_applies_in_every_process_and_after_a_restart(tmp_path):
-    async with an_office(tmp_path, apps=[APP]) as a, an_office(tmp_path, apps=[APP]) as b:
+    async with an_app_service(tmp_path, apps=[APP]) as a, an_app_service(tmp_path, apps=[APP]) as b:
         assert (
             await a.submit(
                 new(
@@ -40,7 +38,7 @@ async def test_a_submission_applies_in_every_process_and_after_a_restart(tmp_pat
             a.registry.app("com.n.new"),
         )
         assert await b.submit(new()) is False
-    async with an_office(tmp_path, apps=[APP]) as again:
+    async with an_app_service(tmp_path, apps=[APP]) as again:
         app = again.registry.app("com.n.new")
         assert (app.name, app.api_key_hash, app.hardware[0]["type"]) == ("N", "12345678", "IMU"), (
             "what an update did not say stays"
@@ -48,31 +46,31 @@ async def test_a_submission_applies_in_every_process_and_after_a_restart(tmp_pat
 
 
 async def test_without_changes_nothing_is_loaded(tmp_path):
-    async with an_office(tmp_path) as office:
-        office._store.load = pytest.fail
-        await office.refresh()
+    async with an_app_service(tmp_path) as service:
+        service._store.load = pytest.fail
+        await service.refresh()
 
 
 async def test_when_the_disk_does_not_answer_what_is_known_stays(tmp_path, caplog):
-    async with an_office(tmp_path, apps=[APP]) as office:
-        await office._store._db.close()
-        await office.refresh()
-        assert office.registry.find("com.x.app:read") is not None
+    async with an_app_service(tmp_path, apps=[APP]) as service:
+        await service._store._db.close()
+        await service.refresh()
+        assert service.registry.find("com.x.app:read") is not None
         assert "cannot be read" in caplog.text
 
 
 @pytest.mark.parametrize("body", ["{", "[5]", '{"tools": [{}]}'])
 async def test_an_unreadable_app_does_not_affect_the_others(tmp_path, body, caplog):
-    async with an_office(tmp_path) as office:
-        await office.submit(new())
-        await office.submit(new("com.n.other"))
-        await office._store._db.write(
+    async with an_app_service(tmp_path) as service:
+        await service.submit(new())
+        await service.submit(new("com.n.other"))
+        await service._store._db.write(
             lambda db: (
                 db.execute("UPDATE apps SET body = ? WHERE package = 'com.n.new'", (body,)).rowcount
             )
         )
-    async with an_office(tmp_path) as office:
-        assert [app is None for app in map(office.registry.app, ("com.n.new", "com.n.other"))] == [
+    async with an_app_service(tmp_path) as service:
+        assert [app is None for app in map(service.registry.app, ("com.n.new", "com.n.other"))] == [
             True,
             False,
         ]
@@ -85,12 +83,12 @@ async def test_an_unreadable_app_does_not_affect_the_others(tmp_path, body, capl
 @pytest.mark.requirement("S0-56")
 async def test_a_key_is_returned_once_stored_as_a_hash_and_never_logged(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
-    async with an_office(tmp_path) as office:
-        await office.submit(new())
-        key = await office.issue_key("com.n.new")
+    async with an_app_service(tmp_path) as service:
+        await service.submit(new())
+        key = await service.issue_key("com.n.new")
         assert (key.startswith("gak_"), len(key) > 40) == (True, True)
         assert (
-            office.registry.app("com.n.new").api_key_hash
+            service.registry.app("com.n.new").api_key_hash
             == hashed(key)
             == hashlib.sha256(key.encode()).hexdigest()
         )
@@ -102,9 +100,9 @@ async def test_a_key_is_returned_once_stored_as_a_hash_and_never_logged(tmp_path
 
 @pytest.mark.requirement("I5-cloud-keys")
 async def test_only_the_keys_holder_can_change_the_app(tmp_path):
-    async with an_office(tmp_path) as office, an_office(tmp_path) as elsewhere:
-        await office.submit(new())
-        first = await office.issue_key("com.n.new")
+    async with an_app_service(tmp_path) as service, an_app_service(tmp_path) as elsewhere:
+        await service.submit(new())
+        first = await service.issue_key("com.n.new")
         for wrong in ("", "gak_wrong", hashed(first)):
             with pytest.raises(NotYours, match="send it as X-App-API-Key"):
                 await elsewhere.submit(new(name="Mine"), key=wrong)
@@ -113,18 +111,18 @@ async def test_only_the_keys_holder_can_change_the_app(tmp_path):
         assert await elsewhere.submit(new(name="Still mine"), key=first) is False
         second = await elsewhere.issue_key("com.n.new", key=first)
         with pytest.raises(NotYours):
-            await office.submit(new(), key=first)
-        await office.submit(new(), key=second)
+            await service.submit(new(), key=first)
+        await service.submit(new(), key=second)
         with pytest.raises(NotYours):
-            await office.submit(new())
-        assert office.registry.app("com.n.new").name == "Still mine"
+            await service.submit(new())
+        assert service.registry.app("com.n.new").name == "Still mine"
 
 
 @pytest.mark.parametrize("package", ["com.n.gone", "com.x.started"])
 async def test_an_unknown_app_or_one_started_here_gets_no_key(tmp_path, package):
-    async with an_office(tmp_path, apps=[STARTED]) as office:
+    async with an_app_service(tmp_path, apps=[STARTED]) as service:
         with pytest.raises(NoSuchApp, match=package):
-            await office.issue_key(package)
+            await service.issue_key(package)
 
 
 # ------------------------------------------------------------------ people
@@ -139,10 +137,13 @@ class Wall:
 
 @pytest.mark.requirement("I5-cloud-sessions")
 async def test_a_session_lasts_its_time_in_every_process_and_can_be_ended(tmp_path):
-    async with an_office(tmp_path, session_s=60.0) as a, an_office(tmp_path, session_s=60.0) as b:
+    async with (
+        an_app_service(tmp_path, session_s=60.0) as a,
+        an_app_service(tmp_path, session_s=60.0) as b,
+    ):
         wall = Wall()
-        for office in (a, b):
-            office._wall = wall
+        for service in (a, b):
+            service._wall = wall
         assert await a.open_session("ann") == 60.0
         await b.refresh()
         assert (b.present("ann"), b.present("bob"), b.present("local")) == (
@@ -165,33 +166,33 @@ async def test_a_session_lasts_its_time_in_every_process_and_can_be_ended(tmp_pa
 
 @pytest.mark.requirement("I5-cloud-sessions")
 async def test_a_user_takes_an_app_off_and_puts_it_back(tmp_path):
-    async with an_office(tmp_path, apps=[APP]) as office:
-        assert office.has("ann", APP.package) is True
-        await office.set_installed("ann", APP.package, installed=False)
-        assert (office.has("ann", APP.package), office.has("bob", APP.package)) == (
+    async with an_app_service(tmp_path, apps=[APP]) as service:
+        assert service.has("ann", APP.package) is True
+        await service.set_installed("ann", APP.package, installed=False)
+        assert (service.has("ann", APP.package), service.has("bob", APP.package)) == (
             False,
             True,
         )
-        await office.set_installed("ann", APP.package, installed=True)
-        assert office.has("ann", APP.package) is True
+        await service.set_installed("ann", APP.package, installed=True)
+        assert service.has("ann", APP.package) is True
         with pytest.raises(NoSuchApp, match=r"com\.n\.gone not found"):
-            await office.set_installed("ann", "com.n.gone", installed=False)
+            await service.set_installed("ann", "com.n.gone", installed=False)
 
 
 async def test_sessions_are_limited_and_expired_ones_make_room(tmp_path, monkeypatch):
     monkeypatch.setattr("edge.devcloud.app_store.MAX_SESSIONS", 1)
-    async with an_office(tmp_path, session_s=60.0) as office:
-        office._wall = Wall()
-        await office.open_session("ann")
-        await office.open_session("ann")
+    async with an_app_service(tmp_path, session_s=60.0) as service:
+        service._wall = Wall()
+        await service.open_session("ann")
+        await service.open_session("ann")
         with pytest.raises(AppStoreFull, match="sessions: there are 1 already"):
-            await office.open_session("bob")
-        office._wall.now += 61.0
-        await office.open_session("bob")
+            await service.open_session("bob")
+        service._wall.now += 61.0
+        await service.open_session("bob")
 
 
 async def test_only_so_many_apps_are_taken_off(tmp_path, monkeypatch):
     monkeypatch.setattr("edge.devcloud.app_store.MAX_REMOVED", 0)
-    async with an_office(tmp_path, apps=[APP]) as office:
+    async with an_app_service(tmp_path, apps=[APP]) as service:
         with pytest.raises(AppStoreFull, match="removed"):
-            await office.set_installed("ann", APP.package, installed=False)
+            await service.set_installed("ann", APP.package, installed=False)

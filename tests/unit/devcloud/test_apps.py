@@ -1,6 +1,4 @@
-"""The sample apps compute: on inputs nobody wrote down for them, and they refuse what they
-cannot do.
-"""
+"""The sample apps: they compute real results, and refuse what they cannot do."""
 
 import base64
 import math

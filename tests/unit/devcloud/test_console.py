@@ -8,7 +8,7 @@ import pytest
 from edge.devcloud.app_service import RegistryNotifier
 from edge.devcloud.definitions import check_submission
 from edge.devcloud.http.legacy_api import legacy_schema
-from tests.unit.devcloud.parts import READ, an_office
+from tests.unit.devcloud.parts import READ, an_app_service
 from tests.unit.devcloud.test_api import ME, cloud, execute
 from tools_cache.registry.legacy import migrate
 
@@ -88,18 +88,18 @@ async def test_the_console_gives_a_key_once_and_then_wants_it(tmp_path, caplog):
 
 @pytest.mark.requirement("S0-34")
 async def test_what_another_process_was_handed_is_listed_and_announced_here(tmp_path):
-    async with cloud(tmp_path) as c, an_office(tmp_path) as elsewhere:
+    async with cloud(tmp_path) as c, an_app_service(tmp_path) as elsewhere:
         await elsewhere.submit(check_submission("com.n.new", [READ]))
         assert "com.n.new:read" in [
             t["name"] for t in (await c.get("/api/tools", headers=ME)).json()["tools"]
         ]
         said = []
         await elsewhere.submit(check_submission("com.n.next", [READ]))
-        notice = RegistryNotifier(c.office, topic="t", url="u")
-        notice.link = SimpleNamespace(
+        notifier = RegistryNotifier(c.service, topic="t", url="u")
+        notifier.link = SimpleNamespace(
             publish=lambda *args, **_: asyncio.sleep(0, said.append(args))
         )
-        await notice.publish()
+        await notifier.publish()
         assert said[0][2] == {
             "version": c.registry.version,
             "sha256": c.registry.sha256,
@@ -111,7 +111,7 @@ async def test_what_another_process_was_handed_is_listed_and_announced_here(tmp_
 async def test_where_nothing_can_be_stored_it_is_said_and_nothing_changes(tmp_path):
     async with cloud(tmp_path) as c:
         before = c.registry.body
-        await c.office._store._db.close()
+        await c.service._store._db.close()
         answer = await c.post("/api/apps/com.n.new/tools", json=[READ])
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "TOOL_UNAVAILABLE")
         assert (c.registry.body, c.changes) == (before, [])

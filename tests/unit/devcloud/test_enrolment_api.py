@@ -1,4 +1,4 @@
-"""The enrolment desk's HTTP face: one at a time at the desk, whatever asks."""
+"""Enrolment over HTTP: one request at a time."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ REDEEM = {"v": 1, "edge_id": "edge-1", "secret": "00" * 16, "request_id": "r1", 
 
 
 class BusyDesk:
-    """A desk that is in the middle of a redemption until it is let go."""
+    """A service that is busy with a redemption until released."""
 
     def __init__(self):
         self.entered, self.go, self.inside = threading.Event(), threading.Event(), False
@@ -30,27 +30,27 @@ class BusyDesk:
 
 
 async def test_a_code_is_not_made_while_another_one_is_redeemed():
-    desk, seen = BusyDesk(), []
+    enrolment, seen = BusyDesk(), []
 
     def code(life_s, edge_id):
-        seen.append((desk.inside, life_s, edge_id))
+        seen.append((enrolment.inside, life_s, edge_id))
         return "glassd:code"
 
     async def joined():
         return None
 
-    routes = EnrolApi(desk, PLACE, code=code, joined=joined).routes()
+    routes = EnrolApi(enrolment, PLACE, code=code, joined=joined).routes()
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(Starlette(routes=routes)), base_url="http://c"
     ) as client:
         redeeming = asyncio.create_task(client.post("/enrol/v1/redeem", json=REDEEM))
-        assert await asyncio.to_thread(desk.entered.wait, 30)
+        assert await asyncio.to_thread(enrolment.entered.wait, 30)
         making = asyncio.create_task(
             client.post("/devcloud/codes", json={"life_s": 60, "edge_id": "edge-2"})
         )
-        for _ in range(100):  # all the turns it needs to be there, were nobody at the desk
+        for _ in range(100):  # all the turns it needs to be there, were nobody at the enrolment
             await asyncio.sleep(0)
-        desk.go.set()
+        enrolment.go.set()
         assert (await redeeming).status_code == 404
         assert (await making).json() == {"code": "glassd:code", "expires_in_s": 60}
     assert seen == [(False, 60.0, "edge-2")]

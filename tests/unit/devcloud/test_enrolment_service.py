@@ -1,6 +1,4 @@
-"""The enrolment desk: a code works once, for a while, for one edge; what it gives is kept as
-hashes only.
-"""
+"""Enrolment: a code works once, for a while, for one edge; secrets are stored as hashes."""
 
 from datetime import timedelta
 
@@ -16,7 +14,7 @@ CSR = _make_key("whatever-it-says")["csr_pem"]
 
 
 class Counter:
-    """A desk and the wall clock it looks at."""
+    """An enrolment service and its wall clock."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -25,12 +23,12 @@ class Counter:
         self.open()
 
     def open(self):
-        self.desk = EnrolmentService(
+        self.enrolment = EnrolmentService(
             self.folder, self.authority, wall=lambda: self.now, life=timedelta(days=1)
         )
 
     def redeem(self, secret, edge_id="edge-1", *, request="r1", csr=CSR, proof=""):
-        return self.desk.redeem(secret, edge_id, request_id=request, csr_pem=csr, proof=proof)
+        return self.enrolment.redeem(secret, edge_id, request_id=request, csr_pem=csr, proof=proof)
 
     def refused(self, secret, *args, **more):
         with pytest.raises(EnrolmentRefused) as caught:
@@ -49,7 +47,7 @@ def der_of(pem):
 
 @pytest.mark.requirement("I4-enrol-once")
 def test_a_code_works_once_also_after_a_restart(counter):
-    secret = counter.desk.issue()
+    secret = counter.enrolment.issue()
     assert counter.redeem(secret).certificate
     assert counter.refused(secret, "edge-2", request="r2") == "CODE_USED"
     counter.open()
@@ -58,23 +56,24 @@ def test_a_code_works_once_also_after_a_restart(counter):
 
 
 def test_a_lost_answer_is_repeated_for_its_request_for_a_while(counter):
-    secret = counter.desk.issue()
+    secret = counter.enrolment.issue()
     first = counter.redeem(secret)
     again = counter.redeem(secret)
     assert again.certificate != first.certificate
-    assert not counter.desk.knows_token(first.token)
-    assert counter.desk.knows_token(again.token)
+    assert not counter.enrolment.knows_token(first.token)
+    assert counter.enrolment.knows_token(again.token)
     assert counter.refused(secret, request="r2") == "CODE_USED"
+    assert counter.refused(secret, "edge-2") == "CODE_USED"
     counter.now += AGAIN_S + 1
     assert counter.refused(secret) == "CODE_USED"
 
 
 def test_a_revoked_edge_cannot_repeat_its_request(counter):
-    secret = counter.desk.issue()
+    secret = counter.enrolment.issue()
     counter.redeem(secret)
-    counter.desk.revoke("edge-1")
+    counter.enrolment.revoke("edge-1")
     assert counter.refused(secret) == "EDGE_REVOKED"
-    assert counter.desk.edges() == []
+    assert counter.enrolment.edges() == []
 
 
 def test_an_edge_that_enrols_meanwhile_does_not_disturb_who_shows_a_token(counter):
@@ -82,39 +81,41 @@ def test_an_edge_that_enrols_meanwhile_does_not_disturb_who_shows_a_token(counte
         __slots__ = ()
 
         def encode(self, *args):
-            counter.redeem(counter.desk.issue(), f"edge-{len(counter.desk.edges()) + 1}")
+            counter.redeem(counter.enrolment.issue(), f"edge-{len(counter.enrolment.edges()) + 1}")
             return super().encode(*args)
 
     for each in (1, 2):
-        token = counter.redeem(counter.desk.issue(), f"edge-{each}").token
-    assert counter.desk.knows_token(Meanwhile(token))
+        token = counter.redeem(counter.enrolment.issue(), f"edge-{each}").token
+    assert counter.enrolment.knows_token(Meanwhile(token))
 
 
 def test_a_code_expires_and_is_deleted_later(counter):
-    secret = counter.desk.issue()
+    secret = counter.enrolment.issue()
     counter.now += CODE_S + 1
     assert counter.refused(secret) == "CODE_EXPIRED"
     counter.now += CODE_S
-    counter.desk.issue()
+    counter.enrolment.issue()
     assert counter.refused(secret) == "CODE_UNKNOWN"
 
 
 def test_an_enrolled_edge_needs_its_token_or_its_own_code(counter):
-    token = counter.redeem(counter.desk.issue()).token
-    stranger = counter.desk.issue()
+    token = counter.redeem(counter.enrolment.issue()).token
+    stranger = counter.enrolment.issue()
     assert counter.refused(stranger, request="r2") == "EDGE_TAKEN"
     assert counter.refused(stranger, request="r2", proof="guessed") == "EDGE_TAKEN"
     token, old = counter.redeem(stranger, request="r2", proof=token).token, token
-    assert counter.refused(counter.desk.issue(), proof=old) == "EDGE_TAKEN"
-    counter.desk.revoke("edge-1")
-    assert counter.refused(counter.desk.issue(), proof=token) == "EDGE_TAKEN"
-    own = counter.desk.issue(edge_id="edge-1")
+    assert counter.refused(counter.enrolment.issue(), proof=old) == "EDGE_TAKEN"
+    counter.enrolment.revoke("edge-1")
+    assert counter.refused(counter.enrolment.issue(), proof=token) == "EDGE_TAKEN"
+    own = counter.enrolment.issue(edge_id="edge-1")
     assert counter.refused(own, "edge-2") == "CODE_OF_ANOTHER"
     assert counter.redeem(own).certificate
 
 
 def test_a_certificate_has_the_edges_name_and_is_for_clients_only(counter):
-    cert = x509.load_pem_x509_certificate(counter.redeem(counter.desk.issue()).certificate.encode())
+    cert = x509.load_pem_x509_certificate(
+        counter.redeem(counter.enrolment.issue()).certificate.encode()
+    )
     assert [a.value for a in cert.subject] == ["edge-1"]
     assert not cert.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     usages = cert.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
@@ -131,7 +132,7 @@ def test_a_certificate_has_the_edges_name_and_is_for_clients_only(counter):
     ],
 )
 def test_a_request_that_cannot_be_signed_does_not_spend_the_code(counter, csr):
-    secret = counter.desk.issue()
+    secret = counter.enrolment.issue()
     if csr:
         with pytest.raises(BadRequest):
             counter.redeem(secret, csr=csr)
@@ -140,34 +141,34 @@ def test_a_request_that_cannot_be_signed_does_not_spend_the_code(counter, csr):
 
 @pytest.mark.requirement("I4-enrol-renewal")
 def test_a_renewal_needs_our_certificate_and_an_edge_not_revoked(counter, tmp_path):
-    mine = der_of(counter.redeem(counter.desk.issue()).certificate)
-    assert der_of(counter.desk.renew(mine, CSR)) != mine
+    mine = der_of(counter.redeem(counter.enrolment.issue()).certificate)
+    assert der_of(counter.enrolment.renew(mine, CSR)) != mine
     theirs = Authority(tmp_path / "other")
     with pytest.raises(EnrolmentRefused, match="Unknown client certificate"):
-        counter.desk.renew(der_of(theirs.edge("edge-1", CSR, life=timedelta(days=1))), CSR)
-    counter.desk.revoke("edge-1")
+        counter.enrolment.renew(der_of(theirs.edge("edge-1", CSR, life=timedelta(days=1))), CSR)
+    counter.enrolment.revoke("edge-1")
     with pytest.raises(EnrolmentRefused) as caught:
-        counter.desk.renew(mine, CSR)
+        counter.enrolment.renew(mine, CSR)
     assert caught.value.code == "EDGE_REVOKED"
 
 
 @pytest.mark.requirement("I4-enrol-secret")
 def test_nothing_on_disk_lets_anybody_in(counter, tmp_path):
-    secret = counter.desk.issue()
+    secret = counter.enrolment.issue()
     given = counter.redeem(secret, csr=None)
-    written = (tmp_path / "desk.json").read_text() + counter.desk.passwords()
+    written = (tmp_path / "desk.json").read_text() + counter.enrolment.passwords()
     assert not [s for s in (secret.hex(), given.password, given.token) if s in written]
     assert (tmp_path / "desk.json").stat().st_mode & 0o077 == 0
     assert (tmp_path / "ca.key").stat().st_mode & 0o077 == 0
 
 
 def test_who_is_revoked_is_on_no_list(counter):
-    counter.redeem(counter.desk.issue(), csr=None)
-    assert counter.desk.edges() == ["edge-1"]
-    assert counter.desk.passwords().startswith("edge-1:$7$")
-    assert counter.desk.revoke("edge-1")
-    assert (counter.desk.edges(), counter.desk.passwords()) == ([], "")
-    assert not counter.desk.revoke("nobody")
+    counter.redeem(counter.enrolment.issue(), csr=None)
+    assert counter.enrolment.edges() == ["edge-1"]
+    assert counter.enrolment.passwords().startswith("edge-1:$7$")
+    assert counter.enrolment.revoke("edge-1")
+    assert (counter.enrolment.edges(), counter.enrolment.passwords()) == ([], "")
+    assert not counter.enrolment.revoke("nobody")
 
 
 def test_a_damaged_document_or_authority_is_said(counter, tmp_path):

@@ -505,7 +505,7 @@ async def test_queueable_calls_are_accepted_beyond_the_slots_and_run_later(tmp_p
 
 
 async def test_a_blocked_publish_does_not_block_new_calls(tmp_path):
-    """A publish waits for its PUBACK, and the next packets are read by whoever brought the call."""
+    """A publish waits for its PUBACK; the task that got the call reads the next packets."""
     async with a_worker(tmp_path) as w:
         await w.call()
         await w.link.next(2)

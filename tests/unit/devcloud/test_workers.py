@@ -28,14 +28,14 @@ GOOD = ToolResponse(data="done")
 
 
 class Desk:
-    """One worker's journal and roster entry; `die` is what the kernel does for a killed process."""
+    """One worker's journal and entry; `die` is what the kernel does for a killed process."""
 
-    def __init__(self, journal, roster):
-        self.journal, self._roster = journal, roster
+    def __init__(self, journal, workers):
+        self.journal, self._workers = journal, workers
 
     def die(self):
-        os.close(self._roster._handle)
-        self._roster._handle = None
+        os.close(self._workers._handle)
+        self._workers._handle = None
 
 
 @contextlib.asynccontextmanager
@@ -43,15 +43,15 @@ async def desks(tmp_path, count=2):
     async with AsyncExitStack() as stack:
         made = []
         for number in range(count):
-            roster = stack.enter_context(Workers(tmp_path, f"w{number}"))
+            workers = stack.enter_context(Workers(tmp_path, f"w{number}"))
             journal = Journal(
                 await open_shared(tmp_path / "j.db"),
                 wall=Wall(),
-                me=roster.name,
-                alive=roster.alive,
+                me=workers.name,
+                alive=workers.alive,
             )
             stack.push_async_callback(journal.close)
-            made.append(Desk(journal, roster))
+            made.append(Desk(journal, workers))
         yield made
 
 
@@ -112,10 +112,10 @@ async def test_openings_do_not_cross(tmp_path):
             os.close(handle)
         return True
 
-    path = tmp_path / "deep" / "door"
+    path = tmp_path / "deep" / "auth"
     async with alone(path):
         assert free() is False
-        with pytest.raises(OSError, match=r"door: another process has held it for 0\.05 s"):
+        with pytest.raises(OSError, match=r"auth: another process has held it for 0\.05 s"):
             async with alone(path, within_s=0.05):
                 pass
     assert free() is True

@@ -13,7 +13,7 @@ SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required":
 
 
 class Polite:
-    """Adds numbers, and learns to subtract when told to; says so to clients of both eras."""
+    """Adds numbers; adds a tool to subtract on request, and notifies clients of both eras."""
 
     def __init__(self) -> None:
         self._bus = InMemorySubscriptionBus()

@@ -1,5 +1,5 @@
-"""Other servers' tools in the daemon: what the registry is told, what a call becomes, what a
-person reads; the client is a fake.
+"""Other servers' tools in the daemon: the registry, calls, and what people see; the client
+is a fake.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ def news(name="home", status=Status.CONNECTED, tools=("light",), **more):
 
 
 class Client:
-    """The other end: keeps what it was told, answers as it was told to."""
+    """A client that records requests and answers as configured."""
 
     def __init__(self):
         self.configured, self.calls, self.cancelled, self.refreshed, self.authorized = (
@@ -93,7 +93,7 @@ class Client:
 
 
 class Place:
-    """A desk, and everything it tells."""
+    """A manager, and everything that it reports."""
 
     def __init__(self, folder):
         self.client, self.happened, self.noted, self.signed_in, self.refused = (

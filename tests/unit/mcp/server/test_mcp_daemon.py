@@ -1,6 +1,4 @@
-"""The facade's line to the daemon: one connection for one call after the other, a new one for
-the one that died.
-"""
+"""The MCP server's client of the daemon: connections are used again, and replaced when dead."""
 
 import asyncio
 import contextlib
@@ -15,9 +13,9 @@ ANSWER = (
 
 
 @pytest.fixture
-async def house(tmp_path):
-    """(a Daemon, the connections that came): something that answers every request the same,
-    until it is told to hang up.
+async def place(tmp_path):
+    """(a Daemon, the connections that came): a server with one answer for every request,
+    until its connection is aborted.
     """
     came: list[asyncio.StreamWriter] = []
 
@@ -44,16 +42,16 @@ async def house(tmp_path):
         writer.close()
 
 
-async def test_calls_one_after_the_other_take_one_connection(house):
-    daemon, came = house
+async def test_calls_one_after_the_other_take_one_connection(place):
+    daemon, came = place
     assert [await daemon.ask("GET", "/v1/status", timeout_s=20) for _ in range(5)] == [
         {"ok": True}
     ] * 5
     assert len(came) == 1
 
 
-async def test_simultaneous_calls_have_own_connections_that_are_used_again(house):
-    daemon, came = house
+async def test_simultaneous_calls_have_own_connections_that_are_used_again(place):
+    daemon, came = place
     await asyncio.gather(
         *(daemon.ask("POST", "/v1/call", {"n": n}, timeout_s=20) for n in range(4))
     )
@@ -63,8 +61,8 @@ async def test_simultaneous_calls_have_own_connections_that_are_used_again(house
     assert len(came) == made
 
 
-async def test_a_connection_that_died_while_idle_is_replaced(house):
-    daemon, came = house
+async def test_a_connection_that_died_while_idle_is_replaced(place):
+    daemon, came = place
     await daemon.ask("GET", "/v1/status", timeout_s=20)
     came[0].transport.abort()
     assert await daemon.ask("GET", "/v1/status", timeout_s=20) == {"ok": True}

@@ -44,7 +44,7 @@ def message(text):
 
 @asynccontextmanager
 async def served(tmp_path, *, token="", hosts=()):
-    """(the house, an HTTP client whose base is where it is served)."""
+    """(the running parts, an HTTP client of the server)."""
     ready = asyncio.get_running_loop().create_future()
     async with mcp_house(tmp_path) as mcp:
         mcp.serving = serving = asyncio.ensure_future(
@@ -67,7 +67,7 @@ async def served(tmp_path, *, token="", hosts=()):
 
 
 class Unstarted:
-    """A facade whose `running()` the house holds already."""
+    """A facade that is running already."""
 
     def __init__(self, facade):
         self.server = facade.server

@@ -1,6 +1,4 @@
-"""What an app's author writes beside a tool is nobody's word but theirs: a mistake in it costs
-that word, never the list.
-"""
+"""An invalid field in the metadata of a tool is left out; the list stays."""
 
 import pytest
 

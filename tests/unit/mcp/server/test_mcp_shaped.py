@@ -1,4 +1,4 @@
-"""Results beside a form that the tool promised, and content that is told once."""
+"""Results beside a form that the tool promised, and content that is not repeated."""
 
 from dataclasses import replace
 
@@ -7,8 +7,10 @@ from mcp.client import Client
 
 from edge.control.http import HttpLimits
 from edge.core.tools.snapshot import Entry
+from edge.mcp.server.calls import refusal_of
 from edge.mcp.server.daemon_client import DaemonClient
 from edge.mcp.server.server import Facade
+from edge.runtime.errors import UserError
 from tests.unit.control.house import definition, open_house
 from tests.unit.mcp.server.mcp_house import NEWER, mcp_house, ways, wire
 from tests.unit.mcp.server.test_mcp_server import ADD, text_of
@@ -52,3 +54,9 @@ async def test_the_content_of_a_failure_is_not_repeated(tmp_path):
         called = await client.call_tool(ADD, {})
     assert [block.text for block in called.content] == ["It is broken"]
     assert "content" not in called.structured_content["meta"]
+
+
+@pytest.mark.parametrize(("looked_up", "retryable"), [(True, True), (False, False)])
+def test_after_a_timeout_a_look_may_be_repeated_and_a_call_not(looked_up, retryable):
+    error = refusal_of(UserError("TIMEOUT", "too late"), looked_up=looked_up)["error"]
+    assert (error["code"], error["retryable"]) == ("TIMEOUT", retryable)
