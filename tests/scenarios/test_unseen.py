@@ -10,7 +10,7 @@ from edge.tools.user_tools import read
 from firmware_bridge.messages import Gesture, Hiding
 from tests.scenarios.test_consent import PAY, SHORT, alone, asked, question_pages, state
 from tests.scenarios.test_two_sides import G1, L, R, both_show
-from tests.scenarios.world import until, world
+from tests.scenarios.world import SOON_S, until, world
 from tools_cache.api.tool import CallOrigin
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -43,6 +43,13 @@ async def tap_for(place, seconds):
         await asyncio.sleep(0.05)
 
 
+async def answered(place, call):
+    """Wait until the answer has reached the call; the lens may be dark a moment before that."""
+    async with asyncio.timeout(SOON_S):
+        while await state(place, call) == "AWAITING_CONFIRMATION":
+            await asyncio.sleep(0.01)
+
+
 @pytest.mark.requirement("I11-consent-alone")
 @pytest.mark.parametrize(("tool", "args"), HIDING)
 async def test_nothing_hides_a_question_that_is_on_the_lens(tmp_path, tool, args):
@@ -57,7 +64,7 @@ async def test_nothing_hides_a_question_that_is_on_the_lens(tmp_path, tool, args
         assert not any(event["event"] in ("notification", "setting") for event in place.shown)
         await place.answer_question(Gesture.DOUBLE_TAP)
         await until(lambda: not place.lens(), "the question is over")
-        assert (await state(place, call)) != "AWAITING_CONFIRMATION"
+        await answered(place, call)
         assert (await from_cloud(place, tool, args)).ok
 
 
@@ -101,7 +108,7 @@ async def test_a_question_that_the_wearer_hides_takes_no_answer_and_is_asked_aga
         place.mock.glasses.hide(by, hidden=False)
         await until(lambda: len(shown_questions(place)) > asked_before, "the question again")
         await place.answer_question()
-        assert await state(place, call) != "AWAITING_CONFIRMATION"
+        await answered(place, call)
 
 
 @pytest.mark.requirement("I11-consent-hidden")
@@ -126,7 +133,7 @@ async def test_a_question_is_drawn_again_after_a_double_tap_too_early_to_be_a_no
         assert await state(place, call) == "AWAITING_CONFIRMATION"
         await both_show(place, "tap: yes")
         await place.answer_question()
-        assert await state(place, call) != "AWAITING_CONFIRMATION"
+        await answered(place, call)
 
 
 @pytest.mark.requirement("I11-consent-hidden")
@@ -142,7 +149,7 @@ async def test_a_question_waits_until_the_glasses_own_dashboard_is_gone(tmp_path
         place.mock.glasses.hide(by, hidden=False)
         await place.lens_shows("amount: 1", "tap: yes")
         await place.answer_question()
-        assert await state(place, call) != "AWAITING_CONFIRMATION"
+        await answered(place, call)
 
 
 @pytest.mark.requirement("I11-consent-hidden")
@@ -189,7 +196,7 @@ async def test_the_wearer_s_own_word_on_silent_mode_is_the_last(tmp_path):
         call, _ = await asked(place, SHORT)
         await place.lens_shows("amount: 1", "tap: yes")
         await place.answer_question()
-        assert await state(place, call) != "AWAITING_CONFIRMATION"
+        await answered(place, call)
 
 
 @pytest.mark.requirement("I11-consent-alone")
@@ -206,7 +213,7 @@ async def test_a_question_waits_until_a_notification_has_left_the_lens(tmp_path,
         assert await state(place, call) == "AWAITING_CONFIRMATION"
         await place.lens_shows("amount: 1", "tap: yes")
         await place.answer_question()
-        assert await state(place, call) != "AWAITING_CONFIRMATION"
+        await answered(place, call)
 
 
 @pytest.mark.requirement("I11-consent-worn")
@@ -230,7 +237,7 @@ async def test_glasses_that_are_taken_off_say_no_yes(tmp_path, model, more):
             "who puts glasses on touches them"
         )
         await place.answer_question()
-        assert await state(place, call) != "AWAITING_CONFIRMATION"
+        await answered(place, call)
 
 
 @pytest.mark.requirement("I11-consent-complete")
