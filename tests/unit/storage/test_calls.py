@@ -31,6 +31,12 @@ async def test_known_looks_without_admitting(calls):
     assert (await calls.known(call)).fresh is False
 
 
+async def test_a_call_of_another_user_is_not_known(calls):
+    call = a_call()
+    await calls.admit(call, "local")
+    assert await calls.known(replace(call, user_id="eve")) is None
+
+
 async def test_the_first_answer_stands(calls):
     call = a_call()
     await calls.admit(call, "cloud")

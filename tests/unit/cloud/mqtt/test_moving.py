@@ -53,6 +53,18 @@ async def test_a_link_publishes_offline_before_moving_elsewhere(tmp_path):
             assert downs == ["closed"]
 
 
+async def test_after_a_move_pool_and_version_are_the_new_ones(tmp_path):
+    with mosquitto(tmp_path) as broker:
+        async with edge(tmp_path, host=None) as near, cloud(broker.port) as far:
+            near.start()
+            near.uplink.use(
+                elsewhere(near, host=HOST, port=broker.port, pool="other", version="9.9")
+            )
+            presence = (await far.wait_for("presence"))[-1].message.body
+            assert (presence["state"], presence["version"]) == ("online", "9.9")
+            assert near.uplink._state.registry.endswith("/registry/other")
+
+
 async def test_a_pausing_uplink_tries_the_new_address_at_once(tmp_path):
     with mosquitto(tmp_path) as broker:
         async with edge(

@@ -107,6 +107,13 @@ def test_the_kind_is_of_the_property_then_body_then_topic():
     )
 
 
+def test_of_a_repeated_user_property_the_first_counts():
+    twice = [("k", "registry"), ("k", "presence")]
+    bare = msgpack.packb({"v": 1})
+    found = wire.decode(bare, content_type=MSGPACK, user_properties=twice)
+    assert found.kind is MessageKind.REGISTRY
+
+
 @pytest.mark.parametrize("version", [0, 2, "1", True, None, 1.5])
 def test_another_version_is_refused_by_its_own_code(version):
     assert refusal(body(v=version)).code is WireCode.UNSUPPORTED_VERSION
