@@ -8,8 +8,8 @@ from hypothesis import given, settings, strategies as st
 from firmware_bridge.codecs.even_g1.notifications import read_whitelist
 from firmware_bridge.codecs.even_g1.picture import END, PictureIn, bmp, checksum, cut, read
 from firmware_bridge.codecs.even_g1.text import read_page
-from firmware_bridge.codecs.even_g1.wire import Joiner, Op
-from firmware_bridge.errors import RemoteViolation
+from firmware_bridge.codecs.even_g1.wire import Joiner, Op, split
+from firmware_bridge.errors import CommandRefused, RemoteViolation
 from firmware_bridge.messages import ShowPage, TextLine, Tile
 
 WIDTH, HEIGHT = 576, 136
@@ -186,6 +186,12 @@ def test_a_piece_that_comes_twice_counts_once():
 def test_a_text_packet_no_correct_host_sends_is_refused(packet):
     with pytest.raises(RemoteViolation):
         Pages().add(packet)
+
+
+def test_a_message_has_at_most_255_packets():
+    assert len(split(bytes(510), 2, "text")) == 255
+    with pytest.raises(CommandRefused, match="too_big: 511 bytes of text; 510 fit at this MTU"):
+        split(bytes(511), 2, "text")
 
 
 def test_pieces_of_two_notifications_never_become_one():

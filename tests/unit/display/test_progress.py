@@ -98,6 +98,16 @@ async def test_progress_that_waits_is_dropped_when_its_result_arrives(open_stage
         assert glasses.texts() == ["step 0"]
 
 
+async def test_the_result_of_another_call_leaves_progress_waiting(open_stage) -> None:
+    async with open_stage(DISPLAY, min_gap_s=30.0) as (stage, _):
+        await stage.tell("step 0", call_id=CALL, brief=True)
+        waiting = asyncio.ensure_future(stage.tell("step 1", call_id=CALL, brief=True))
+        await asyncio.sleep(0.02)
+        await stage.present("c2", ToolResponse(data=None))
+        assert not waiting.done()
+        waiting.cancel()
+
+
 @pytest.mark.parametrize("said", [True, "100", -1, 60_000, float("nan")])
 async def test_a_gap_that_makes_no_sense_is_not_believed(open_stage, said) -> None:
     async with open_stage({**DISPLAY, "display.min_gap_ms": said}) as (stage, glasses):
