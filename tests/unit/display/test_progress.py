@@ -104,6 +104,7 @@ async def test_the_result_of_another_call_leaves_progress_waiting(open_stage) ->
         waiting = asyncio.ensure_future(stage.tell("step 1", call_id=CALL, brief=True))
         await asyncio.sleep(0.02)
         await stage.present("c2", ToolResponse(data=None))
+        await asyncio.sleep(0.02)
         assert not waiting.done()
         waiting.cancel()
 
