@@ -262,3 +262,13 @@ CLOCK = ToolDefinition(
 )
 def test_phrases_of_the_configured_language_count_beside_the_tools_own(sentence, language, found):
     assert (match(sentence, [CLOCK], language) is not None) is found
+
+
+@pytest.mark.parametrize(("length", "first"), [(200, False), (201, True)])
+def test_a_long_old_result_says_its_age_first(length, first):
+    stale = ToolResponse(data={"text": "a" * length}, meta={"stale": True, "ageS": 60})
+    text = rendering_of(stale).text
+    assert (text.startswith("as of 1 min ago"), text.endswith("as of 1 min ago")) == (
+        first,
+        not first,
+    )

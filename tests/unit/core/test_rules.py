@@ -491,3 +491,11 @@ def test_a_tool_may_declare_when_it_works(when, now, why) -> None:
     route = choose(tool, Circumstances(CallOrigin.CLI, **facts))
     assert (route.code is ErrorCode.TOOL_UNAVAILABLE) is (why is not None)
     assert why is None or why in route.reason
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(86_400.0, 86_400.0), (86_401.0, 0.0), (True, 0.0)])
+def test_a_quiet_time_is_a_day_at_most(seconds, left):
+    session = SessionController()
+    quiet = {"type": "SUPPRESS_AUDIO", "value": True, "duration": seconds}
+    session.apply(quiet, tool="a:b", now=5.0)
+    assert (session.quiet_s(5.0), session.silent(5.0)) == (left, True)

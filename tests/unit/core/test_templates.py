@@ -245,3 +245,9 @@ def test_what_only_a_cloud_runs_is_withheld_as_unsupported():
     assert made_ready(RequestPlan(only_cloud="a sub-agent runs in a cloud")).withheld == {
         "my:tool": "unsupported on an edge: a sub-agent runs in a cloud"
     }
+
+
+@pytest.mark.parametrize(("path", "found"), [("1", "b"), ("2", None), ("-1", None), ("²", None)])
+def test_an_index_beyond_a_list_is_absent(path, found):
+    scope = {"input": {"list": ["a", "b"]}}
+    assert templates.filled(f"{{{{input.list.{path}}}}}", scope) == found

@@ -13,6 +13,7 @@ from edge.core.tools.user_tools import Own, ServerDefinition
 from edge.daemon.mcp_servers import McpServers, joined
 from edge.runtime.clock import Clock
 from tools_cache.api.tool import CallOrigin, Source, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.frozen import FrozenDict
 
 URL = "https://h/mcp"
 
@@ -195,3 +196,25 @@ def test_the_same_call_with_what_its_tool_asked_for_is_another_one():
     assert len(first) == len(second) == 2
     assert not set(first) & set(second)
     assert second == idempotency.keys_of(brought, "e")
+
+
+def test_a_configured_server_keeps_all_its_settings():
+    given = McpServerConfig(
+        id="a",
+        name="A",
+        url="https://a",
+        headers={"X": "1"},
+        allowed_tools=("t",),
+        confirm="always",
+    )
+    ((server,), _) = joined(Settings(mcp=McpConfig(servers=(given,))), Own())
+    assert server == ServerDefinition(
+        name="a",
+        title="A",
+        url="https://a",
+        headers={"X": "1"},
+        allowed_tools=frozenset({"t"}),
+        visible=False,
+        confirm="always",
+    )
+    assert isinstance(server.headers, FrozenDict)

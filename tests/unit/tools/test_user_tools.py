@@ -499,3 +499,9 @@ def test_a_grant_is_bound_to_where_an_owners_tool_sends_its_calls(tmp_path, chan
     }
     digests = [definition_digest(_tool({**document, **more})[0]) for more in ({}, {}, change)]
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_the_fields_of_a_server_reach_its_definition(tmp_path):
+    server = {"name": "s", "url": "https://s", "requiresConfirmation": "always", "idle": 60}
+    found = read(tmp_path, t_json={"servers": [server]}).servers
+    assert found == (ServerDefinition(name="s", url="https://s", confirm="always", idle_s=60),)

@@ -247,3 +247,11 @@ def test_moments_in_the_wrong_order_are_seen_however_they_are_written(moment):
         )
     )
     assert found == [{"path": "/start", "problem": "must be before /end"}]
+
+
+@pytest.mark.parametrize(("levels", "good"), [(127, True), (128, False)])
+def test_arguments_are_127_levels_deep_at_most(levels, good):
+    value = "x"
+    for _ in range(levels):
+        value = [value]
+    assert (compile_schema({}).errors(value) == []) is good

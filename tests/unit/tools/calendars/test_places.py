@@ -474,3 +474,17 @@ def test_the_child_answers_whatever_goes_wrong(tmp_path, monkeypatch):
     }
     assert worker.answer(make)["trouble"] == "refused"
     json.dumps(told)
+
+
+def test_each_busy_time_names_its_calendar(tmp_path):
+    pytest.importorskip("icalendar")
+    times = "DTSTART:20261123T090000Z\nDTEND:20261123T100000Z\n"
+    event = f"BEGIN:VEVENT\nUID:1\nSUMMARY:x\n{times}END:VEVENT\n"
+    for name in ("primary", "work"):
+        (tmp_path / f"{name}.ics").write_text(f"BEGIN:VCALENDAR\n{event}END:VCALENDAR\n")
+    day = {"start": "2026-11-23T00:00:00+00:00", "end": "2026-11-24T00:00:00+00:00"}
+    place = {"folder": str(tmp_path)}
+    found = worker.answer(
+        {"do": "between", "place": place, "calendars": ["primary", "work"], **day}
+    )
+    assert [one["calendar"] for one in found["busy"]] == ["primary", "work"]
