@@ -71,7 +71,7 @@ class ServersChild:
 
     async def _call(self, frame: frames.Frame) -> None:
         id_ = frame["id"]
-        outcome = fault(CallFault.CANCELLED, "cancelled; the server was told to stop")
+        outcome = fault(CallFault.CANCELLED, "cancelled; the server was asked to stop")
         try:
             outcome = await self._outcome(frame)
         finally:

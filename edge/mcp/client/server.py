@@ -206,7 +206,7 @@ class McpServerClient:
         if (problem := found.problem) is not None:
             found.stop_waiting()
             return _fault_of(problem)
-        message = "the server did not answer in time and was told to stop; it may have been done"
+        message = "the server did not answer in time and was asked to stop; it may have been done"
         return fault(CallFault.TIMEOUT, message)
 
     async def _connect(self, ends_at: float) -> ServerConnection | ConnectionProblem:
