@@ -135,7 +135,7 @@ class Admission:
         if self._rules.policy.choice is not None and call.turn_id:
             self._rules.policy.choice.turn(call.turn_id)
         snapshot = self._pin(call.turn, now)
-        verdict = replace(verdict, registry_version=snapshot.version)
+        end: Refused | None = None
         if snapshot.version != now.version:
             _log.warning(
                 "turn %s continues with registry %s; %s is active now",
@@ -145,14 +145,14 @@ class Admission:
             )
             if self._rules.policy.strict_registry:
                 end = Refused(policy.registry_changed(), "registry changed within a turn")
-                return replace(verdict, end=end)
-        entry = snapshot.find(call.tool)
-        if entry is None:
+        entry = None if end is not None else snapshot.find(call.tool)
+        tool = None if entry is None else entry.definition
+        if entry is not None:
+            end = self._tool_problem(call, entry.definition, now.find(call.tool) or entry)
+        elif end is None:
             error = policy.unknown(call.tool, self._open_to(call, snapshot))
-            return replace(verdict, end=Refused(error, "unknown tool"))
-        current = now.find(call.tool) or entry
-        problem = self._tool_problem(call, replace(current, definition=entry.definition))
-        return replace(verdict, tool=entry.definition, end=problem)
+            end = Refused(error, "unknown tool")
+        return Verdict(call, verdict.keys, tool, snapshot.version, end=end)
 
     def _pin(self, turn: Turn | None, now: Snapshot) -> Snapshot:
         """Return the registry that this turn began with."""
@@ -164,10 +164,10 @@ class Admission:
             self._pinned.popitem(last=False)
         return snapshot
 
-    def _tool_problem(self, call: ToolCall, entry: Entry) -> Refused | None:
-        """Return why this tool is not open to this call."""
-        tool, rules = entry.definition, self._rules.policy
-        if error := policy.hidden(call.tool, entry.hidden, entry.missing, stale=entry.stale):
+    def _tool_problem(self, call: ToolCall, tool: ToolDefinition, now: Entry) -> Refused | None:
+        """Return why this tool is not open to this call; `now` says whether it is hidden."""
+        rules = self._rules.policy
+        if error := policy.hidden(call.tool, now.hidden, now.missing, stale=now.stale):
             return Refused(error, error.code.value.lower())
         if error := permissions.refusal(call, tool, rules.cloud_may):
             return Refused(error, "scope" if call.scope is not None else "not open to the cloud")
@@ -194,12 +194,18 @@ class Admission:
         if error := self._spend_budget(call, tool):
             return replace(verdict, end=Refused(error, "budget"))
         arguments = fill_arguments(self._registry, self._rules.limits, call, tool)
-        verdict = replace(verdict, clamped=arguments.clamped, defaulted=arguments.defaulted)
+        end: Refused | None = None
         if arguments.problem is not None:
-            return replace(verdict, end=Refused(arguments.problem, "arguments"))
-        error = self._rate_problem(call, tool)
-        end = Refused(error, "rate") if error is not None else None
-        return replace(verdict, call=replace(call, args=arguments.values), end=end)
+            end = Refused(arguments.problem, "arguments")
+        elif error := self._rate_problem(call, tool):
+            end = Refused(error, "rate")
+        return replace(
+            verdict,
+            call=call if arguments.problem is not None else replace(call, args=arguments.values),
+            clamped=arguments.clamped,
+            defaulted=arguments.defaulted,
+            end=end,
+        )
 
     def _spend_budget(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
         spent = self._turns.spent(call.turn)

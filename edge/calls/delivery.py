@@ -78,7 +78,8 @@ class CallDelivery:
         """Bring an answer to everybody it is for."""
         match ending:
             case Outcome():
-                await self._finish(call, replace(ending, response=_guard(call, ending)))
+                response = call.stamp(_guard(call, ending))
+                await self._finish(call, replace(ending, response=response))
             case Refused(error, reason):
                 call.reason = reason
                 response = call.stamp(ToolResponse(error=error))
@@ -104,7 +105,7 @@ class CallDelivery:
             await self._store.tell_delivery(call_id, report)
 
     async def _finish(self, call: Call, outcome: Outcome) -> None:
-        outcome = replace(outcome, response=call.stamp(outcome.response))
+        """Bring a stamped answer to everybody."""
         intents = outcome.response.intents[:_INTENTS]
         if len(outcome.response.intents) > _INTENTS:
             _log.warning(

@@ -278,6 +278,8 @@ class Orchestrator:
         return None
 
     async def _until_open(self) -> None:
+        if self._open.is_set():
+            return  # as nearly always: without a timer
         with suppress(TimeoutError):
             async with timeout(_STARTING_S):
                 await self._open.wait()

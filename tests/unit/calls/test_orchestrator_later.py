@@ -602,6 +602,30 @@ async def test_hardware_that_is_gone_counts_within_a_turn_too(tmp_path):
         assert (await h.call("notes:list", turn_id="t")).error.code is ErrorCode.HARDWARE_MISSING
 
 
+async def test_a_result_that_comes_while_its_call_ends_is_too_late(tmp_path):
+    async with house(tmp_path) as h:
+        ending, go_on, present = asyncio.Event(), asyncio.Event(), h.stage.present
+
+        async def slowly(*args, **more):
+            ending.set()
+            await go_on.wait()
+            return await present(*args, **more)
+
+        h.stage.present = slowly
+        call = make("shop:buy", ARGS)
+        caller = asyncio.create_task(h.orchestrator.call(call))
+        await h.uplink.until(lambda: h.uplink.submitted)
+        await h.orchestrator.cancel(call.call_id, "not needed")
+        await ending.wait()
+        h.uplink.say(CallResult(call.call_id, GOOD))
+        async with asyncio.timeout(40):
+            while not h.orchestrator._calls[call.call_id].events.waiting:
+                await asyncio.sleep(0)
+        go_on.set()
+        assert (await caller).error.code is ErrorCode.CANCELLED
+        await h.uplink.until(lambda: any(isinstance(m, CallResult) for m in h.uplink.done))
+
+
 async def test_a_cloud_failure_answered_from_the_stored_result_is_handled(tmp_path):
     async with house(tmp_path) as h:
         worker(h.uplink)
