@@ -1,7 +1,7 @@
 """Sends one HTTP request of a user's tool. Imports httpx, so it is loaded at the first call.
 
 No redirects, no cookies, no proxy settings from the environment, no compression (the size limit
-counts real bytes); TLS is verified. Failures are told apart by exception, not by message.
+counts real bytes); TLS is verified. Failures are distinguished by exception, not by message.
 """
 
 from collections.abc import Mapping

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class LocalTools:
-    """One per daemon. `full` are the errors of a storage that is full: the caller is told; all
+    """One per daemon. `full` are the errors of a full storage, which the caller may know; all
     other errors of a handler are only logged.
     """
 
