@@ -422,10 +422,10 @@ async def test_no_flood_of_events_grows_without_bound_and_none_hides_a_decision(
     call = Call(make("notes:add", ARGS), tools)
     for _ in range(3 * EVENTS):
         call.events.put(event)
-    call.events.put(Decided("the wearer"))
-    call.events.put(CallResult("c", DONE))
-    call.events.put(Finished(DONE))
-    assert len(call.events.waiting) == EVENTS + 3
+    for kept in (Decided("the wearer"), CallResult("c", DONE), Finished(DONE)):
+        call.events.put(kept)
+        call.events.put(kept)
+    assert len(call.events.waiting) == EVENTS + 6
 
 
 async def test_a_write_under_which_the_daemon_stops_is_not_called_safe_to_repeat(tmp_path):
