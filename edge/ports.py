@@ -1,8 +1,7 @@
-"""What rooms may ask of each other: one Protocol per room, and the few words they share. No code
-runs here.
+"""The interfaces through which packages of the daemon use each other, and the values they exchange.
 
-A room is handed ports by `daemon/app.py`; it never imports another room. In by `async for`, out by
-`await`.
+A package gets its ports from `daemon/app.py` and never imports another package of its level. Data
+comes in by `async for` and goes out by `await`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from firmware_bridge.sides import Side
 from tools_cache.api.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
 
 Progress = Callable[[str], Awaitable[None]]
-"""Where a running call says how far it is."""
+"""Receives the progress texts of a running call."""
 
 
 # ------------------------------------------------------------------ glasses
@@ -40,7 +39,8 @@ class SideStatus:
 
 @dataclass(frozen=True, slots=True)
 class GlassesStatus:
-    """The link as it is. `capabilities` are the last known ones; `stale` when the glasses are away.
+    """The state of the link. `capabilities` are the last known ones; `stale` while the glasses are
+    away.
 
     `issue` is one word for what is wrong (a `RadioReason`, a `LostReason`, or `mtu_23`), `hint`
     what a person can do about it, `step` what is being done by itself (core/recovery.py).
@@ -65,7 +65,9 @@ class GlassesStatus:
     sides: Mapping[Side, SideStatus] = field(default_factory=dict)
     """What two-sided glasses said of their sides on this link; empty for all others."""
     skew_ms: float | None = None
-    """How far apart both sides took what they were told last; None for glasses of one radio."""
+    """Milliseconds between the two sides' acknowledgements of the last command; None for glasses of
+    one radio.
+    """
     gone_at: float | None = None
     """When a ready link was lost (boot clock); None while there is one, and where there never
     was.
@@ -101,7 +103,7 @@ class GlassesPort(Protocol):
 
 
 class QuestionWaits(Exception):
-    """A question is before the wearer, or is the next to be put there."""
+    """A question is shown to the wearer, or is the next to be shown."""
 
 
 class SendPort(Protocol):
@@ -131,8 +133,8 @@ class UplinkStatus:
 
 
 class EnrolRefused(Exception):
-    """A code, or a renewal, came to nothing: what is wrong, and what to do. `final`: the same
-    again would end the same.
+    """An enrolment or a renewal failed: what is wrong, and how to fix it. `final`: trying the same
+    again fails again.
     """
 
     def __init__(self, code: str, problem: str, fix: str, *, final: bool = True) -> None:
@@ -143,7 +145,7 @@ class EnrolRefused(Exception):
 
 
 class UplinkTooLarge(ValueError):
-    """A message of `size` bytes can never be sent: the broker, or the wire, takes `limit`."""
+    """A message of `size` bytes can never be sent: the broker, or MQTT itself, accepts `limit`."""
 
     size: int
     limit: int
@@ -151,7 +153,7 @@ class UplinkTooLarge(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class CallAccepted:
-    """A cloud worker has taken this call of ours."""
+    """A cloud worker has taken this call."""
 
     call_id: str
 
@@ -164,8 +166,8 @@ class CallProgress:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The answer to a call of ours; may come long after, even after a restart. `own`: the
-    uplink gave it, as none came.
+    """The answer to a call sent to the cloud; may come long after, even after a restart. `own`: the
+    uplink made it itself, because none came.
     """
 
     call_id: str
@@ -175,8 +177,8 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """The cloud calls a tool of ours. `reply_to` and `as_json` say where and in which form to
-    answer.
+    """The cloud calls a tool of this daemon. `reply_to` and `as_json` say where and in which form
+    to answer.
     """
 
     call: ToolCall
@@ -192,7 +194,7 @@ class InvokeCancelled:
 
 @dataclass(frozen=True, slots=True)
 class RegistryNotice:
-    """The registry now in force in the cloud (retained; sent again whenever we connect)."""
+    """The registry now active in the cloud (retained; received again at every connect)."""
 
     version: str
     sha256: str
@@ -221,15 +223,15 @@ class UplinkPort(Protocol):
         """Stop sending a call and tell every worker (`cancel`); unknown ids are fine."""
 
     def messages(self) -> AsyncIterator[UplinkMessage]:
-        """What the cloud said, in order, each already on disk. One consumer. After handling
-        one, call `handled`.
+        """Yield messages of the cloud in order, each already on disk. One consumer; after handling
+        a message it calls `handled`.
         """
 
     async def handled(self, message: UplinkMessage) -> None:
-        """The consumer has durably dealt with `message`; it will not come again after a restart."""
+        """Mark `message` as handled: it will not come again after a restart."""
 
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Say `accepted` (None), progress (str) or the result (ToolResponse) of an invocation;
+        """Send `accepted` (None), progress (str) or the result (ToolResponse) of an invocation;
         results are durable.
         """
 
@@ -254,7 +256,7 @@ class RegistryPort(Protocol):
     def snapshot(self) -> Snapshot: ...
 
     async def catch_up(self) -> None:
-        """Wait until a registry that was announced is in force; a few seconds at most."""
+        """Wait until a registry that was announced is active; a few seconds at most."""
 
     def check_args(
         self, definition: ToolDefinition, args: Mapping[str, Json]
@@ -312,24 +314,24 @@ class CallsPort(Protocol):
         """
 
     async def cancel(self, call_id: str, reason: str) -> bool:
-        """Call a running call off; False when there is none."""
+        """Cancel a running call; False when there is none."""
 
     async def submit(
         self, call_id: str, response: ToolResponse, *, user_id: str, session: str
     ) -> Submission:
-        """Hand in the result of a pending call; it is on disk when this returns TAKEN."""
+        """Submit the result of a pending call; it is on disk when this returns TAKEN."""
 
 
 class NobodyToAsk(Exception):
-    """No glasses here can put a question to the wearer now; the text says why."""
+    """No glasses can ask the wearer now; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something only the wearer can decide. `scene` names it over reconnects; `allow` and `deny`
-    are the words beside tap and double tap (on glasses without a lens: press, and long press).
-    `exact`: the lines of `text` are a call's particulars; where a line goes on in the next row that
-    row is marked, so that no value looks like another line.
+    """Something only the wearer can decide. `scene` identifies it across reconnects; `allow` and
+    `deny` are the words beside tap and double tap (on glasses without a lens: press, and long
+    press). `exact`: the lines of `text` are a call's arguments; a row that continues the line above
+    is marked, so that no value looks like another line.
     """
 
     scene: str
@@ -341,9 +343,7 @@ class Question:
 
 
 class AskPort(Protocol):
-    """Implemented by `display/presenter.py`: puts questions to the wearer, one at a time, in
-    order.
-    """
+    """Implemented by `display/presenter.py`: asks the wearer, one question at a time, in order."""
 
     async def ask(self, question: Question) -> Answer:
         """Wait for the wearer's answer; silence is TIMEOUT. While the glasses are away it waits for
@@ -359,7 +359,7 @@ class RenderPort(Protocol):
     async def present(
         self, call_id: str, response: ToolResponse, *, wait: Wait = ...
     ) -> DeliveryReport:
-        """Put a result on the lens and into the ear, as far as these glasses can. Never raises;
+        """Show and speak a result, as far as these glasses can. Never raises;
         later progress of the delivery comes as `DeliveryChanged` on the bus.
         """
 

@@ -100,7 +100,7 @@ class Reload:
         }
 
     def _refuse(self, why: str) -> None:
-        self._error = f"the new configuration is refused, the one before stays in force: {why}"
+        self._error = f"the new configuration is refused; the previous one stays active: {why}"
         log.error("%s", self._error)
         self.bus.publish(Alarmed(ALARM, self._error))
 

@@ -1,4 +1,4 @@
-"""Where each file of ours goes on a machine: one table for `make install` and the Debian packages.
+"""Where each file goes on a machine: one table for `make install` and the Debian packages.
 
 Refuses to write anything, and to know who asks.
 """

@@ -37,7 +37,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "issue 5, Shows 4",
     ),
     "I5-reload-refused": Promise(
-        "A bad new configuration is refused with its error, and the old one stays in force.",
+        "A bad new configuration is refused with its error, and the previous one stays active.",
         "issue 5, Shows 4",
     ),
     "I5-tools-only": Promise(

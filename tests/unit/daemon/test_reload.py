@@ -210,7 +210,7 @@ async def test_a_bad_configuration_is_refused_whole_and_the_old_one_stays_until_
     assert ("/x: cannot be read" if where != "the file" else "unknown key") in alarm.text
     assert (rig.roof.taken, rig.reload.settings) == ([], Settings())
     assert rig.reload.describe()["error"] == alarm.text
-    assert "the one before stays in force" in caplog.text
+    assert "the previous one stays active" in caplog.text
     rig.wanted, rig.roof.broken, rig.roof.unread = formed({"log": {"level": "debug"}}), "", ""
     over, told = await rig.once()
     assert over == Alarmed("configuration", "the configuration is good again", over=True)
