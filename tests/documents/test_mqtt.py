@@ -539,7 +539,7 @@ async def test_events(served):
 
 
 @replayed
-@shows(DOCUMENT, "# Another registry is in force")
+@shows(DOCUMENT, "# Another registry is active")
 async def test_a_notice_makes_the_edge_fetch_the_registry(served):
     asked = served.registry.asked
     served.registry.tools = [ADD, {**ADD, "name": f"add{asked}"}]
@@ -547,7 +547,7 @@ async def test_a_notice_makes_the_edge_fetch_the_registry(served):
     conversation = served.conversation(
         version=document["version"], sha256=document["sha256"], url="http://192.0.2.1/not/asked"
     )
-    await served.says("Another registry is in force", conversation)
+    await served.says("Another registry is active", conversation)
     registry = served.place.daemon.registry
     await until(
         lambda: registry.snapshot().find(f"com.example.list:add{asked}"),
