@@ -95,10 +95,8 @@ class Admission:
         self._turns = TurnLedger()
         self._used = RateLimits()
 
-    async def check(self, call: ToolCall, keys: tuple[str, ...]) -> Verdict:
-        """Check in this order: known cloud call, the tool and its owner's choices, answered before,
-        mode, budgets, arguments, rates.
-        """
+    async def find(self, call: ToolCall, keys: tuple[str, ...]) -> Verdict:
+        """Check in this order: known cloud call, the tool and its owner's choices; then `check`."""
         verdict = Verdict(call, keys)
         # Whatever became of its tool meanwhile: one call of the cloud, one answer.
         again = await self._store.known(call) if call.origin is CallOrigin.CLOUD else None
@@ -108,7 +106,10 @@ class Admission:
             return replace(verdict, end=Refused(policy.switched_off(), "switched off"))
         if self._registry.snapshot().find(call.tool) is None:
             await self._registry.catch_up()  # perhaps of an app that was added a moment ago
-        verdict = self._find_tool(verdict)
+        return self._find_tool(verdict)
+
+    async def check(self, verdict: Verdict) -> Verdict:
+        """Check in this order: answered before, mode, budgets, arguments, rates."""
         if verdict.end is None:
             verdict = await self._find_known(verdict)
         if verdict.end is None and verdict.tool is not None:

@@ -123,7 +123,8 @@ class CallDelivery:
         # Said, or nothing more to be done about it.
         started |= await self._apply(call, [i for i in intents if i.get("after") == FAREWELL])
         await self.delivered(call.request.call_id, report)
-        if call.route is not None and call.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
+        cloud = call.route is not None and call.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE)
+        if cloud and stored.on_disk:  # else the next daemon may still give another answer
             self._cloud.follow(call.request.call_id)
             age_s = max(0.0, self._clock.boot() - call.began)
             await self._cloud.tell(call.request.call_id, report, age_s=age_s)

@@ -45,34 +45,34 @@ class Execution:
     async def run(self, call: Call) -> None:
         """Bring a call to its one answer; whatever goes wrong in here becomes an answer too."""
         with Attempt("call %s failed inside the daemon", call.request.call_id, bug=True) as going:
-            ending = await self._run(call)
+            await self.delivery.finish(call, await self._run(call))
         if going.error is not None:
-            ending = _fault(call, going.error)
-        await self.delivery.finish(call, ending)
+            await self.delivery.finish(call, _fault(call, going.error))
 
     async def resume(self, call: Call) -> None:
         """The same for a call that the last daemon left; nothing unsafe runs twice."""
         call.stages += ["configured", "built"]
         with Attempt("call %s could not be resumed", call.request.call_id, bug=True) as going:
-            ending = await self._resume(call)
+            await self.delivery.finish(call, await self._resume(call))
         if going.error is not None:
-            ending = Outcome(results.internal(call.request.tool))
-        await self.delivery.finish(call, ending)
+            await self.delivery.finish(call, Outcome(results.internal(call.request.tool)))
 
     async def _run(self, call: Call) -> Ending:
-        verdict = await self.admission.check(call.request, call.keys)
-        call.request, call.keys, call.tool = verdict.call, verdict.keys, verdict.tool
-        call.clamped, call.defaulted = verdict.clamped, verdict.defaulted
+        verdict = await self.admission.find(call.request, call.keys)
+        call.tool = verdict.tool  # a fault from here on is still one of this tool
         call.registry_version = verdict.registry_version or call.registry_version
+        verdict = await self.admission.check(verdict)
+        call.request, call.keys = verdict.call, verdict.keys
+        call.clamped, call.defaulted = verdict.clamped, verdict.defaulted
         if verdict.end is not None:
             return verdict.end
         call.stages.append("configured")
         if self.router.choose(call).code is None:
             if (end := await self.confirmations.obtain(call)) is not None:
                 return end
-            if call.state is CallState.ADMITTED:
-                # Glasses and network may have come or gone while the wearer was asked.
-                self.router.choose(call)
+            # Glasses and network may have come or gone while the wearer was asked. Also without a
+            # question: what runs is the definition that needed none, not one from before it.
+            self.router.choose(call)
         return await self._serve(call)
 
     async def _serve(self, call: Call) -> Ending:

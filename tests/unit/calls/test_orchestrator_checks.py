@@ -415,6 +415,20 @@ async def test_a_crash_of_ours_becomes_an_internal_answer_without_its_cause(tmp_
         assert "secret" not in str(answer.to_json())
 
 
+@pytest.mark.requirement("S2-45")
+async def test_a_crash_while_an_answer_is_delivered_ends_its_call_on_disk(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+
+        async def odd(_call, _progress):
+            return ToolResponse(data="x", intents=("no object",))
+
+        h.tools.handler = odd
+        answer = await h.call("notes:add", {"text": "x"})
+        assert answer.error.type is ErrorType.INTERNAL
+        assert answer.error.idempotency_required
+        assert await h.store.unfinished() == []
+
+
 @pytest.mark.requirement("S2-101")
 async def test_every_answer_leaves_one_complete_audit_record(
     tmp_path: Path,

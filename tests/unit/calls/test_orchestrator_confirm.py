@@ -487,3 +487,19 @@ async def test_arguments_too_long_to_be_shown_are_refused_unasked(tmp_path):
         assert "too long to be shown" in answer.error.message
         assert not h.wearer.asked
         assert not h.tools.runs
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_a_definition_that_needs_a_yes_does_not_run_unasked_when_it_changes(tmp_path):
+    async with house(tmp_path) as h:
+        granted, entry = h.confirmations.granted, h.registry.entries["danger:erase"]
+        tame = replace(entry.definition, version="2.0.0", requires_confirmation="never")
+
+        async def slowly(*about):
+            found = await granted(*about)
+            h.registry.entries["danger:erase"] = replace(entry, definition=tame)
+            return found
+
+        h.confirmations.granted = slowly
+        assert (await h.call("danger:erase", ARGS)).ok
+        assert [version for _, version in h.tools.ran] == ["2.0.0"]

@@ -695,3 +695,22 @@ async def test_a_delivery_report_that_cannot_be_stored_does_not_lose_the_answer(
         assert response.ok
         h.bus.publish(DeliveryChanged(response.meta["callId"], DeliveryReport(Delivery.SPOKEN)))
         assert (await h.call(cloud)).ok  # the service lives on
+
+
+@pytest.mark.requirement("I11-disk-code")
+async def test_the_cloud_hears_nothing_of_an_answer_that_is_not_on_disk(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+
+        async def full(*_args: object, **_more: object) -> None:
+            raise DiskUnavailable("the disk is full")
+
+        h.uplink.submit = full  # type: ignore[method-assign]
+        h.store.finish = full  # type: ignore[method-assign]
+        cloud = next(
+            name
+            for name, entry in h.registry.entries.items()
+            if entry.definition.source is Source.CLOUD
+        )
+        answer = await h.call(cloud)
+        assert answer.meta["delivery"] == "shown"
+        assert h.uplink.deliveries == []  # the next daemon may give this call another answer

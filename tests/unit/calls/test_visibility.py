@@ -12,6 +12,7 @@ from edge.core import visibility
 from edge.core.call_state import Submission
 from edge.core.tools.snapshot import Entry
 from edge.runtime.events import CallAnswered, CallCompleted, CallProgressed, CallReceived
+from edge.storage.sqlite.errors import StorageUnavailable
 from firmware_bridge.messages import Answer
 from tests.unit.calls import orchestrator_house
 from tests.unit.calls.orchestrator_house import QUICK, FakeTools, house, make, tool
@@ -106,6 +107,21 @@ async def test_an_internal_tool_never_shows_anything_to_the_wearer(tmp_path, ori
         answer = await caller
         assert (answer.ok, answer.meta["delivery"]) == (True, "none")
         assert (h.glasses.texts(), h.glasses.streams) == ([], {})
+
+
+@pytest.mark.requirement("S3-05")
+@pytest.mark.parametrize("error", [StorageUnavailable("damaged"), RuntimeError("a bug")])
+async def test_an_internal_tool_shows_no_failure_of_its_admission(tmp_path, error):
+    async with house(tmp_path) as h:
+        put(h, tool("registry:find", execution_type=INTERNAL))
+
+        async def broken(*_, **__):
+            raise error
+
+        h.store.known = broken
+        answer = await h.call("registry:find", turn_id="t")
+        assert (answer.ok, answer.meta["delivery"], h.glasses.texts()) == (False, "none", [])
+        assert answer.meta["toolVersion"] == h.audit[-1]["version"] == "1.2.3"
 
 
 @pytest.mark.requirement("S3-07", "S3-08")
