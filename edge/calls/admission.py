@@ -233,8 +233,8 @@ class Admission:
     # ------------------------------------------------------------------ answered before?
 
     async def _find_known(self, verdict: Verdict) -> Verdict:
-        """Look for a stored answer. A question without a stable id that was answered in this turn,
-        and is no replay, is an intended repetition: it gets the next number.
+        """Look for a stored answer. A call without a stable id whose like was answered in this
+        turn, and that is no replay, is meant as a repetition: its key gets the next number.
         """
         call, keys = verdict.call, verdict.keys
         if not keys or not idempotency.may_repeat(call, keys[0]):
@@ -255,7 +255,7 @@ class Admission:
 
 def _known(call: ToolCall, found: StoredCall) -> Known | Refused | None:
     """Return what is on disk under this id or key; None when that answer may not be given to
-    another call: then the key passes on.
+    another call, which then takes over the key.
     """
     if found.tool not in ("", call.tool):
         same_id = found.call_id == call.call_id

@@ -43,8 +43,8 @@ from tools_cache.api.tool import (
 MAX_PROGRESS: Final = 200
 """Characters of one progress text."""
 _UPLINK_FIRST_S: Final = 1.0
-"""The uplink's own message comes at the end of a call's life, and knows whether a worker had it; so
-much longer is waited.
+"""Seconds to wait beyond a call's life: at its end the uplink answers by itself, and knows whether
+a worker had the call.
 """
 
 
@@ -88,8 +88,8 @@ class Router:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How long a call is waited for, in seconds. `end_s`: for its answer, counted again from each
-    message of a worker, and `life_s` at most. `accept_s`: for a worker to take it. `patience_s`:
+    """How long a call is waited for, in seconds. `end_s`: for its answer; each message of a worker
+    begins it anew, within `life_s` altogether. `accept_s`: for a worker to take it. `patience_s`:
     how long its caller waits for the wearer. `remote`: no task of this process runs it.
     """
 
@@ -156,10 +156,10 @@ class Waiter:
                     if outcome is not None:
                         return outcome
                 case _:
-                    pass  # of a question that is over
+                    pass  # an event of a question that is over
 
     def _due(self, call: Call, timing: Timing, now: float) -> dict[str, float]:
-        """When what is done if there is no answer by then (boot clock)."""
+        """Return what is to be done if there is no answer yet, and when each (boot clock)."""
         limits, due = self._rules.limits, {"end": now + timing.end_s}
         if call.interim is not None:
             return due
@@ -234,8 +234,8 @@ class Waiter:
     # -------------------------------------------------------------- what is shown meanwhile
 
     def _mark(self, call: Call, text: str, *, brief: bool = True) -> None:
-        """Put a text on the lens beside the call, without waiting for it; there is none of a call
-        that is not shown.
+        """Put a text about the call on the lens, without waiting for it; nothing for a call that is
+        not shown.
         """
         if self._tasks.open and visibility.shows_call(call.request, call.tool):
             self._tasks.create_task(self._tell(call, text, brief=brief), name="call.progress")
@@ -266,7 +266,9 @@ class Backend(Protocol):
         """Run an admitted call and wait for its answer."""
 
     async def resume(self, call: Call, *, again: bool) -> Outcome:
-        """Wait for the answer of a call that a former daemon began; `again`: begin it once more."""
+        """Wait for the answer of a call that a former daemon left; `again`: begin it first, which
+        may be for the second time.
+        """
 
 
 class Here:

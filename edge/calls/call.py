@@ -82,8 +82,8 @@ Event = (
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The answer of a call that was taken on. `message`: the cloud's message it came in. `expired`:
-    nobody answered while the call could wait. `settled`: its worker's answer, which no later daemon
-    changes.
+    nobody answered while the call could wait. `settled`: ended by whoever ran the call, so it holds
+    even when it cannot be stored.
     """
 
     response: ToolResponse
@@ -128,7 +128,7 @@ def failed(error: ToolError) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who waits for a call. `to_the_end` False: only for the call to begin."""
+    """Who waits for a call; with `to_the_end` False only until it has begun."""
 
     wait: Wait = Wait.ANSWER
     progress: Progress | None = None
@@ -230,8 +230,9 @@ class Call:
     # -------------------------------------------------------------- on disk
 
     async def admit(self, state: CallState, *, ttl_s: float | None = None) -> Ending | None:
-        """Put the call on disk in `state` before it runs; return why it must not run. A disk that
-        takes nothing stops only what would change something. `ttl_s` is kept instead of its own.
+        """Put the call on disk in `state` before it runs; return why it must not run. If the disk
+        takes nothing, only what changes nothing and is done here goes on. `ttl_s`: the life to
+        store, if not the request's own.
         """
         assert self.tool is not None
         assert self.route is not None
@@ -327,7 +328,7 @@ class Call:
             self.answer.set_result(response)
 
     def tell_first(self, response: ToolResponse | None) -> None:
-        """Return how it begins to a caller that does not wait for the end."""
+        """Tell a caller that waits only for the beginning how the call began."""
         if not self.first.done():
             self.first.set_result(response)
 

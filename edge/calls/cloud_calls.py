@@ -1,5 +1,5 @@
-"""What the cloud says about calls: its invocations become calls, its messages about our calls find
-them.
+"""What the cloud says about calls: its invocations become calls, its messages about our calls are
+handed to those.
 """
 
 import asyncio

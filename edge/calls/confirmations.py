@@ -36,12 +36,12 @@ from tools_cache.api.tool import (
 _log: Final = logging.getLogger(__name__)
 MAX_REASON: Final = 200
 """Characters of a caller's reason for cancelling that are repeated."""
-_SPENT_S: Final = 1.0
-"""A question's own time-out comes first; this much later the call stops waiting for it."""
+_GRACE_S: Final = 1.0
+"""How long after the question's own time-out its call still waits for that event."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Open:
+class _OpenQuestion:
     """A question that is not decided yet. `tool` is what the wearer is asked about."""
 
     call: Call
@@ -65,7 +65,7 @@ class Confirmations:
         self._rules = rules
         self._tasks = tasks
         self._new_token = new_token
-        self._asking: dict[str, _Open] = {}
+        self._asking: dict[str, _OpenQuestion] = {}
 
     # -------------------------------------------------------------- for a call
 
@@ -95,7 +95,7 @@ class Confirmations:
         if end := await call.admit(CallState.AWAITING_CONFIRMATION, ttl_s=kept_s):
             return end
         with Attempt("call %s cannot be asked about", request.call_id) as asking:
-            required = await self._open(call, tool, life_s)
+            required = await self._begin_asking(call, tool, life_s)
         if asking.error is not None:  # nobody was asked and nothing runs
             return failed(results.storage_unavailable(asking.error))
         interim = call.stamp(ToolResponse(error=required), Delivery.NONE)
@@ -186,8 +186,10 @@ class Confirmations:
 
     # -------------------------------------------------------------- the question
 
-    async def _open(self, call: Call, tool: ToolDefinition, life_s: float) -> ToolError:
-        """Ask about an admitted call; return CONFIRMATION_REQUIRED with its token."""
+    async def _begin_asking(self, call: Call, tool: ToolDefinition, life_s: float) -> ToolError:
+        """Store the question and put it to the wearer; return CONFIRMATION_REQUIRED with its
+        token.
+        """
         request, token = call.request, self._new_token()
         await self._store.ask(
             Asked(
@@ -213,11 +215,11 @@ class Confirmations:
             ConfirmationAsked(request.call_id, tool.name, preview, round(left_s, 1), lines)
         )
         task = self._tasks.create_task(
-            self._wearer(call, tool, lines, left_s), name=f"ask.{request.call_id}"
+            self._wait_for_wearer(call, tool, lines, left_s), name=f"ask.{request.call_id}"
         )
-        self._asking[request.call_id] = _Open(call, tool, task, self._clock.boot() + left_s)
+        self._asking[request.call_id] = _OpenQuestion(call, tool, task, self._clock.boot() + left_s)
 
-    async def _wearer(
+    async def _wait_for_wearer(
         self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
     ) -> None:
         call_id = call.request.call_id
@@ -252,7 +254,7 @@ class Confirmations:
         """
         call.free_place()
         now = self._clock.boot()
-        end_at, patient_until = now + left_s + _SPENT_S, now + patience_s
+        end_at, patient_until = now + left_s + _GRACE_S, now + patience_s
         cancelled: Decided | None = None
         while True:
             impatient = interim is not None and call.interim is None
@@ -275,7 +277,7 @@ class Confirmations:
                 case None if self._clock.boot() >= end_at:
                     if await self._close(call, "expired"):
                         return Decided("nobody", confirmation.expired(call.tool))
-                    end_at += _SPENT_S  # decided this very moment: that event is on the way
+                    end_at += _GRACE_S  # decided this very moment: that event is on the way
                 case None if interim is not None:
                     _answer_early(call, interim)
 

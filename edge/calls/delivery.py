@@ -159,9 +159,9 @@ class CallDelivery:
     # -------------------------------------------------------------- disk
 
     async def _remember(self, call: Call, outcome: Outcome) -> _Stored:
-        """Store the one answer; if there is one already, that one stands. A disk that takes nothing
-        must not cost the caller an answer; but then it is not one that the next daemon could make a
-        lie.
+        """Store the one answer; if there is one already, that one stands. If the disk takes
+        nothing, the caller gets an answer all the same, but never “not done” while the next daemon
+        may still do it.
         """
         await self._keep_result(call, outcome.response)
         if call.state is CallState.RECEIVED:
@@ -306,8 +306,8 @@ class CallDelivery:
 
 
 def _undecided(call: Call, outcome: Outcome) -> bool:
-    """Return whether the next daemon may still run what this answer says was not done: accepted,
-    not run here, no worker's answer to it, and only the answer that is not on disk would stop it.
+    """Return whether this answer, which is not on disk, says “not done” of a call that the next
+    daemon may still run: one that was accepted, and not ended by whoever ran it.
     """
     error = outcome.response.error
     if error is None or error.partial_side_effects or not call.may_run or call.repeatable:
@@ -316,8 +316,8 @@ def _undecided(call: Call, outcome: Outcome) -> bool:
 
 
 def _seen_already(response: ToolResponse) -> bool:
-    """The wearer's own answer is no news to the wearer, nor is silence; a question that was
-    cancelled is gone, and what was read before it is there again.
+    """Return whether a question's outcome is no news to the wearer: their own answer, their
+    silence, or that it was cancelled, for then it has left the lens.
     """
     return response.error is None or response.error.code in (
         ErrorCode.CANCELLED,
@@ -326,7 +326,9 @@ def _seen_already(response: ToolResponse) -> bool:
 
 
 def _guard(call: Call, outcome: Outcome) -> ToolResponse:
-    """A write that may have been done before it failed is not to be repeated under its key."""
+    """Return the answer to give. Where the call may have been done before it failed, its key gets
+    this answer again instead of a second run, unless that is harmless.
+    """
     response, error = outcome.response, outcome.response.error
     if error is None or not error.partial_side_effects or call.tool is None:
         return response

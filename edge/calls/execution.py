@@ -32,7 +32,7 @@ _CLOUD: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE})
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """Carries every call from question to answer."""
+    """Carries every call from request to answer."""
 
     admission: Admission
     confirmations: Confirmations
@@ -134,20 +134,20 @@ class Execution:
         if tool is None and kind not in _CLOUD:
             return Outcome(results.interrupted(None, started=began))
         runs_here = rule in (Recovery.RUN, Recovery.AGAIN) and kind in {*HERE, RouteKind.LATER}
-        unbegun = runs_here or rule is Recovery.ASK
-        if unbegun and (end := await self.confirmations.changed(call)) is not None:
+        would_run = runs_here or rule is Recovery.ASK
+        if would_run and (end := await self.confirmations.changed(call)) is not None:
             return end
         alive = tool is not None and call.request.ttl_s > 0
         match rule:
             case Recovery.ASK if tool is not None:
                 end = await self.confirmations.obtain_again(call)
                 return end if end is not None else await self._begin(call)
-            # What was to be answered without being run was never asked about, so it must not run
-            # now either.
+            # A call stored with the route FALLBACK was to be answered without being run, so nobody
+            # was asked for a yes: it must not run now either.
             case Recovery.RUN if alive and kind is not RouteKind.FALLBACK:
                 # What was bound for the cloud may be in the outbox, so it stays bound for it.
                 return await self._begin(call, bound=kind in _CLOUD)
-            # Once more, unless its tool runs elsewhere since then.
+            # Run it once more, unless its tool takes another route by now.
             case Recovery.AGAIN if alive and tool and routing.kind_of(tool) is kind:
                 return await self.backends[kind].resume(call, again=True)
             case Recovery.WAIT:
@@ -158,21 +158,22 @@ class Execution:
         return Outcome(results.interrupted(tool, started=began or sent))
 
     async def _begin(self, call: Call, *, bound: bool = False) -> Outcome:
-        """Run what was accepted and never began, by the route that is there now unless it is
-        bound for the one it has.
+        """Run a call that was accepted and never began, by the route that is there now; `bound`:
+        by the one it has.
         """
         assert call.route is not None
         if not bound:
             self.router.choose(call)
         call.caller_s = call.request.ttl_s
         if call.route.code is None and call.route.kind in _CLOUD:
+            # `resume` submits it, then waits for it as for any call that was left
             return await self.backends[call.route.kind].resume(call, again=True)
         return await self._run_backend(call)
 
     async def _may_go_again(self, call: Call) -> bool:
-        """Return whether a call that a former daemon began elsewhere can be begun once more: the
-        wearer is asked again; a caller gets it again unless doing it twice matters, or its tool is
-        not the one agreed to. The cloud's workers keep theirs.
+        """Return whether a call that a former daemon handed over is handed over once more. To the
+        wearer: yes. To a caller: if doing it twice is harmless and its tool is still the one agreed
+        to. To the cloud: no, its workers have it.
         """
         if call.tool is None or call.route is None or not call.tool.asynchronous:
             return False

@@ -1,5 +1,5 @@
-"""Faults beside a call: a disk that takes nothing, a listener that is gone, a bug elsewhere. They
-are logged and returned, so that one of them costs what it hit and not the call.
+"""Faults beside a call: a disk that takes nothing, a listener that is gone, a bug elsewhere. Each
+is logged and kept for the caller to look at, so that it ends one step and not the whole call.
 """
 
 import logging
@@ -12,8 +12,8 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Attempt:
-    """A `with` block that any error ends, but not more than the block: it is logged as `problem`,
-    and `error` says which it was.
+    """A `with` block whose error is logged as `problem` and kept in `error`, and not raised: what
+    stands after the block runs in any case.
 
     `bug`: such an error is unexpected, so it is logged with its traceback, unless it is the disk's.
     """

@@ -240,7 +240,7 @@ class Orchestrator:
                 return _still_open(twin)  # the last daemon left it: it may take any time
             return InFlight(twin, joined=True)
         if not self._tasks.open or not self._open.is_set():
-            # Before that, what is taken on would be taken up once more.
+            # A call taken on before `_resume` has read the disk would be resumed as well.
             return call.refuse(interruption("The daemon is not ready yet"), "not running")
         if self._queue.full(call):
             return call.refuse(overrun(self._rules.limits), "too many calls wait")

@@ -15,8 +15,8 @@ MAX_WAIT_S: Final = 60.0
 """The longest that a call itself waits for its answer; most clients give up at about that time."""
 MAX_CHOICES: Final = 9
 _ANSWER_FIRST_S: Final = 2.0
-"""A question that is over when its caller stops waiting ends with its answer, not with
-`pending` just before.
+"""A caller waits so much longer than its question is open, so that it gets the outcome and not
+`pending` a moment before.
 """
 _TEXT_KEYS: Final = ("question", "text", "message", "prompt", "title")
 

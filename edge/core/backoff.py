@@ -1,7 +1,8 @@
 """Delays between attempts: full jitter for reconnects, a little jitter for resends.
 
-Full jitter keeps a thousand edges from reconnecting in the same second. Time and random numbers are
-arguments.
+`Backoff.after` counts the failures itself; the link to the glasses uses `Backoff.nth`, because
+`recovery.py` counts them by kind. Full jitter keeps a thousand edges from reconnecting in the same
+second. Time and random numbers are arguments.
 """
 
 from collections.abc import Callable
@@ -45,6 +46,8 @@ class Backoff:
 
 
 def resend_after(attempt: int, chance: Chance, *, first_s: float = 1.0) -> float:
-    """Return how long to wait for an answer to send number `attempt`: 1, 2, 4 … s, ± 20 %."""
+    """Return how long attempt number `attempt` (from 1) may stay unanswered before the next one:
+    1, 2, 4 … s, ± 20 %.
+    """
     base = min(RESEND_CAP_S, first_s * 2.0 ** min(max(attempt, 1) - 1, 30))
     return base * (0.8 + 0.4 * chance())

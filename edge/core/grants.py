@@ -43,7 +43,9 @@ class Consumption(StrEnum):
     """What became of a yes or no."""
 
     TAKEN = "taken"
+    """it decided the question"""
     USED = "used"
+    """the question was decided before"""
     EXPIRED = "expired"
     """unknown or expired"""
     MISMATCH = "mismatch"

@@ -9,7 +9,7 @@
     leave it to systemd  end the process with an error; continue if nothing restarts it
 
     ask                  refused `ask` times: wait until somebody pairs or says go on. If the bond
-                         is only in doubt, try again now and then: they may be too far away.
+                         is only in doubt, try again now and then: the glasses may be too far away.
 
 Failures are counted by kind since the last stable link. `link/manager.py` waits, and
 `link/discovery.py` executes the steps.
@@ -127,9 +127,9 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do next, why, and what may end the pause before it. `times`: failures of this kind in
-    a row, by which the pause grows. `hint`: for a person; "" for the radio's own. `again_s`: how
-    long to wait for an answer; 0 for no limit.
+    """What to do next, why, and what may end the pause before the next attempt. `times`: failures
+    of this kind since the last stable link; the pause grows with them. `hint`: for a person; "" for
+    the radio's own. `again_s`: while a person is asked, try again after so long; 0 for never.
     """
 
     step: RecoveryStep

@@ -1,4 +1,7 @@
-"""Where a call is answered: tool × glasses × uplink × time left → a route and its reason."""
+"""Where a call is answered: tool × glasses × uplink × time left → a route and its reason.
+
+`Router` in `calls/backends.py` gathers the circumstances.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum

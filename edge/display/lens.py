@@ -74,7 +74,9 @@ def plan(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
 
 
 def _pictured(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
-    """The picture, its words to the right or, if a page holds only one of both, before it."""
+    """Lay out a picture with its words: to its right or, where a page cannot hold both, on pages
+    before it.
+    """
     sheet, width = _image(rendering, capabilities), pixels_of(capabilities)[0]
     if not rendering.second.strip():
         return LensPlan((sheet,))
@@ -176,7 +178,7 @@ class LensWriter:
 
     @property
     def lit(self) -> bool:
-        """True when the last thing the glasses acknowledged was not darkness."""
+        """Whether the last thing the glasses acknowledged was a page; False: a cleared lens."""
         return self._last.page > 0
 
     @property

@@ -24,13 +24,13 @@ class PromptWay(Enum):
 class OpenPrompt:
     """One question's life.
 
-    `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put
-    there next; a yes needs the last one, after all others were there on the same `link`. `since`
-    when it is there, or its speech has ended (boot clock). `number` of the prompt open on the
-    glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard`
-    whether it was spoken to its end, `missed` that the glasses were taken off, or put on,
-    meanwhile, `address` which glasses speak it; `hidden` that its page was, or may have been taken
-    off, since it was begun to be drawn.
+    `begun`: it was put to the wearer, or is being put. `page` of `sheets` is on the lens, or is to
+    be put there next; a yes needs the last one, after all others were there on the same `link`.
+    `since`: when it was put there, or its speech ended (boot clock). `number` of the prompt open on
+    the glasses; `unprompted`: they may not ask this themselves. `speech`: its spoken form; `heard`:
+    it was spoken to its end; `missed`: the glasses were taken off, or put on, meanwhile; `address`:
+    the glasses that speak it. `hidden`: since drawing began, the page was hidden, or may have been
+    taken off the lens.
     """
 
     question: Question

@@ -48,7 +48,8 @@ as many a second as the lens takes, enough for 6.8 years in 32 bits.
 
 
 class Prompter:
-    """`ask`, `take_gesture` and `receive` never wait for the glasses; the rest is for the actor.
+    """`ask`, `take_gesture` and `receive` never wait for the glasses; the rest is for the actor
+    (the task in `presenter.py` that alone draws and speaks).
 
     `wake` tells the actor that there may be something to do.
     """

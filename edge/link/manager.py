@@ -1,7 +1,8 @@
-"""The relation to the glasses over time: find, connect, greet, listen, rest, and start over.
+"""The link to the glasses over time: find, connect, greet, listen, rest, and start over.
 
-Each connection is one transport, one codec, one driver, used once. `core/recovery.py` decides what
-follows a failure; the finder carries it out.
+Each connection is one transport, one codec, one driver, used once. After a failure
+`core/recovery.py` decides what follows, `core/backoff.py` how long the rest before the next attempt
+is, and the finder carries the step out.
 """
 
 import asyncio
@@ -225,6 +226,7 @@ class LinkManager:
         return LinkLost(LostReason.CLOSED, self._pause_reason)
 
     async def _live(self) -> None:
+        """Find and connect the glasses, then serve them; the link ends with a `BridgeError`."""
         with self._within(self._step_s, "link: seeking") as step:
             sighting = await self._finder.seek()
             self._state.move(LinkState.CONNECTING)
@@ -284,6 +286,7 @@ class LinkManager:
     # -------------------------------------------------------------- after a connection
 
     async def _rest(self, cause: BridgeError) -> None:
+        """Judge the failure, carry out the recovery step, wait until the next attempt is due."""
         was_ready = self._state.state is LinkState.READY
         up_s = self._clock.boot() - self._ready_since if was_ready else 0.0
         self._driver = self._transport = None
@@ -299,7 +302,7 @@ class LinkManager:
                 f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)"
             )
         await self._carry_out(advice)
-        await self._pause(advice)
+        await self._wait_for_next_attempt(advice)
         self._state.move(LinkState.SEEKING, str(cause))
 
     def _judge(self, cause: BridgeError, up_s: float) -> Advice:
@@ -332,8 +335,10 @@ class LinkManager:
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 
-    async def _pause(self, advice: Advice) -> None:
-        """Rest with full jitter, at most until `resume`, the radio's return or an advertisement."""
+    async def _wait_for_next_attempt(self, advice: Advice) -> None:
+        """Wait as long as the backoff says, at most until `resume`, the radio's return or an
+        advertisement; and while the radio is lent (`paused`), until it is given back.
+        """
         if not self._pause_reason:
             ends = [_until(self._resumed), _until(self._pause_asked)]
             if advice.step is not RecoveryStep.ASK:

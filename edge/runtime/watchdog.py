@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 IDLE_S: Final = 60.0
 """Between status lines when no watchdog asks for more."""
 PART: Final = 3
-"""Pings a watchdog interval: two may be late before systemd acts."""
+"""Pings in each watchdog interval: two may be late before systemd acts."""
 
 
 class Watchdog:

@@ -132,7 +132,9 @@ class CallStore:
         return await self._db.write(work)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
-        """Return the call of this id or first key, None if `admit` would be fresh. A hit renews."""
+        """Return the call of this id or first key, None if `admit` would be fresh. A hit renews the
+        key's life.
+        """
         found = await self._db.read(lambda c: self._find(c, call, keys))
         if found is not None and keys:
             row = found  # a hit is rare, a miss costs no write
@@ -157,8 +159,8 @@ class CallStore:
     async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
         """Store how far the result got; an unknown id is fine.
 
-        SHOWN and SPOKEN move the call to DELIVERED if `check` allows. That it reached nobody is on
-        disk soon, and before whatever is asked or written later.
+        SHOWN and SPOKEN move the call to DELIVERED if `check` allows. If it reached nobody, this
+        may return before the commit; whatever is asked or written later comes after it.
         """
         text = json.dumps(report.to_json(), separators=(",", ":"))
 

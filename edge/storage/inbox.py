@@ -83,7 +83,7 @@ class Inbox:
         bounds: Bounds = BOUNDS,
         answers: Bounds = ANSWERS,
     ) -> None:
-        """`answers`: so many may wait in the outbox before no new invocation is taken."""
+        """`answers`: how many may wait in the outbox; beyond it no new invocation is taken."""
         self._db = db
         self._bounds = bounds
         self._answers = answers

@@ -35,7 +35,7 @@ CARD: Final = "card"
 _HIDDEN: Final = ("execution", "activationPhrases")
 """Fields that are not part of the tool's definition."""
 _BODILESS: Final = frozenset({"GET", "DELETE"})
-_OURS: Final = frozenset(
+_OUR_HEADERS: Final = frozenset(
     "host content-length transfer-encoding connection accept-encoding te upgrade expect".split()
 )
 _CLOUD_ONLY: Final = {
@@ -86,7 +86,7 @@ def read(folders: Sequence[Path], packages: Sequence[str] = (), users: Collectio
             found.problems.append(Dropped(_name_of(path), str(e)))
     for tool, place in user_packages.read(packages, found.problems, users):
         try:
-            _first(tool.name, [other.name for other, _ in found.tools])
+            _check_new(tool.name, [other.name for other, _ in found.tools])
             found.needs[tool.name] = own_requirements(tool, allowed=True)
         except (BadFile, BadDefinition) as e:
             found.problems.append(Dropped(place, str(e)))
@@ -198,7 +198,7 @@ def _take_tool(file: str, where: str, document: Json, found: _FoundTools) -> Non
     try:
         _validate(document, user_tools_schema.TOOL)
         tool, plan = _tool(document)
-        _first(tool.name, [other.name for other, _ in found.tools])
+        _check_new(tool.name, [other.name for other, _ in found.tools])
     except (BadFile, BadDefinition, BadToolName, templates.BadTemplate) as e:
         found.problems.append(Dropped(_label(file, document), where + str(e)))
         return
@@ -209,17 +209,18 @@ def _take_tool(file: str, where: str, document: Json, found: _FoundTools) -> Non
 
 def _take_server(file: str, where: str, document: Json, found: _FoundTools) -> None:
     try:
-        _one_way(document)
+        _check_one_address(document)
         _validate(document, user_tools_schema.SERVER)
         templates.check([document.get(key, "") for key in ("url", "headers", "env", "args")])
-        _first(document["name"], [other.name for other in found.servers])
+        _check_new(document["name"], [other.name for other in found.servers])
     except (BadFile, templates.BadTemplate) as e:
         found.problems.append(Dropped(file, where + str(e)))
         return
     found.servers.append(_server(document))
 
 
-def _one_way(document: Json) -> None:
+def _check_one_address(document: Json) -> None:
+    """Check that a server has either `url` or `command`. Raises `BadFile`."""
     if isinstance(document, dict) and ("url" in document) is ("command" in document):
         raise BadFile("url: a server has an address, or a command that runs it: write one of them")
 
@@ -241,7 +242,8 @@ def _server(document: Mapping[str, Json]) -> ServerDefinition:
     )
 
 
-def _first(name: str, taken: list[str]) -> None:
+def _check_new(name: str, taken: list[str]) -> None:
+    """Check that a name is not taken and that there is room. Raises `BadFile`."""
     if len(taken) >= MAX_ALL:
         raise BadFile(f"there are {MAX_ALL} already")
     if name in taken:
@@ -418,7 +420,7 @@ def _check_plan(plan: RequestPlan, schema: Mapping[str, Json]) -> None:
                 f"execution.headers.{name}: a call's values have no place in "
                 "headers; put them into query or body"
             )
-        if name.lower() in _OURS:
+        if name.lower() in _OUR_HEADERS:
             raise BadFile(f"execution.headers.{name}: is written by glassd itself; take it out")
 
 

@@ -46,7 +46,9 @@ MAX_VOICE_BACKLOG: Final = 32 * 1024
 """Bytes of microphone sound (one second) for a slow central; more is dropped, as on hardware."""
 
 TOO_SOON_S: Final = 0.7
-"""Seconds after a question is drawn in which gestures are ignored: made before (PROFILE.md)."""
+"""Seconds after a question is drawn in which gestures are ignored: they were meant for what was
+there before (PROFILE.md).
+"""
 _NEEDS: Final = {
     **dict.fromkeys((ShowPage, UpdatePage, ClearPage, Prompt, EndPrompt), "display"),
     StartAudio: "speaker",

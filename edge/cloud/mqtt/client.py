@@ -266,7 +266,9 @@ class MqttUplink:
         await asyncio.sleep(0.0 if fault is Fault.CLOCK else seconds)
 
     def use(self, options: UplinkOptions) -> None:
-        """Take another broker, tenant or credentials; the present link is closed in order."""
+        """Take another broker, tenant or credentials: the present link is closed with a goodbye,
+        and `_keep_link` connects with the new options.
+        """
         self._next = options
         self._moved.set()
 
@@ -274,6 +276,7 @@ class MqttUplink:
         await self._moved.wait()
 
     def _move(self) -> None:
+        """Adopt the options that `use` was given, if any."""
         self._moved.clear()
         if self._next is self._o:
             return
@@ -310,7 +313,9 @@ class MqttUplink:
         return 0.0 if self._up_at is None else self._clock.boot() - self._up_at
 
     async def _talk(self, link: MqttConnection, on_up: Callable[[], None]) -> None:
-        """Take packets from the start: stored messages come before the SUBACK, and many."""
+        """Receive packets before subscribing too: a resumed session's messages come before the
+        SUBACK, and there may be many.
+        """
         self._receiver.begin_link()
         with suppress(ConnectionOver):  # `link.lost` explains it
             await race(self._receive(link), self._live(link, on_up))

@@ -35,7 +35,9 @@ from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 _log = logging.getLogger(__name__)
 
 EXPIRED: Final = "expired"
-"""Inbox kind of our own answer when none came; a late real one has its own row."""
+"""Kind of the inbox row of an answer made on this edge, because none came or the call was refused;
+a real one that comes late has its own row.
+"""
 RESULT_TTL_S: Final = 24 * 3600.0
 """How long a result's id is remembered: as long as a broker keeps our session."""
 JOBS: Final = 4
@@ -43,7 +45,7 @@ JOBS: Final = 4
 FULL_RETRY_S: Final = 5.0
 """Pause before a full store is tried again when nothing was freed meanwhile."""
 HOLD_S: Final = 10.0
-"""How long an invocation without room stays unacknowledged; then it is answered.
+"""How long an invocation without room stays unacknowledged; then it is answered RATE_LIMIT.
 
 What is behind it waits, too (MQTT-4.6.0-2), and uses up Receive Maximum, results of our own calls
 included.
@@ -185,7 +187,7 @@ class InboxReceiver:
 
     async def _work_off(self) -> None:
         """Store what fits in one commit, acknowledge from the front, hand on."""
-        slots = ((slot, self._still_due(slot)) for slot in self._slots)
+        slots = ((slot, self._what_to_store(slot)) for slot in self._slots)
         waiting = [(slot, item) for slot, item in slots if item is not None]
         arrivals = [item.arrival for _, item in waiting if item.arrival is not None]
         taken = iter(await self._offer(arrivals))
@@ -210,8 +212,10 @@ class InboxReceiver:
         else:
             self._holding.clear()
 
-    def _still_due(self, slot: _Slot) -> _Item | None:
-        """Return what to store, with the life that is left; answer what waited too long."""
+    def _what_to_store(self, slot: _Slot) -> _Item | None:
+        """Return the item, an invocation with the life it has left; None if the packet is handled,
+        or was an invocation that waited too long and is answered here.
+        """
         item, waited = slot.item, self._clock.boot() - slot.since
         if item is None or item.arrival is None or not isinstance(item.message, Invoked):
             return item
@@ -237,7 +241,9 @@ class InboxReceiver:
         self._sender.say(Aside(reply_to, MessageKind.RESULT, body, id=call_id, as_json=as_json))
 
     async def _close(self, sent: InflightMessage, response: ToolResponse) -> None:
-        """End a call, on disk together with its outbox row; an answered one stays so."""
+        """Store the answer and delete the call's outbox row in one commit; an answer that is
+        stored already stays.
+        """
         if sent.gone:
             return
         body = wire.result_body(sent.id, response)

@@ -157,7 +157,7 @@ class OutboxSender:
     # -------------------------------------------------------------- the pump
 
     async def run(self, link: MqttConnection, end_call: EndCall) -> None:
-        """Send what is due, in order, until `link` is over. Raise ConnectionOver, bare."""
+        """Send what is due, in order, until `link` is over. Raise a bare ConnectionOver."""
         try:
             await self._pump(link, end_call)
         except* ConnectionOver:

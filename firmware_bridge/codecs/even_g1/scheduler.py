@@ -295,7 +295,7 @@ class Scheduler:
         self._go_on(request, now)
 
     def _go_on(self, request: PairRequest, now: float) -> None:
-        """Start the sides that are due; an request without any left is finished."""
+        """Start the sides that are due; a request without any left is finished."""
         for side in self._turn(request):
             request.begun.append(side)
             if side in self.up:

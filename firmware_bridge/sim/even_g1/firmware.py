@@ -1,4 +1,7 @@
-"""The firmware variant of one simulated arm: refuses what this variant does not accept."""
+"""The firmware variant of one simulated arm: refuses what this variant does not accept.
+
+What it accepts is answered by `codecs/even_g1/peripheral.py`.
+"""
 
 from contextlib import suppress
 
@@ -70,7 +73,9 @@ class FirmwareArm(EvenG1Arm):
 
 
 def refusal(packet: bytes) -> bytes:
-    """Return CA as in the opcode's own answer: settings and the microphone echo the request."""
+    """Return a refusal (CA) in the form of the opcode's answers: those to settings and to the
+    microphone echo the request.
+    """
     match packet[0]:
         case Op.SETTINGS:
             return bytes((*packet[:5], REFUSED))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from firmware_bridge.codecs.even_g1.wire import STOCK, BatteryForm, Dialect, Op
 from firmware_bridge.sides import Side
 
-Objects = Callable[[bytes, Side, bytes], bool]
+Refuses = Callable[[bytes, Side, bytes], bool]
 """(packet, the arm it came to, the whole JSON if this packet ends one) → whether it is refused."""
 
 
@@ -23,7 +23,7 @@ class QuirkChoice:
     """One variant: what is sent differently, and what is refused."""
 
     says: Mapping[str, Any] = field(default_factory=dict)
-    objects: Objects = lambda _packet, _side, _text: False
+    objects: Refuses = lambda _packet, _side, _text: False
 
 
 def _of(op: int, wrong: Callable[[bytes], bool]) -> QuirkChoice:
@@ -125,7 +125,7 @@ class Firmware:
 
     dialect: Dialect = STOCK
     first: bytes | None = None
-    insists: tuple[Objects, ...] = ()
+    insists: tuple[Refuses, ...] = ()
 
     def refuses(self, packet: bytes, side: Side, text: bytes) -> bool:
         """Return whether it refuses a packet; packets that are too short are left to the codec."""
