@@ -235,6 +235,9 @@ class Orchestrator:
             if twin.request.tool != request.tool:
                 error = policy.identity_problem(twin.request.tool, same_id=True)
                 return call.refuse(error, ANOTHER_TOOLS_CALL)
+            if not _same_caller(twin.request, request):
+                error = policy.identity_problem("another caller", same_id=True)
+                return call.refuse(error, "an id of another caller's call")
             other = twin.request.call_id != request.call_id
             if twin.interim is not None and not twin.answer.done() and other:
                 return _still_open(twin)  # the last daemon left it: it may take any time
@@ -436,6 +439,15 @@ class Orchestrator:
             entry = self._ports.registry.snapshot().find(left.call.tool)
             call.tool = entry.definition if entry else None
             self._begin(call, self._execution.resume(call))
+
+
+def _same_caller(first: ToolCall, second: ToolCall) -> bool:
+    """Return whether the second may have the answer of the first: what the cloud may call is
+    checked in admission, which a call that joins does not pass.
+    """
+    by_key = first.call_id != second.call_id
+    origins = (first.origin is CallOrigin.CLOUD, second.origin is CallOrigin.CLOUD)
+    return by_key or (first.user_id == second.user_id and origins[0] is origins[1])
 
 
 def _still_open(twin: Call) -> ToolResponse:

@@ -234,6 +234,27 @@ async def test_an_id_of_another_tools_running_call_is_refused(tmp_path):
         assert (await first).data == {"text": "added"}
 
 
+@pytest.mark.parametrize("other", [{"user_id": "bob"}, {"origin": CallOrigin.CLOUD}])
+@pytest.mark.requirement("I12-reused-id")
+async def test_an_id_of_another_callers_running_call_is_refused(tmp_path, other):
+    async with house(tmp_path) as h:
+        running, done = asyncio.Event(), asyncio.Event()
+
+        async def slow(_call, _progress):
+            running.set()
+            await done.wait()
+            return ToolResponse(data={"text": "private"})
+
+        h.tools.handler = slow
+        first = asyncio.create_task(h.call("notes:add", ARGS, call_id="c-1"))
+        await running.wait()
+        error = (await h.call("notes:add", ARGS, call_id="c-1", **other)).error
+        assert error is not None
+        assert error.message == "This call id belongs to a call of another caller"
+        done.set()
+        assert (await first).data == {"text": "private"}
+
+
 async def test_a_key_whose_call_the_last_daemon_left_open_is_pending_at_once(tmp_path):
     uplink = FakeUplink()
     uplink.up = False
