@@ -209,7 +209,7 @@ async def test_three_wrong_codes_in_a_row_make_the_glasses_wait(tmp_path):
         assert (error.value.reason, person.asked) == (PairingReason.REFUSED, [])
         security._clock = lambda now=security._clock: now() + PAUSE_S
         person.asked += ["passkey"] * 3
-        assert (await place.pair(person)).asked
+        assert (await place.pair(person)).proved
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ async def test_glasses_that_refuse_are_reported_with_a_hint(tmp_path):
         assert (error.value.reason, place.person.asked) == (PairingReason.REFUSED, [])
         assert "pairing mode" in error.value.hint
         place.mock.security.refuse(on=False)
-        assert (await place.pair()).asked
+        assert (await place.pair()).proved
 
 
 async def test_bonded_glasses_accept_strangers_only_in_pairing_mode(tmp_path):
@@ -286,7 +286,7 @@ async def test_who_walks_off_while_the_code_is_typed_is_no_bond(tmp_path):
         assert error.value.reason is PairingReason.LOST
         person = Person(place)
         person.asked.append("passkey")
-        assert (await place.pair(person)).asked, "nothing is left over of it"
+        assert (await place.pair(person)).proved, "nothing is left over of it"
 
 
 async def test_pairing_that_is_called_off_hangs_up_and_leaves_the_glasses_free(tmp_path):
@@ -307,7 +307,7 @@ async def test_pairing_that_is_called_off_hangs_up_and_leaves_the_glasses_free(t
         await place.ear.wait("disconnected")
         person = Person(place)
         person.asked.append("passkey")
-        assert (await place.pair(person)).asked
+        assert (await place.pair(person)).proved
 
 
 # ------------------------------------------------------------------ who may write
@@ -375,7 +375,7 @@ async def test_a_bond_forgotten_by_the_glasses_needs_pairing_again(tmp_path):
         assert await unpair(place.radio, place.mock.address)
         person = Person(place)
         person.asked.append("passkey")
-        assert (await place.pair(person)).asked
+        assert (await place.pair(person)).proved
         assert await place.connects()
 
 
@@ -387,7 +387,7 @@ async def test_a_bond_forgotten_here_needs_pairing_again(tmp_path):
         assert await place.refused() is RadioReason.NOT_PAIRED
         person = Person(place)
         person.asked.append("passkey")
-        assert (await place.pair(person)).asked, "a central they know may prove itself anew"
+        assert (await place.pair(person)).proved, "a central they know may prove itself anew"
 
 
 async def test_who_is_forgotten_while_connected_is_asked_at_the_next_visit(tmp_path):
