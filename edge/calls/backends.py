@@ -212,8 +212,10 @@ class Waiter:
 
     async def _withdraw(self, call: Call, timing: Timing, reason: str) -> None:
         """Tell the workers, if it is theirs, that this call is over."""
+        call_id = call.request.call_id
         if timing.remote:
-            await self._uplink.withdraw(call.request.call_id, reason)
+            with Attempt("call %s is not withdrawn from the cloud", call_id):
+                await self._uplink.withdraw(call_id, reason)
 
     async def postpone(self, call: Call) -> None:
         """Answer `pending` now; the call ends later. What asks the wearer needs no text beside."""

@@ -738,3 +738,30 @@ async def test_a_clouds_result_is_not_struck_off_before_it_is_on_disk(tmp_path):
         assert not [m for m in h.uplink.done if isinstance(m, CallResult)]
         h.store.finish = good
         await h.uplink.until(lambda: any(isinstance(m, CallResult) for m in h.uplink.done))
+
+
+async def test_a_withdrawal_that_cannot_be_stored_loses_no_submitted_result(tmp_path):
+    async with house(tmp_path) as h:
+        call_id = (await h.call("job:cloud", ARGS)).meta["callId"]
+
+        async def full(*_, **__):
+            raise OSError("disk full")
+
+        h.uplink.withdraw = full
+        taken = await h.orchestrator.submit(call_id, GOOD, user_id="local", session="")
+        assert taken is Submission.TAKEN
+        await h.happened(CallCompleted)
+        assert (await h.store.get(call_id))["response"]["data"] == GOOD.data
+
+
+async def test_a_withdrawal_that_cannot_be_stored_is_still_a_cancellation(tmp_path):
+    async with house(tmp_path) as h:
+        call_id = (await h.call("job:cloud", ARGS)).meta["callId"]
+
+        async def full(*_, **__):
+            raise OSError("disk full")
+
+        h.uplink.withdraw = full
+        assert await h.orchestrator.cancel(call_id, "not needed")
+        await h.happened(CallCompleted)
+        assert (await h.store.get(call_id))["state"] == "CANCELLED"
