@@ -255,12 +255,15 @@ def test_a_demo_removes_its_folder(tmp_path, ends, more, left):
         text=True,
         env=env(tmp_path),
     )
+    first = ""
     if ends is not None:
-        process.stdout.readline()
+        first = process.stdout.readline()
         process.send_signal(ends)
-    _, err = process.communicate(timeout=50)
+    out, err = process.communicate(timeout=50)
     assert "Traceback" not in err
-    assert len(list(tmp_path.glob("glassd-demo-*"))) == left
+    folders = list(tmp_path.glob("glassd-demo-*"))
+    files = [str(file) for folder in folders for file in folder.rglob("*")]
+    assert len(folders) == left, (process.returncode, first + out, err, files)
 
 
 def test_a_tool_that_nobody_has_is_answered_with_the_nearest_name(monkeypatch):
