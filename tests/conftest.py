@@ -31,7 +31,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/chaos/test_power_cut.py::": "needs root and loop devices",
     "tests/unit/control/test_roles.py::test_another_user": "only root can become somebody else",
     "tests/link/test_unit.py::": "needs systemd as PID 1: runs in `make vm-test`",
-    "tests/link/test_link.py::test_an_adapter_that_is_switched_off": (
+    "tests/link/test_link.py::test_a_switched_off_adapter": (
         "needs a kernel's adapter: runs in `make vm-test`"
     ),
     "tests/link/test_link.py::test_a_restart_of_bluetoothd": (

@@ -2,11 +2,13 @@
 chance.
 """
 
+import re
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ALLOWED_SKIPS
 from tests.second_chance import MOST, TIMES, judge, run_pytest
 
 ROOT = Path(__file__).parents[3]
@@ -119,3 +121,10 @@ def test_of_a_real_run_what_fails_once_is_forgiven_and_what_fails_always_is_not(
 )
 def test_neither_a_file_that_cannot_be_read_nor_a_skip_is_forgiven_with_a_failure(real, harm):
     assert real("test_harm.py", harm + ONCE) != 0
+
+
+def test_every_skip_that_ci_allows_names_tests_that_exist():
+    for prefix in ALLOWED_SKIPS:
+        file, _, name = prefix.partition("::")
+        text = (ROOT / file).read_text(encoding="utf-8")
+        assert re.search(rf"^(async )?def {name or 'test_'}", text, re.MULTILINE), prefix
