@@ -1,5 +1,5 @@
 """From the control API to a lit lens, beside a raw write on the same kind of link: what
-everything of ours costs.
+everything in glassd costs.
 """
 
 import asyncio

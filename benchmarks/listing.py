@@ -24,7 +24,7 @@ from tools_cache.registry.registry_store import Generation, RegistryStore
 
 TOOLS = 1000
 BAR_MS = 5.0
-"""S0-44: the 99th percentile of listing 1,000 cached tools."""
+"""The most ms that the 99th percentile of listing 1,000 cached tools may take."""
 CLOUD = "http://127.0.0.1:9"
 """The discard port: a cloud that is away, so that what is listed is what was cached."""
 CONFIG = f"""version = 1

@@ -1,7 +1,7 @@
 """The ports of the orchestrator without disk, air and wire: dictionaries, and answers given at
 once.
 
-Refuses to decide anything: what is measured above these is the orchestrator alone.
+It decides nothing: what is measured above these is the orchestrator alone.
 """
 
 # ruff: noqa: ARG002 - a port's arguments, which these have no use for

@@ -142,7 +142,7 @@ def _looking(registry: ToolRegistry, bare: dict[str, Any], scan_ms: float) -> li
     get_ms = _ms(lambda: [bare.get(name) for name in names])
     return [
         ("filter them by other glasses", filter_ms, "ms", "a bare dict scan", scan_ms),
-        ("list those in force", list_ms, "ms", "a bare dict scan", scan_ms),
+        ("list the tools that are offered", list_ms, "ms", "a bare dict scan", scan_ms),
         ("find each of them by name", find_ms, "ms", "dict.get of each", get_ms),
     ]
 

@@ -855,7 +855,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "issue 3, Shows 4",
     ),
     "I3-shows-7": Promise(
-        "The weather is told with its age when the cloud is away, and says so on the lens.",
+        "The weather is shown with its age when the cloud is away, and says so on the lens.",
         "issue 3, Shows 7",
     ),
     "I3-stale-said": Promise(

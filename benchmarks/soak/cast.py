@@ -1,8 +1,8 @@
 """The processes of a soak: broker, small cloud, mock glasses and the daemon, each ended by its own
 pid.
 
-Refuses to know the load. The broker is Mosquitto where it is installed, with its persistence, else
-the embedded one.
+It knows nothing of the load. The broker is Mosquitto where it is installed, with its persistence,
+else the embedded one.
 """
 
 import asyncio

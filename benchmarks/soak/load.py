@@ -1,7 +1,7 @@
 """The mixed load: so many acts a second in a drawn order, and faults on a timetable. Counts what
 came of each.
 
-Refuses to saturate: an act that finds too many others under way is left out, and counted.
+It does not saturate: an act that finds too many others under way is left out, and counted.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ AT_ONCE = 40
 ACT_S = 90.0
 """Longest an act may take: beyond every deadline of a call."""
 UNTIMED = frozenset({"follow", "hangup"})
-"""Acts whose length is ours, not the daemon's."""
+"""Acts whose length the load decides, not the daemon."""
 TROUBLES = 20
 ALIKE = 24
 """Characters by which two broken promises are of one kind; two of each are told."""

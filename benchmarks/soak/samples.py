@@ -1,7 +1,7 @@
 """What is measured of the daemon while the load runs, one value a series every few seconds.
 
-Refuses to judge. Reads /proc and the state directory; asks the daemon nothing it would not say to
-anybody.
+It does not judge. It reads /proc and the state directory; it asks the daemon nothing it would not
+say to anybody.
 """
 
 import json

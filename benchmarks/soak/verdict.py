@@ -118,8 +118,8 @@ def _word(
 
 
 def forgive(verdicts: Sequence[Verdict], yardstick: str) -> list[Verdict]:
-    """Latencies are no fault of the daemon's when a fixed piece of work of ours got slower
-    meanwhile, too.
+    """Latencies are no fault of the daemon when a fixed piece of work outside it became slower
+    in the same time.
     """
     slower = next((v for v in verdicts if v.name == yardstick), None)
     if slower is None or slower.last < slower.first * SLOWER:

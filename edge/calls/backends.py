@@ -89,7 +89,7 @@ class Router:
 @dataclass(frozen=True, slots=True)
 class Timing:
     """How long a call is waited for, in seconds. `end_s`: for its answer; each message of a worker
-    begins it anew, within `life_s` altogether. `accept_s`: for a worker to take it. `patience_s`:
+    starts it again, within `life_s` altogether. `accept_s`: for a worker to take it. `patience_s`:
     how long its caller waits for the wearer. `remote`: no task of this process runs it.
     """
 

@@ -82,8 +82,8 @@ Event = (
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The answer of a call that was taken on. `message`: the cloud's message it came in. `expired`:
-    nobody answered while the call could wait. `settled`: ended by whoever ran the call, so it holds
-    even when it cannot be stored.
+    nobody answered while the call could wait. `settled`: ended by the one that ran the call, so it
+    holds even when it cannot be stored.
     """
 
     response: ToolResponse

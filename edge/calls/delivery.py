@@ -307,7 +307,7 @@ class CallDelivery:
 
 def _undecided(call: Call, outcome: Outcome) -> bool:
     """Return whether this answer, which is not on disk, says “not done” of a call that the next
-    daemon may still run: one that was accepted, and not ended by whoever ran it.
+    daemon may still run: one that was accepted, and not ended by the one that ran it.
     """
     error = outcome.response.error
     if error is None or error.partial_side_effects or not call.may_run or call.repeatable:

@@ -50,7 +50,7 @@ class Execution:
             await self.delivery.finish(call, _fault(call, going.error))
 
     async def resume(self, call: Call) -> None:
-        """The same for a call that the last daemon left; nothing unsafe runs twice."""
+        """Take up a call that the last daemon left; nothing unsafe runs twice."""
         call.stages += ["configured", "built"]
         with Attempt("call %s could not be resumed", call.request.call_id, bug=True) as going:
             await self.delivery.finish(call, await self._resume(call))
@@ -97,8 +97,8 @@ class Execution:
             response = results.fallback(call.route.code, call.tool, call.route.reason)
             return await self._or_last_good(call, Outcome(response))
         outcome = await self.backends[call.route.kind].run(call)
-        ours = call.route.kind not in {*_CLOUD, RouteKind.FALLBACK}
-        return outcome if ours else await self._or_last_good(call, outcome)
+        here = call.route.kind not in {*_CLOUD, RouteKind.FALLBACK}
+        return outcome if here else await self._or_last_good(call, outcome)
 
     async def _or_last_good(self, call: Call, outcome: Outcome) -> Outcome:
         """The last good result of a tool that only reads, when its route is away; it says how

@@ -308,7 +308,7 @@ class Daemon:
             ours=allowed(self.bonds, connect=g.connect, radio=g.radio, address=g.address),
             keys=self.state_dir / "radio-keys.json",
         )
-        backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
+        backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s)
         self.link = LinkManager(
             self.finder,
             GlassesState(self.bus, self.clock, self.notes, g.capabilities),

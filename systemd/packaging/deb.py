@@ -1,7 +1,7 @@
 """`make deb`: one Debian package a suite, for a venv serves one version of Python only. Plain
 dpkg-deb, no debhelper.
 
-The same commit gives the same bytes. Refuses to install anything, here or elsewhere (`make
+The same commit gives the same bytes. It installs nothing, here or elsewhere (`make
 deb-test` does).
 """
 
@@ -108,7 +108,7 @@ def _changelog(suite: Suite, version: str, epoch: int) -> str:
     date = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(epoch))
     return (
         f"glassd ({version}) {suite.name}; urgency=medium\n\n  * What changed "
-        "is told in CHANGELOG.md of the sources.\n\n"
+        "is in CHANGELOG.md of the sources.\n\n"
         f" -- The glassd project <glassd@localhost>  {date}\n"
     )
 

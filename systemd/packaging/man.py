@@ -2,7 +2,7 @@
 it.
 
 Made when it is installed, not kept: two people adding verbs should not meet in a generated file.
-Refuses to know a verb.
+No verb is named here.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def _verbs(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _verb(path: str, text: str, verb: argparse.ArgumentParser) -> Iterator[str]:
-    """One verb; a verb of actions is told action by action."""
+    """Write one verb; a verb with actions gets a part for each action."""
     inner = _subparsers(verb)
     if inner is not None:
         texts = {choice.dest: choice.help or "" for choice in inner._choices_actions}  # noqa: SLF001 - same

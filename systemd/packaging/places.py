@@ -1,6 +1,6 @@
 """Where each file goes on a machine: one table for `make install` and the Debian packages.
 
-Refuses to write anything, and to know who asks.
+It writes nothing, and does not know who asks.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """The storm on paper: from one seed, every life of the daemon with its calls, its faults and the
 way it is killed.
 
-Refuses to know processes and clocks: offsets are seconds since the daemon of that life answered.
+It knows no processes and no clocks: offsets are seconds since the daemon of that life answered.
 """
 
 import random

@@ -1,7 +1,7 @@
 """Golden packets of the Even G1: what goes over the air, byte by byte, each with the row of the
 fact sheet it stands on.
 
-Refuses to compute: bytes are written out as the sheet has them. § are sections of the sheet, tags
+It computes nothing: bytes are written out as the sheet has them. § are sections of the sheet, tags
 its sources.
 """
 

@@ -1,7 +1,7 @@
 """A central codec and two arms joined by an air of two sides, on a clock of their own. After
 pair.py.
 
-Refuses to know what is said over it; `air` may lose, delay or change a packet: (side, up?, packet)
+It does not know what is said over it; `air` may lose, delay or change a packet: (side, up?, packet)
 → packets.
 """
 

@@ -1,6 +1,6 @@
 """The golden frames, read out of PROFILE.md so that the document and the code cannot drift apart.
 
-Refuses to know what the bytes mean: it gives names, sides and packets.
+It does not know what the bytes mean: it gives names, sides and packets.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Two codecs joined by an air that can lose and double packets, on a clock of their own. After
 h11's ConnectionPair.
 
-Refuses to know what is said over it.
+It does not know what is said over it.
 """
 
 from collections.abc import Iterable

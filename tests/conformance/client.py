@@ -1,7 +1,7 @@
 """The suite's client under test: our class for one upstream server, which lists, calls and signs in
 as the daemon's child does.
 
-`python -m tests.conformance.client URL`, as the suite starts it. Refuses to know scenarios by name:
+`python -m tests.conformance.client URL`, as the suite starts it. It knows no scenario by name:
 it calls every tool there is, with arguments that its schema allows or that the suite asks for, and
 answers whatever is asked back.
 """

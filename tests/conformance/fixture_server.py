@@ -1,8 +1,8 @@
 """The suite's tools as an MCP server of their own, over stdio: for a daemon that has it as an
 upstream server.
 
-Refuses to know glassd: it is written against the SDK alone, of the newer revision, and is as strict
-as any stranger's.
+It knows nothing of glassd: it is written against the SDK alone, of the newer revision, and is as
+strict as any stranger's.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The resources, prompts and completions that the conformance suite reads; plain data, as
 `edge/mcp` gives its own.
 
-Refuses to know a protocol's types: what is here is the JSON that goes out.
+It knows no protocol's types: what is here is the JSON that goes out.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The tools that the conformance suite calls, as another MCP server would have them: a table of
 name, schema and deed.
 
-Refuses to know glassd: a deed is given what was answered so far, and gives content, or asks its
+It knows nothing of glassd: a deed is given what was answered so far, and gives content, or asks its
 caller for more.
 """
 

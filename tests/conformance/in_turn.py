@@ -1,7 +1,7 @@
 """The suite starts all its client scenarios at once, each a Python with the SDK in it; here they
 wait for their turn.
 
-Refuses to import anything heavy before: two at a time are quicker than thirty-two, and need a
+It imports nothing heavy before: two at a time are quicker than thirty-two, and need a
 sixteenth of the memory.
 """
 

@@ -1,6 +1,6 @@
 """The Inspector's command line, asked one thing at a time; its JSON, or why there is none.
 
-Refuses to know glassd beyond its command: `glassd` is a program on the PATH, as an agent finds it.
+It knows nothing of glassd but its command: `glassd` is a program on the PATH, as an agent finds it.
 """
 
 import json

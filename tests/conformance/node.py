@@ -1,8 +1,8 @@
 """Node 22, the conformance suite and the Inspector, by npm into `.node/` (which git ignores), by
 the versions of package.json.
 
-Refuses to know what is done with them. Where npm or its registry is missing they are `Missing`, and
-that is said loudly.
+It does not know what is done with them. Where npm or its registry is missing they are `Missing`,
+and that is said loudly.
 """
 
 import os

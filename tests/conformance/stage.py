@@ -1,7 +1,7 @@
 """What the suite is let loose on: a daemon with the fixtures as an upstream server, and `glassd mcp
 --http` in front of it.
 
-Refuses to judge. Everything is a process of its own, as it ships; only the names of the fixtures
+It does not judge. Everything is a process of its own, as it ships; only the names of the fixtures
 and the suite's own prompts and resources come from `serve.py`.
 """
 

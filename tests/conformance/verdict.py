@@ -1,7 +1,7 @@
 """What the suite found, judged more strictly than by its exit code: a scenario in which nothing was
 exercised has not passed.
 
-Refuses to run anything: it reads the files that a run left behind.
+It runs nothing: it reads the files that a run left behind.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""glassd as its users run it: the CLI in processes of its own, ended by pid. Refuses to import
-what it tests.
+"""glassd as its users run it: the CLI in processes of its own, ended by pid. It imports nothing
+of what it tests.
 """
 
 import json

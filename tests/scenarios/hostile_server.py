@@ -1,7 +1,7 @@
 """An MCP server that does what none should, over stdio, in the standard library alone: it dies,
 hangs, babbles and lies.
 
-Refuses to be clever: it speaks the handshake of 2025-11-25, line by line, and misbehaves only in
+It is not clever: it speaks the handshake of 2025-11-25, line by line, and misbehaves only in
 the tool that is called so.
 """
 

@@ -1,7 +1,7 @@
 """Two arms of an Even G1 on a virtual air, each a GATT server of its own that obeys; and a central
 made of real parts.
 
-Refuses to draw: it remembers what each arm was told, and when.
+It draws nothing: it remembers what each arm was told, and when.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """An event loop whose time passes only when nobody has anything to do, and glasses made of the real
 codec.
 
-Refuses to know the driver: everything here is below it.
+It does not know the driver: everything here is below it.
 """
 
 import asyncio

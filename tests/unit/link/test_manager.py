@@ -138,7 +138,7 @@ class Story:
             GlassesState(self.bus, clock, self.notes, configured or {}),
             bus=self.bus,
             clock=clock,
-            backoff=Backoff(lambda: 1.0, first_s=0.5, most_s=4.0, stable_s=10.0),
+            backoff=Backoff(lambda: 1.0, first_s=0.5, most_s=4.0),
             rest=self._rest,
         )
 

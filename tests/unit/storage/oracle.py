@@ -1,6 +1,7 @@
 """What must be true of the store, as plain dicts: the oracle of `test_life.py`.
 
-Refuses to know SQL and files; it only counts on the rules: the table of steps, and C-15.
+It knows no SQL and no files; it only counts on the rules: the table of steps, and that one
+key gives one answer.
 """
 
 from dataclasses import dataclass, field
