@@ -358,4 +358,5 @@ def _split(piece: str, fits: Callable[[str], bool]) -> tuple[str, str]:
 
 def _is_wide(ch: str) -> bool:
     """Return whether it belongs to a script without spaces: CJK, kana, Hangul, full-width forms."""
-    return any(first <= ord(ch) <= last for first, last in _WIDE)
+    code = ord(ch)
+    return code >= _WIDE[0][0] and any(first <= code <= last for first, last in _WIDE)
