@@ -145,6 +145,17 @@ group = ""
         self.start_mock()
         self.start_cloud()
         self.start_daemon()
+        return self.wait_until_ready()
+
+    def start_what_was_killed(self) -> "House":
+        """Start the mock and the daemon where they do not run."""
+        if self.mock.process.poll() is not None:
+            self.start_mock()
+        if self.daemon.process.poll() is not None:
+            self.start_daemon()
+        return self.wait_until_ready()
+
+    def wait_until_ready(self) -> "House":
         self.until(lambda: self.status()["glasses"]["state"] == "ready", "glasses ready")
         self.until(lambda: self.status()["uplink"]["state"] == "up", "uplink up")
         self.until(lambda: self.status()["registry"]["origin"] == "cloud", "registry synced")

@@ -20,11 +20,16 @@ needs_clients = needs("mosquitto_sub")
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(
-    params=["embedded", pytest.param("mosquitto", marks=[needs_mosquitto, pytest.mark.mosquitto])]
-)
-def house(request, tmp_path):
-    place = House(tmp_path, broker=request.param)
+ON_BOTH_BROKERS = [
+    "embedded",
+    pytest.param("mosquitto", marks=[needs_mosquitto, pytest.mark.mosquitto]),
+]
+ON_ONE_BROKER = pytest.mark.parametrize("kept_house", ["embedded"], indirect=True)
+
+
+@pytest.fixture(scope="module", params=ON_BOTH_BROKERS)
+def kept_house(request, tmp_path_factory):
+    place = House(tmp_path_factory.mktemp("house"), broker=request.param)
     try:
         yield place.start()
     finally:
@@ -32,12 +37,9 @@ def house(request, tmp_path):
 
 
 @pytest.fixture
-def plain_house(tmp_path):
-    place = House(tmp_path)
-    try:
-        yield place.start()
-    finally:
-        place.close()
+def house(kept_house):
+    """The three processes, all of them ready. A test may leave the mock or the daemon killed."""
+    return kept_house.start_what_was_killed()
 
 
 def subscribe(
@@ -127,6 +129,51 @@ def test_a_hidden_tool_is_refused_with_exit_code_1_and_its_reason(house):
     assert "camera" in reason
 
 
+@pytest.mark.requirement("M-kill-glasses")
+@ON_ONE_BROKER
+def test_killed_glasses_come_back_and_the_scene_is_on_their_lens_again(house):
+    house.glassd("call", "glasses:show_text", '{"text": "keep this in sight", "duration_s": 120}')
+    assert house.lens() == ["keep this in sight"]
+    house.mock.kill9()
+    house.until(lambda: house.status()["glasses"]["state"] == "away", "the daemon notices")
+    house.start_mock()
+    house.until(lambda: house.status()["glasses"]["state"] == "ready", "reconnected")
+    house.until(lambda: house.lens() == ["keep this in sight"], "the scene is restored")
+
+
+@pytest.mark.requirement("M-kill-daemon")
+@ON_ONE_BROKER
+def test_a_killed_daemon_comes_back_and_the_scene_is_on_a_dark_lens_again(house):
+    house.glassd("call", "glasses:show_text", '{"text": "outlive me", "duration_s": 120}')
+    asked = json.loads(house.glassd("calls", "--json").stdout)["calls"]
+    assert asked
+    house.daemon.kill9()
+    house.until(
+        lambda: not house.ask_mock(do="status")["connected"],
+        "the mock notices and takes a new client",
+    )
+    # glasses that were switched off meanwhile: only the daemon's own disk knows the scene now
+    house.mock.kill9()
+    house.start_mock()
+    assert house.lens() == []
+    house.start_daemon()
+    house.until(lambda: house.lens() == ["outlive me"], "the scene is on the lens")
+    history = json.loads(house.glassd("calls", "--json").stdout)["calls"]
+    assert [call["call_id"] for call in history] == [call["call_id"] for call in asked]
+
+
+@ON_ONE_BROKER
+def test_a_killed_daemon_alone_leaves_glasses_that_take_the_next_one(house):
+    house.daemon.kill9()
+    house.start_daemon()
+    house.until(
+        lambda: house.status()["glasses"]["state"] == "ready", "the same mock serves the new daemon"
+    )
+    shown = house.glassd("call", "glasses:show_text", '{"text": "hello again"}', "--json")
+    assert json.loads(shown.stdout)["meta"]["delivery"] == "shown"
+    assert house.lens() == ["hello again"]
+
+
 @needs_clients
 @pytest.mark.requirement("K4-will")
 def test_a_stock_client_sees_retained_state_and_the_will_of_a_killed_daemon(house):
@@ -146,46 +193,3 @@ def test_a_stock_client_sees_retained_state_and_the_will_of_a_killed_daemon(hous
     assert len(wills) == 1, seen
     assert wills[0] >= WILL_DELAY_S - 1
     assert UplinkConfig().will_delay_s == 15
-
-
-@pytest.mark.requirement("M-kill-glasses")
-def test_killed_glasses_come_back_and_the_scene_is_on_their_lens_again(plain_house):
-    house = plain_house
-    house.glassd("call", "glasses:show_text", '{"text": "keep this in sight", "duration_s": 120}')
-    assert house.lens() == ["keep this in sight"]
-    house.mock.kill9()
-    house.until(lambda: house.status()["glasses"]["state"] == "away", "the daemon notices")
-    house.start_mock()
-    house.until(lambda: house.status()["glasses"]["state"] == "ready", "reconnected")
-    house.until(lambda: house.lens() == ["keep this in sight"], "the scene is restored")
-
-
-@pytest.mark.requirement("M-kill-daemon")
-def test_a_killed_daemon_comes_back_and_the_scene_is_on_a_dark_lens_again(plain_house):
-    house = plain_house
-    house.glassd("call", "glasses:show_text", '{"text": "outlive me", "duration_s": 120}')
-    house.daemon.kill9()
-    house.until(
-        lambda: not house.ask_mock(do="status")["connected"],
-        "the mock notices and takes a new client",
-    )
-    # glasses that were switched off meanwhile: only the daemon's own disk knows the scene now
-    house.mock.kill9()
-    house.start_mock()
-    assert house.lens() == []
-    house.start_daemon()
-    house.until(lambda: house.lens() == ["outlive me"], "the scene is on the lens")
-    history = json.loads(house.glassd("calls", "--json").stdout)
-    assert len(history["calls"]) == 1
-
-
-def test_a_killed_daemon_alone_leaves_glasses_that_take_the_next_one(plain_house):
-    house = plain_house
-    house.daemon.kill9()
-    house.start_daemon()
-    house.until(
-        lambda: house.status()["glasses"]["state"] == "ready", "the same mock serves the new daemon"
-    )
-    shown = house.glassd("call", "glasses:show_text", '{"text": "hello again"}', "--json")
-    assert json.loads(shown.stdout)["meta"]["delivery"] == "shown"
-    assert house.lens() == ["hello again"]
