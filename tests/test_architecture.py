@@ -6,6 +6,7 @@ must hold in the head.
 """
 
 import ast
+import gc
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -128,13 +129,14 @@ ONLY_IN = {
 
 @dataclass
 class Module:
-    """One source file: its dotted name, its tree, and every import in it with the line it
-    stands on.
+    """One source file: its dotted name, its tree with all nodes of it, and every import in it
+    with the line it stands on.
     """
 
     path: Path
     name: str
     tree: ast.Module
+    nodes: list[ast.AST]
     imports: list[tuple[str, int]] = field(default_factory=list)
 
     @property
@@ -146,12 +148,12 @@ def _parse(path: Path) -> Module:
     parts = path.relative_to(ROOT).with_suffix("").parts
     name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-    return Module(path, name, tree)
+    return Module(path, name, tree, list(ast.walk(tree)))  # walked once, for every rule
 
 
 def _imports(module: Module, known: set[str]) -> list[tuple[str, int]]:
     found = []
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             found += [(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -175,7 +177,11 @@ def _imports(module: Module, known: set[str]) -> list[tuple[str, int]]:
 def _modules() -> dict[str, Module]:
     """Read when the first test asks: each worker collects this file, one of them runs it."""
     paths = [p for package in PACKAGES for p in sorted((ROOT / package).rglob("*.py"))]
-    modules = {m.name: m for m in map(_parse, paths)}
+    gc.disable()  # all of it stays: two thirds of the time would go into looking for garbage
+    try:
+        modules = {m.name: m for m in map(_parse, paths)}
+    finally:
+        gc.enable()
     for module in modules.values():
         module.imports = _imports(module, set(modules))
     return modules
@@ -420,9 +426,10 @@ def test_every_task_belongs_to_a_group():
     made = {
         f"{m.where}:{f.name}": f"{m.where}:{node.lineno} makes a task in {f.name}"
         for m in _modules().values()
-        for f in _functions(m.tree)
+        if any(_makes_bare_task(node) for node in m.nodes)
+        for f in _functions(m)
         for node in ast.walk(f)
-        if isinstance(node, ast.Call) and _bare_task(node.func) and not _race(node, f)
+        if _makes_bare_task(node) and not _race(node, f)
     }
     _told(what for where, what in made.items() if where not in BARE_TASKS)
     _told(
@@ -446,6 +453,10 @@ def _race(call: ast.Call, function: ast.AST) -> bool:
     )
 
 
+def _makes_bare_task(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and _bare_task(node.func)
+
+
 def _bare_task(called: ast.expr) -> bool:
     if isinstance(called, ast.Name):
         return called.id in TASK_MAKERS
@@ -455,8 +466,8 @@ def _bare_task(called: ast.expr) -> bool:
     return owner == "asyncio" or "loop" in owner.lower() or called.attr != "create_task"
 
 
-def _functions(tree: ast.AST):
-    return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+def _functions(module: Module):
+    return [n for n in module.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 @pytest.mark.parametrize(
@@ -490,7 +501,7 @@ def test_every_timeout_is_right_on_python_3_11_2():
         f"{m.where}:{node.lineno} uses asyncio's {found}: take it from firmware_bridge.deadlines"
         for m in _modules().values()
         if m.where != TIMEOUTS
-        for node in ast.walk(m.tree)
+        for node in m.nodes
         if (found := _asyncio_timeout(node))
     )
 
@@ -529,7 +540,7 @@ def test_no_function_is_too_long():
     _told(
         f"{m.where}:{f.lineno} {f.name} has {f.end_lineno - f.lineno + 1} lines"
         for m in _modules().values()
-        for f in _functions(m.tree)
+        for f in _functions(m)
         if f.end_lineno - f.lineno + 1 > MAX_FUNCTION
     )
 
@@ -573,7 +584,7 @@ def test_cancellation_is_never_swallowed():
     """A handler of BaseException or CancelledError raises again; nobody suppresses them."""
     found = {}
     for m in _modules().values():
-        for node in ast.walk(m.tree):
+        for node in m.nodes:
             if _swallows(node):
                 found.setdefault(m.where, f"{m.where}:{node.lineno} swallows cancellation")
     _told(what for where, what in found.items() if where not in SWALLOWED)
