@@ -364,6 +364,55 @@ async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(
         assert await soon(asking) is Answer.ALLOW
 
 
+@pytest.mark.requirement("I11-consent-worn")
+@pytest.mark.parametrize("way", ["prompt", "page", "ear"])
+async def test_a_yes_of_glasses_that_nobody_wears_does_not_count(open_stage, way) -> None:
+    boot = Boot()
+    facts = AUDIO if way == "ear" else DISPLAY
+    glasses = FakeGlasses(Bus(), facts) if way == "prompt" else pages_only(facts)
+    yes = Gesture.BUTTON if way == "ear" else Gesture.TAP
+
+    def put() -> bool:
+        (head,) = stage._prompter._queue or [None]
+        return head is not None and head.way.value == way and (way != "ear" or head.heard)
+
+    async with open_stage(facts, glasses=glasses, clock=boot.clock()) as (stage, _):
+        asking = begin(stage, PAY)
+        await glasses.until(put)
+        boot.now += 1
+        glasses.worn = False
+        if way == "prompt":
+            glasses.answer(Answer.ALLOW)
+            await on_page(stage, glasses, 1)
+            boot.now += 1
+        await glasses.say(yes)
+        await settle()
+        assert not asking.done(), "nobody can have read or heard it"
+        glasses.worn = True
+        await glasses.say(yes)
+        assert await soon(asking) is Answer.ALLOW
+
+
+@pytest.mark.requirement("I11-consent-worn")
+@pytest.mark.parametrize("prompts", [False, True])
+async def test_a_no_of_glasses_that_nobody_wears_counts(open_stage, prompts) -> None:
+    boot = Boot()
+    glasses = FakeGlasses(Bus(), DISPLAY) if prompts else pages_only(DISPLAY)
+    async with open_stage(DISPLAY, glasses=glasses, clock=boot.clock()) as (stage, _):
+        asking = begin(stage)
+        way = "prompt" if prompts else "page"
+        await glasses.until(
+            lambda: bool(stage._prompter._queue) and stage._prompter._queue[0].way.value == way
+        )
+        boot.now += 1
+        glasses.worn = False
+        if prompts:
+            glasses.answer(Answer.DENY)
+        else:
+            await glasses.say(Gesture.DOUBLE_TAP)
+        assert await soon(asking) is Answer.DENY
+
+
 # ------------------------------------------------------------------ gestures that were meant for
 # what was there before
 

@@ -8,6 +8,7 @@ import pytest
 
 from edge.core import pages
 from edge.display import lens
+from edge.display.presenter import LIFE_S
 from edge.display.tts import TextToSpeech
 from edge.ports import Wait
 from edge.runtime.bus import Bus
@@ -16,6 +17,7 @@ from edge.runtime.events import DeliveryChanged, LensChanged
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
 from firmware_bridge.messages import AudioChunk, ClearPage, EndAudio, Gesture, ShowPage, StartAudio
 from tests.unit.display.fakes import AUDIO, DISPLAY, FULL, FakeGlasses, Notebook
+from tests.unit.display.test_asking import Boot
 from tests.unit.display.test_bitmap import png
 from tools_cache.api.tool import Delivery, DeliveryReport, ToolResponse
 
@@ -342,6 +344,20 @@ async def test_a_result_of_lower_priority_waits_until_the_other_was_read(
         report = await stage.present("low", text("x", display={"text": "less so"}))
         assert report.state is Delivery.QUEUED
         await glasses.until(lambda: glasses.texts() == ["important", "less so"])
+
+
+async def test_a_result_that_waited_past_its_time_is_not_shown(open_stage) -> None:
+    boot = Boot()
+    async with open_stage(DISPLAY, clock=boot.clock()) as (stage, glasses):
+        await stage.present("high", text("x", display={"text": "important", "priority": "high"}))
+        await stage.present("low", text("x", display={"text": "less so"}))
+        final = asyncio.ensure_future(stage.present("low", text("x"), wait=Wait.DELIVERY))
+        await asyncio.sleep(0)
+        boot.now += LIFE_S
+        stage._wake.set()
+        await glasses.until(lambda: final.done() or len(glasses.pages()) > 1)
+        assert glasses.texts() == ["important"]
+        assert await final == DeliveryReport(Delivery.EXPIRED, "the lens was busy")
 
 
 async def test_brief_texts_are_not_spoken_without_a_display(open_stage) -> None:

@@ -1,6 +1,9 @@
-"""The pulse: the watchdog is fed from the loop itself, and systemd's status line says what is."""
+"""What systemd is sent from the loop: pings of its watchdog, and a status line."""
 
 import asyncio
+import logging
+
+import pytest
 
 from edge.runtime.watchdog import Watchdog, summary
 
@@ -15,20 +18,20 @@ STATUS = {
 class Notifier:
     def __init__(self, watchdog_s):
         self.watchdog_s = watchdog_s
-        self.beats = 0
+        self.pings = 0
         self.lines = []
 
     def watchdog(self):
-        self.beats += 1
+        self.pings += 1
 
     def status(self, text):
         self.lines.append(text)
 
 
-async def run_for_a_moment(notifier, beats):
+async def run_for_a_moment(notifier, pings):
     running = asyncio.ensure_future(Watchdog(notifier, lambda: STATUS).run())
     async with asyncio.timeout(20):
-        while notifier.beats < beats:
+        while notifier.pings < pings:
             await asyncio.sleep(0.005)
     running.cancel()
     await asyncio.wait([running])
@@ -40,14 +43,39 @@ async def test_it_pings_three_times_an_interval_and_sends_changed_status_only():
     assert notifier.lines == ["glasses ready (mock:full); cloud up; 17 tools"]
 
 
-async def test_without_a_watchdog_there_is_a_status_and_no_beat():
+async def test_without_a_watchdog_there_is_a_status_and_no_ping():
     notifier = Notifier(None)
     running = asyncio.ensure_future(Watchdog(notifier, lambda: STATUS).run())
     await asyncio.sleep(0)
     running.cancel()
     await asyncio.wait([running])
-    assert notifier.beats == 0
+    assert notifier.pings == 0
     assert len(notifier.lines) == 1
+
+
+@pytest.mark.requirement("I4-watchdog")
+async def test_nothing_is_pinged_while_an_operation_is_overdue(caplog):
+    caplog.set_level(logging.INFO)
+    notifier, stuck, looks = Notifier(0.03), ["display: drawing (2 s late)"], []
+
+    def overdue():
+        looks.append(notifier.pings)
+        return list(stuck)
+
+    running = asyncio.ensure_future(Watchdog(notifier, lambda: STATUS, overdue=overdue).run())
+    async with asyncio.timeout(20):
+        while len(looks) < 4:
+            await asyncio.sleep(0.005)
+        assert notifier.pings == 0
+        stuck.clear()
+        while not notifier.pings:
+            await asyncio.sleep(0.005)
+    running.cancel()
+    await asyncio.wait([running])
+    assert notifier.lines == ["stuck: display: drawing (2 s late)", summary(STATUS)]
+    first, last = (record.getMessage() for record in caplog.records)
+    assert "so the watchdog is not pinged: display: drawing" in first
+    assert "the watchdog is pinged again" in last
 
 
 def test_the_line_ends_with_the_next_action():
