@@ -79,7 +79,7 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
             for runner in runners:
                 runner.cancel()
     finally:
-        if ended.done() and not ended.cancelled():
+        if ended.done():
             ended.exception()  # retrieved, also when this is cancelled
     ended.result()
 

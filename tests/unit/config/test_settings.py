@@ -221,6 +221,8 @@ def test_a_wrong_variable_is_reported_with_the_nearest():
         ("[uplink]\nhost = 5\n", "uplink.host: must be text in quotes, got 5"),
         ('[uplink]\nhost = "mqtts://b:8883"\n', "uplink.host: must be a bare host name"),
         ('[uplink]\nhost = "b:8883"\n', "uplink.host: must be a bare host name"),
+        ('[uplink]\nhost = "me:word@b:8883"\n', "uplink.host: must be a bare host name"),
+        ('[uplink]\nhost = "me@b"\n', "uplink.host: must be a bare host name"),
         ('[uplink]\ncert_file = "relative.pem"\n', "uplink.cert_file: must be an absolute path"),
         ('[uplink]\ncert_file = "/x"\n', "uplink: cert_file and key_file are needed together"),
         ('[uplink]\npassword_file = "/x"\n', "uplink: password_file needs a username"),

@@ -142,6 +142,7 @@ def test_a_text_is_not_taken_for_another_kind_of_value():
         ("mum" + " " * 40 + "evil", "mum\\x20{40}evil"),
         ("a" + "\u0301" * 20, "\\u0301"),
         ("p\u0430ypal", "p\\u0430ypal"),
+        ("p\u0430ypal\u0436", "p\\u0430ypal\\u0436"),
         ("\ua4d1\u0410\u03a5", "\\u0410\\u03a5"),
         ("\xe9\u0441", "\\u0441"),
         ("1\uff1a2", "\\uff1a"),

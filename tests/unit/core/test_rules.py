@@ -20,12 +20,13 @@ from edge.core.call_state import (
 )
 from edge.core.rate_limit import MAX_SLICES, RateLimits
 from edge.core.routing import Circumstances, RouteKind, choose
-from edge.core.session import IDLE_S, MAX_TURNS, NoEffect, SessionController, TurnLedger
+from edge.core.session import IDLE_S, MAX_TURNS, NoEffect, SessionController, Spent, TurnLedger
 from edge.core.turns import Turn
 from edge.runtime.ids import new_call_id
 from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
+    Mode,
     RateLimit,
     SideEffects,
     Source,
@@ -237,6 +238,23 @@ def test_a_call_without_a_turn_is_a_turn_of_its_own_and_old_turns_are_forgotten(
     for n in range(MAX_TURNS):
         ledger.spend(("u", "s", f"n{n}"), retrieval=False)
     assert ledger.spent(turn).calls == 0
+
+
+@pytest.mark.parametrize(
+    ("mode", "calls", "retrievals", "refused"),
+    [
+        (Mode.VOICE, 2, 1, ""),
+        (Mode.VOICE, 3, 0, "tool call budget exceeded (max 3 per turn)"),
+        (Mode.VOICE, 2, 2, "retrieval budget exceeded (max 2 per turn)"),
+        (Mode.TEXT, 9, 9, ""),
+    ],
+)
+def test_a_spoken_turn_has_three_calls_two_of_them_retrievals(
+    mode, calls, retrievals, refused
+) -> None:
+    search = tool(Source.LOCAL, category=policy.RETRIEVAL)
+    error = policy.budget_problem(search, mode, Spent(calls, retrievals), policy.VoiceBudget())
+    assert (error is None) if not refused else error is not None and refused in error.message
 
 
 def test_a_session_that_fell_silent_is_not_described_as_going_on() -> None:

@@ -101,6 +101,19 @@ def test_a_value_is_one_part_of_a_path_and_one_of_a_query(part, word):
     assert not split.fragment
 
 
+@pytest.mark.requirement("S3-13")
+@pytest.mark.parametrize(
+    "rest", ["/{{input.v}}", "?{{input.v}}", "?q={{input.v}}", "/a/{{input.v}}?b"]
+)
+@pytest.mark.parametrize(
+    "value", ["@evil.org", ":1@evil.org", "//evil.org", "\\evil.org", "#@evil.org/"]
+)
+def test_no_value_leads_to_another_host(rest, value):
+    made = templates.address("https://h.example:8" + rest, {"w": "{{input.v}}"}, scope(v=value))
+    assert templates.origin(made) == "https://h.example:8"
+    assert (urlsplit(made).netloc, urlsplit(made).fragment) == ("h.example:8", "")
+
+
 @pytest.mark.parametrize("value", ["", None, ".", ".."])
 def test_a_value_that_would_leave_its_place_in_a_path_is_refused(value):
     with pytest.raises(templates.Unfilled, match=r"input\.p"):

@@ -1,8 +1,15 @@
-"""What was received and not taken yet is bounded, whatever the messages look like."""
+"""Where to connect is checked; what was received and not taken yet is bounded."""
 
 import pytest
 
-from edge.cloud.mqtt.connection_types import HIGH_WATER, LOW_WATER, MOST_UNREAD, Inbound, Received
+from edge.cloud.mqtt.connection_types import (
+    HIGH_WATER,
+    LOW_WATER,
+    MOST_UNREAD,
+    BrokerOptions,
+    Inbound,
+    Received,
+)
 
 
 def message(payload: bytes = b"", properties: int = 0) -> Inbound:
@@ -39,3 +46,21 @@ def test_what_comes_before_an_awaited_acknowledgement_is_bounded_in_memory(paylo
         received.take()
     assert len(received) == LOW_WATER
     assert not received.full(awaiting=True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        *(
+            ({"host": host}, "uplink.host is .*: give a bare host name")
+            for host in ("", "mqtts://b", "b/mqtt", "b?x", "b#x", "me@b", "a b", "b\n", "b\x00")
+        ),
+        ({"port": 0}, "uplink.port is 0: give 1 to 65535"),
+        ({"port": 65536}, "uplink.port is 65536: give 1 to 65535"),
+        ({"keepalive_s": 0}, "uplink.keepalive_s is 0: give at least 1"),
+    ],
+    ids=repr,
+)
+def test_an_address_that_is_none_is_refused_before_it_is_tried(wrong, why):
+    with pytest.raises(ValueError, match=why):
+        BrokerOptions(**{"host": "b", "client_id": "c", **wrong})
