@@ -66,8 +66,9 @@ class Listing:
         self.note(f"its list of tools has no end: the first {len(self._tools)} were taken")
 
     def note(self, text: str) -> None:
-        if len(self.notes) < MAX_NOTES:
-            self.notes.append(clean(text, 300))
+        text = clean(text, 300)
+        if len(self.notes) < MAX_NOTES and text not in self.notes:
+            self.notes.append(text)
 
     def _take(self, tool: Tool) -> None:
         if tool.name in self._tools:

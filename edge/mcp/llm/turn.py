@@ -117,8 +117,6 @@ def _describe(entry: Mapping[str, Any]) -> DescribedTool:
         name=entry["name"],
         description=entry["description"],
         parameters=entry["inputSchema"],
-        writes=entry["sideEffects"] == "writes",
-        confirmed=entry["requiresConfirmation"] != "never",
     )
 
 

@@ -341,8 +341,12 @@ async def test_never_holds_whatever_becomes_of_the_tool(tmp_path):
 async def test_an_always_from_before_it_was_bound_asks_again(tmp_path):
     async with house(tmp_path) as h:
         await h.confirmations.grant("local", "danger:erase", Granted(Grant.ALWAYS))
-        assert token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+        token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
         assert not h.tools.runs
+        assert (await h.orchestrator.confirm(token, allow=True)).ok
+        assert (await h.confirmations.granted("local", "danger:erase")).grant is Grant.ALWAYS, (
+            "a yes for once changes nothing that lasts"
+        )
 
 
 # ------------------------------------------------------------------ decided by the call's id

@@ -262,6 +262,7 @@ async def test_a_question_that_is_called_off_leaves_the_lens(tmp_path):
         await h.happened(CallCompleted)
         assert h.wearer.withdrawn == 1
         assert (await h.store.get(call_id))["state"] == "CANCELLED"
+        assert h.glasses.texts() == [], "that it was cancelled is no news to the wearer"
 
 
 async def test_a_question_is_asked_again_by_the_next_daemon(tmp_path):

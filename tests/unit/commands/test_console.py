@@ -44,6 +44,14 @@ def test_a_line_has_none_either_and_keeps_its_colours():
     assert harmless("two\nlines") == "two\nlines"
 
 
+@pytest.mark.parametrize(
+    "env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}, {"NO_COLOR": "1", "TERM": "xterm"}]
+)
+def test_a_terminal_that_wants_no_colours_gets_none(env):
+    screen = Screen(Terminal(), Terminal(), env, as_json=False)
+    assert screen.paint("state", "red") == "state"
+
+
 @pytest.mark.parametrize("as_json", [True, False])
 def test_the_demo_prints_none(capsys, as_json):
     show = demo._printer(as_json=as_json)

@@ -10,7 +10,7 @@ import pytest
 
 from edge.storage.sqlite.database import StoreError, StoreFull
 from edge.storage.tools import table_sql, user_tables
-from edge.storage.tools.encryption import Altered, KeyLost
+from edge.storage.tools.encryption import KEY_BYTES, Altered, Cipher, KeyLost
 from edge.storage.tools.packages import BadSql
 from edge.storage.tools.user_stores import PrivateStores
 from edge.storage.tools.users import Owner, Users, escaped
@@ -510,6 +510,12 @@ async def test_a_credential_of_systemd_is_the_key_when_there_is_one(tmp_path, ke
         await without.of("anna", "io.things").db.select("t")
     await without.close()
     assert not key.exists()
+
+
+def test_a_value_of_another_key_asks_for_that_key():
+    before, now = (Cipher(bytes([n]) * KEY_BYTES, bytes) for n in (1, 2))
+    with pytest.raises(KeyLost, match="encrypted with another key"):
+        now.open(before.seal("pin", b"here"), b"here")
 
 
 async def test_without_the_library_only_encrypted_columns_fail_and_say_what_to_install(
