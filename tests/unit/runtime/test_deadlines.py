@@ -3,7 +3,6 @@ machine do not.
 """
 
 import asyncio
-import logging
 
 import pytest
 
@@ -16,10 +15,8 @@ from edge.runtime.bus import HANDLED_S, Bus
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Deadlines
 from edge.runtime.events import LinkChanged
-from edge.runtime.watchdog import Watchdog
 from edge.tools.registry import SYNC_S, ToolRegistry
 from firmware_bridge.errors import RadioError, RadioReason
-from tests.unit.runtime.test_watchdog import STATUS, Notifier
 
 A_DAY = 86400.0
 
@@ -95,24 +92,6 @@ def test_the_next_step_has_its_own_time_and_done_ends_it(open_deadlines, time):
         time.now = 30.0
         assert open_deadlines.overdue() == ["c (9 s late)"]
     assert open_deadlines.overdue() == []
-
-
-# ------------------------------------------------------------------ the pulse
-
-
-@pytest.mark.requirement("I4-watchdog")
-async def test_an_overdue_operation_stops_the_pings_and_is_logged_once(caplog):
-    notifier, stuck = Notifier(0.03), ["link: seeking (3 s late)"]
-    with caplog.at_level(logging.INFO, "edge.runtime.watchdog"):
-        async with Running(Watchdog(notifier, lambda: STATUS, overdue=lambda: stuck).run()):
-            await until(lambda: notifier.lines)
-            await asyncio.sleep(0.05)  # several beats that must not be
-            assert notifier.beats == 0
-            assert notifier.lines == ["stuck: link: seeking (3 s late)"]
-            stuck.clear()
-            await until(lambda: notifier.beats > 1)
-    assert [r.levelname for r in caplog.records] == ["ERROR", "INFO"]
-    assert "link: seeking" in caplog.records[0].message
 
 
 # ------------------------------------------------------------------ listeners

@@ -73,6 +73,7 @@ async def test_nothing_is_pinged_while_an_operation_is_overdue(caplog):
     running.cancel()
     await asyncio.wait([running])
     assert notifier.lines == ["stuck: display: drawing (2 s late)", summary(STATUS)]
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
     first, last = (record.getMessage() for record in caplog.records)
     assert "so the watchdog is not pinged: display: drawing" in first
     assert "the watchdog is pinged again" in last
