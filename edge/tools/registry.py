@@ -32,6 +32,7 @@ from tools_cache.api.tool import Json, ToolDefinition
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.registry import reader, stored_registry
 from tools_cache.registry.models import App, Dropped, Registry
+from tools_cache.registry.reader_process import INSTALLED
 from tools_cache.registry.registry_store import Generation, RegistryStore
 from tools_cache.registry.stored_registry import StoredRegistries
 from tools_cache.schema import compile_schema
@@ -260,7 +261,7 @@ class ToolRegistry:
             return f"tools of this installation ({there} is on disk, {mine} is locked)"
         try:
             found = await reader.read(
-                await asyncio.to_thread(self._builtin.read_bytes), kind=reader.INSTALLED
+                await asyncio.to_thread(self._builtin.read_bytes), kind=INSTALLED
             )
         except (OSError, BadManifest, reader.ReaderFailed) as e:
             self._alarm(

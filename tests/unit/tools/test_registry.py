@@ -619,7 +619,7 @@ async def test_a_tool_whose_schema_does_not_compile_is_hidden_with_the_reason_ov
 async def test_when_schemas_cannot_be_checked_the_tools_serve_all_the_same(
     tmp_path, cloud, monkeypatch
 ):
-    monkeypatch.setattr(reader.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(reader.subprocess_call.sys, "executable", "/nonexistent/python")
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
     assert rig.cache.snapshot().find("com.calc:add").hidden == ""

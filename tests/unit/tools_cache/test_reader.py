@@ -12,7 +12,8 @@ import pytest
 from tools_cache.errors import BadManifest
 from tools_cache.frozen import Packed
 from tools_cache.registry import manifest, reader
-from tools_cache.registry.reader import ReaderFailed, document, read, uncompilable
+from tools_cache.registry.reader import ReaderFailed, read
+from tools_cache.registry.reader_process import document, uncompilable
 
 pytestmark = pytest.mark.enable_socket
 
@@ -84,7 +85,7 @@ async def test_what_is_said_in_the_child_is_said_here(caplog):
 
 
 async def test_a_child_that_dies_is_an_error(monkeypatch):
-    monkeypatch.setattr(reader.sys, "executable", "/bin/false")
+    monkeypatch.setattr(reader.subprocess_call.sys, "executable", "/bin/false")
     with pytest.raises(ReaderFailed, match="ended with"):
         await read(body(), kind="registry")
 
@@ -94,7 +95,9 @@ async def test_a_child_that_crashes_on_the_schemas_loses_only_their_check(monkey
         reader,
         "_CHILD",
         reader._CHILD.replace(
-            "reader.main", "reader.uncompilable = lambda _: __import__('os')._exit(9); reader.main"
+            "reader_process.main",
+            "reader_process.uncompilable = lambda _: __import__('os')._exit(9); "
+            "reader_process.main",
         ),
     )
     found = await read(body(), kind="registry")
@@ -107,13 +110,22 @@ async def test_a_child_that_hangs_is_ended(monkeypatch, tmp_path):
     slow = tmp_path / "slow"
     slow.write_text(f"#!{sys.executable}\nimport time\ntime.sleep(60)\n")
     slow.chmod(0o755)
-    monkeypatch.setattr(reader.sys, "executable", str(slow))
+    monkeypatch.setattr(reader.subprocess_call.sys, "executable", str(slow))
     with pytest.raises(ReaderFailed, match="no answer"):
         await read(body(), kind="registry", limit_s=0.1)
 
 
+def test_the_child_loads_no_event_loop():
+    code = (
+        "import sys; from tools_cache.registry import reader_process as child;"
+        "child.document(sys.stdin.buffer.read(), kind='registry');"
+        "child.uncompilable({'a:b': {}}); sys.exit('asyncio' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-P", "-c", code], input=body(), timeout=60, check=True)
+
+
 async def test_without_a_child_it_is_read_here(monkeypatch):
-    monkeypatch.setattr(reader.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(reader.subprocess_call.sys, "executable", "/nonexistent/python")
     assert (await read(body(), kind="registry")).registry == document(
         body(), kind="registry"
     ).registry
