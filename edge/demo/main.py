@@ -107,6 +107,7 @@ async def _open(
     forgiving: bool,
 ) -> Player:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
+    show({"event": "starting", "glasses": model})
     control, mock_control = out / "control.sock", str(out / "mock.sock")
     radio = ("--radio", "tcp:127.0.0.1:0", "--control", mock_control, "--out", str(out))
     state = ("--http", "127.0.0.1:0", "--state", str(out / "cloud"))

@@ -15,10 +15,12 @@ from typing import Any, Final
 from edge.runtime.subprocesses import Child
 from firmware_bridge.deadlines import timeout
 
-STARTED_WITHIN_S: Final = 20.0
-"""A Raspberry Pi with a cold disk needs several seconds to import a Bluetooth stack."""
+STARTED_WITHIN_S: Final = 60.0
+"""A Raspberry Pi with a cold disk needs several seconds to import a Bluetooth stack; a busy one
+many. A child that ends is noticed at once.
+"""
 ENDED_WITHIN_S: Final = 6.0
-READY_S: Final = 15.0
+READY_S: Final = 60.0
 SIMULATED: Final = "sim:"
 """The prefix of simulated glasses of a real model; the daemon knows them without it."""
 
@@ -110,11 +112,13 @@ async def start(
 async def start_daemon(
     stack: AsyncExitStack, out: Path, config: Path, control: Path
 ) -> ChildProcess:
-    """Start the daemon, and wait until it answers on its socket. Raise `StartFailed`."""
+    """Start the daemon, and wait until it answers on its socket. Raise `StartFailed`, at once if it
+    ends.
+    """
     daemon = await start(stack, out, "daemon", "run", "--config", str(config), announces=False)
     try:
         async with timeout(READY_S):
-            while True:
+            while daemon.running:
                 try:
                     _, writer = await asyncio.open_unix_connection(str(control))
                 except OSError:
@@ -123,4 +127,5 @@ async def start_daemon(
                     writer.close()
                     return daemon
     except TimeoutError:
-        raise StartFailed(f"the daemon did not start: {daemon.last_words()}") from None
+        pass
+    raise StartFailed(f"the daemon did not start: {daemon.last_words()}")

@@ -37,6 +37,7 @@ VERBS: Final = {
 }
 WITH_WORDS: Final = frozenset({"say", "call", "invoke", "caps", "fault", "wait", "expect"})
 ALONE: Final = frozenset(VERBS) - WITH_WORDS
+FOR_PEOPLE: Final = frozenset({"help", "quit"})
 TOURS: Final = {"sim:even_g1": "tour_even_g1.script"}
 """Glasses without a loudspeaker and with two arms have their own tour."""
 MAX_SCRIPT_BYTES: Final = 64 * 1024
@@ -70,10 +71,28 @@ def parse(text: str) -> list[ScriptStep]:
             steps.append(ScriptStep("title", line.strip("= "), number))
         elif line and not line.startswith("#"):
             try:
-                steps.append(parse_line(line, number))
+                steps.append(_checked(parse_line(line, number)))
             except BadScript as wrong:
                 raise BadScript(f"line {number}: {wrong}") from None
     return steps
+
+
+def _checked(step: ScriptStep) -> ScriptStep:
+    """Return a step of a script whose words can be understood: a script with a mistake is refused
+    before anything starts. Raise `BadScript`.
+    """
+    if step.verb in FOR_PEOPLE:
+        raise BadScript(f"{step.verb} is only for a person at the terminal")
+    check = {
+        "call": split_call,
+        "invoke": split_call,
+        "caps": split_caps,
+        "wait": seconds,
+        "expect": Expectation.parse,
+    }.get(step.verb)
+    if check is not None:
+        check(step.rest)
+    return step
 
 
 def parse_line(line: str, number: int = 0) -> ScriptStep:

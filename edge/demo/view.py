@@ -184,6 +184,11 @@ _MARKED: Final[Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]]
     "confirmation.asked": ("?", "yellow", _question),
     "speaker": ("♪", "cyan", _speaker),
     "fault": ("⚡", "yellow", lambda e: f"fault: {e.get('fault')}"),
+    "starting": (
+        "·",
+        "dim",
+        lambda e: f"starting {e['glasses']} glasses, a small cloud and the daemon …",
+    ),
     "cast": ("·", "dim", lambda e: f"{e['name']}: {e['where']}"),
     "cloud.invoked": ("☁", "cyan", _invoked),
     "problem": ("!", "red", lambda e: str(e.get("text"))),

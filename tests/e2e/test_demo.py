@@ -111,6 +111,7 @@ def test_a_script_with_a_mistake_ends_with_2_and_names_the_line(tmp_path):
     )
     assert played.returncode == 2
     assert "line 2:" in played.stdout
+    assert "starting" not in played.stdout, "before anything starts"
     assert "Traceback" not in played.stdout + played.stderr
 
 

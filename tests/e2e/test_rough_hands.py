@@ -257,8 +257,9 @@ def test_a_demo_removes_its_folder(tmp_path, ends, more, left):
     )
     first = ""
     if ends is not None:
-        first = process.stdout.readline()
-        process.send_signal(ends)
+        while "glasses: tcp:" not in first and (line := process.stdout.readline()):
+            first += line
+        process.send_signal(ends)  # its processes run, and its daemon is starting
     out, err = process.communicate(timeout=50)
     assert "Traceback" not in err
     folders = list(tmp_path.glob("glassd-demo-*"))

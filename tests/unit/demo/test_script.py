@@ -39,6 +39,23 @@ def test_a_bad_line_of_a_script_is_named_by_its_number():
 @pytest.mark.parametrize(
     ("line", "says"),
     [
+        ("call a:b {", "not JSON"),
+        ("invoke a:b hello", "neither JSON nor key=value"),
+        ("caps camera=maybe", "neither yes nor no"),
+        ("wait soon", "seconds from 0"),
+        ('expect "foo', "close the quotation"),
+        ("quit", "only for a person"),
+        ("help", "only for a person"),
+    ],
+)
+def test_a_script_is_checked_whole_before_its_first_step(line, says):
+    with pytest.raises(BadScript, match=rf"^line 2: .*{says}"):
+        parse(f"tap\n{line}\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
         ("tap offline", "tap stands alone"),
         ("say", "say needs more: say TEXT"),
         ("call", "call needs more"),
