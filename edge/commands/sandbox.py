@@ -55,12 +55,14 @@ def demo(args: Namespace, screen: Screen) -> int:
 
 
 def sim(args: Namespace, screen: Screen) -> int:
-    simulator = load("firmware_bridge.sim.main", "sim")
     if args.script and not Path(args.script).is_file():
         problem = f"{args.script}: there is no such script"
         raise UserError("USAGE", problem, "see: glassd sim --help")
     try:
         with _explaining("sim"):
+            options = load("firmware_bridge.sim.options", "sim")
+            options.check(args.model, radio=args.radio, mtu=args.mtu, faults=args.fault)
+            simulator = load("firmware_bridge.sim.main", "sim")
             return run_until_signal(
                 lambda: simulator.run_sim(
                     args.model,
@@ -146,7 +148,6 @@ _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 
 
 def devcloud(args: Namespace, screen: Screen) -> int:
-    main = load("edge.devcloud.main", "devcloud")
     if args.worker and (args.state is None or args.tls):
         problem = (
             "--worker shares the --state of a cloud"
@@ -156,9 +157,12 @@ def devcloud(args: Namespace, screen: Screen) -> int:
         raise UserError("USAGE", problem, "see: glassd devcloud --help")
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="glassd-devcloud-") as temporary,
             _explaining("devcloud"),
+            tempfile.TemporaryDirectory(prefix="glassd-devcloud-") as temporary,
         ):
+            options = load("edge.devcloud.options", "devcloud")
+            options.check(http=args.http, broker=args.broker, tenant=args.tenant, pool=args.pool)
+            main = load("edge.devcloud.main", "devcloud")
             if args.worker:
                 return _worker(args, screen, main.sample_apps())
             return run_until_signal(

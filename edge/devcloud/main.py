@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from edge.cloud.mqtt.topics import Topics, check_word
+from edge.cloud.mqtt.topics import Topics
+from edge.devcloud import options
 from edge.devcloud.agent import Agent
 from edge.devcloud.app_service import RegistryNotifier
 from edge.devcloud.apps import SAMPLES
@@ -83,9 +84,7 @@ async def run_devcloud(
     and enrolment codes. `legacy` also serves the removed endpoints. Raises OSError or ValueError if
     it cannot start (port in use, unknown broker, unusable state directory).
     """
-    check_word("tenant", tenant)
-    check_word("pool", pool)
-    parse_broker(broker or "embedded")  # a mistyped option is reported before any port is used
+    options.check(http=http, broker=broker, tenant=tenant, pool=pool)
     state_dir.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before serving
     installed = sample_apps() if apps is None else list(apps)
     async with AsyncExitStack() as stack:
@@ -140,9 +139,9 @@ class _Cloud:
         url = f"{place.url}/api/registry"
         self._notifier = RegistryNotifier(worker.service, topic=topic, url=url)
         tls = place.secured.worker_context() if place.secured else None
-        options = options_of(place.address, worker.name, tls=tls)
+        of_broker = options_of(place.address, worker.name, tls=tls)
         self._link = CloudLink(
-            lambda: options,
+            lambda: of_broker,
             routes=(*self._executor.routes(), *self._agent.routes(), *worker.edges.routes()),
             on_up=(self._notifier.publish, self._executor.resend),
         )
@@ -298,11 +297,9 @@ async def _broker(
 @contextlib.contextmanager
 def _listen(address: str) -> Any:
     """Open the HTTP socket first: a port in use is reported before anything is started."""
-    host, colon, port = address.rpartition(":")
-    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise ValueError(f"http: {address!r} is not HOST:PORT")
+    host, port = options.split_address(address)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host.strip("[]"), int(port)), family=family) as listener:
+    with socket.create_server((host, port), family=family) as listener:
         yield listener
 
 
@@ -333,7 +330,7 @@ async def _serving(
             yield
 
     names = [socket.gethostname().lower(), *([secured.name.lower()] if secured else [])]
-    options = guard.tls_options(secured) if secured else {"http": guard.connection()}
+    more = guard.tls_options(secured) if secured else {"http": guard.connection()}
     config = uvicorn.Config(
         guard.guarded(app, names),
         log_config=None,
@@ -341,7 +338,7 @@ async def _serving(
         access_log=False,
         lifespan="off",
         timeout_graceful_shutdown=1,
-        **options,
+        **more,
     )
     server = Server(config)
     task = tasks.create_task(server.serve(sockets=[listener]), name="http")

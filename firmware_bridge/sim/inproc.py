@@ -16,7 +16,8 @@ from firmware_bridge.sim.fault_injector import FaultInjector
 from firmware_bridge.sim.gatt import GattServer
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.model_parts import ModelParts
-from firmware_bridge.sim.model_specs import REFERENCE, model_of, parts_of
+from firmware_bridge.sim.model_specs import REFERENCE, parts_of
+from firmware_bridge.sim.options import model_of
 from firmware_bridge.sim.radio_setup import RadioSetup
 from firmware_bridge.sim.security import Security, way_of
 from firmware_bridge.sim.time import SimTime

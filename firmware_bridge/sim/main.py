@@ -6,17 +6,15 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from firmware_bridge.sim.control import ControlChannel, MockFeed
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.inproc import Mock
-from firmware_bridge.sim.model_specs import model_of, parts_of
+from firmware_bridge.sim.model_specs import parts_of
+from firmware_bridge.sim.options import check, model_of
 from firmware_bridge.sim.radio_setup import RadioSetup
 from firmware_bridge.sim.wearer import ScriptedWearer, WearerStep, parse_script
-
-MIN_MTU: Final = 23
-MAX_MTU: Final = 517
 
 Announce = Callable[[dict[str, Any]], None]
 
@@ -44,8 +42,7 @@ async def run_sim(
     events go to `watch` and the control channel. Raises `RadioError`, `ValueError` (model, MTU,
     faults, quirks, pairing, script, control address) and OSError before that.
     """
-    if mtu is not None and not MIN_MTU <= mtu <= MAX_MTU:
-        raise ValueError(f"mtu {mtu}; {MIN_MTU} to {MAX_MTU} are allowed")
+    check(model, radio=radio, mtu=mtu, faults=faults)
     entry, parts = model_of(model), parts_of(model, quirks)
     place, steps = _prepare(out_dir, script)
     first = [parse_fault(word) for word in faults]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from firmware_bridge.catalog import MODELS, Model, UnknownModel, find
+from firmware_bridge.catalog import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.sim import peripheral
 from firmware_bridge.sim.even_g1 import glasses as even_g1
@@ -11,21 +11,10 @@ from firmware_bridge.sim.even_g1.quirks import QuirkError
 from firmware_bridge.sim.gatt import GattIdentity, by_service
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.model_parts import ModelParts, address_of
+from firmware_bridge.sim.options import FAMILIES, SIMULATED
 
 HOBBY_NAME: Final = "HOBBY"
 """Advertised name of the generic entry, which has none of its own."""
-SIMULATED: Final = "sim:"
-"""`sim:KEY` is a simulated real family; KEY is its key in the catalogue."""
-
-
-def model_of(word: str) -> Model:
-    """Return the model of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which lists all."""
-    try:
-        return find(word.removeprefix(SIMULATED))
-    except UnknownModel:
-        mocks = [model.key for model in MODELS if model.key.startswith("mock:")]
-        known = mocks + [SIMULATED + key for key in _FAMILIES]
-        raise UnknownModel(f"there is no mock of {word!r}; there are {', '.join(known)}") from None
 
 
 def parts_of(word: str, quirks: Sequence[str] = ()) -> ModelParts:
@@ -53,5 +42,7 @@ REFERENCE: Final = ModelParts(
     (None,), _serve_reference, peripheral.more_follow, _reference_identity, 247
 )
 """MTU 247 is what most phones and dongles settle on: one full data-length-extended packet."""
-_FAMILIES: Final[Mapping[str, Callable[[Sequence[str]], ModelParts]]] = {"even_g1": even_g1.parts}
+_FAMILIES: Final[Mapping[str, Callable[[Sequence[str]], ModelParts]]] = dict(
+    zip(FAMILIES, (even_g1.parts,), strict=True)
+)
 """Simulated families by their key in the catalogue."""

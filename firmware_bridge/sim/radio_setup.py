@@ -4,15 +4,14 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from bumble.transport import open_transport
 from bumble.transport.common import AsyncPipeSink
 
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.sim.air import Air, HciServer, VirtualController
-
-_HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or usb:N"
+from firmware_bridge.sim.options import RADIO_HINT, split_address, split_radio
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,13 @@ class RadioSetup:
         return sum(controller.drop_links() for controller in self._controllers) > 0
 
     async def _open(self) -> None:
-        kind, _, rest = self.radio.partition(":")
+        kind, rest = split_radio(self.radio)
         openers: dict[str, Callable[[str], Awaitable[None]]] = {
             "inproc": self._virtual,
             "tcp": self._tcp,
             "vhci": self._vhci,
             "usb": self._usb,
         }
-        if kind not in openers:
-            raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} is not known", _HINT)
         await openers[kind](rest)
 
     async def _virtual(self, _rest: str = "") -> None:
@@ -74,12 +71,10 @@ class RadioSetup:
             self.antennas.append(Antenna(controller, AsyncPipeSink(controller), lose))
 
     async def _tcp(self, rest: str) -> None:
-        host, _, port = rest.rpartition(":")
-        if not host or not port.isdigit() or int(port) > 65535:
-            raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} names no address", _HINT)
+        host, port = split_address(self.radio, rest)
         await self._virtual()
         assert self._air is not None
-        server = HciServer(self._air, host, int(port))
+        server = HciServer(self._air, host, port)
         try:
             bound = await server.open()
         except OSError as error:
@@ -101,7 +96,7 @@ class RadioSetup:
     async def _usb(self, _rest: str) -> None:
         if self._radios > 1:
             text = f"{self.radio} is one radio; these glasses are {self._radios}"
-            raise RadioError(RadioReason.OTHER, text, _HINT)
+            raise RadioError(RadioReason.OTHER, text, RADIO_HINT)
         hint = "plug in a dongle, and stop bluetoothd from using it"
         dongle = await self._hardware(self.radio, hint)
         self.antennas.append(Antenna(dongle.source, dongle.sink))

@@ -4,6 +4,7 @@ traceback.
 
 import socket
 import subprocess
+import sys
 
 import pytest
 
@@ -35,6 +36,30 @@ def test_a_mistyped_word_is_2_with_its_cure(words, says):
     assert done.returncode == 2, done.stderr
     assert says in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        (("sim", "mock:full", "--radio", "foo"), "bumble"),
+        (("sim", "mock:full", "--fault", "foo"), "bumble"),
+        (("devcloud", "--http", "foo"), "edge.devcloud.main"),
+        (("devcloud", "--worker"), "edge.devcloud.main"),
+    ],
+)
+def test_a_mistyped_word_is_found_before_anything_heavy_is_loaded(words, heavy):
+    code = (
+        "import sys; from edge import cli; code = cli.main(sys.argv[2:]); "
+        "sys.exit(f'{sys.argv[1]} was loaded' if sys.argv[1] in sys.modules else code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, heavy, *words],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
 
 
 def test_a_mistyped_broker_is_named_also_where_the_port_is_taken(tmp_path):
