@@ -1,7 +1,9 @@
 """Every promise has a test, every `requirement` mark names a promise."""
 
 import ast
+import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.requirements import DECLINED, PARTS, PROMISES
@@ -9,13 +11,15 @@ from tests.requirements import DECLINED, PARTS, PROMISES
 HERE = Path(__file__).parent
 
 
+@functools.cache
 def _marks() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in sorted(HERE.rglob("test_*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
-                "test_"
-            ):
+        text = file.read_text(encoding="utf-8")
+        if "requirement" not in text:
+            continue
+        for node in _functions(ast.parse(text)):
+            if node.name.startswith("test_"):
                 for mark in node.decorator_list:
                     if (
                         isinstance(mark, ast.Call)
@@ -26,6 +30,17 @@ def _marks() -> dict[str, list[str]]:
                                 f"{file.name}::{node.name}"
                             )
     return found
+
+
+def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Yield every function, also those of classes and those below an `if`; what stands inside of a
+    function is no test.
+    """
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+        elif isinstance(node, ast.stmt):
+            yield from _functions(node)
 
 
 def test_every_promise_has_a_test():

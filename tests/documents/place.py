@@ -17,6 +17,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from edge.control.client import ControlClient
+from edge.runtime.errors import UserError
+from edge.runtime.paths import client_sockets
 from tests.e2e.broker import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -95,16 +98,14 @@ class Place:
         return terminal
 
     def status(self) -> dict[str, object]:
-        done = subprocess.run(
-            ["glassd", "status", "--json"],
-            cwd=self.folder,
-            env=self.env,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return json.loads(done.stdout) if done.returncode == 0 else {}
+        """What `glassd status --json` would print, without a process each time; {} where no
+        daemon answers.
+        """
+        client = ControlClient(client_sockets(self.env))
+        try:
+            return dict(client.request("GET", "/v1/status")[1])
+        except UserError:
+            return {}
 
     def is_ready(self) -> bool:
         """The daemon wears its glasses and has the tools of its cloud, where it has one."""
