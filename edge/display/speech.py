@@ -29,6 +29,8 @@ CHUNK_FRAMES: Final = 5
 """Frames in one chunk: 100 ms, so a tap stops within a tenth of a second; 3,200 bytes as PCM."""
 AHEAD_S: Final = 1.0
 """Sound the glasses may hold unplayed: rides out a radio hiccup, and what a tap must flush."""
+FASTEST: Final = 100.0
+"""A `speaker.speed` above this is ignored."""
 MAX_SPOKEN: Final = 4000
 """Characters spoken of one result: four minutes of listening."""
 _ANSWER_S: Final = 5.0
@@ -101,8 +103,8 @@ class SpeechPlayer:
         started: Callable[[], None],
     ) -> Spoken:
         """Speak; call `started` when the stream is open. Raises `CannotSpeak`, `GlassesAway`."""
-        form = _form(capabilities)
-        return await self._stream_out(form, self._utterances(text, form), stop, started)
+        form, speed = _form(capabilities), _speed(capabilities)
+        return await self._stream_out(form, speed, self._utterances(text, form), stop, started)
 
     async def play(
         self,
@@ -122,7 +124,8 @@ class SpeechPlayer:
         starts = range(0, len(raw), _PCM_FRAME)
         frames = tuple(raw[at : at + _PCM_FRAME].ljust(_PCM_FRAME, b"\0") for at in starts)
         sound = _only(Utterance(frames, len(raw) // 2))
-        return await self._stream_out(AudioFormat.PCM16, sound, stop, started)
+        speed = _speed(capabilities)
+        return await self._stream_out(AudioFormat.PCM16, speed, sound, stop, started)
 
     async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | None]:
         for sentence in sentences(text):
@@ -137,6 +140,7 @@ class SpeechPlayer:
     async def _stream_out(
         self,
         form: AudioFormat,
+        speed: float,
         utterances: AsyncIterator[Utterance | None],
         stop: asyncio.Event,
         started: Callable[[], None],
@@ -152,7 +156,7 @@ class SpeechPlayer:
                     continue
                 if player is None:
                     self._stream = self._stream % 0xFFFF + 1
-                    player = _Player(self._glasses, self._stream, stop)
+                    player = _Player(self._glasses, self._stream, speed, stop)
                     await player.open(form)
                     started()
                 await player.feed(utterance.frames)
@@ -177,12 +181,16 @@ async def _only(utterance: Utterance) -> AsyncIterator[Utterance | None]:
 
 class _Player:
     """One stream on the glasses: opened, fed, ended; used once. It ends with the connection over
-    which it was opened: whatever is sent over the next one, the glasses do not play.
+    which it was opened: whatever is sent over the next one, the glasses do not play. `speed`: how
+    many times faster than in real time they play.
     """
 
-    def __init__(self, glasses: GlassesPort, stream: int, stop: asyncio.Event) -> None:
+    def __init__(
+        self, glasses: GlassesPort, stream: int, speed: float, stop: asyncio.Event
+    ) -> None:
         self._glasses = glasses
         self._stream = stream
+        self._speed = speed
         self._stop = stop
         self._link = glasses.status().link
         self._index = 0
@@ -200,7 +208,7 @@ class _Player:
     async def feed(self, frames: tuple[bytes, ...]) -> None:
         """Send frames, never more than `AHEAD_S` before they are heard."""
         for at in range(0, len(frames), CHUNK_FRAMES):
-            await _pause(self._stop, self._lead() - AHEAD_S)
+            await _pause(self._stop, (self._lead() - AHEAD_S) / self._speed)
             if self._stop.is_set():
                 return
             piece = frames[at : at + CHUNK_FRAMES]
@@ -214,7 +222,7 @@ class _Player:
         self._check_link()
         try:
             if not self._stop.is_set():
-                timeout_s = max(0.0, self._lead()) + _ANSWER_S
+                timeout_s = max(0.0, self._lead() / self._speed) + _ANSWER_S
                 done = await self._until_stopped(EndAudio(self._stream), timeout_s)
                 if done is not None:
                     return done.samples
@@ -251,7 +259,8 @@ class _Player:
             return e
 
     def _lead(self) -> float:
-        return self._sent_s - (asyncio.get_running_loop().time() - self._began)
+        """Seconds of sound that were sent and not heard yet."""
+        return self._sent_s - (asyncio.get_running_loop().time() - self._began) * self._speed
 
 
 async def _pause(stop: asyncio.Event, seconds: float) -> None:
@@ -263,6 +272,13 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
 
 def _codecs(capabilities: Capabilities) -> list[str]:
     return [c.strip() for c in str(capabilities.get("speaker.codecs", "")).split(",")]
+
+
+def _speed(capabilities: Capabilities) -> float:
+    """How fast these glasses play; only simulated ones play faster than people listen."""
+    speed = capabilities.get("speaker.speed", 1.0)
+    known = isinstance(speed, int | float) and not isinstance(speed, bool)
+    return float(speed) if known and 1 <= speed <= FASTEST else 1.0
 
 
 def _form(capabilities: Capabilities) -> AudioFormat:

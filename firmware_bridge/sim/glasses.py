@@ -61,6 +61,8 @@ class MockGlasses:
         self.tell = tell
         self.out_dir = out_dir
         self.capabilities: dict[str, Scalar] = dict(model.capabilities)
+        if self.time.speed > 1 and self.capabilities.get("speaker") is True:
+            self.capabilities["speaker.speed"] = self.time.speed
         self.sides = sides
         self.lenses = {side: _lens(self.capabilities) for side in sides}
         self.faults = {side: RadioFaults() for side in sides}

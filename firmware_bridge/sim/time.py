@@ -10,14 +10,14 @@ class SimTime:
     def __init__(self, speed: float = 1.0) -> None:
         if speed <= 0:
             raise ValueError(f"speed {speed}; it must be above 0")
-        self._speed = speed
+        self.speed = speed
 
     def now(self) -> float:
-        return time.monotonic() * self._speed
+        return time.monotonic() * self.speed
 
     def real(self, seconds: float) -> float:
         """Return the real seconds for simulated ones."""
-        return seconds / self._speed
+        return seconds / self.speed
 
     async def rest(self, seconds: float) -> None:
-        await asyncio.sleep(seconds / self._speed)
+        await asyncio.sleep(seconds / self.speed)

@@ -80,10 +80,9 @@ class FakeGlasses:
     # ---------------------------------------------------------- the port
 
     def status(self) -> GlassesStatus:
+        facts = {"speaker.speed": self.speed, **self.facts}
         record = (
-            Capabilities.of("mock", self.facts, origin=Origin.FIRMWARE, now=0.0)
-            if self.known
-            else None
+            Capabilities.of("mock", facts, origin=Origin.FIRMWARE, now=0.0) if self.known else None
         )
         return GlassesStatus(
             state="READY" if self.ready else "SEEKING",

@@ -245,7 +245,7 @@ async def test_a_no_counts_while_the_question_is_spoken_and_silences_it(
 @pytest.mark.requirement("I11-consent-spoken")
 async def test_a_press_before_the_end_of_the_question_is_no_yes(open_stage, monkeypatch) -> None:
     monkeypatch.setattr(TextToSpeech, "why_not", lambda self: "")
-    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
+    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=5.0)) as (stage, glasses):
         release = glasses.hold()
         asking = begin(stage)
         await glasses.until(
@@ -273,11 +273,11 @@ async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(
         await glasses.until(lambda: glasses.frames() > 0)
         glasses.leave()
         await glasses.until(lambda: stage._speech.speaking is None)
+        glasses.speed = 50.0
         glasses.come_back()
         await glasses.say(Gesture.BUTTON)
         await glasses.until(lambda: sum(isinstance(c, StartAudio) for c in glasses.told) == 2)
         assert not asking.done()
-        glasses.speed = 50.0
         await said(stage, glasses)
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
@@ -293,11 +293,11 @@ async def test_a_question_is_spoken_again_after_the_link_was_lost_meanwhile(
         asking = begin(stage)
         await glasses.until(lambda: glasses.frames() > 0)
         glasses.leave()
+        glasses.speed = 50.0
         glasses.come_back()
         await glasses.say(Gesture.BUTTON)
         await glasses.until(lambda: len(glasses.streams) == 2 or asking.done())
         assert not asking.done()
-        glasses.speed = 50.0
         await said(stage, glasses)
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW

@@ -16,9 +16,11 @@ from edge.runtime.clock import Clock
 from edge.runtime.events import DeliveryChanged, LensChanged
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
 from firmware_bridge.messages import AudioChunk, ClearPage, EndAudio, Gesture, ShowPage, StartAudio
+from tests.unit.display.conftest import stage_on
 from tests.unit.display.fakes import AUDIO, DISPLAY, FULL, FakeGlasses, Notebook
 from tests.unit.display.test_asking import Boot
 from tests.unit.display.test_bitmap import png
+from tests.unit.firmware_bridge.virtual import virtual_time
 from tools_cache.api.tool import Delivery, DeliveryReport, ToolResponse
 
 SHOWN = DeliveryReport(Delivery.SHOWN)
@@ -403,14 +405,32 @@ async def test_a_newer_result_silences_the_older_one(open_stage) -> None:
 
 
 async def test_sound_runs_at_most_a_second_ahead_of_the_ear(open_stage) -> None:
-    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=1.0)) as (stage, glasses):
+    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=5.0)) as (stage, glasses):
         began = asyncio.get_running_loop().time()
         await stage.present(
             "c1", text("One two three four five six seven eight nine ten eleven twelve thirteen.")
         )
         await glasses.until(lambda: any(isinstance(c, EndAudio) for c in glasses.told), within_s=40)
+        heard = 5.0 * (asyncio.get_running_loop().time() - began)
+        assert glasses.frames() * 0.02 - heard <= 1.1 + 0.1
+
+
+@pytest.mark.parametrize(
+    ("said", "speed"),
+    [(None, 1), (1, 1), (8.0, 8), (100, 100), (0, 1), (0.5, 1), (101, 1), (True, 1), ("8", 1)],
+)
+@virtual_time
+async def test_sound_is_sent_as_fast_as_the_glasses_play_it(said, speed) -> None:
+    """Ten seconds of it, the last one ahead; without a speed that can be, in real time."""
+    facts = {**AUDIO, "speaker.speed": said}
+    async with stage_on(facts, glasses=FakeGlasses(Bus(), facts, speed=1e9)) as (stage, glasses):
+        pcm = base64.b64encode(bytes(320_000)).decode()
+        began = asyncio.get_running_loop().time()
+        await stage.present("c1", text("", audio={"pcm": pcm}))
+        await glasses.until(lambda: any(isinstance(c, EndAudio) for c in glasses.told))
         took = asyncio.get_running_loop().time() - began
-        assert glasses.frames() * 0.02 - took <= 1.1 + 0.1
+    assert glasses.frames() == 500
+    assert took == pytest.approx((10 - 1 - 0.1) / speed, abs=0.02)
 
 
 # ------------------------------------------------------------------ away and back, down and up

@@ -8,9 +8,12 @@ from pathlib import Path
 import opuslib_next
 import pytest
 
+from firmware_bridge.catalog import find
 from firmware_bridge.messages import AudioFormat
 from firmware_bridge.sim import sound as module
+from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.sound import CHUNK_SAMPLES, Microphone, SimSpeaker, SpeakerError
+from firmware_bridge.sim.time import SimTime
 
 
 class HandTime:
@@ -198,3 +201,14 @@ def test_the_microphone_hears_words_between_silence() -> None:
     assert loud == [True] * 5 + [False] + [True] * 5 + [False] * 2
     assert heard[0] != heard[6]
     assert all(len(chunk) == 2 * CHUNK_SAMPLES for chunk in heard)
+
+
+@pytest.mark.parametrize(
+    ("model", "speed", "said"),
+    [("mock:audio", 8.0, 8.0), ("mock:audio", 1.0, None), ("mock:display", 8.0, None)],
+)
+def test_glasses_that_play_faster_than_in_real_time_say_so(
+    tmp_path: Path, model: str, speed: float, said: float | None
+) -> None:
+    glasses = MockGlasses(find(model), out_dir=tmp_path, time=SimTime(speed), tell=lambda _: None)
+    assert glasses.info().capabilities.get("speaker.speed") == said
