@@ -7,7 +7,7 @@ import pytest
 from firmware_bridge.sim.faults import parse_fault
 from tests.scenarios.test_consent import SHORT, alone, asked, state
 from tests.scenarios.test_two_sides import G1
-from tests.scenarios.test_unseen import from_cloud, tap_for
+from tests.scenarios.test_unseen import LONG_ENOUGH_S, from_cloud, tap_for
 from tests.scenarios.world import world
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -24,7 +24,7 @@ async def test_nothing_is_asked_on_a_lens_that_may_be_dark(tmp_path):
         assert await place.mock.injector.inject(parse_fault("lose-acks:0"))
         await place.ready()
         call, _ = await asked(place, SHORT)
-        await tap_for(place, 1.5)
+        await tap_for(place, LONG_ENOUGH_S)
         assert "amount: 1" not in place.lens()
         assert await state(place, call) == "AWAITING_CONFIRMATION"
         assert (await from_cloud(place, "glasses:set", {"silent": False})).ok
