@@ -183,7 +183,7 @@ async def test_glasses_that_were_never_paired_are_never_connected_to(world):
 
 async def test_a_scan_tells_which_glasses_are_here_and_whether_they_are_ours(world):
     await strangers(world)
-    code, said = await world.place.glassd("scan", "--json", within_s=60)
+    code, said = await world.place.glassd("scan", "--json", "--seconds", "3", within_s=60)
     assert code == 0, said
     assert [
         (found["address"], found["model"], found["ours"]) for found in json.loads(said)["glasses"]

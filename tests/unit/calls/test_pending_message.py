@@ -24,11 +24,12 @@ def message(text):
 
 
 def tools(*intents, text="done"):
-    """Every call is answered with these intents."""
+    """Every call is answered with these intents, and the answer is read in a moment."""
     found = FakeTools()
+    shown = {"layout": "text_wall", "text": text, "durationMs": 100}
 
     async def answer(_call, _progress):
-        return ToolResponse(data={"text": text}, intents=intents)
+        return ToolResponse(data={"text": text}, intents=intents, render={"display": shown})
 
     found.handler = answer
     return found
@@ -94,11 +95,11 @@ async def test_a_message_set_within_a_session_waits_for_the_next_one(tmp_path):
 async def test_a_message_outlives_the_daemon_and_is_shown_by_one_daemon_only(tmp_path):
     async with house(tmp_path, tools=tools(message(WISH))) as h:
         assert (await h.call("notes:list")).ok
-    async with house(tmp_path) as h:
+    async with house(tmp_path, tools=tools()) as h:
         assert times(h) == 0
         assert (await h.orchestrator.heard("my notes")).ok
         await shown(h)
-    async with house(tmp_path) as h:
+    async with house(tmp_path, tools=tools()) as h:
         assert (await h.orchestrator.heard("my notes")).ok
         assert h.orchestrator.session.snapshot().pending_message is None
         assert h.orchestrator.voice._showing is None
@@ -109,7 +110,7 @@ async def test_a_message_not_shown_before_a_crash_is_shown_afterwards(tmp_path):
     async with house(tmp_path, tools=tools(START, message(WISH))) as h:
         h.glasses.leave()
         assert (await h.call("notes:list")).ok
-    async with house(tmp_path) as h:
+    async with house(tmp_path, tools=tools()) as h:
         assert (await h.orchestrator.heard("my notes")).ok
         await shown(h)
         assert times(h) == 1
@@ -152,7 +153,7 @@ async def test_a_message_that_was_shown_and_not_struck_off_is_shown_again(
         )
         assert (await h.call("notes:list")).ok
         await h.glasses.until(lambda: WISH in h.glasses.texts())
-    async with house(tmp_path) as h:
+    async with house(tmp_path, tools=tools()) as h:
         assert h.orchestrator.session.snapshot().pending_message == WISH
         assert (await h.orchestrator.heard("my notes")).ok
         await shown(h)

@@ -24,8 +24,8 @@ async def test_two_daemons_with_one_edge_id_raise_an_alarm_and_wait(tmp_path, st
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     patient = {
-        "takeover_wait_s": 3.0,
-        "stable_s": 4.0,
+        "takeover_wait_s": 1.5,
+        "stable_s": 2.0,
         "reconnect_min_s": 0.2,
         "reconnect_max_s": 0.5,
     }
@@ -52,7 +52,7 @@ async def test_two_daemons_with_one_edge_id_raise_an_alarm_and_wait(tmp_path, st
                 )
             )
             before = knows.uplink._retained.connections
-            await asyncio.sleep(2.0)
+            await asyncio.sleep(1.0)
             assert knows.uplink._retained.connections - before <= 1, "it does not fight on"
             await (two if knows is one else one).stop()
             await until(
