@@ -274,7 +274,7 @@ class Cast:
         glasses = (
             f'radio = "{self.radio}"\nmodel = "mock:full"\n'
             if self._glasses
-            else 'radio = "inproc"\n'
+            else 'radio = "inproc"\nconnect = "paired"\n'  # none is paired: no radio is loaded
         )
         (self.folder / "glassd.toml").write_text(f"""
 version = 1

@@ -33,7 +33,7 @@ BROKERS = {
 
 
 class Daemon:
-    """`glassd run` without glasses, on a broker."""
+    """`glassd run` on a broker. No glasses are paired, so that no life of it loads a radio."""
 
     def __init__(self, folder, port: int) -> None:
         self._folder, self._socket = folder, folder / "s"
@@ -44,6 +44,7 @@ id = "backlog"
 state_dir = "{folder / "state"}"
 [glasses]
 radio = "inproc"
+connect = "paired"
 [uplink]
 host = "{HOST}"
 port = {port}
