@@ -164,12 +164,11 @@ def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
     times = sum(failure.kind is kind for failure in history)
     rung = LADDER[kind]
     step = _step(rung, times, watched=watched)
-    wake = Wake.NOTHING if step is RecoveryStep.ASK else rung.wake
     storm_s = max(0.0, STORM_S - history[-1].up_s) if times > 2 else 0.0
     doubted = step is RecoveryStep.ASK and kind is RadioReason.BOND_DOUBT
     hint, again_s = (BOND_LOST, DOUBT_S) if doubted else ("", 0.0)
     return Advice(
-        step, f"{kind} × {times}", times, wake, max(rung.at_least_s, storm_s), hint, again_s
+        step, f"{kind} × {times}", times, rung.wake, max(rung.at_least_s, storm_s), hint, again_s
     )
 
 

@@ -58,6 +58,7 @@ def test_each_rung_comes_first_at_the_failure_that_the_table_says(kind):
     assert first(kind, RecoveryStep.RESET) == rung.reset
     assert first(kind, RecoveryStep.ASK) == rung.ask
     assert first(kind, RecoveryStep.LEAVE, watched=True) == rung.leave
+    assert not rung.ask or rung.wake is Wake.NOTHING, "while a person is asked, nothing is tried"
     assert first(kind, RecoveryStep.LEAVE) == 0, "nobody would start the process again"
 
 

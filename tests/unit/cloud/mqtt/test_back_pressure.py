@@ -4,14 +4,14 @@ nothing is lost or overtaken.
 
 import asyncio
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from edge.cloud.mqtt import receiver as inward_module, wire
 from edge.cloud.mqtt.connection import Inbound
 from edge.cloud.mqtt.inflight import InflightMessages
-from edge.cloud.mqtt.receiver import FULL_RETRY_S, HOLD_S, InboxReceiver
+from edge.cloud.mqtt.receiver import FULL_RETRY_S, HELD, HOLD_S, JOBS, InboxReceiver
 from edge.cloud.mqtt.refusals import Refusals
 from edge.cloud.mqtt.sender import OutboxSender, UplinkState
 from edge.cloud.mqtt.wire import MessageKind
@@ -211,6 +211,43 @@ async def test_a_new_connection_takes_a_repeated_message_once(world):
     await world.sender.forget(world.queued)
     await until(lambda: world.acked == [3, 4, 5])
     await until(lambda: world.ids(Invoked) == [call.call_id])
+
+
+async def test_no_more_is_read_while_a_bounded_number_is_held(world, monkeypatch):
+    monkeypatch.setattr(inward_module, "FULL_RETRY_S", 0.01)
+    await world.fill()
+    offers, take = [], world.inbox.take
+
+    async def counted(arrivals):
+        offers.append(len(arrivals))
+        return await take(arrivals)
+
+    monkeypatch.setattr(world.inbox, "take", counted)
+    await world.hear(*(world.invoke(a_call()) for _ in range(HELD + 1)))
+    more = [asyncio.ensure_future(world.hear(world.invoke(a_call()))) for _ in range(JOBS + 3)]
+    await until(lambda: len(offers) > 3 * len(more))
+    assert {*offers} == {HELD + 1}
+    assert not all(one.done() for one in more)
+    await world.sender.forget(world.queued)
+    await until(lambda: len(world.acked) == HELD + 1 + len(more))
+
+
+@pytest.mark.parametrize(
+    ("topic", "reply", "answered"),
+    [
+        (TOPICS.invoke, TOPICS.reply("me"), 1),
+        (TOPICS.invoke, "other/topic", 0),
+        (TOPICS.invoke, None, 0),
+        (TOPICS.result, TOPICS.reply("me"), 0),
+    ],
+)
+async def test_only_an_unreadable_call_is_answered_and_under_our_own_prefix(
+    world, topic, reply, answered
+):
+    packet = world.packet(MessageKind.CALL, R1, {}, topic=topic, reply=reply)
+    await world.hear(replace(packet, payload=b"\xff\x00garbage"))
+    await until(lambda: world.acked == [1])
+    assert [aside.topic for aside, _ in world.sender._asides] == [reply] * answered
 
 
 @pytest.mark.enable_socket
