@@ -2,6 +2,7 @@
 
 import itertools
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,6 +31,7 @@ from tools_cache.api.tool import (
     RateLimit,
     SideEffects,
     Source,
+    ToolCall,
     ToolDefinition,
     ToolResponse,
 )
@@ -202,6 +204,24 @@ def test_the_same_question_in_the_same_turn_has_one_key_and_another_turn_another
     assert len(others) == 4
     assert one.startswith("hash:s:t1:")
     assert len(one.split(":")[-1]) == 16
+
+
+def test_the_same_call_with_other_answers_to_its_tool_has_other_keys() -> None:
+    call = ToolCall(
+        call_id="c",
+        tool="a:b",
+        args={},
+        origin=CallOrigin.CLI,
+        turn_id="t",
+        idempotency_key="k",
+        provider_call_id="call_12345678",
+    )
+    keys = [
+        idempotency.keys_of(replace(call, input=answers), "e")
+        for answers in (None, {"x": 1}, {"x": 2}, {"x": 1})
+    ]
+    assert keys[1] == keys[3]
+    assert len({key for some in keys for key in some}) == 3 * 3
 
 
 @pytest.mark.parametrize(

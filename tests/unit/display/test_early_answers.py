@@ -394,6 +394,45 @@ async def test_a_yes_of_glasses_that_nobody_wears_does_not_count(open_stage, way
 
 
 @pytest.mark.requirement("I11-consent-worn")
+@pytest.mark.parametrize("worn", [False, True])
+async def test_a_tap_right_after_the_glasses_were_put_on_or_off_is_none(open_stage, worn) -> None:
+    boot = Boot()
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
+        asking = begin(stage)
+        await on_page(stage, glasses, 1)
+        boot.now += 5
+        glasses.bus.publish(GlassesSaid(WornChanged(worn=worn)))
+        await settle()
+        boot.now += 0.69
+        await glasses.say(Gesture.TAP)
+        await settle()
+        assert not asking.done()
+        boot.now += 0.02
+        await glasses.say(Gesture.TAP)
+        assert await soon(asking) is Answer.ALLOW
+
+
+@pytest.mark.requirement("I11-consent-pages")
+async def test_a_question_that_is_laid_out_otherwise_begins_at_its_first_page(open_stage) -> None:
+    boot = Boot()
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
+        asking = begin(stage, LONG)
+        await on_page(stage, glasses, 1)
+        boot.now += 1
+        glasses.facts = {**DISPLAY, "display.lines": 4}
+        await glasses.say(Gesture.TAP)
+        await glasses.until(lambda: len(glasses.pages()) == 2)
+        assert (last(glasses).page, last(glasses).pages) == (1, PAGES + 1)
+        assert not asking.done()
+
+
+@pytest.mark.requirement("I11-consent-worn")
 @pytest.mark.parametrize("prompts", [False, True])
 async def test_a_no_of_glasses_that_nobody_wears_counts(open_stage, prompts) -> None:
     boot = Boot()

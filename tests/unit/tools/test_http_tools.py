@@ -130,6 +130,13 @@ async def asked(plan, *, tool=TOOL, **args):
 # ------------------------------------------------------------------ what leaves
 
 
+async def test_a_proxy_of_the_environment_gets_no_call(server, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    assert (await asked(RequestPlan(url=server.url))).data == {"text": "sunny"}
+
+
 @pytest.mark.requirement("S3-14", "S3-17")
 async def test_what_leaves_is_what_the_plan_says_with_the_calls_values_in(server):
     plan = RequestPlan(
