@@ -13,7 +13,7 @@ from edge.core.call_state import Submission, check
 from edge.core.grants import Grant, Granted
 from edge.core.idempotency import replayable
 from edge.ports import CallAccepted, CallProgress, CallResult, InvokeCancelled, Invoked
-from edge.runtime.events import CallAnswered, CallCompleted
+from edge.runtime.events import CallAnswered, CallCompleted, ConfirmationDecided
 from edge.storage.calls import CallStore
 from edge.storage.confirmations import Confirmations
 from edge.storage.migrations import MIGRATIONS
@@ -232,6 +232,33 @@ async def test_a_no_stored_before_a_crash_is_answered_as_a_no(tmp_path):
         await h.happened(CallCompleted)
         assert (await h.store.get(call.call_id))["code"] == "DENIED"
         assert not h.tools.runs
+
+
+async def test_a_tap_just_after_a_no_by_token_runs_nothing(tmp_path, monkeypatch):
+    tapped = asyncio.Event()
+    by_token, by_tap = Confirmations.consume, Confirmations.consume_call
+
+    async def then_the_wearer_taps(store, *args, **named):
+        used = await by_token(store, *args, **named)
+        h.wearer.say(Answer.ALLOW)
+        await tapped.wait()
+        return used
+
+    async def told(store, call_id, *, allow):
+        used = await by_tap(store, call_id, allow=allow)
+        tapped.set()
+        return used
+
+    monkeypatch.setattr(Confirmations, "consume", then_the_wearer_taps)
+    monkeypatch.setattr(Confirmations, "consume_call", told)
+    async with house(tmp_path) as h:
+        token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+        answer = await h.orchestrator.confirm(token, allow=False)
+        assert answer.error.code is ErrorCode.DENIED
+        await h.happened(ConfirmationDecided)
+        assert not h.tools.runs
+        decided = [e for e in h.heard if isinstance(e, ConfirmationDecided)]
+        assert [(e.outcome, e.by) for e in decided] == [("denied", "the caller")]
 
 
 async def test_a_cancellation_just_after_a_yes_still_stops_the_call(tmp_path, monkeypatch):
