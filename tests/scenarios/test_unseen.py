@@ -206,9 +206,9 @@ async def test_the_wearer_s_own_word_on_silent_mode_is_the_last(tmp_path):
 
 @pytest.mark.requirement("I11-consent-alone")
 async def test_a_question_waits_until_a_notification_has_left_the_lens(tmp_path, monkeypatch):
-    monkeypatch.setattr("edge.display.side_commands.NOTIFIED_S", 3.0)
+    monkeypatch.setattr("edge.display.side_commands.NOTIFIED_S", 1.5)
     async with world(tmp_path, "sim:even_g1", **G1) as place:
-        await alone(place, speed=2.0)
+        await alone(place, speed=4.0)
         assert (await from_cloud(place, "glasses:notify", NOTE)).ok
         call, _ = await asked(place, SHORT)
         while "Tap to see it" in place.lens():
