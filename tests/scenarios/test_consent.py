@@ -119,8 +119,8 @@ async def test_early_taps_run_nothing_and_the_question_stays(tmp_path, native):
         call, _ = await asked(place, SHORT)
         await place.lens_shows("amount: 1", "tap: yes")
         asking, clock = place.daemon.stage._prompter._queue[0], place.daemon.clock
-        # The lens shows it before the daemon knows that. After half a second a slow machine may take
-        # the tap for one that counts.
+        # The lens shows it before the daemon knows that. After half a second a slow machine may
+        # take the tap for one that counts.
         while not asking.since or clock.boot() - asking.since < 0.5:
             place.tap()
             await asyncio.sleep(0.05)
