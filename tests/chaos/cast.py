@@ -357,7 +357,7 @@ group = ""
             tools = self.control("GET", "/v1/tools")["tools"]
             return any(tool["name"].startswith(PACKAGE) for tool in tools)
 
-        until(ready, "uplink, tools and glasses are there")
+        until(ready, "uplink, tools and glasses are there", every_s=0.1)
 
     def running(self) -> list[str]:
         """Tokens the mini-app works on now."""

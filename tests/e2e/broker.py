@@ -226,10 +226,12 @@ async def serving(handler, *, tls=None) -> AsyncIterator[int]:
         await asyncio.sleep(0)  # aborted transports close in the loop's next turn
 
 
-async def until(condition, *, deadline_s: float = 40.0, what: str = "condition") -> None:
+async def until(
+    condition, *, deadline_s: float = 40.0, what: str = "condition", every_s: float = 0.005
+) -> None:
     """Wait until `condition()` is true; fails by name at the deadline. For what no event
     announces.
     """
     async with asyncio.timeout(deadline_s):
         while not condition():
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(every_s)

@@ -21,6 +21,8 @@ from tools_cache.api.tool import CallOrigin, ToolCall
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.mosquitto, pytest.mark.timeout(300)]
 WAITING = 200
+ASK_S = 0.05
+"""Between two questions to a daemon that starts: each is work for it."""
 TOPICS = Topics("default", "backlog")
 BROKERS = {
     "stock": partial(mosquitto, stock=True),
@@ -74,7 +76,7 @@ group = ""
         return bool(found := self.status()) and found["uplink"]["state"] == "up"
 
     async def answering(self) -> None:
-        await until(lambda: bool(self.status()), what="the daemon answers")
+        await until(lambda: bool(self.status()), what="the daemon answers", every_s=ASK_S)
 
     def kill(self) -> None:
         self._child.kill9()
@@ -127,7 +129,7 @@ async def test_the_uplink_comes_up_behind_two_hundred_invocations_after_two_kill
     with BROKERS[name](tmp_path) as broker:
         daemon = Daemon(tmp_path, broker.port)
         daemon.start()
-        await until(daemon.up, what="uplink up")
+        await until(daemon.up, what="uplink up", every_s=ASK_S)
         daemon.kill()
         far = BrokerOptions(
             host=HOST, port=broker.port, client_id="far", clean_start=True, session_expiry_s=0
@@ -149,6 +151,7 @@ async def test_the_uplink_comes_up_behind_two_hundred_invocations_after_two_kill
                 await until(
                     daemon.up,
                     deadline_s=60.0,
+                    every_s=ASK_S,
                     what=f"uplink up; status: {json.dumps(daemon.status())[:2000]}",
                 )
                 await until(
