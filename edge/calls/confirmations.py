@@ -350,8 +350,7 @@ class Confirmations:
         return used
 
     def decide(self, call: Call, *, allow: bool, by: str) -> None:
-        """Tell the waiting call, which may not have asked yet; the question leaves the lens."""
-        self._unask(call.request.call_id)
+        """Tell the waiting call, which may not have asked yet; its question leaves the lens."""
         if call.tool is None:
             return
         self._publish(call, "allowed" if allow else "denied", by)

@@ -187,14 +187,21 @@ async def test_a_tap_that_cannot_be_stored_ends_only_its_own_call(
         assert (await h.call("notes:add", ARGS)).ok  # the daemon's middle stands
 
 
-async def test_a_question_that_cannot_be_stored_has_no_side_effects(tmp_path, monkeypatch):
+@pytest.mark.parametrize("effects", [SideEffects.WRITES, SideEffects.READ_ONLY])
+async def test_a_question_that_cannot_be_stored_has_no_side_effects(tmp_path, monkeypatch, effects):
     async with house(tmp_path) as h:
+        entry = h.registry.entries["danger:erase"]
+        h.registry.entries["danger:erase"] = replace(
+            entry, definition=replace(entry.definition, side_effects=effects)
+        )
         monkeypatch.setattr(h.confirmations, "ask", full)
         answer = await h.call("danger:erase", ARGS)
         assert (answer.error.code, answer.error.partial_side_effects) == (
             ErrorCode.STORAGE_UNAVAILABLE,
             False,
         )
+        assert not h.tools.runs
+        assert not h.wearer.asked
         assert not await h.store.recent(1, pending=True)
 
 
