@@ -9,6 +9,7 @@ import pytest
 from edge.core import pages
 from edge.display import lens
 from edge.display.presenter import LIFE_S
+from edge.display.queue import LATER
 from edge.display.tts import TextToSpeech
 from edge.ports import Wait
 from edge.runtime.bus import Bus
@@ -360,6 +361,18 @@ async def test_a_result_that_waited_past_its_time_is_not_shown(open_stage) -> No
         await glasses.until(lambda: final.done() or len(glasses.pages()) > 1)
         assert glasses.texts() == ["important"]
         assert await final == DeliveryReport(Delivery.EXPIRED, "the lens was busy")
+
+
+async def test_of_more_results_than_may_wait_the_oldest_is_given_up(open_stage) -> None:
+    async with open_stage(DISPLAY, clock=Boot().clock()) as (stage, glasses):
+        await stage.present("high", text("x", display={"text": "important", "priority": "high"}))
+        with glasses.bus.listen() as heard:
+            for number in range(LATER + 2):
+                await stage.present(f"c{number}", text("less so"))
+            changed = [
+                (h.call_id, h.report.state) for h in heard._queue if isinstance(h, DeliveryChanged)
+            ]
+        assert changed == [("c0", Delivery.SUPERSEDED), ("c1", Delivery.SUPERSEDED)]
 
 
 async def test_brief_texts_are_not_spoken_without_a_display(open_stage) -> None:
