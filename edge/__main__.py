@@ -2,11 +2,21 @@
 without a traceback.
 """
 
+import gc
 import signal
 
 
 def main() -> int:
     """Run the command line."""
+    try:
+        return _run()
+    finally:
+        # Python ends with one more search for garbage in all that was loaded: an eighth of the
+        # work of a short verb, a quarter of that of `mcp`. What is frozen is not searched.
+        gc.freeze()
+
+
+def _run() -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(
             signal.SIGINT, signal.SIG_DFL

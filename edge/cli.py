@@ -5,6 +5,7 @@ Each verb is a function of its name in a module of `edge/commands/`, imported on
 
 import argparse
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -246,4 +247,7 @@ def _dispatch(words: list[str], screen: Screen) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    finally:
+        gc.freeze()  # as in edge/__main__.py

@@ -3,6 +3,7 @@
 A module of its own, without asyncio: the child starts anew for each document.
 """
 
+import gc
 import logging
 import pickle
 import struct
@@ -94,6 +95,7 @@ def main(kind: str, per_tool_hardware: str, known_sha256: str) -> None:
             tools = [tool for app in found.registry.apps for tool in app.tools]
             refused = uncompilable({tool.name: tool.input_schema for tool in tools})
     _write(refused)
+    gc.freeze()  # ends sooner: Python does not search all of it for garbage once more
 
 
 def _write(part: object) -> None:
