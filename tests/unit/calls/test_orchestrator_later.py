@@ -72,6 +72,30 @@ async def test_a_submitted_result_ends_the_call_and_is_reported_once(tmp_path):
         assert "sunny" in h.glasses.texts()[-1]
 
 
+@pytest.mark.parametrize("worn", [False, True, None])
+async def test_only_a_late_answer_is_kept_from_glasses_that_nobody_wears(tmp_path, worn):
+    async with house(tmp_path) as h:
+        call_id = (await h.call("job:local", ARGS)).meta["callId"]
+        h.glasses.worn = worn
+        await h.orchestrator.submit(call_id, GOOD, user_id="local", session="")
+        done = await h.happened(CallCompleted)
+        unworn = {"state": "dropped", "reason": "the glasses are not worn"}
+        assert done.delivery == (unworn if worn is False else "shown")
+        assert (await h.call("notes:list")).meta["delivery"] == "shown"
+
+
+async def test_a_failure_is_not_kept_for_glasses_that_are_away(tmp_path):
+    async with house(tmp_path) as h:
+
+        async def fails(*_):
+            return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, "broken")
+
+        h.tools.handler = fails
+        h.glasses.leave()
+        answer = await h.call("notes:list")
+        assert answer.meta["delivery"] == {"state": "dropped", "reason": "glasses away"}
+
+
 @pytest.mark.requirement("S3-27", "S3-28")
 async def test_an_unknown_call_or_another_sessions_call_cannot_be_resolved(tmp_path):
     async with house(tmp_path) as h:
