@@ -274,3 +274,15 @@ def test_the_child_that_reads_the_settings_loads_no_glasses():
         env=_environment(),
     )
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("entry", ["edge", "edge.cli"])
+def test_a_command_ends_without_a_search_for_garbage_in_all_it_loaded(entry):
+    code = (
+        "import atexit, gc, runpy, sys; atexit.register(lambda: print(gc.get_freeze_count()));"
+        f"sys.argv = ['glassd', '--version']; runpy.run_module({entry!r}, run_name='__main__')"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert int(ran.stdout.splitlines()[-1]) > 1000, "objects that are not searched"

@@ -130,6 +130,10 @@ def test_every_promised_event_is_there(tour):
     assert {e["event"] for e in tour[0]} >= WANTED
 
 
+def test_what_is_started_is_said_first(tour):
+    assert tour[0][0] == {"event": "starting", "glasses": "mock:full"}
+
+
 def test_the_glasses_are_what_they_say(tour):
     ready = of(tour, "glasses.ready")[0]
     assert ready["model"] == "mock:full"
