@@ -19,6 +19,8 @@ ASK_AGAIN_S: Final = 30.0
 A broker can keep our session without its messages. A worker answers a known id with the stored
 result.
 """
+CALLS_A_SECOND: Final = 100
+"""What a small cloud answers. A call among more of them waits its turn there: it is not lost."""
 REFUSED_AGAIN_S: Final = 15.0
 """Longest pause before a message that the broker refused is offered again."""
 
@@ -124,6 +126,7 @@ class InflightMessages:
         """The broker has it, which is no delivery: send it again unless a sign of it comes."""
         if not message.gone and message.due_at is None:
             again = resend_after(message.attempt, self._chance, first_s=self._resend_s)
+            again += len(self._calls) // CALLS_A_SECOND
             self._schedule(message, now + (ASK_AGAIN_S if message.accepted else again))
 
     def again(self, message: InflightMessage, now: float) -> None:

@@ -59,6 +59,20 @@ def test_an_unaccepted_call_comes_again_at_doubling_distances():
     assert sends == [(0.0, 1), (1.0, 2), (3.0, 3), (7.0, 4), (15.0, 5)]
 
 
+def test_a_call_among_many_is_not_sent_again_before_the_cloud_can_have_read_it():
+    f = inflight()
+    for seq in range(1000):
+        f.add(a_message(seq))
+    for message in f.take_due(0.0):
+        f.sent(message, 0.0)
+    assert f.next_due() == 1.0 + 10.0
+    for seq in range(901):
+        f.remove(seq)
+    for message in f.take_due(11.0):
+        f.sent(message, 11.0)
+    assert f.next_due() == 11.0 + 2.0
+
+
 def test_an_accepted_call_is_not_repeated_when_its_puback_is_late():
     f = inflight()
     f.add(a_message(1))
