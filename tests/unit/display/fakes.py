@@ -63,6 +63,7 @@ class FakeGlasses:
         self.address = "AA"
         self.known = True
         self.worn: bool | None = True
+        self.unseen = ""
         self.told: list[Command] = []
         self.drawn: int | None = -1
         self.samples: int | None = -1
@@ -90,6 +91,7 @@ class FakeGlasses:
             capabilities=record,
             stale=not self.ready,
             worn=self.worn,
+            unseen=self.unseen,
             link=self.link,
             address=self.address,
         )

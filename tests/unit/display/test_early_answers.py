@@ -17,6 +17,8 @@ from firmware_bridge.messages import (
     EndPrompt,
     Gesture,
     Gestured,
+    Hiding,
+    HidingChanged,
     Prompt,
     ShowPage,
     WornChanged,
@@ -362,6 +364,47 @@ async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(
         boot.now += 1
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
+
+
+@pytest.mark.requirement("I11-consent-hidden")
+@pytest.mark.parametrize("gesture", [Gesture.TAP, Gesture.DOUBLE_TAP])
+async def test_a_gesture_while_the_lens_cannot_be_seen_is_no_answer(open_stage, gesture) -> None:
+    boot = Boot()
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
+        asking = begin(stage)
+        await on_page(stage, glasses, 1)
+        boot.now += 1
+        glasses.unseen = "silent mode"
+        await glasses.say(gesture)
+        await settle()
+        assert not asking.done()
+        asking.cancel()
+
+
+@pytest.mark.requirement("I11-consent-hidden")
+async def test_a_page_that_was_hidden_while_it_was_drawn_is_not_asked_on(open_stage) -> None:
+    boot = Boot()
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
+        release = glasses.hold()
+        asking = begin(stage)
+        await glasses.until(lambda: len(glasses.pages()) == 1)
+        glasses.bus.publish(GlassesSaid(HidingChanged(Hiding.DASHBOARD, hidden=True)))
+        await settle()
+        release.set()
+        glasses._hold = None
+        await glasses.until(lambda: stage.lens()["page"] == 1)
+        await settle()
+        boot.now += 0.8
+        await glasses.say(Gesture.TAP)
+        await settle()
+        assert not asking.done()
+        asking.cancel()
 
 
 @pytest.mark.requirement("I11-consent-worn")
