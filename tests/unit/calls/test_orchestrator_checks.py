@@ -185,6 +185,22 @@ async def test_a_refusal_names_each_failing_field_and_keeps_the_errors(
         assert all(d["problem"] for d in error.details)
 
 
+async def test_a_call_with_wrong_arguments_uses_up_no_rate(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        wrong = await h.call("slow:down", {"text": 5})
+        assert wrong.error.code is ErrorCode.INVALID_ARGUMENTS
+        assert (await h.call("slow:down")).ok
+        assert (await h.call("slow:down")).error.code is ErrorCode.RATE_LIMIT
+
+
+async def test_a_tool_that_was_hidden_within_a_turn_is_refused_at_once(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        assert (await h.call("find:one", turn_id="t1")).ok
+        h.registry.hide("find:one", "disabled by the wearer")
+        refused = await h.call("find:one", {"text": "more"}, turn_id="t1")
+        assert refused.error.code is ErrorCode.USER_DISABLED
+
+
 async def test_a_hidden_tool_is_refused_with_the_hardware_it_lacks(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         h.registry.hide("notes:add", "needs a camera", ("CAMERA",))
