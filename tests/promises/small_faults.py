@@ -12,6 +12,9 @@ PROMISES: Final[dict[str, Promise]] = {
         "also where another session uses the same turn id.",
         _SOURCE,
     ),
+    "I12-backlog-resend": Promise(
+        "A call among hundreds is not sent again before the cloud can have read it.", "issue 12"
+    ),
     "I12-sliding-rate": Promise(
         "A rate limit lets no more calls through than it says, within any window of its length.",
         _SOURCE,

@@ -59,6 +59,7 @@ def test_an_unaccepted_call_comes_again_at_doubling_distances():
     assert sends == [(0.0, 1), (1.0, 2), (3.0, 3), (7.0, 4), (15.0, 5)]
 
 
+@pytest.mark.requirement("I12-backlog-resend")
 def test_a_call_among_many_is_not_sent_again_before_the_cloud_can_have_read_it():
     f = inflight()
     for seq in range(1000):
