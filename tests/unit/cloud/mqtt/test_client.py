@@ -265,8 +265,10 @@ async def test_a_broker_that_comes_back_without_its_sessions_gets_everything_aga
             await far.wait_for("call", 2)
             broker.stop()
         await near.down()
+        await near.stop()
         broker.start()
         async with cloud(broker.port) as far:
+            near.start()
             # The worker's result for `taken` may have died with the broker's session, so it is
             # asked again too.
             heard = await far.wait_for("call", 2)
