@@ -1,6 +1,6 @@
 """The child process of `reader`: validates one document, then compiles its schemas.
 
-A module of its own, without asyncio: the child starts anew for each document.
+A module of its own, without asyncio, since a child starts for each document.
 """
 
 import gc
