@@ -68,7 +68,7 @@ class Way(NamedTuple):
 
 
 def measure(calls: int) -> Iterator[tuple[str, float, str, float]]:
-    """(what, ms, baseline, its ms): p50 and p95 of each way; a way that is not there is told on
+    """(what, ms, baseline, its ms): p50 and p95 of each way; a way that is not there is named on
     stderr and left out.
     """
     warnings.simplefilter("ignore")

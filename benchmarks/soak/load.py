@@ -24,7 +24,7 @@ UNTIMED = frozenset({"follow", "hangup"})
 """Acts whose length the load decides, not the daemon."""
 TROUBLES = 20
 ALIKE = 24
-"""Characters by which two broken promises are of one kind; two of each are told."""
+"""Characters by which two broken promises are of one kind; two of each are reported."""
 AWAY_S = 20.0
 CLOUD_MORE = 200
 """Beyond the 5,000, as some are forgotten by their age."""
