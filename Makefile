@@ -88,7 +88,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp,dev]'
+	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp,scripts,dev]'
 	@touch $@
 
 # What an installation is made of: systemd/packaging/. SYSTEM_PYTHON is the machine's own, which runs the daemon.
@@ -99,7 +99,7 @@ PURGE ?=
 SUITES ?=
 ARCH ?=
 SYSTEM_PYTHON ?= /usr/bin/python3
-EXTRAS ?= calendar,sim,devcloud,enrol,images,mcp,voice,metrics
+EXTRAS ?= calendar,sim,devcloud,enrol,images,mcp,voice,metrics,scripts
 INSTALLER = $(PYTHON) -B systemd/packaging/install.py
 
 install:  ## onto this machine, as root: venv in /opt/glassd, unit, command (PREFIX, DESTDIR, WHEELS, SYSTEM_PYTHON)

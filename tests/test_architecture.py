@@ -95,6 +95,8 @@ ONLY_IN = {
     "py_nanotts": ("edge/display/tts_worker.py",),
     "opuslib_next": ("edge/display/tts_worker.py", "firmware_bridge/sim/"),
     "PIL": ("firmware_bridge/sim/", "edge/display/image_worker.py"),
+    "uharfbuzz": ("edge/display/typesetter.py",),
+    "unicode_segmentation_rs": ("edge/display/typesetter.py",),
     "httpx": (
         "edge/tools/registry.py",
         "edge/tools/registry_http.py",

@@ -34,6 +34,7 @@ def seen(text: str, base: int | None = None) -> str:
         (f"{ALEF} 5%", f"5% {ALEF}"),
         (f"x \u2067a {ALEF}\u2069 y", f"x \u2067{ALEF} a\u2069 y"),
         (f"\u202e{ALEF}bc\u202c", f"\u202ccb{ALEF}\u202e"),
+        (f"x \u2068{ALEF} a\u2069 y", f"x \u2068a {ALEF}\u2069 y"),
         ("", ""),
     ],
 )
