@@ -1,0 +1,141 @@
+"""Data of a result that has no text of its own, as lines for a person: a line for each value where
+there are few, else a line for each key and the rest on request.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from tools_cache.api.tool import Json
+
+Write = Callable[[Json], str]
+"""Writes a number, a text, yes or no, or nothing for the wearer."""
+
+TEXT_KEYS: Final = ("text", "message", "summary", "content")
+"""Keys whose value is the text of a result."""
+_NAMES: Final = (*TEXT_KEYS, "title", "name", "label")
+FEW: Final = 12
+"""Lines that are shown at once."""
+SHORT: Final = 400
+"""Characters that are shown at once; a lens holds about 250."""
+_KEYS: Final = 4
+"""Lines of a summary: with the line that says how to read on they fill a lens."""
+_BRIEF: Final = 40
+"""Characters of a value in a summary."""
+_MOST_LINES: Final = 400
+_DEEPEST: Final = 6
+_LONGEST_JSON: Final = 256 * 1024
+"""Bytes of a text that is looked at for JSON: as much as a result may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataText:
+    """`text` is shown; `more`, if there is any, is all of it, shown when asked for."""
+
+    text: str
+    more: str = ""
+
+
+def describe(data: Json, write: Write) -> DataText:
+    """Describe the data of a result. Text that is JSON is described as the data it holds."""
+    if isinstance(data, Mapping):
+        own = next((data[key] for key in TEXT_KEYS if isinstance(data.get(key), str)), None)
+        data = own if own is not None else data
+    if isinstance(data, str):
+        found = _json_in(data)
+        if found is None:
+            return DataText(data)
+        data = found
+    if not isinstance(data, Mapping | list):
+        return DataText("" if data is None else write(data))
+    lines = list(islice(_outline(data, write, 0), _MOST_LINES + 1))
+    whole = "\n".join(lines[:_MOST_LINES]) + ("\n…" if len(lines) > _MOST_LINES else "")
+    if len(lines) <= FEW and len(whole) <= SHORT:
+        return DataText(whole)
+    return DataText(_summary(data, write), whole)
+
+
+def _json_in(text: str) -> Json:
+    """Return the object or list that a text is; None for other text."""
+    if text.lstrip()[:1] not in {"{", "["} or len(text) > _LONGEST_JSON:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict | list) else None
+
+
+# ------------------------------------------------------------------ all of it
+
+
+def _outline(data: Json, write: Write, depth: int) -> Iterator[str]:
+    """Yield `key: value` lines; what is inside another value is indented below it."""
+    indent = "  " * depth
+    for label, value in _entries(data):
+        if not isinstance(value, Mapping | list):
+            yield f"{indent}{label}: {write(value)}"
+        elif not value:
+            yield f"{indent}{label}: none"
+        elif isinstance(value, list) and not any(isinstance(v, Mapping | list) for v in value):
+            yield f"{indent}{label}: {', '.join(map(write, value))}"
+        elif depth >= _DEEPEST:
+            yield f"{indent}{label}: {_size(value)}"
+        else:
+            yield f"{indent}{label}:"
+            yield from _outline(value, write, depth + 1)
+
+
+def _entries(data: Json) -> Iterator[tuple[str, Json]]:
+    if isinstance(data, Mapping):
+        yield from ((label(str(key)), value) for key, value in data.items())
+    else:
+        yield from ((str(number), value) for number, value in enumerate(data, 1))
+
+
+def label(key: str) -> str:
+    """Return a key in words: `temperature_c` is `temperature c`."""
+    return " ".join(key.replace("_", " ").split()) or key
+
+
+# ------------------------------------------------------------------ in short
+
+
+def _summary(data: Json, write: Write) -> str:
+    if isinstance(data, list):
+        lines = [_brief(value, write) for value in data]
+        most = _KEYS - 1
+        head = [f"{len(data)} items"] if len(lines) > most else []
+    else:
+        lines = [f"{name}: {_brief(value, write)}" for name, value in _entries(data)]
+        most, head = _KEYS, []
+    if len(lines) > most:
+        left = len(lines) - (most - 1)
+        lines = [*lines[: most - 1], f"and {left} more"]
+    return "\n".join([*head, *lines])
+
+
+def _brief(value: Json, write: Write) -> str:
+    if isinstance(value, Mapping):
+        named = next((value[key] for key in _NAMES if isinstance(value.get(key), str)), "")
+        said = named or ", ".join(
+            f"{label(str(key))} {write(inner)}"
+            for key, inner in islice(value.items(), 3)
+            if not isinstance(inner, Mapping | list)
+        )
+        return _cut(said) or _size(value)
+    if isinstance(value, list):
+        return _size(value)
+    return _cut(write(value))
+
+
+def _size(value: Json) -> str:
+    many = "items" if isinstance(value, list) else "values"
+    return f"{len(value)} {many if len(value) != 1 else many[:-1]}"
+
+
+def _cut(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _BRIEF else line[: _BRIEF - 1].rstrip() + "…"

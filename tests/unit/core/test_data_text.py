@@ -1,0 +1,89 @@
+"""Data as lines for a person: little of it whole, much of it by its keys, never as braces."""
+
+import json
+
+import pytest
+from hypothesis import given, strategies as st
+
+from edge.core.data_text import FEW, SHORT, DataText, describe
+from edge.core.wearer_forms import WearerForms
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=40,
+)
+
+
+def write(value):
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "nothing"}[value]
+    return value if isinstance(value, str) else WearerForms().number(value)
+
+
+def told(data):
+    return describe(data, write)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (None, ""),
+        (5, "5"),
+        ("Take the second left", "Take the second left"),
+        ({"text": "Noted", "id": 5}, "Noted"),
+        ({"temperature_c": -3.25, "wind": None}, "temperature c: -3.25\nwind: nothing"),
+        ({"open": True, "on": ["Mon", "Tue"], "tags": []}, "open: yes\non: Mon, Tue\ntags: none"),
+        ({"place": {"city": "Oslo", "people": 717710}}, "place:\n  city: Oslo\n  people: 717,710"),
+        ([{"name": "Ann"}, {"name": "Bob"}], "1:\n  name: Ann\n2:\n  name: Bob"),
+        ('{"a": 1}', "a: 1"),
+        ({"content": '[{"a": 1}]'}, "1:\n  a: 1"),
+        ("{not json}", "{not json}"),
+        ("[1] see below", "[1] see below"),
+    ],
+)
+def test_a_little_data_is_shown_whole(data, text):
+    assert told(data) == DataText(text)
+
+
+ORDERS = {
+    "orders": [{"id": n, "customer": f"Customer {n}", "total": 12.5} for n in range(90)],
+    "currency": "NOK",
+    "total": 123456,
+    "page": 1,
+    "next": "x" * 100,
+}
+
+
+@pytest.mark.parametrize("data", [ORDERS, json.dumps(ORDERS), {"text": json.dumps(ORDERS)}])
+def test_much_data_is_summed_up_by_its_keys(data):
+    found = told(data)
+    assert found.text == "orders: 90 items\ncurrency: NOK\ntotal: 123,456\nand 2 more"
+    assert found.more.startswith("orders:\n  1:\n    id: 0\n    customer: Customer 0\n")
+    assert "{" not in found.more
+
+
+def test_a_long_list_says_how_long_it_is():
+    found = told([{"title": f"Item {n}"} for n in range(90)])
+    assert found.text == "90 items\nItem 0\nItem 1\nand 88 more"
+
+
+def test_a_long_value_is_cut_in_the_summary_and_whole_below():
+    found = told({"note": "word " * 100, "b": 1})
+    assert found.text.split("\n")[0].endswith("…")
+    assert "word " * 100 in found.more
+
+
+@given(JSON)
+def test_any_data_has_a_short_text_and_nothing_is_left_out(data):
+    found = told({"data": data})
+    assert len(found.text.split("\n")) <= FEW or isinstance(data, str)
+    assert not found.more or len(found.text) <= SHORT
+
+
+def test_data_without_end_is_described_in_time():
+    deep = {"a": 1}
+    for _ in range(200):
+        deep = {"a": deep, "b": [deep["a"]]}
+    assert told(deep).text
+    assert told({str(n): list(range(50)) for n in range(5000)}).more.endswith("…")
