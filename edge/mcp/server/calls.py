@@ -133,7 +133,8 @@ class Calls:
 
     def _result(self, envelope: Any, request: CallRequest, caller: McpCaller) -> dict[str, Any]:
         shaped = request.tool.shaped if caller.modern else request.tool.as_object
-        return results.result(envelope, shaped=shaped, modern=caller.modern)
+        ours = request.tool.ours
+        return results.result(envelope, shaped=shaped, ours=ours, modern=caller.modern)
 
     # -------------------------------------------------------------- one round
 

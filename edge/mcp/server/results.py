@@ -10,19 +10,25 @@ BLOCKS: Final = frozenset({"text", "image", "audio", "resource", "resource_link"
 """Kinds of content both revisions know."""
 GET_PENDING: Final = "get_pending_result"
 """Our own tool. No alias can be equal to it: an alias has `__` in it."""
+_FOREIGN: Final = "upstream"
+"""The route of another server's tool, whose result is passed on as it came."""
 _NOT_REPORTED: Final = frozenset({"none", "queued"})
 
 Envelope = Mapping[str, Any]
 
 
-def result(envelope: Envelope, *, shaped: bool = False, modern: bool = True) -> dict[str, Any]:
-    """Return the CallToolResult. `shaped`: the tool has an output schema; `modern`: structured
-    content may be any JSON.
+def result(
+    envelope: Envelope, *, shaped: bool = False, ours: bool = False, modern: bool = True
+) -> dict[str, Any]:
+    """Return the CallToolResult. `shaped`: the tool has an output schema of its author; `ours`: it
+    has the one of `tools.OUTPUT`; `modern`: structured content may be any JSON.
     """
     if envelope.get("ok"):
-        answer = _success(envelope, shaped=shaped, modern=modern)
+        answer = _success(envelope, shaped=shaped, ours=ours, modern=modern)
     else:
         answer = _failure(envelope, shaped=shaped)
+    if not shaped and _route(envelope) != _FOREIGN:
+        answer = _with_truth(answer, envelope)
     if advice := later(envelope) or delivered(envelope):
         answer["content"] = [*answer["content"], text(advice)]
     meta = {META + "meta": _meta(envelope)}
@@ -31,13 +37,40 @@ def result(envelope: Envelope, *, shaped: bool = False, modern: bool = True) -> 
     return {"resultType": "complete", **answer, "_meta": {**answer.get("_meta", {}), **meta}}
 
 
-def _success(envelope: Envelope, *, shaped: bool, modern: bool) -> dict[str, Any]:
+def _with_truth(answer: dict[str, Any], envelope: Envelope) -> dict[str, Any]:
+    """Add how far the answer got, and what to do next, to the structured content: some clients show
+    a model nothing else. A key of the tool's own stays.
+    """
+    found = answer.get("structuredContent")
+    if not isinstance(found, Mapping):
+        return answer
+    truth = {"delivery": _delivery(envelope), "next": later(envelope)}
+    added = {key: value for key, value in truth.items() if value and key not in found}
+    return {**answer, "structuredContent": {**found, **added}}
+
+
+def _delivery(envelope: Envelope) -> dict[str, Any]:
+    """Return `{state, reason?, downgrade?}`; {} if nothing was to be delivered."""
+    found = (envelope.get("meta") or {}).get("delivery")
+    report = {"state": found} if isinstance(found, str) else found
+    if not isinstance(report, Mapping) or report.get("state") in (None, "none"):
+        return {}
+    return {key: report[key] for key in ("state", "reason", "downgrade") if report.get(key)}
+
+
+def _route(envelope: Envelope) -> Any:
+    return (envelope.get("meta") or {}).get("route")
+
+
+def _success(envelope: Envelope, *, shaped: bool, ours: bool, modern: bool) -> dict[str, Any]:
     """The tool's own blocks if it returned some, else its data as text."""
     data, blocks = envelope.get("data"), content(envelope)
     said = [text(data)] if blocks is None else blocks
     # text beside blocks only repeats them, for clients that do not know blocks
     structured = data is not None and not (blocks is not None and isinstance(data, str))
     structured = structured and (modern or isinstance(data, Mapping))
+    if not shaped and _only_repeats(envelope, blocks):
+        structured = False
     if shaped and (not structured or later(envelope)):
         # Clients validate every result against the schema, except errors.
         whole = {"ok": True, "data": data, "meta": _meta(envelope)}
@@ -46,7 +79,19 @@ def _success(envelope: Envelope, *, shaped: bool, modern: bool) -> dict[str, Any
             said = [*said, text(note)]
         return {"content": said, "isError": True, "_meta": {META + "envelope": whole}}
     answer: dict[str, Any] = {"content": said, "isError": False}
+    if ours and not isinstance(data, Mapping):  # the schema is that of an object
+        return {**answer, "structuredContent": {"result": data} if structured else {}}
     return {**answer, "structuredContent": data} if structured else answer
+
+
+def _only_repeats(envelope: Envelope, blocks: list[dict[str, Any]] | None) -> bool:
+    """Return whether another server gave no structured content: the data is the text of its blocks,
+    which a client must not read in place of a picture beside it.
+    """
+    if _route(envelope) != _FOREIGN or blocks is None:
+        return False
+    said = "\n".join(str(b.get("text")) for b in blocks if b.get("type") == "text")
+    return envelope.get("data") == {"text": said}
 
 
 def _failure(envelope: Envelope, *, shaped: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tools_cache import names
+from tools_cache.api.tool import Delivery
 from tools_cache.errors import BadToolName
 
 META: Final = "io.glassd/"
@@ -15,6 +16,25 @@ OFFERED: Final = "offered"
 _EMPTY: Final = {"type": "object", "additionalProperties": False}
 _OWN_DATA: Final = frozenset({"local", "glasses"})
 """Sources that reach nothing beyond this device and its glasses."""
+OUTPUT: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "description": "What the wearer got, in words."},
+        "result": {"description": "The data of a tool that returns no object."},
+        "delivery": {
+            "type": "object",
+            "description": "How far it got on the glasses; absent if nothing was to be shown.",
+            "properties": {
+                "state": {"type": "string", "enum": [s.value for s in Delivery]},
+                "reason": {"type": "string", "description": "Why not further."},
+                "downgrade": {"type": "string", "description": "What replaced what."},
+            },
+            "required": ["state"],
+        },
+        "next": {"type": "string", "description": "How to get the answer if this is not it yet."},
+    },
+}
+"""The output schema of our tools that declare none: their data, and how far it got."""
 _META_FIELDS: Final = {
     "name": "toolId",
     "version": "version",
@@ -48,6 +68,8 @@ class KnownTool:
     """Whether it has an output schema."""
     as_object: bool = False
     """Whether that is the schema of an object, which older clients understand."""
+    ours: bool = False
+    """Whether it has the output schema of all our tools."""
     repeatable: bool = False
     """Whether a second call does no harm."""
     schema: Row = field(default_factory=dict)
@@ -92,6 +114,7 @@ def tools_of(
                 row["name"],
                 bool(shape),
                 shape.get("type") == "object",
+                not shape and row.get("source") in _OWN_DATA,
                 again,
                 _mapping(row.get("inputSchema")) or _EMPTY,
             )
@@ -125,12 +148,18 @@ def tool(row: Row, alias: str) -> dict[str, Any]:
         "title": title if isinstance(title, str) else None,
         "description": row["description"],
         "inputSchema": row.get("inputSchema") or _EMPTY,
-        "outputSchema": _mapping(row.get("outputSchema")) or None,
+        "outputSchema": _output(row),
         "icons": [icon for icon in icons if _is_icon(icon)] if isinstance(icons, list) else None,
         "annotations": {**_annotations(row), **written},
         "_meta": {**_mapping(row.get("_meta")), **ours},
     }
     return {key: value for key, value in tool.items() if value is not None}
+
+
+def _output(row: Row) -> Mapping[str, Any] | None:
+    """Return the author's schema, else ours for a tool of this device, else None."""
+    ours = OUTPUT if row.get("source") in _OWN_DATA else None
+    return _mapping(row.get("outputSchema")) or ours
 
 
 def _annotations(row: Row) -> dict[str, bool]:

@@ -18,6 +18,8 @@ from tests.unit.control.house import House, open_house
 from tools_cache.api.tool import RateLimit
 
 OLDER, NEWER = "legacy", "2026-07-28"
+SHOWN = {"delivery": {"state": "shown"}}
+"""What is added to data that reached the lens."""
 ERAS = (OLDER, NEWER)
 COLD = [
     {

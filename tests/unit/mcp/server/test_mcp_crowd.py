@@ -192,7 +192,7 @@ async def test_the_longest_idle_session_ends_and_a_busy_one_stays(tmp_path):
         answer = await calling
         assert (answer.status_code, message(answer.text)["result"]["structuredContent"]) == (
             200,
-            {"id": 1, "text": "milk"},
+            {"id": 1, "text": "milk", "delivery": {"state": "shown"}},
         )
 
 

@@ -37,7 +37,10 @@ def of_the_glasses(**meta):
 def test_what_the_wearer_got_stands_beside_the_data(delivery, said):
     envelope = {"ok": True, "data": DATA, "meta": of_the_glasses(delivery=delivery)}
     assert texts(envelope)[1:] == [said]
-    assert results.result(envelope)["structuredContent"] == DATA
+    found = dict(results.result(envelope)["structuredContent"])
+    report = {"state": delivery} if isinstance(delivery, str) else delivery
+    assert found.pop("delivery") == report
+    assert found == DATA
 
 
 @pytest.mark.parametrize(
@@ -64,3 +67,49 @@ def test_a_tools_own_blocks_and_a_failure_stay_as_they_are():
         "meta": of_the_glasses(delivery="shown"),
     }
     assert len(texts(failed)) == 1
+
+
+@pytest.mark.parametrize("route", ["local", "cloud", "glasses", "cache", None])
+def test_a_client_that_reads_structured_content_alone_learns_how_far_it_got(route):
+    cut = {"state": "superseded", "reason": "by something newer"}
+    envelope = {"ok": True, "data": DATA, "meta": {"route": route, "delivery": cut}}
+    assert results.result(envelope)["structuredContent"] == {**DATA, "delivery": cut}
+    failed = {"ok": False, "error": {"code": "OFFLINE"}, "meta": {"route": route, "delivery": cut}}
+    assert results.result(failed)["structuredContent"]["delivery"] == cut
+
+
+def test_such_a_client_learns_how_to_get_the_answer_later():
+    waiting = {"ok": True, "data": {"status": "pending", "pendingToolCallId": "c7"}, "meta": {}}
+    assert "get_pending_result with id c7" in results.result(waiting)["structuredContent"]["next"]
+    asked = {"ok": False, "error": {"code": "CONFIRMATION_REQUIRED"}, "meta": {"callId": "c8"}}
+    assert "get_pending_result with id c8" in results.result(asked)["structuredContent"]["next"]
+
+
+@pytest.mark.parametrize(
+    ("data", "structured"),
+    [
+        (None, {}),
+        ("milk", {"result": "milk"}),
+        ([1], {"result": [1]}),
+        ({"delivery": "by post"}, {"delivery": "by post"}),
+        ({}, {}),
+    ],
+)
+def test_a_tool_of_ours_always_answers_with_an_object(data, structured):
+    envelope = {"ok": True, "data": data, "meta": {"route": "local", "delivery": "none"}}
+    assert results.result(envelope, ours=True)["structuredContent"] == structured
+
+
+PICTURE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+
+
+def test_nothing_is_added_to_what_another_server_said():
+    meta = {"route": "upstream", "delivery": "shown"}
+    own = {"ok": True, "data": {"n": 5}, "meta": meta}
+    assert results.result(own)["structuredContent"] == {"n": 5}
+    blocks = [{"type": "text", "text": "a tree"}, PICTURE]
+    pictured = {"ok": True, "data": {"text": "a tree"}, "meta": {**meta, "content": blocks}}
+    assert "structuredContent" not in results.result(pictured)
+    assert results.result(pictured)["content"] == blocks
+    theirs = {"ok": True, "data": {"text": "a tree", "n": 5}, "meta": {**meta, "content": blocks}}
+    assert results.result(theirs)["structuredContent"] == theirs["data"]

@@ -14,7 +14,7 @@ import pytest
 from edge.mcp.server import http as mcp_http, notifications
 from edge.mcp.server.http import ListenAddress
 from edge.runtime.errors import UserError
-from tests.unit.mcp.server.mcp_house import NEWER, mcp_house
+from tests.unit.mcp.server.mcp_house import NEWER, SHOWN, mcp_house
 from tests.unit.mcp.server.test_mcp_server import ADD, until
 
 pytestmark = pytest.mark.enable_socket
@@ -87,7 +87,11 @@ async def test_a_newer_client_lists_and_calls_without_a_session(tmp_path):
         )
     assert [tool["name"] for tool in listed["result"]["tools"]] == [ADD, "get_pending_result"]
     assert (listed["result"]["ttlMs"], listed["result"]["cacheScope"]) == (0, "private")
-    assert message(called.text)["result"]["structuredContent"] == {"id": 1, "text": "milk"}
+    assert message(called.text)["result"]["structuredContent"] == {
+        "id": 1,
+        "text": "milk",
+        **SHOWN,
+    }
 
 
 async def test_a_call_lists_tools_only_after_a_change_and_checks_its_headers(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 
 from edge.core.tools.snapshot import Entry
 from tests.unit.control.house import definition
-from tests.unit.mcp.server.mcp_house import ERAS, NEWER, mcp_house
+from tests.unit.mcp.server.mcp_house import ERAS, NEWER, SHOWN, mcp_house
 from tools_cache.api.tool import ToolResponse
 
 pytestmark = pytest.mark.enable_socket
@@ -41,7 +41,7 @@ async def test_invalid_metadata_of_one_tool_does_not_affect_the_others(tmp_path,
         "get_pending_result",
     ]
     assert [result.structured_content for result in called] == [
-        {"n": number} for number in range(len(ODD))
+        {"n": number, **SHOWN} for number in range(len(ODD))
     ]
 
 

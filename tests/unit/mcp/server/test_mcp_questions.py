@@ -13,7 +13,7 @@ from edge.core.grants import Grant
 from edge.core.tools.snapshot import Entry
 from edge.mcp.server.elicitation import Answered, asking
 from tests.unit.control.house import ASKED, definition
-from tests.unit.mcp.server.mcp_house import ERAS, NEWER, OLDER, mcp_house
+from tests.unit.mcp.server.mcp_house import ERAS, NEWER, OLDER, SHOWN, mcp_house
 from tests.unit.mcp.server.test_mcp_server import ADD, text_of, until
 from tools_cache.api.tool import ErrorCode, ToolResponse
 
@@ -79,7 +79,7 @@ async def test_a_call_that_needs_confirmation_asks_the_clients_user(tmp_path, er
         async with mcp.client(era, elicitation_callback=says("accept", seen)) as client:
             called = await client.call_tool(PAY, {})
         (begun,), ((call_id, allow, grant, _),) = mcp.house.calls.begun, mcp.house.calls.decided
-    assert (called.is_error, called.structured_content) == (False, {"event": 1})
+    assert (called.is_error, called.structured_content) == (False, {"event": 1, **SHOWN})
     assert "Create calendar event with 2 attendees" in seen[0].message
     assert (call_id, allow, grant) == (begun.call_id, True, Grant.ONCE)
 
@@ -159,7 +159,7 @@ async def test_a_yes_counts_once_for_the_very_call_it_was_given_for(tmp_path):
             second = await client.session.call_tool(
                 PAY, {}, input_responses=YES, request_state=state
             )
-    assert first.structured_content == {"event": 1}
+    assert first.structured_content == {"event": 1, **SHOWN}
     assert text_of(second) == "done once", (
         "a repetition is given the answer there is; the daemon takes a token once"
     )

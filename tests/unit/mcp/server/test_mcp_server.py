@@ -21,7 +21,7 @@ from edge.mcp.server.tools import KnownTool, alias_of
 from edge.runtime.bus import Bus
 from edge.runtime.events import LensChanged, ToolsListChanged
 from tests.unit.control.house import DEADLINE_S, definition, open_house
-from tests.unit.mcp.server.mcp_house import COLD, ERAS, NEWER, OLDER, mcp_house, ways, wire
+from tests.unit.mcp.server.mcp_house import COLD, ERAS, NEWER, OLDER, SHOWN, mcp_house, ways, wire
 from tools_cache.api.tool import ErrorCode, RateLimit, SideEffects, ToolResponse
 
 pytestmark = pytest.mark.enable_socket
@@ -49,7 +49,10 @@ async def test_one_server_speaks_both_revisions(tmp_path, era):
         called = await client.call_tool(ADD, {"text": "milk"})
         assert client.protocol_version == ("2025-11-25" if era == OLDER else NEWER)
     assert [tool.name for tool in listed.tools] == [ADD, "get_pending_result"]
-    assert (called.is_error, called.structured_content) == (False, {"id": 1, "text": "milk"})
+    assert (called.is_error, called.structured_content) == (
+        False,
+        {"id": 1, "text": "milk", **SHOWN},
+    )
     assert json.loads(text_of(called)) == {"id": 1, "text": "milk"}
 
 
@@ -191,7 +194,7 @@ async def test_the_content_of_another_server_goes_out_as_it_came(tmp_path):
         )
         called = await client.call_tool(ADD, {})
     assert [block.type for block in called.content] == ["text", "image"]
-    assert (called.content[1].data, called.structured_content) == ("AAAA", None)
+    assert (called.content[1].data, called.structured_content) == ("AAAA", SHOWN)
     assert "content" not in called.meta["io.glassd/meta"]
 
 
@@ -210,7 +213,7 @@ async def test_a_pending_call_names_the_tool_that_returns_its_result(tmp_path, e
         unknown = await client.call_tool("get_pending_result", {"id": "c8"})
     assert "get_pending_result with id c7" in text_of(called)
     assert first.structured_content["status"] == "pending"
-    assert last.structured_content == {"done": True}
+    assert last.structured_content == {"done": True, **SHOWN}
     assert unknown.is_error
     assert "TOOL_NOT_FOUND" in text_of(unknown)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.control.house import DEADLINE_S, open_house
-from tests.unit.mcp.server.mcp_house import NEWER
+from tests.unit.mcp.server.mcp_house import NEWER, SHOWN
 
 pytestmark = pytest.mark.enable_socket
 ROOT = Path(__file__).parents[4]
@@ -87,7 +87,11 @@ async def test_stdout_carries_messages_only_and_the_end_of_stdin_is_the_end(tmp_
         child.stdin.close()
         code, rest, err = await ended(child)
     assert hello["result"]["protocolVersion"] == "2025-11-25"
-    assert called["result"]["structuredContent"] == {"id": 1, "text": "milk"}
+    assert called["result"]["structuredContent"] == {
+        "id": 1,
+        "text": "milk",
+        **SHOWN,
+    }
     assert (code, rest) == (0, b"")
     assert "NOISE" in err
     assert "Traceback" not in err
