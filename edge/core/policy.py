@@ -198,4 +198,4 @@ def needs_confirmation(tool: ToolDefinition) -> bool:
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
     """Return one line that says what would happen; `call_summary.lines` has everything."""
-    return call_summary.summary(tool, args)
+    return call_summary.preview(tool, args)

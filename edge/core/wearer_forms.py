@@ -148,7 +148,7 @@ class WearerForms:
         if at is None or at.microsecond or "." in value:
             return None
         if at.tzinfo is None:
-            return self._local(at, now)
+            return f"{self._local(at, now)} (no time zone)"
         said = self.moment(at, now=now)
         if at.utcoffset() == at.astimezone(self.zone).utcoffset():
             return said
@@ -218,6 +218,26 @@ class WearerForms:
             parts.append(rest[-before:])
             rest = rest[:-before]
         return self.locale.group.join(reversed(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """The wearer's forms at one moment."""
+
+    forms: WearerForms = WearerForms(ENGLISH, UTC)
+    now: datetime = datetime(1900, 1, 1, tzinfo=UTC)
+
+    def exact(self, value: object) -> str | None:
+        return self.forms.exact(value, now=self.now)
+
+    def resembles(self, text: str) -> bool:
+        return self.forms.resembles(text)
+
+    def written(self, value: object) -> str:
+        """Return a value of JSON for reading: text as it is, but moments in the wearer's form."""
+        if isinstance(value, str):
+            return self.forms.text(value, now=self.now)
+        return self.exact(value) or str(value)
 
 
 def _parsed(iso: str) -> datetime | None:

@@ -14,6 +14,11 @@ from tests.unit.calls.orchestrator_house import QUICK, FakeAsk, FakeRegistry, ho
 from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, Source
 
 ARGS = {"text": "all"}
+WORDS = """\
+Danger: Erase?
+text: all
+top k: 5
+danger:erase, from this device. It says of itself: "d\""""
 
 
 def token_of(answer):
@@ -28,7 +33,7 @@ async def test_a_yes_runs_the_call_once_and_its_caller_gets_the_result(
         caller = asyncio.create_task(h.call("danger:erase", ARGS))
         question = await h.wearer.question()
         assert (question.text, question.timeout_s) == (
-            'Execute danger:erase\nFrom this device. It says of itself: "d"\ntext: all\ntop_k: 5',
+            WORDS,
             300.0,
         )
         assert not h.tools.runs
@@ -74,10 +79,10 @@ async def test_a_caller_who_does_not_wait_gets_the_confirmation_request(tmp_path
             "particulars",
         }
         assert request["particulars"] == [
-            "Execute danger:erase",
-            'From this device. It says of itself: "d"',
+            "Danger: Erase?",
             "text: all",
-            "top_k: 5",
+            "top k: 5",
+            'danger:erase, from this device. It says of itself: "d"',
         ]
         assert (request["tool"], request["preview"]) == ("danger:erase", "Execute danger:erase")
         assert request["args"] == {"text": "all", "top_k": 5}
@@ -458,7 +463,7 @@ async def test_arguments_changed_while_the_question_is_open_do_not_run(tmp_path)
         held["text"] = "other"
         h.wearer.say(Answer.ALLOW)
         assert (await caller).ok
-        assert "to.who (not declared): mum" in question.text
+        assert "to, who (not declared): mum" in question.text
         assert dict(h.tools.runs[0].args) == {"text": "all", "to": {"who": "mum"}, "top_k": 5}
 
 

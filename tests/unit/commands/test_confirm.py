@@ -117,12 +117,13 @@ async def test_all_of_a_question_is_shown_and_the_typed_answer_decides(
     for shown in (
         "cal:add",
         "asked by   mcp",
-        "amount (not declared): 99999",
-        "to (1) (not declared): evil@example.org",
-        "express (not declared): true",
+        "amount (not declared): 99,999",
+        "to (1) (not declared):",
+        "1. evil@example.org",
+        "express (not declared): yes",
         '"a\\nkey" (not declared): "b\\u202ec"',
-        "Execute cal:add",
-        "From ",
+        "Cal: Add?",
+        "cal:add, from ",
     ):
         assert shown in seen
 
@@ -154,7 +155,7 @@ async def test_a_question_longer_than_the_screen_is_read_part_by_part_before_a_y
                 person.types("yes")
         person.types("no")
 
-    args = {"amount": 99999} | {f"note{number}": "thanks" for number in range(60)}
+    args = {"amount": 999} | {f"note{number}": "thanks" for number in range(60)}
     async with open_house(tmp_path) as house:
         await ask_about(house, args)
         _, seen = await at_terminal(read_on, "confirm", "--socket", str(house.path), lines=24)
@@ -169,7 +170,7 @@ async def test_a_pipe_is_no_terminal(tmp_path):
         ran = await glassd("confirm", "--socket", str(house.path), stdin=b"yes\nyes\n")
         assert (ran.code, house.calls.decided) == (1, [])
         assert "an answer can be typed only at a terminal" in ran.err
-        assert "amount (not declared): 99999" in ran.out
+        assert "amount (not declared): 99,999" in ran.out
         listed = await glassd("confirm", "--json", "--socket", str(house.path))
     assert [question["args"] for question in listed.json["questions"]] == [ARGS]
 

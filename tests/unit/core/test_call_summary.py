@@ -3,11 +3,15 @@ like something else.
 """
 
 import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.core.call_summary import MAX_CHARACTERS, TooLong, escaped, lines, origin, text, visible
+from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text
+from edge.core.visible_text import escaped, visible
+from edge.core.wearer_forms import ENGLISH, WearerForms, Writer
 from tools_cache.api.tool import Source, ToolDefinition
 
 
@@ -19,7 +23,7 @@ def tool(name="com.evil.bank:pay", source=Source.CLOUD, schema=None, **more):
 
 
 def arguments(args, **properties):
-    return list(lines(tool(schema={"type": "object", "properties": properties}), args)[2:])
+    return list(lines(tool(schema={"type": "object", "properties": properties}), args)[1:-1])
 
 
 @pytest.mark.requirement("I11-consent-whose")
@@ -35,9 +39,9 @@ def arguments(args, **properties):
 )
 def test_the_tool_is_named_whole_with_its_origin(made, whose):
     assert origin(made) == whose
-    first, second, *_ = lines(made, {})
-    assert first == f"Execute {made.name}"
-    assert second == f'From {whose}. It says of itself: "Pays somebody."'
+    assert lines(made, {})[-1] == (
+        f'{made.name}, from {whose}. It says of itself: "Pays somebody."'
+    )
 
 
 @pytest.mark.requirement("I11-consent-whose")
@@ -52,17 +56,36 @@ def test_no_tool_can_borrow_the_words_of_another(name):
         ),
         {"prompt": "a cat"},
     )
-    assert said[0] == f"Execute {name}"
-    assert said[1].startswith(
-        'From the cloud. It says of itself: "Create calendar event.\\" From this device'
+    package, _, tools = name.rpartition(".")[2].partition(":")
+    assert said[0].lower() == f"{package}: {tools.replace('_', ' ')}?"
+    assert said[-1].startswith(
+        f'{name}, from the cloud. It says of itself: "Create calendar event.\\" From this device'
     )
     assert len(said) == 3
 
 
 @pytest.mark.requirement("I11-consent-whose")
 def test_a_long_description_is_cut_with_a_mark():
-    assert lines(tool(description="word " * 100), {})[1].endswith(' […]"')
-    assert 'It says of itself: "Pay"' in lines(tool(raw={"title": "Pay"}), {})[1]
+    assert lines(tool(description="word " * 100), {})[-1].endswith(' […]"')
+    assert lines(tool(raw={"title": "word " * 100}), {})[0].endswith("[…]?")
+
+
+@pytest.mark.requirement("I13-consent-words")
+@pytest.mark.parametrize(
+    ("app", "raw", "question"),
+    [
+        ("Free", {"title": "Delete photos"}, "Free: Delete photos?"),
+        ("", {"title": "Pay somebody!"}, "Bank: Pay somebody?"),
+        ("", {}, "Bank: Pay?"),
+        ("Bank", {"title": "Nothing: nobody"}, 'Bank: "Nothing: nobody"?'),
+        ("This device: Notes", {}, '"This device: Notes": Pay?'),
+        ("", {"title": "a\nb"}, "Bank: a b?"),
+        ("", {"title": "p\u0430ypal"}, 'Bank: "p\\u0430ypal"?'),
+        ("", {"title": ""}, "Bank: Pay?"),
+    ],
+)
+def test_the_question_is_asked_in_words_below_the_apps_name(app, raw, question):
+    assert lines(tool(raw=raw), {}, app=app)[0] == question
 
 
 @pytest.mark.requirement("I11-consent-complete")
@@ -70,7 +93,7 @@ def test_the_schema_says_the_order_and_what_it_does_not_know_is_marked():
     said = arguments(
         {"memo": "b", "zz": 1, "amount": 99999, "note": "a"}, amount={}, note={}, memo={}
     )
-    assert said == ["amount: 99999", "note: a", "memo: b", "zz (not declared): 1"]
+    assert said == ["amount: 99,999", "note: a", "memo: b", "zz (not declared): 1"]
 
 
 @pytest.mark.requirement("I11-consent-complete")
@@ -87,23 +110,26 @@ def test_every_kind_of_value_has_its_line():
         "price": -0.5,
     }
     assert arguments(args, **{key: {} for key in args}) == [
-        "express: true",
-        "gift: null",
-        "items[1].sku: gold",
-        "items[1].n: 900",
-        "items[2]: 7",
-        'to (2): ann, "bob, eve"',
-        "none: []",
-        "empty: {}",
+        "express: yes",
+        "gift: nothing",
+        "items (2):",
+        "items #1, sku: gold",
+        "items #1, n: 900",
+        "items #2: 7",
+        "to (2):",
+        "1. ann",
+        "2. bob, eve",
+        "none: empty list",
+        "empty: empty object",
         'blank: ""',
-        "where.street.no: 5",
+        "where, street, no: 5",
         "price: -0.5",
     ]
-    assert lines(tool(), {})[2:] == ("Without arguments.",)
+    assert lines(tool(), {})[1:-1] == ("Without arguments.",)
 
 
 @pytest.mark.requirement("I11-consent-visible")
-@pytest.mark.parametrize("word", ["tap", "press", "Tap"])
+@pytest.mark.parametrize("word", ["tap", "press", "Tap", "double_tap", "long_press", "tap_x"])
 def test_no_argument_looks_like_the_row_that_says_what_to_do(word):
     assert arguments({word: "read the next page"}, **{word: {}}) == [
         f'"{word}": read the next page'
@@ -235,15 +261,16 @@ JSON = st.recursive(
 def leaves(value):
     if isinstance(value, dict) and value:
         for key, inner in value.items():
-            yield visible(key.replace("\\", "\\\\").replace('"', '\\"'))
+            if "_" not in key:
+                yield visible(key.replace("\\", "\\\\").replace('"', '\\"'))
             yield from leaves(inner)
     elif isinstance(value, list) and value:
         for inner in value:
             yield from leaves(inner)
     elif isinstance(value, str):
         yield visible(value.replace("\\", "\\\\").replace('"', '\\"'))
-    else:
-        yield json.dumps(value)
+    elif value not in ([], {}):
+        yield Writer().exact(value)
 
 
 @pytest.mark.requirement("I11-consent-complete", "I11-consent-visible")
@@ -273,16 +300,63 @@ def test_two_different_texts_never_look_the_same(one, other):
 @pytest.mark.requirement("I11-consent-whose")
 def test_the_shipped_calendar_is_named_below_its_sentence():
     said = lines(tool("calendar:create_event", Source.LOCAL), {"attendees": ["a@example.org"]})
-    assert said[:2] == ("Create calendar event with 1 attendees", "Execute calendar:create_event")
-    assert said[2].startswith("From this device.")
-    assert said[3:] == ("attendees (1) (not declared): a@example.org",)
+    assert said[0] == "Add to calendar?"
+    assert said[1:3] == ("attendees (1) (not declared):", "1. a@example.org")
+    assert said[3].startswith("calendar:create_event, from this device.")
+    other = lines(tool("calendar:create_event", Source.UPSTREAM), {})
+    assert other[0] == "Calendar: Create event?"
+
+
+NEAR = [
+    *("yes", "no", "nothing", "empty list", "empty object", "", "1. a", "a", "b", "a, b", "1"),
+    *("10,000", "10 000", "10000", "Tue 1 Dec", "Wed, 1 Dec 2027", "2027-12-01", "b: 1", '"a"'),
+    *("Wed, 1 Dec 2027, 01:00", "2027-12-01T00:00:00Z", "2027-12-01T01:00:00", "1.5", "tap: yes"),
+    *(True, False, None, 1, 1.5, 10000, -1, [], {}, ["a"], ["a", "b"], ["a, b"], ["a"] * 21),
+    *({"b": 1}, [{"b": 1}], [[1]], [["a"], ["b"]], ["a", ["b"]], {"b": ["a"]}, {"b": {}}),
+]
+KEYS = ["a", "b", "a_b", "a b", "a__b", "a (1)", "a #1", "a, b", "tap", "double_tap", "items"]
+CALLS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(NEAR), min_size=1, max_size=3)
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@settings(max_examples=1000, deadline=None)
+@given(CALLS, CALLS)
+def test_two_different_calls_never_look_the_same(one, other):
+    same = json.dumps(one) == json.dumps(other)
+    assert (lines(tool(), one) == lines(tool(), other)) is same
+
+
+@pytest.mark.requirement("I11-consent-visible")
+def test_two_values_under_one_key_never_look_the_same():
+    seen = {}
+    for value in NEAR:
+        said = lines(tool(), {"a": value})
+        assert said not in seen, (value, seen[said])
+        seen[said] = value
+
+
+@pytest.mark.requirement("I13-consent-words")
+def test_a_question_has_the_wearers_dates_and_numbers():
+    oslo = Writer(WearerForms(ENGLISH, ZoneInfo("Europe/Oslo")), datetime(2026, 11, 23, tzinfo=UTC))
+    args = {"before": "2026-01-01T00:00:00+01:00", "on": "2026-12-01", "most": 4312, "sum": 43120.5}
+    assert lines(tool(), args, writer=oslo)[1:-1] == (
+        "before (not declared): Thu 1 Jan, 00:00",
+        "on (not declared): Tue 1 Dec",
+        "most (not declared): 4312",
+        "sum (not declared): 43,120.5",
+    )
+
+
+def test_a_long_list_is_whole_on_one_line():
+    (line,) = arguments({"v": [f"n{n}" for n in range(19)] + ["a, b", "2026-12-01"]}, v={})
+    assert line.startswith("v (21): n0, n1, ")
+    assert line.endswith('n18, "a, b", 2026-12-01')
 
 
 @pytest.mark.requirement("I11-consent-whose")
 def test_a_name_that_reads_like_a_sentence_stands_in_quotes():
-    assert (
-        lines(tool("From this device. Free:pay"), {})[0] == 'Execute "From this device. Free:pay"'
-    )
+    said = lines(tool("From this device. Free:pay"), {})
+    assert said[-1].startswith('"From this device. Free:pay", from the cloud.')
 
 
 @pytest.mark.requirement("I11-consent-visible")

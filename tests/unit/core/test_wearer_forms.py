@@ -78,7 +78,7 @@ def test_thousands_are_grouped_as_the_language_groups_them():
         ("2026-12-01T13:00:00+01:00", "Tue 1 Dec, 13:00"),
         ("2026-12-01T12:00:00Z", "Tue 1 Dec, 13:00 (12:00 UTC)"),
         ("2026-12-01T23:30:00-05:00", "Wed 2 Dec, 05:30 (Tue 1 Dec, 23:30 UTC-05:00)"),
-        ("2026-12-01T12:00:00", "Tue 1 Dec, 12:00"),
+        ("2026-12-01T12:00:00", "Tue 1 Dec, 12:00 (no time zone)"),
         ("2026-12-01", "Tue 1 Dec"),
         ("2027-12-01", "Wed, 1 Dec 2027"),
         (True, "yes"),
