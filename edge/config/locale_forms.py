@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from edge.core.wearer_forms import ENGLISH, LocaleForms
+from edge.core.words.wearer_forms import ENGLISH, LocaleForms
 
 TABLE: Final = Path(__file__).with_name("locale_forms.txt")
 _FROM_ENVIRONMENT: Final = ("LC_ALL", "LC_TIME", "LANG")

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from edge.core.visible_text import visible
-from edge.core.wearer_forms import Writer
+from edge.core.words.visible_text import visible
+from edge.core.words.wearer_forms import Writer
 from tools_cache.api.tool import Json, Source, ToolDefinition
 
 MAX_CHARACTERS: Final = 32_000

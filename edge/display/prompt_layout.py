@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from edge.core.pages import Canvas, Typeface
-from edge.core.visible_text import escaped, visible
+from edge.core.words.visible_text import escaped, visible
 from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
 from edge.display.speech import CannotSpeak
 from edge.ports import Question

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from edge.config.locale_forms import TABLE, forms, load, named_by
-from edge.core.wearer_forms import ENGLISH, WearerForms
+from edge.core.words.wearer_forms import ENGLISH, WearerForms
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 AT = datetime(2026, 3, 4, 15, 7, tzinfo=UTC)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text
-from edge.core.visible_text import escaped, visible
-from edge.core.wearer_forms import ENGLISH, WearerForms, Writer
+from edge.core.words.visible_text import escaped, visible
+from edge.core.words.wearer_forms import ENGLISH, WearerForms, Writer
 from tools_cache.api.tool import Source, ToolDefinition
 
 

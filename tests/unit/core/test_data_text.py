@@ -5,8 +5,8 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.core.data_text import FEW, SHORT, DataText, describe
-from edge.core.wearer_forms import WearerForms
+from edge.core.words.data_text import FEW, SHORT, DataText, describe
+from edge.core.words.wearer_forms import WearerForms
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=30),

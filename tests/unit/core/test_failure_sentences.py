@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.core.failure_sentences import for_people, sentence
+from edge.core.words.failure_sentences import for_people, sentence
 from tools_cache.api.tool import ErrorCode, ToolError
 
 

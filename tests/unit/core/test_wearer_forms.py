@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.core.wearer_forms import ENGLISH, WearerForms, age
+from edge.core.words.wearer_forms import ENGLISH, WearerForms, age
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 OSLO = WearerForms(ENGLISH, ZoneInfo("Europe/Oslo"))
