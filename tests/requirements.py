@@ -786,6 +786,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "A yes of glasses that are not worn, or were put on this moment, does not count.",
         "issue 11, Show 4",
     ),
+    "I13-consent-words": Promise(
+        "A question begins with the app and the tool's title in words; dates and numbers are in "
+        "the wearer's form, and lists are counted and shown item by item.",
+        "issue 13, Consent in plain words",
+    ),
     "I11-consent-complete": Promise(
         "A confirmation shows every argument, in the order of the schema, "
         "unknown ones marked; what is too long to show is refused.",

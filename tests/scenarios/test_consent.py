@@ -35,14 +35,15 @@ PAYMENT = {
     "items": [{"sku": "gold", "n": 900}],
 }
 SEEN = [
-    "amount: 99999",
+    "amount: 99,999",
     "to: mallory",
     "iban: DE00 1234",
     "note: for lunch",
     "memo (not declared): thanks",
-    "express (not declared): true",
-    "items[1].sku (not declared): gold",
-    "items[1].n (not declared): 900",
+    "express (not declared): yes",
+    "items (1) (not declared):",
+    "items #1, sku (not declared): gold",
+    "items #1, n (not declared): 900",
 ]
 SHORT = {"amount": 1}
 
@@ -85,8 +86,8 @@ async def test_every_argument_is_on_the_lens_before_a_tap_is_a_yes(tmp_path, mod
     async with world(tmp_path, model, **(G1 if model == "sim:even_g1" else {})) as place:
         await alone(place)
         call, request = await asked(place, PAYMENT)
-        assert request["particulars"][2:] == SEEN
-        await place.lens_shows(f"Execute {PAY}", "From your own tools.", "tap: next", "1/")
+        assert request["particulars"][1:-1] == SEEN
+        await place.lens_shows("?", "amount: 99,999", "tap: next", "1/")
         for gestures in range(60):
             shown = re.sub(
                 r"\s+\| ",

@@ -47,14 +47,17 @@ async def test_a_calendar_entry_is_asked_about_on_the_lens_and_a_tap_makes_it_on
         asked = await place.daemon.calls.begin(call)
         assert asked.error.code == "CONFIRMATION_REQUIRED"
         assert asked.error.confirmation_request["preview"] == f"Execute {EVENT}"
-        await place.lens_shows(f"Execute {EVENT}", "From the cloud.", "tap: next")
+        await place.lens_shows("event?", "title: Lunch", "tap: next")
         assert await place.runs(call.call_id) is None
         await place.answer_question()
         seen = " ".join(
             " ".join(page["lines"]) for page in place.drawn() if page["scene"].endswith("/confirm")
         )
-        assert all(f"{key}: {LUNCH[key]}" in seen for key in ("title", "start"))
-        assert "attendees (2): ann@example.org, bob@example.org" in seen
+        assert "title: Lunch" in seen
+        assert LUNCH["start"] not in seen, "moments are in the wearer's form"
+        for line in ("attendees (2):", "1. ann@example.org", "2. bob@example.org"):
+            assert line in seen
+        assert f"{EVENT}, from" in seen
         await place.heard("call.completed", call_id=call.call_id, ok=True)
         assert await place.runs(call.call_id) == 1
         used = await place.daemon.calls.confirm(
@@ -73,7 +76,7 @@ async def test_a_calendar_entry_is_asked_about_on_the_lens_and_a_tap_makes_it_on
 async def test_a_double_tap_denies_and_the_calendar_stays_empty(tmp_path):
     async with whole_world(tmp_path) as place:
         waiting = asyncio.ensure_future(place.call(EVENT, LUNCH))
-        await place.lens_shows(f"Execute {EVENT}", "double tap")
+        await place.lens_shows("event?", "double tap")
         await place.answer_question(Gesture.DOUBLE_TAP)
         answer = await waiting
         assert (answer.error.code, answer.error.message) == (

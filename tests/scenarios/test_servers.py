@@ -196,7 +196,7 @@ async def test_only_what_is_allowed_is_there_and_what_the_policy_asks_about_wait
     asked = await place.daemon.calls.begin(call)
     assert asked.error.code == "CONFIRMATION_REQUIRED"
     await place.lens_shows(
-        "Execute careful:echo", "From the MCP server careful.", "a (not declared): b"
+        "Careful: Echo?", "a (not declared): b", "careful:echo, from the MCP server careful."
     )
     await place.answer_question()
     await place.heard("call.completed", call_id=call.call_id, ok=True)
