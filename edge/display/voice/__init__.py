@@ -1,0 +1,1 @@
+"""What the glasses say: which language, which engine, how loud."""
