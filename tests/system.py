@@ -21,6 +21,7 @@ PACKAGES = {
     "dpkg-deb": "dpkg",
     "groff": "groff",
     "curl": "curl",
+    "espeak-ng": "espeak-ng",
     "mkfs.ext4": "e2fsprogs",
     "losetup": "mount",
 }
