@@ -1,0 +1,96 @@
+"""Chooses who speaks a sentence: the configured server, the built-in voices, or espeak-ng.
+
+Used by the child process of the voice only. The answer has sound in it, or there is none: an engine
+that skips the letters it does not know counts as one that cannot speak the text.
+"""
+
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from edge.display.voice import espeak, sound, wyoming
+
+BUILT_IN: Final = {
+    "de": "de-DE",
+    "en": "en-GB",
+    "es": "es-ES",
+    "fr": "fr-FR",
+    "it": "it-IT",
+}
+"""Language → voice of the built-in engine."""
+LIMIT_S: Final = 3.0
+"""Seconds for one engine: less than the daemon allows for a sentence."""
+BuiltIn = Callable[[str, str], bytes]
+"""(text, voice) → PCM at `sound.RATE`."""
+
+
+class NoVoice(Exception):
+    """No engine speaks this text; says what each lacked, and what would help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One sentence. `voice` is the configured one, `server` the address of a Wyoming server."""
+
+    text: str
+    language: str
+    voice: str = "en-GB"
+    volume: int = 100
+    server: str = ""
+
+
+def say(wanted: Wanted, built_in: BuiltIn) -> "array[int]":
+    """Speak with the first engine that can. Raises `NoVoice`."""
+    why: list[str] = []
+    for name, speak in _engines(wanted, built_in, why):
+        try:
+            samples = sound.from_bytes(speak())
+        except (wyoming.WyomingFault, espeak.CannotRead) as e:
+            why.append(f"{name}: {e}")
+            continue
+        if sound.audible(samples):
+            return sound.levelled(samples, wanted.volume)
+        why.append(f"{name}: no sound for this text")
+    raise NoVoice("; ".join(why) or "nothing speaks it")
+
+
+def _engines(
+    wanted: Wanted, built_in: BuiltIn, why: list[str]
+) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    text, language = wanted.text, wanted.language
+    if wanted.server:
+        address = wyoming.Address.parse(wanted.server)
+        try:
+            voice = _server_voices(address).get(language, "")
+        except wyoming.WyomingFault as e:
+            voice = ""
+            why.append(f"{wanted.server}: {e}")
+        if voice:
+            yield wanted.server, lambda: wyoming.speak(text, voice, address, LIMIT_S)
+    if own := _own_voice(language, wanted.voice):
+        yield "the built-in voice", lambda: built_in(text, own)
+    if not espeak.installed():
+        why.append(f"no voice for {language}: install espeak-ng")
+        return
+    if name := espeak.voice_for(language, _espeak_voices()):
+        yield "espeak-ng", lambda: espeak.speak(text, name, LIMIT_S)
+    else:
+        why.append(f"espeak-ng has no voice for {language}")
+
+
+def _own_voice(language: str, configured: str) -> str:
+    """Return the built-in voice for a language: the configured one if it is of that language."""
+    same = configured.partition("-")[0] == language
+    return configured if same else BUILT_IN.get(language, "")
+
+
+@lru_cache(maxsize=1)
+def _server_voices(address: wyoming.Address) -> dict[str, str]:
+    return dict(wyoming.voices(address, LIMIT_S))
+
+
+@lru_cache(maxsize=1)
+def _espeak_voices() -> frozenset[str]:
+    return espeak.languages(LIMIT_S)

@@ -1,0 +1,88 @@
+"""Who speaks a sentence, and that silence is never speech."""
+
+import math
+from array import array
+from pathlib import Path
+
+import pytest
+
+from edge.display.tts_worker import speak as built_in
+from edge.display.voice import engines, sound
+from edge.display.voice.engines import NoVoice, Wanted, say
+from tests.system import needs
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    engines._espeak_voices.cache_clear()
+    engines._server_voices.cache_clear()
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine without espeak-ng."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def decibels(peak: int) -> float:
+    return 20 * math.log10(peak / sound.FULL)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "The quick brown fox jumps over the lazy dog."),
+        ("de", "Guten Morgen, wie geht es dir heute in München?"),
+        ("es", "El tren sale en diez minutos."),
+        ("fr", "Le train part dans dix minutes."),
+        ("it", "Il treno parte tra dieci minuti."),
+    ],
+)
+@pytest.mark.usefixtures("alone")
+def test_a_built_in_voice_of_the_language_speaks_below_the_ceiling(language, text):
+    samples = say(Wanted(text, language), built_in)
+    assert sound.audible(samples)
+    assert decibels(sound.peak_of(samples)) <= sound.CEILING_DB
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("ru", "Привет, мир! Как дела?"), ("el", "Καλημέρα, τι κάνεις;"), ("he", "שלום, מה שלומך?")],
+)
+@pytest.mark.usefixtures("alone")
+def test_a_language_without_a_voice_is_refused_with_the_help(language, text):
+    with pytest.raises(NoVoice, match=f"no voice for {language}: install espeak-ng"):
+        say(Wanted(text, language), built_in)
+
+
+@pytest.mark.usefixtures("alone")
+def test_letters_that_the_engine_skips_are_no_sound_even_if_the_language_was_guessed_wrong():
+    with pytest.raises(NoVoice, match="built-in voice: no sound"):
+        say(Wanted("Привет, мир! Как дела?", "en"), built_in)
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_configured_accent_is_used_for_its_language():
+    asked: list[str] = []
+
+    def record(_text: str, voice: str) -> bytes:
+        asked.append(voice)
+        return array("h", [9000, -9000] * 4000).tobytes()
+
+    for language in ("en", "de"):
+        say(Wanted("x", language, voice="en-US"), record)
+    assert asked == ["en-US", "de-DE"]
+
+
+@needs("espeak-ng")
+@pytest.mark.parametrize(("language", "text"), [("ru", "Привет, мир!"), ("hi", "नमस्ते, आप कैसे हैं?")])
+def test_espeak_speaks_what_the_built_in_voices_cannot(language, text):
+    samples = say(Wanted(text, language), built_in)
+    assert sound.audible(samples)
+    assert decibels(sound.peak_of(samples)) <= sound.CEILING_DB
+
+
+@pytest.mark.enable_socket
+@pytest.mark.usefixtures("alone")
+def test_a_server_that_is_away_leaves_the_built_in_voice():
+    assert sound.audible(say(Wanted("Hello.", "en", server="tcp://127.0.0.1:1"), built_in))
