@@ -15,6 +15,7 @@ from typing import Final
 from edge.core.results import LayoutKind
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, Utterance, VoiceUnavailable
+from edge.display.voice.languages import language_of
 from edge.ports import GlassesAway, GlassesPort
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout
@@ -128,9 +129,10 @@ class SpeechPlayer:
         return await self._stream_out(AudioFormat.PCM16, speed, sound, stop, started)
 
     async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | None]:
+        language = language_of(text, self._voice.voice.partition("-")[0])
         for sentence in sentences(text):
             try:
-                yield await self._voice.say(sentence, form)
+                yield await self._voice.say(sentence, form, language_of(sentence, language))
             except Unspeakable as e:
                 _log.debug("a sentence of %d characters is not spoken: %s", len(sentence), e)
                 yield None

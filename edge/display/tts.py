@@ -50,6 +50,8 @@ class TextToSpeech:
         self,
         *,
         language: str = "en-US",
+        volume: int = 100,
+        server: str = "",
         deadline_s: float = 5.0,
         start_s: float = START_S,
         idle_s: float = IDLE_S,
@@ -57,7 +59,10 @@ class TextToSpeech:
         off: str = "",
     ) -> None:
         self._off = off
-        self._language = language
+        self.voice = language
+        """The configured voice; its language is the one of texts that do not tell theirs."""
+        self.volume = volume
+        self._server = server
         self._deadline_s = deadline_s
         self._start_s = start_s
         self._custom = command is not None
@@ -81,12 +86,22 @@ class TextToSpeech:
         text = f"no voice on this machine ({absent} missing: install glassd[voice])"
         return text if absent else ""
 
-    async def say(self, sentence: str, form: AudioFormat) -> Utterance:
-        """Speak at most `MAX_SENTENCE` characters. Raises `VoiceUnavailable`, `Unspeakable`."""
+    async def say(self, sentence: str, form: AudioFormat, language: str = "") -> Utterance:
+        """Speak at most `MAX_SENTENCE` characters, in the configured language unless given another.
+
+        Raises `VoiceUnavailable`, `Unspeakable`.
+        """
         if why := self.why_not():
             raise VoiceUnavailable(why)
-        text, voice = sentence[:MAX_SENTENCE], self._language
-        request = json.dumps({"text": text, "format": form.value, "voice": voice})
+        asked = {
+            "text": sentence[:MAX_SENTENCE],
+            "format": form.value,
+            "voice": self.voice,
+            "language": language or self.voice.partition("-")[0],
+            "volume": self.volume,
+            "server": self._server,
+        }
+        request = json.dumps(asked)
         async with self._turn:
             reply = await self._request(request.encode())
         return _utterance(reply)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from array import array
 
 import opuslib_next
 import pytest
@@ -37,7 +38,7 @@ async def test_pcm_frames_are_640_bytes(voice: TextToSpeech) -> None:
     assert {len(frame) for frame in said.frames} == {640}
 
 
-@pytest.mark.parametrize("text", ["こんにちは", "👍"])
+@pytest.mark.parametrize("text", ["こんにちは", "👍", "Привет, мир! Как дела?"])
 async def test_unspeakable_text_is_reported_and_the_child_survives(
     voice: TextToSpeech, text: str
 ) -> None:
@@ -46,6 +47,17 @@ async def test_unspeakable_text_is_reported_and_the_child_survives(
     first = voice._child
     assert (await voice.say("Still here.", AudioFormat.OPUS)).samples > 0
     assert voice._child is first
+
+
+async def test_the_volume_is_heard(voice: TextToSpeech) -> None:
+    peaks = []
+    for volume in (100, 50):
+        voice.volume = volume
+        said = await voice.say("Hello world.", AudioFormat.PCM16)
+        samples = array("h", b"".join(said.frames))
+        peaks.append(max(samples))
+    assert peaks[0] / peaks[1] == pytest.approx(4, rel=0.05)
+    assert peaks[0] < 32768 * 0.9
 
 
 async def test_a_stuck_child_is_killed_and_the_next_sentence_gets_another() -> None:
