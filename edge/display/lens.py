@@ -16,7 +16,16 @@ from edge.runtime.clock import Clock
 from edge.runtime.events import LensChanged
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
-from firmware_bridge.messages import MAX_LINES, ClearPage, Done, Prompt, ShowPage, TextLine, Tile
+from firmware_bridge.messages import (
+    MAX_LINES,
+    ClearPage,
+    Done,
+    Prompt,
+    ShowPage,
+    TextLine,
+    Tile,
+    UpdatePage,
+)
 from firmware_bridge.metrics import UnknownFont, metrics_for
 from tools_cache.api.tool import Json
 
@@ -175,6 +184,8 @@ class LensWriter:
         self._sheet = Sheet()
         self._at: float | None = None
         self._link = 0
+        self._whole_on = -1
+        """The connection over which the glasses refused to change a part of a page."""
 
     @property
     def lit(self) -> bool:
@@ -204,10 +215,32 @@ class LensWriter:
         await self._pace()
         link = self._glasses.status().link
         page = ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles)
-        done = await self._glasses.request(page, timeout_s=ANSWER_S)
+        done = await self._update(page, link)
+        if done is None:
+            done = await self._glasses.request(page, timeout_s=ANSWER_S)
         self._link = link
         self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)), sheet)
         return done
+
+    async def _update(self, page: ShowPage, link: int) -> Done | None:
+        """Change only the rows that differ from what is on the lens, without a flicker; None where
+        that is not possible.
+        """
+        last = self._last
+        same = (last.scene, last.page, last.pages) == (page.scene, page.page, page.pages)
+        rows = changed_rows(self._sheet.lines, page.lines)
+        if not (same and link == self._link and rows) or page.tiles or self._sheet.tiles:
+            return None
+        if link == self._whole_on:
+            return None
+        update = UpdatePage(page.scene, page.page, rows)
+        try:
+            return await self._glasses.request(update, timeout_s=ANSWER_S)
+        except CommandRefused as e:
+            if e.code == "unsupported":
+                self._whole_on = link
+            _log.debug("lens: %s is sent whole: %s", page.scene, e)
+            return None
 
     async def turn(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> bool:
         """Like `show`, for a scene already shown: False when the glasses did not take it."""
@@ -271,6 +304,20 @@ class LensWriter:
     async def _pace(self) -> None:
         await asyncio.sleep(self.busy_s())
         self._sent_at = asyncio.get_running_loop().time()
+
+
+def changed_rows(old: tuple[TextLine, ...], new: tuple[TextLine, ...]) -> tuple[TextLine, ...]:
+    """Return the lines of the rows that differ, an emptied row as an empty line; () if no row or
+    every row differs.
+    """
+    before, after = (
+        {row: [t for t in lines if t.row == row] for row in {t.row for t in lines}}
+        for lines in (old, new)
+    )
+    differ = [row for row in sorted({*before, *after}) if before.get(row) != after.get(row)]
+    if len(differ) == len({*before, *after}):
+        return ()
+    return tuple(line for row in differ for line in after.get(row, [TextLine(row, "")]))
 
 
 def rows_of(lines: tuple[TextLine, ...]) -> tuple[str, ...]:

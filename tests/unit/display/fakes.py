@@ -25,6 +25,7 @@ from firmware_bridge.messages import (
     PromptAnswered,
     ShowPage,
     StartAudio,
+    UpdatePage,
 )
 
 DISPLAY = {
@@ -106,6 +107,8 @@ class FakeGlasses:
                 any(t.pixels) for t in command.tiles
             )
             return Done(drawn=lit if self.drawn == -1 else self.drawn)
+        if isinstance(command, UpdatePage):
+            return Done(drawn=1 if self.drawn == -1 else self.drawn)
         if isinstance(command, Prompt):
             return self._asked(command)
         if isinstance(command, EndPrompt) and command.prompt in (None, self.open_prompt):
@@ -165,6 +168,9 @@ class FakeGlasses:
 
     def pages(self) -> list[ShowPage]:
         return [c for c in self.told if isinstance(c, ShowPage)]
+
+    def updates(self) -> list[UpdatePage]:
+        return [c for c in self.told if isinstance(c, UpdatePage)]
 
     def asked(self) -> list[Prompt]:
         return [c for c in self.told if isinstance(c, Prompt)]
