@@ -128,14 +128,15 @@ class SpeechPlayer:
         speed = _speed(capabilities)
         return await self._stream_out(AudioFormat.PCM16, speed, sound, stop, started)
 
-    async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | None]:
+    async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | str]:
+        """Yield each sentence as sound, or why it has none."""
         language = language_of(text, self._voice.voice.partition("-")[0])
         for sentence in sentences(text):
             try:
                 yield await self._voice.say(sentence, form, language_of(sentence, language))
             except Unspeakable as e:
                 _log.debug("a sentence of %d characters is not spoken: %s", len(sentence), e)
-                yield None
+                yield str(e)
             except VoiceUnavailable as e:
                 raise CannotSpeak(str(e)) from None
 
@@ -143,18 +144,19 @@ class SpeechPlayer:
         self,
         form: AudioFormat,
         speed: float,
-        utterances: AsyncIterator[Utterance | None],
+        utterances: AsyncIterator[Utterance | str],
         stop: asyncio.Event,
         started: Callable[[], None],
     ) -> Spoken:
         said = skipped = 0
+        why = ""
         player: _Player | None = None
         try:
             async for utterance in utterances:
                 if stop.is_set():
                     break
-                if utterance is None:
-                    skipped += 1
+                if isinstance(utterance, str):
+                    skipped, why = skipped + 1, utterance
                     continue
                 if player is None:
                     self._stream = self._stream % 0xFFFF + 1
@@ -173,11 +175,11 @@ class SpeechPlayer:
         if player is None and stop.is_set():
             raise CannotSpeak("stopped before it began")
         if player is None:
-            raise CannotSpeak("the voice has no sound for this text")
+            raise CannotSpeak("; ".join(filter(None, ("no sound for this text", why))))
         return Spoken(await player.end(), said, skipped, stop.is_set())
 
 
-async def _only(utterance: Utterance) -> AsyncIterator[Utterance | None]:
+async def _only(utterance: Utterance) -> AsyncIterator[Utterance | str]:
     yield utterance
 
 

@@ -107,6 +107,7 @@ async def test_words_without_any_sound_are_not_called_spoken(open_stage) -> None
         report = await stage.present("c1", text("こんにちは、世界。"), wait=Wait.DELIVERY)
         assert report.state is Delivery.DROPPED
         assert "no sound" in report.reason
+        assert "ja" in report.reason, "it says which voice is missing"
         assert not glasses.streams
 
 
