@@ -4,8 +4,9 @@ Used by the child process of the voice only. The answer has sound in it, or ther
 that skips the letters it does not know counts as one that cannot speak the text.
 """
 
+import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -22,6 +23,10 @@ BUILT_IN: Final = {
 """Language → voice of the built-in engine."""
 LIMIT_S: Final = 3.0
 """Seconds for one engine: less than the daemon allows for a sentence."""
+RETRY_S: Final = 30.0
+"""Seconds until a server that did not answer is asked again."""
+_servers: dict[wyoming.Address, tuple[float, Mapping[str, str] | str]] = {}
+"""What a server has, or until when (monotonic clock) it is left alone, and why."""
 BuiltIn = Callable[[str, str], bytes]
 """(text, voice) → PCM at `sound.RATE`."""
 
@@ -86,9 +91,22 @@ def _own_voice(language: str, configured: str) -> str:
     return configured if same else BUILT_IN.get(language, "")
 
 
-@lru_cache(maxsize=1)
-def _server_voices(address: wyoming.Address) -> dict[str, str]:
-    return dict(wyoming.voices(address, LIMIT_S))
+def _server_voices(address: wyoming.Address) -> Mapping[str, str]:
+    """Return the server's voices, asked once; one that does not answer is left alone for a while,
+    or every sentence would wait for it. Raises `WyomingFault`.
+    """
+    until, known = _servers.get(address, (float("-inf"), {}))
+    if isinstance(known, Mapping) and known:
+        return known
+    if isinstance(known, str) and time.monotonic() < until:
+        raise wyoming.WyomingFault(known)
+    try:
+        known = wyoming.voices(address, LIMIT_S)
+    except wyoming.WyomingFault as e:
+        _servers[address] = (time.monotonic() + RETRY_S, str(e))
+        raise
+    _servers[address] = (0.0, known)
+    return known
 
 
 @lru_cache(maxsize=1)

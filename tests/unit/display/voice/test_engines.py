@@ -15,7 +15,7 @@ from tests.system import needs
 @pytest.fixture(autouse=True)
 def forget() -> None:
     engines._espeak_voices.cache_clear()
-    engines._server_voices.cache_clear()
+    engines._servers.clear()
 
 
 @pytest.fixture
@@ -80,6 +80,25 @@ def test_espeak_speaks_what_the_built_in_voices_cannot(language, text):
     samples = say(Wanted(text, language), built_in)
     assert sound.audible(samples)
     assert decibels(sound.peak_of(samples)) <= sound.CEILING_DB
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_server_that_does_not_answer_is_left_alone_for_a_while(monkeypatch):
+    tries = []
+
+    def voices(address, _limit_s):
+        tries.append(address)
+        raise engines.wyoming.WyomingFault("it took too long")
+
+    monkeypatch.setattr(engines.wyoming, "voices", voices)
+    for _ in range(3):
+        say(Wanted("Hello.", "en", server="tcp://box"), built_in)
+    assert len(tries) == 1
+    monkeypatch.setattr(engines, "RETRY_S", 0.0)
+    engines._servers.clear()
+    for _ in range(3):
+        say(Wanted("Hello.", "en", server="tcp://box"), built_in)
+    assert len(tries) == 4
 
 
 @pytest.mark.enable_socket
