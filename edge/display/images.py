@@ -39,7 +39,10 @@ class LensImages:
 
     async def fitted(self, image: str) -> str:
         """See `tools_cache.api.handed.Pictures`."""
-        width, height, bpp = pixels_of(self._glasses().capabilities or Capabilities("", {}))
+        known = self._glasses().capabilities
+        if known is not None and known.get("display.bitmap") is not True:
+            return ""  # no lens draws it: its description is shown or spoken
+        width, height, bpp = pixels_of(known or Capabilities("", {}))
         question = {"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp}
         answer = await self._ask(question)
         if "png" in answer:

@@ -86,7 +86,7 @@ class Need(_Document):
     """One entry of `hardwareRequirements`. An unknown type or level is kept and never satisfied.
 
     `where` checks details of the type: `{"maxTextLines": {"min": 5}, "canDisplayBitmap": true}`. It
-    is our extension; MentraOS only has types.
+    is our extension; MentraOS only has types. So is `instead`: a type that will do as well.
     """
 
     type: Word
@@ -95,6 +95,7 @@ class Need(_Document):
     where: Annotated[
         dict[Ability, Wanted], BeforeValidator(_null_is_nothing), Field(max_length=16)
     ] = {}
+    instead: Word | None = None
 
 
 class HardwareDocument(_Document):

@@ -297,7 +297,11 @@ def own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requiremen
 def _requirement(need: documents.Need) -> Requirement:
     details = tuple(_detail(field, wanted) for field, wanted in need.where.items())
     return Requirement(
-        need.type.upper(), need.level.upper() != "OPTIONAL", need.description or "", details
+        need.type.upper(),
+        need.level.upper() != "OPTIONAL",
+        need.description or "",
+        details,
+        (need.instead or "").upper(),
     )
 
 

@@ -43,12 +43,15 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hardware an app needs. `type`: a MentraOS `HardwareType`, or a newer one."""
+    """Hardware an app needs. `type`: a MentraOS `HardwareType`, or a newer one. `instead`: another
+    that will do, or "".
+    """
 
     type: str
     required: bool = True
     description: str = ""
     details: tuple[Detail, ...] = ()
+    instead: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,8 +43,8 @@ def judge(
     """Compare needs with a record; None: never any glasses. `title`: their display name."""
     if not needs:
         return NOTHING_NEEDED
-    required = _lacks((n for n in needs if n.required), record)
-    optional = _lacks((n for n in needs if not n.required), record)
+    required = _lacks((n for n in needs if _must_be_met(n, record)), record)
+    optional = _lacks((n for n in needs if not _must_be_met(n, record)), record)
     stale = stale and record is not None
     here = words.Here(record, title, stale=stale)
     without = tuple(
@@ -66,16 +66,26 @@ def _lacks(needs: Iterable[Requirement], record: Capabilities | None) -> tuple[w
     return tuple(dict.fromkeys(lack for lack in found if lack is not None))
 
 
+def _must_be_met(need: Requirement, record: Capabilities | None) -> bool:
+    """Return whether nothing else will do; with what is there instead, the need is optional."""
+    return need.required and not (need.instead and _has(need.instead, record))
+
+
+def _has(kind: str, record: Capabilities | None) -> bool:
+    return record is not None and kind in words.KNOWN and record.has(Hardware(kind))
+
+
 def _lack(need: Requirement, record: Capabilities | None) -> words.Lack | None:
-    hardware = Hardware(need.type) if need.type in words.KNOWN else None
-    if hardware is None or record is None or not record.has(hardware):
-        return words.Lack(need.type)
+    instead = need.instead if need.required and not _has(need.instead, record) else ""
+    if record is None or not _has(need.type, record):
+        return words.Lack(need.type, instead=instead)
+    hardware = Hardware(need.type)
     failing = tuple(
         (d, record.detail(hardware, d.field))
         for d in need.details
         if not _fits(d, record.detail(hardware, d.field))
     )
-    return words.Lack(need.type, failing) if failing else None
+    return words.Lack(need.type, failing, instead) if failing else None
 
 
 def _fits(wanted: Detail, value: Scalar | None) -> bool:

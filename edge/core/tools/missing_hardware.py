@@ -63,10 +63,13 @@ _UNIT: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """An unmet need: the type, and the failing details with known values (none: all of it)."""
+    """An unmet need: the type, and the failing details with known values (none: all of it).
+    `instead`: a type that would do as well and is missing too, or "".
+    """
 
     type: str
     failing: tuple[tuple[Detail, Scalar | None], ...] = ()
+    instead: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,7 +91,8 @@ class Here:
 
 def phrase(lack: Lack) -> str:
     """Return one need: `a display with at least 5 lines of text that shows pictures`."""
-    return " ".join((word(lack.type), *_qualities(lack)))
+    found = " ".join((word(lack.type), *_qualities(lack)))
+    return f"{found} or {word(lack.instead)}" if lack.instead else found
 
 
 def word(hardware: str) -> str:

@@ -31,6 +31,10 @@ def opened(text):
     return Image.open(io.BytesIO(base64.b64decode(text)))
 
 
+async def test_for_glasses_that_draw_no_pixels_no_picture_is_made():
+    assert await pictures(**{"display.bitmap": False}).fitted("not even a picture") == ""
+
+
 @pytest.mark.requirement("I6-show-image")
 @pytest.mark.parametrize("bpp", [1, 2, 4])
 async def test_a_photograph_keeps_its_brightness_in_the_shades_of_the_lens(bpp):

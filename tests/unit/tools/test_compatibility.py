@@ -40,6 +40,26 @@ def test_optional_hardware_is_named_and_excludes_nothing():
     ) == (True, (), ("CAMERA",), "")
 
 
+@pytest.mark.parametrize(
+    ("facts", "required", "optional", "reason"),
+    [
+        ({"display": True}, (), (), ""),
+        ({"speaker": True}, (), ("DISPLAY",), ""),
+        (
+            {"camera": True},
+            ("DISPLAY",),
+            (),
+            "needs a display or a speaker; these glasses (X) have none",
+        ),
+    ],
+)
+def test_what_will_do_instead_makes_a_need_optional(facts, required, optional, reason):
+    needs = [Requirement("DISPLAY", instead="SPEAKER")]
+    verdict = judge(needs, glasses(**facts), stale=False, title="X")
+    assert (verdict.missing_required, verdict.missing_optional) == (required, optional)
+    assert verdict.reason == reason
+
+
 @pytest.mark.parametrize("hardware", [h for h in Hardware if h is not Hardware.EXIST])
 def test_each_hardware_is_found_when_it_is_there_and_missed_when_unknown(hardware):
     there = glasses(**{hardware.value.lower(): True})

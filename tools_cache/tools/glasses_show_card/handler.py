@@ -15,4 +15,4 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: 
     if "duration_s" in args:
         display["durationMs"] = max(1, round(args["duration_s"] * 1000))
     data = {"text": f"{args['title']}\n{text}"}
-    return {"data": data, "render": {"display": display, "audio": {"suppressVoiceResponse": True}}}
+    return {"data": data, "render": {"display": display}}

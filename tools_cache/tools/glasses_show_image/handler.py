@@ -18,5 +18,5 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         display["durationMs"] = max(1, round(args["duration_s"] * 1000))
     return {
         "data": {"text": args["alt"]},
-        "render": {"display": display, "audio": {"suppressVoiceResponse": True}},
+        "render": {"display": display},
     }

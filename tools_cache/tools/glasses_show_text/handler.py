@@ -14,5 +14,5 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: 
         display["durationMs"] = max(1, round(args["duration_s"] * 1000))
     return {
         "data": {"text": args["text"]},
-        "render": {"display": display, "audio": {"suppressVoiceResponse": True}},
+        "render": {"display": display},
     }
