@@ -78,6 +78,7 @@ ONLY_IN = {
         "firmware_bridge/transports/bluez/recovery.py",
         "firmware_bridge/transports/bluez/probe.py",
     ),
+    "anyascii": ("edge/core/words/latin_letters.py",),
     "markdown_it": ("edge/display/plain_text.py",),
     "aiomqtt": ("edge/cloud/mqtt/connection.py",),
     "paho": ("edge/cloud/mqtt/connection.py",),

@@ -38,6 +38,7 @@ HEAVY = frozenset(
 """Nothing a verb that asks one question over a socket has any use for."""
 LAZY = frozenset(
     {
+        "anyascii",
         "bleak",
         "dbus_fast",
         "bumble",
@@ -47,6 +48,8 @@ LAZY = frozenset(
         "httpx",
         "jsonschema_rs",
         "PIL",
+        "uharfbuzz",
+        "unicode_segmentation_rs",
         "opuslib_next",
         "py_nanotts",
         "pydantic",

@@ -1,0 +1,25 @@
+"""Writes text of other scripts in Latin letters: for glasses that cannot draw it."""
+
+import unicodedata
+from collections.abc import Callable
+from typing import Final
+
+_ALEF: Final = "\u0627"
+"""An Arabic long a, for which the library writes nothing."""
+
+
+def to_latin(text: str, has_glyph: Callable[[str], bool]) -> str:
+    """Replace the characters that a lens cannot draw by Latin letters; an emoji by its name. What
+    has no such form stays as it is.
+    """
+    from anyascii import anyascii  # noqa: PLC0415 - hundreds of tables, needed by few glasses
+
+    def spell(ch: str) -> str:
+        if ch.isspace() or has_glyph(ch):
+            return ch
+        spelled = "a" if ch == _ALEF else str(anyascii(ch))
+        if unicodedata.name(ch, "").startswith("HANGUL"):
+            spelled = spelled.lower()  # the library begins each syllable with a capital
+        return ch if not spelled and unicodedata.category(ch) == "Lo" else spelled
+
+    return "".join(map(spell, unicodedata.normalize("NFC", text)))
