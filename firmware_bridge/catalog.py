@@ -130,7 +130,7 @@ def _even_g1_codec(
 ) -> Codec[Any]:
     if role is Role.PERIPHERAL:
         return EvenG1Arm(side or Side.LEFT, max_packet=max_packet)
-    return EvenG1Codec(width=metrics_for("g1-21").width, max_packet=max_packet)
+    return EvenG1Codec(width=metrics_for("g1-21", _EVEN_G1_GLYPHS).width, max_packet=max_packet)
 
 
 _REFERENCE: Final = Gatt(service=SERVICE_UUID, rx=RX_UUID, tx=TX_UUID, info=INFO_UUID)
@@ -191,6 +191,8 @@ def _mock(kind: str, title: str, advertised: str, *abilities: Mapping[str, Scala
     )
 
 
+_EVEN_G1_GLYPHS: Final = "3000-30ff:18 4e00-9fff:18 ff01-ff5e:18 ac00-d7a3:24"
+"""Han, kana and their punctuation; Hangul."""
 _EVEN_G1: Final = Model(
     key="even_g1",
     title="Even Realities G1",
@@ -207,6 +209,7 @@ _EVEN_G1: Final = Model(
             "display.text_width": g1.TEXT_WIDTH,
             "display.lines": g1.LINES,
             "display.font": "g1-21",
+            "display.glyphs": _EVEN_G1_GLYPHS,
             "display.line_height": 27,
             "display.page_bytes": 390,
             "display.bitmap": True,
@@ -238,6 +241,11 @@ _EVEN_G1: Final = Model(
             "lens-font",
             "its font is not published: text is measured with our font at 21 px, "
             "the size and the 488 px its demo uses",
+        ),
+        Quirk(
+            "cjk-by-mentraos",
+            "that it draws Chinese, Japanese (18 px a character) and Korean (24 px) is from "
+            "MentraOS's table of widths, not yet seen on real glasses",
         ),
         Quirk(
             "no-lit-count",

@@ -1,7 +1,11 @@
-"""Text width on a lens, from committed tables that sim/make_metrics.py generates."""
+"""Text width on a lens: from committed tables that sim/make_metrics.py generates, and from the
+ranges of characters that a family draws itself (`display.glyphs`).
+"""
 
 import json
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,6 +13,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 _TABLES: Final = MappingProxyType({"lens-22": "metrics_lens22.json", "g1-21": "metrics_g1_21.json"})
+_RANGE: Final = re.compile(r"([0-9a-f]{1,6})-([0-9a-f]{1,6}):([1-9][0-9]{0,2})")
 
 
 class UnknownFont(LookupError):
@@ -23,6 +28,33 @@ class Box(NamedTuple):
     right: int
 
 
+class GlyphRange(NamedTuple):
+    """Characters that glasses draw themselves, each `advance` pixels wide."""
+
+    first: str
+    last: str
+    advance: int
+
+
+def glyph_ranges(declared: str) -> tuple[GlyphRange, ...]:
+    """Read `display.glyphs`: `4e00-9fff:18 ac00-d7a3:24`. What is not of this form is ignored."""
+    found = (_RANGE.fullmatch(item) for item in declared.split())
+    ranges = ((int(m[1], 16), int(m[2], 16), int(m[3])) for m in found if m)
+    return tuple(
+        GlyphRange(chr(first), chr(last), advance)
+        for first, last, advance in ranges
+        if first <= last <= sys.maxunicode
+    )
+
+
+def declared_box(ch: str, ranges: Iterable[GlyphRange]) -> Box | None:
+    """Return the box of a character that glasses declare to draw; None for any other."""
+    for first, last, advance in ranges:
+        if first <= ch <= last:
+            return Box(advance, 0, advance)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class TextMetrics:
     """One font at one size. Widths include every overhang: text that fits is never clipped."""
@@ -32,6 +64,7 @@ class TextMetrics:
     baseline: int
     missing: Box
     glyphs: Mapping[str, Box]
+    ranges: tuple[GlyphRange, ...] = ()
 
     def width(self, text: str) -> float:
         """Return the pixels from first to last lit column; missing glyphs count as a box."""
@@ -42,28 +75,37 @@ class TextMetrics:
         """Return the columns covered by text at pen position 0: (first ≤ 0, after the last)."""
         pen = left = right = 0
         for ch in text:
-            box = self.glyphs.get(ch, self.missing)
+            box = self.glyphs.get(ch) or declared_box(ch, self.ranges) or self.missing
             left = min(left, pen + box.left)
             right = max(right, pen + box.right)
             pen += box.advance
         return left, right
 
     def has_glyph(self, ch: str) -> bool:
-        return ch in self.glyphs
+        return ch in self.glyphs or declared_box(ch, self.ranges) is not None
 
 
 @lru_cache(maxsize=8)
-def metrics_for(font: str) -> TextMetrics:
-    """Return the table of a font by its announced name (`display.font`). Raises `UnknownFont`."""
+def metrics_for(font: str, declared: str = "") -> TextMetrics:
+    """Return the table of a font by its announced name (`display.font`), with what the glasses
+    declare beside it (`display.glyphs`), which counts more. Raises `UnknownFont`.
+    """
     name = _TABLES.get(font)
     if name is None:
         raise UnknownFont(f"no text metrics for font {font!r}; known: {', '.join(sorted(_TABLES))}")
     table = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    glyphs = {ch: Box(*box) for *box, characters in table["glyphs"] for ch in characters}
+    ranges = glyph_ranges(declared)
+    glyphs = {
+        ch: Box(*box)
+        for *box, characters in table["glyphs"]
+        for ch in characters
+        if declared_box(ch, ranges) is None
+    }
     return TextMetrics(
         table["font"],
         table["line_height"],
         table["baseline"],
         Box(*table["missing"]),
         MappingProxyType(glyphs),
+        ranges,
     )

@@ -156,13 +156,14 @@ def canvas_of(capabilities: Capabilities) -> Canvas:
 
 
 def typeface_of(capabilities: Capabilities) -> Typeface:
-    """The announced font; an unknown one is measured with ours, without a margin."""
+    """The announced font and glyphs; an unknown font is measured with ours, without a margin."""
     name = str(capabilities.get("display.font", "") or DEFAULT_FONT)
+    glyphs = str(capabilities.get("display.glyphs", ""))
     try:
-        metrics = metrics_for(name)
+        metrics = metrics_for(name, glyphs)
     except UnknownFont as e:
         _log.debug("%s; measuring with %s", e, DEFAULT_FONT)
-        metrics = metrics_for(DEFAULT_FONT)
+        metrics = metrics_for(DEFAULT_FONT, glyphs)
     return Typeface(metrics.width, metrics.has_glyph)
 
 

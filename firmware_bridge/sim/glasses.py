@@ -235,4 +235,5 @@ def _lens(capabilities: Mapping[str, Scalar]) -> SimLens:
     width, height, bpp, lines = (size(*each) for each in LENS_SIZE.items())
     margin = max(0, (width - size("text_width", width)) // 2)
     font = str(capabilities.get("display.font", NAME))
-    return SimLens(width, height, bpp, lines, font=font, margin=margin)
+    glyphs = str(capabilities.get("display.glyphs", ""))
+    return SimLens(width, height, bpp, lines, font=font, margin=margin, glyphs=glyphs)

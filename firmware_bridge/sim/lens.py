@@ -30,15 +30,23 @@ class Drawn:
 
 class SimLens:
     """One display: `scene`, `page`, `lines` as decoded, `image` as drawn. Text keeps `margin`
-    pixels away from both edges; pictures do not.
+    pixels away from both edges; pictures do not. `glyphs`: what it draws beyond its font.
     """
 
     def __init__(
-        self, width: int, height: int, bpp: int, lines: int, *, font: str = NAME, margin: int = 0
+        self,
+        width: int,
+        height: int,
+        bpp: int,
+        lines: int,
+        *,
+        font: str = NAME,
+        margin: int = 0,
+        glyphs: str = "",
     ) -> None:
         self.width, self.height, self.bpp, self.rows = width, height, bpp, lines
         self._margin = margin
-        self._font = LensFont(SIZES.get(font, SIZES[NAME]))
+        self._font = LensFont(SIZES.get(font, SIZES[NAME]), glyphs)
         self._image = Image.new("L", (width, height))
         self._over: tuple[Image.Image, tuple[TextLine, ...]] | None = None
         self._lines: tuple[TextLine, ...] = ()

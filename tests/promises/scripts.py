@@ -10,6 +10,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "shown as boxes; of a question not one character is lost.",
         "issue 13, Every script is readable",
     ),
+    "I13-own-glyphs": Promise(
+        "Characters that the glasses draw themselves, by the facts of their family, are measured "
+        "with the family's widths and go to them as text.",
+        "issue 13, Every script is readable",
+    ),
 }
 
 DECLINED: Final[dict[str, str]] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from firmware_bridge.catalog import find
 from firmware_bridge.messages import ShowPage, TextLine
 from firmware_bridge.metrics import UnknownFont, metrics_for
 from firmware_bridge.sim import make_metrics
@@ -105,3 +106,61 @@ def test_measuring_needs_no_pillow() -> None:
         "metrics_for('lens-22').width('x'); sys.exit('PIL' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# ------------------------------------------------------------------ glyphs that glasses declare
+
+G1_GLYPHS = str(find("even_g1").capabilities["display.glyphs"])
+G1 = metrics_for("g1-21", G1_GLYPHS)
+
+
+@pytest.mark.requirement("I13-own-glyphs")
+@pytest.mark.parametrize(
+    ("text", "advance"),
+    [("你好，世界。", 18), ("さくら、カード", 18), ("！？", 18), ("안녕하세요", 24)],
+)
+def test_declared_characters_have_glyphs_of_their_declared_width(text: str, advance: int) -> None:
+    assert all(map(G1.has_glyph, text))
+    assert G1.width(text) == advance * len(text)
+    assert not any(map(metrics_for("g1-21").has_glyph, text))
+
+
+def test_other_characters_keep_the_width_of_the_font() -> None:
+    for text in ("The quick brown fox", "Привет, мир", "שלום"):
+        assert G1.width(text) == metrics_for("g1-21").width(text)
+    assert not G1.has_glyph("ש")
+
+
+def test_a_declared_width_counts_more_than_the_table() -> None:
+    declared = metrics_for("lens-22", "0400-04ff:18")
+    assert declared.width("мир") == 54
+    assert METRICS.width("мир") < 54
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ["", "4e00", "4e00-9fff", "4e00-9fff:0", "4e00-9fff:1000", "9fff-4e00:18", "4e00-zzzz:18",
+     "4e00-ffffff:18", "4e00-9fff:18px", "4e00–9fff:18", "-:18"],
+)  # fmt: skip
+def test_what_is_not_a_range_is_ignored_and_the_rest_is_read(declared: str) -> None:
+    read = metrics_for("lens-22", f"{declared} 3040-30ff:18")
+    assert not read.has_glyph("你")
+    assert read.width("さくら") == 54
+
+
+@given(
+    st.text(
+        st.sampled_from("你好世界。，、さくらカード안녕하세요 aWj.") | st.sampled_from(DRAWABLE),
+        min_size=1,
+        max_size=12,
+    )
+)
+@settings(max_examples=100, deadline=None)
+def test_ink_of_declared_characters_never_leaves_the_measured_width(text: str) -> None:
+    lens = SimLens(1024, 64, 1, 2, font="g1-21", glyphs=G1_GLYPHS)
+    lens.show(ShowPage("s", lines=(TextLine(0, text, 100),)))
+    ink = lens.image.getbbox()
+    if ink is not None:
+        assert ink[0] >= 100
+        assert ink[2] <= 100 + G1.width(text)
+        assert ink[3] <= G1.line_height

@@ -7,6 +7,7 @@ from hypothesis import given, strategies as st
 from PIL import Image
 
 from firmware_bridge.messages import ShowPage, TextLine, Tile, UpdatePage
+from firmware_bridge.sim import font
 from firmware_bridge.sim.lens import SimLens, unpack
 
 
@@ -143,3 +144,27 @@ def test_the_frame_holds_every_line(lens: SimLens) -> None:
     assert len(framed) == 7
     assert framed[1].strip("│ ") == "one"
     assert len(set(map(len, framed))) == 1
+
+
+@pytest.mark.requirement("I13-own-glyphs")
+@pytest.mark.parametrize("text", ["你", "，", "さ", "ド", "！", "안"])
+def test_declared_characters_are_drawn_with_the_second_font(text: str) -> None:
+    """A box, as of a lens that lacks them, would make the framebuffer worthless as evidence."""
+    pytest.importorskip("manimgx_fonts_cjk")
+    glyphs = "3000-30ff:18 4e00-9fff:18 ff01-ff5e:18 ac00-d7a3:24"
+    drawn, boxed = SimLens(64, 27, 1, 1, glyphs=glyphs), SimLens(64, 27, 1, 1)
+    for lens in (drawn, boxed):
+        lens.show(ShowPage("s", lines=(TextLine(0, text),)))
+    assert drawn.lit
+    assert drawn.image.tobytes() != boxed.image.tobytes()
+    twice = SimLens(64, 27, 1, 1, glyphs=glyphs)
+    twice.show(ShowPage("s", lines=(TextLine(0, text * 2),)))
+    assert twice.lit == 2 * drawn.lit
+
+
+def test_declared_characters_are_boxes_of_their_width_without_the_second_font(monkeypatch) -> None:
+    monkeypatch.setattr(font, "_wide_font", lambda pixels: None)
+    plain, declared = SimLens(64, 27, 1, 1), SimLens(64, 27, 1, 1, glyphs="4e00-9fff:18")
+    for lens in (plain, declared):
+        lens.show(ShowPage("s", lines=(TextLine(0, "你"),)))
+    assert declared.image.tobytes() == plain.image.tobytes()
