@@ -3,10 +3,7 @@
 A child, because a speech engine holds the GIL.
 """
 
-import asyncio
-import contextlib
 import json
-import logging
 import struct
 import sys
 from collections.abc import Sequence
@@ -14,17 +11,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
-from firmware_bridge.deadlines import timeout
+from edge.runtime.resident_worker import START_S, ResidentWorker
 from firmware_bridge.messages import AudioFormat
 
-_log: Final = logging.getLogger(__name__)
 MAX_SENTENCE: Final = 500
 """Characters of one request: 0.25 s of the engine's time, measured."""
 MAX_REPLY: Final = 4 * 1024 * 1024
 """Bytes of one answer: two minutes of PCM."""
 IDLE_S: Final = 60.0
-START_S: Final = 20.0
-"""For the first sentence of a child: it loads its libraries first, on a busy machine slowly."""
 
 
 class VoiceUnavailable(Exception):
@@ -63,18 +57,17 @@ class TextToSpeech:
         """The configured voice; its language is the one of texts that do not tell theirs."""
         self.volume = volume
         self._server = server
-        self._deadline_s = deadline_s
-        self._start_s = start_s
         self._custom = command is not None
         # -I: neither the environment nor the working directory can put another module in the
         # engine's place
-        self._command = tuple(
-            command or (sys.executable, "-I", "-m", "edge.display.tts_worker", str(idle_s))
+        own = (sys.executable, "-I", "-m", "edge.display.tts_worker", str(idle_s))
+        self._worker = ResidentWorker(
+            "voice",
+            command or own,
+            deadline_s=deadline_s,
+            start_s=start_s,
+            max_answer=MAX_REPLY,
         )
-        self._child: asyncio.subprocess.Process | None = None
-        self._has_spoken = False
-        self._dying: list[asyncio.subprocess.Process] = []
-        self._turn = asyncio.Lock()
 
     def why_not(self) -> str:
         """Empty when there is a voice, else why there is none (`off` is the owner's own reason)."""
@@ -101,78 +94,18 @@ class TextToSpeech:
             "volume": self.volume,
             "server": self._server,
         }
-        request = json.dumps(asked)
-        async with self._turn:
-            reply = await self._request(request.encode())
-        return _utterance(reply)
+        try:
+            return _utterance(await self._worker.ask(json.dumps(asked).encode()))
+        except TimeoutError:
+            raise Unspeakable("the voice took too long") from None
+        except EOFError as e:
+            raise Unspeakable("the voice ended without an answer") from e
+        except OSError as e:
+            raise VoiceUnavailable(f"the voice cannot be started: {e}") from e
 
     async def close(self) -> None:
         """End the child; fine when there is none."""
-        self._drop()
-        dying, self._dying = self._dying, []
-        for child in dying:
-            await child.wait()
-
-    async def _request(self, request: bytes) -> bytes:
-        """Exchange a request for an answer; a child that ended meanwhile is replaced once."""
-        try:
-            return await self._exchange(request)
-        except (asyncio.IncompleteReadError, ConnectionError):
-            _log.debug("voice: the child was gone; starting another")
-        try:
-            return await self._exchange(request)
-        except (asyncio.IncompleteReadError, ConnectionError) as e:
-            raise Unspeakable("the voice ended without an answer") from e
-
-    async def _exchange(self, request: bytes) -> bytes:
-        limit_s = self._deadline_s if self._has_spoken and self._is_alive() else self._start_s
-        try:
-            async with timeout(limit_s):
-                child = await self._alive()
-                assert child.stdin is not None
-                assert child.stdout is not None
-                child.stdin.write(struct.pack(">I", len(request)) + request)
-                await child.stdin.drain()
-                (size,) = struct.unpack(">I", await child.stdout.readexactly(4))
-                reply = await child.stdout.readexactly(min(size, MAX_REPLY))
-        except TimeoutError:
-            self._drop()
-            _log.warning("voice: stuck for %.1f s; killed", limit_s)
-            raise Unspeakable("the voice took too long") from None
-        except OSError as e:
-            self._drop()
-            if isinstance(e, ConnectionError):
-                raise
-            raise VoiceUnavailable(f"the voice cannot be started: {e}") from e
-        except BaseException:
-            # half an answer may still be in the pipe: this child cannot be used again
-            self._drop()
-            raise
-        self._has_spoken = True
-        return reply
-
-    def _is_alive(self) -> bool:
-        return self._child is not None and self._child.returncode is None
-
-    async def _alive(self) -> asyncio.subprocess.Process:
-        if self._child is None or self._child.returncode is not None:
-            self._has_spoken = False
-            self._child = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-            )
-            _log.debug("voice: child %d started", self._child.pid)
-        return self._child
-
-    def _drop(self) -> None:
-        child, self._child = self._child, None
-        if child is None:
-            return
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
-        self._dying = [c for c in self._dying if c.returncode is None] + [child]
+        await self._worker.close()
 
 
 def _utterance(reply: bytes) -> Utterance:

@@ -44,9 +44,9 @@ async def test_unspeakable_text_is_reported_and_the_child_survives(
 ) -> None:
     with pytest.raises(Unspeakable):
         await voice.say(text, AudioFormat.OPUS)
-    first = voice._child
+    first = voice._worker._child
     assert (await voice.say("Still here.", AudioFormat.OPUS)).samples > 0
-    assert voice._child is first
+    assert voice._worker._child is first
 
 
 async def test_the_volume_is_heard(voice: TextToSpeech) -> None:
@@ -64,12 +64,12 @@ async def test_a_stuck_child_is_killed_and_the_next_sentence_gets_another() -> N
     voice = TextToSpeech(start_s=0.3, command=[sys.executable, "-c", "import time; time.sleep(60)"])
     with pytest.raises(Unspeakable, match="too long"):
         await voice.say("x", AudioFormat.OPUS)
-    assert voice._child is None
-    voice._command = TextToSpeech()._command
-    voice._start_s = 40.0
+    assert voice._worker._child is None
+    voice._worker._command = TextToSpeech()._worker._command
+    voice._worker._start_s = 40.0
     assert (await voice.say("Back again.", AudioFormat.OPUS)).samples > 0
     await voice.close()
-    assert not voice._dying
+    assert not voice._worker._dying
 
 
 async def test_a_child_that_has_yet_to_start_has_more_time_than_one_that_has_spoken() -> None:
@@ -84,10 +84,10 @@ async def test_a_child_that_has_yet_to_start_has_more_time_than_one_that_has_spo
 async def test_a_child_that_went_idle_is_replaced_without_anybody_noticing() -> None:
     voice = TextToSpeech(idle_s=0.05)
     await voice.say("One.", AudioFormat.OPUS)
-    child = voice._child
+    child = voice._worker._child
     assert child is not None
     await asyncio.wait_for(child.wait(), 40)
-    voice._deadline_s = 0.0  # the next child has to start, too
+    voice._worker._deadline_s = 0.0  # the next child has to start, too
     assert (await voice.say("Two.", AudioFormat.OPUS)).samples > 0
     await voice.close()
 
@@ -100,7 +100,7 @@ async def test_a_child_that_answers_nonsense_is_an_unspeakable_sentence() -> Non
     voice = TextToSpeech(command=[sys.executable, "-c", noise])
     with pytest.raises(Unspeakable, match="x"):
         await voice.say("x", AudioFormat.OPUS)
-    voice._command = (sys.executable, "-c", "pass")
+    voice._worker._command = (sys.executable, "-c", "pass")
     await voice.close()
     with pytest.raises(Unspeakable, match="without an answer"):
         await voice.say("x", AudioFormat.OPUS)

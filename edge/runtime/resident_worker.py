@@ -1,0 +1,109 @@
+"""A child process that answers requests: started at first need, replaced when it is stuck.
+
+For libraries that hold the GIL, or that should not stay in the daemon's memory. The child reads
+and writes frames (u32 length, big endian, then the bytes) and ends by itself when it is idle.
+"""
+
+import asyncio
+import contextlib
+import logging
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from firmware_bridge.deadlines import timeout
+
+_log: Final = logging.getLogger(__name__)
+START_S: Final = 20.0
+"""For the first answer of a child: it loads its libraries first, on a busy machine slowly."""
+
+
+class ResidentWorker:
+    """One child at most, one request at a time. `ask` may be called again after any failure."""
+
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        deadline_s: float,
+        start_s: float = START_S,
+        max_answer: int,
+    ) -> None:
+        self._name = name
+        self._command = tuple(command)
+        self._deadline_s = deadline_s
+        self._start_s = start_s
+        self._max_answer = max_answer
+        self._child: asyncio.subprocess.Process | None = None
+        self._has_answered = False
+        self._dying: list[asyncio.subprocess.Process] = []
+        self._turn = asyncio.Lock()
+
+    async def ask(self, request: bytes) -> bytes:
+        """Exchange a request for an answer; a child that ended meanwhile is replaced once.
+
+        Raises TimeoutError (the child was stuck and is killed), EOFError (it ended without an
+        answer), other OSErrors (it cannot be started).
+        """
+        async with self._turn:
+            try:
+                return await self._exchange(request)
+            except (EOFError, ConnectionError):
+                _log.debug("%s: the child was gone; starting another", self._name)
+            try:
+                return await self._exchange(request)
+            except ConnectionError as e:
+                raise EOFError(f"{self._name}: the child ended") from e
+
+    async def close(self) -> None:
+        """End the child; fine when there is none."""
+        self._drop()
+        dying, self._dying = self._dying, []
+        for child in dying:
+            await child.wait()
+
+    async def _exchange(self, request: bytes) -> bytes:
+        limit_s = self._deadline_s if self._has_answered and self._is_alive() else self._start_s
+        try:
+            async with timeout(limit_s):
+                child = await self._alive()
+                assert child.stdin is not None
+                assert child.stdout is not None
+                child.stdin.write(struct.pack(">I", len(request)) + request)
+                await child.stdin.drain()
+                (size,) = struct.unpack(">I", await child.stdout.readexactly(4))
+                answer = await child.stdout.readexactly(min(size, self._max_answer))
+        except TimeoutError:
+            self._drop()
+            _log.warning("%s: stuck for %.1f s; killed", self._name, limit_s)
+            raise
+        except BaseException:
+            # half an answer may still be in the pipe: this child cannot be used again
+            self._drop()
+            raise
+        self._has_answered = True
+        return answer
+
+    def _is_alive(self) -> bool:
+        return self._child is not None and self._child.returncode is None
+
+    async def _alive(self) -> asyncio.subprocess.Process:
+        if self._child is None or self._child.returncode is not None:
+            self._has_answered = False
+            self._child = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+            )
+            _log.debug("%s: child %d started", self._name, self._child.pid)
+        return self._child
+
+    def _drop(self) -> None:
+        child, self._child = self._child, None
+        if child is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        self._dying = [c for c in self._dying if c.returncode is None] + [child]
