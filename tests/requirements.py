@@ -788,6 +788,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "A yes of glasses that are not worn, or were put on this moment, does not count.",
         "issue 11, Show 4",
     ),
+    "I13-present": Promise(
+        "What an agent or a program looks up for itself is not shown to the wearer; "
+        "`present` decides for any call.",
+        "issue 13, The lens as one stage for many",
+    ),
     "I13-consent-words": Promise(
         "A question begins with the app and the tool's title in words; dates and numbers are in "
         "the wearer's form, and lists are counted and shown item by item.",

@@ -86,6 +86,8 @@ def _body(args: Namespace) -> dict[str, Any]:
         "turn_id": args.turn,
         "provider_call_id": args.provider_id,
     }
+    if args.present or args.silent:
+        body["present"] = args.present
     return {**body, **{key: value for key, value in optional.items() if value}}
 
 

@@ -131,6 +131,9 @@ def _call(verb: argparse.ArgumentParser) -> None:
         "--confirm TOKEN",
         "the token of a confirmation request; only for the call that got it",
     )
+    shown = verb.add_mutually_exclusive_group()
+    _flag(shown, "--present", "show the wearer the answer, whatever the tool")
+    _flag(shown, "--silent", "show the wearer neither the call nor its answer")
     _add(verb, "--key KEY", "idempotency key: the same key never runs twice")
     _add(verb, "--session S", "the session it belongs to; a session keeps its mode")
     _add(verb, "--turn T", "the turn it belongs to; a voice turn has a budget")

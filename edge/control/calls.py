@@ -87,6 +87,11 @@ def _identifier(body: Mapping[str, Json], key: str) -> str | None:
     return requests.optional_text(body, key, most=255) or None
 
 
+def _yes_or_no(body: Mapping[str, Json], key: str) -> bool | None:
+    """Read true or false; None if it is missing."""
+    return None if body.get(key) is None else requests.boolean(body, key)
+
+
 _NO: Final = partial(requests.boolean, default=False)
 _TOKEN: Final = partial(requests.optional_text, most=255)
 _SHORT: Final = partial(requests.optional_text, most=64)
@@ -104,6 +109,7 @@ _TOOL_CALL: Final[requests.Fields] = {
     "replayed": _NO,
     "input": _input,
     "scope": requests.scope_given,
+    "present": _yes_or_no,
 }
 """The fields of a `ToolCall`."""
 _CALL: Final[requests.Fields] = {

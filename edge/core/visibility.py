@@ -1,6 +1,7 @@
 """Who sees a call: which tools are shown on the glasses, whether they can show it, and how.
 
-It follows from what a tool declares, never from its name.
+It follows from the caller's `present`, else from what a tool declares and who called it, never from
+a tool's name.
 """
 
 from collections.abc import Mapping
@@ -54,22 +55,37 @@ def visible(tool: ToolDefinition) -> bool:
 
 def shows_call(call: ToolCall, tool: ToolDefinition | None) -> bool:
     """Return whether the wearer sees that this call is under way."""
-    if tool is None or visible(tool):
+    if tool is not None and tool.execution_type is ExecutionType.INTERNAL:
+        return False
+    if call.present is not None:
+        return call.present
+    if tool is None or wearer_asked(call):
         return True
-    return tool.execution_type is not ExecutionType.INTERNAL and wearer_asked(call)
+    return visible(tool) and not _program_reads(call, tool)
 
 
 def shows_answer(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) -> bool:
     """Return whether the wearer gets this answer. Built-in tools are shown if their effect is a
-    picture or speech, or if they failed.
+    picture or speech, or if they failed; what a program looks up for itself only if the result has
+    a rendering of its own.
     """
-    if not concerns_wearer(call, response):
+    if call.present is False or not concerns_wearer(call, response):
         return False
     if tool is None or tool.execution_type is ExecutionType.INTERNAL:
         return tool is None
-    return shows_call(call, tool) or (
-        tool.source is Source.GLASSES and (response.render is not None or not response.ok)
-    )
+    if shows_call(call, tool):
+        return True
+    if tool.source is Source.GLASSES:
+        return response.render is not None or not response.ok
+    return visible(tool) and any((response.render or {}).get(part) for part in ("display", "audio"))
+
+
+def _program_reads(call: ToolCall, tool: ToolDefinition) -> bool:
+    """Return whether a program or a model looks something up for itself, not for the wearer."""
+    by_model = call.provider_call_id is not None or call.ordinal is not None
+    by_program = call.origin in (CallOrigin.MCP, CallOrigin.CLOUD) or by_model
+    meant_to_be_seen = bool(tool.custom_ui) or tool.visible is True
+    return by_program and tool.category == "retrieval" and not meant_to_be_seen
 
 
 def wearer_asked(call: ToolCall) -> bool:

@@ -37,7 +37,12 @@ _REACHED: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN})
 _NOWHERE: Final = frozenset({Delivery.NONE, Delivery.DROPPED})
 
 _FIELDS: Final = tuple(field.name for field in fields(ToolCall) if field.name != "ttl_s")
-_LEFT_OUT: Final[Mapping[str, Json]] = {"input": None, "scope": None, "depth": 0}
+_LEFT_OUT: Final[Mapping[str, Json]] = {
+    "input": None,
+    "scope": None,
+    "depth": 0,
+    "present": None,
+}
 """Fields that a stored request does not have where they are this."""
 _log: Final = logging.getLogger(__name__)
 

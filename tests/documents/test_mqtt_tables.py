@@ -177,6 +177,7 @@ A_CALL = ToolCall(
     session="s",
     turn_id="t",
     ttl_s=1.0,
+    present=True,
 )
 AN_ERROR = ToolError(
     code=ErrorCode.AUTH,
@@ -341,7 +342,9 @@ def test_a_call_without_its_optional_fields_has_the_defaults_of_the_table():
                 '""' if found == "" else f"{found:g}" if isinstance(found, float) else str(found)
             )
             assert default == shown, name
-    assert [name for name, default in said.items() if default == "absent"] == ["idempotency_key"]
+    absent = [name for name, default in said.items() if default == "absent"]
+    assert absent == ["idempotency_key", "present"]
+    assert all(getattr(call, name) is None for name in absent)
     assert [name for name, default in said.items() if default == "required"] == ["call_id", "tool"]
     with pytest.raises(WireError, match=r"^malformed: tool"):
         wire.body_to_call(wire.WireMessage(MessageKind.CALL, ID, {"v": 1}))

@@ -196,8 +196,9 @@ class ToolCall:
     position within the model's message. `replayed`: sent again after a reconnect. `depth`: number
     of tools it was called `through`, which names the last of them. `input`: what a tool of another
     server asked for, sent with the same call again. `scope`: which other servers' tools its caller
-    may use, as read by `edge.core.tools.scope`; None: all. Calls made by this one have the same
-    origin and scope.
+    may use, as read by `edge.core.tools.scope`; None: all. `present`: whether the wearer gets the
+    answer; None: decided by tool and origin (`edge.core.visibility`). Calls made by this one have
+    the same origin, scope and `present`.
     """
 
     call_id: str
@@ -217,6 +218,7 @@ class ToolCall:
     through: str = ""
     input: Mapping[str, Json] | None = None
     scope: Mapping[str, Json] | None = None
+    present: bool | None = None
 
     @property
     def turn(self) -> Turn | None:

@@ -337,6 +337,8 @@ def call_to_body(call: ToolCall) -> dict[str, Json]:
         body["idempotency_key"] = call.idempotency_key
     if call.session:
         body["session"] = call.session
+    if call.present is not None:
+        body["present"] = call.present
     return body
 
 
@@ -362,7 +364,15 @@ def body_to_call(message: WireMessage) -> ToolCall:
         ttl_s=_ttl_s(body.get("ttl_s", DEFAULT_TTL_S)),
         idempotency_key=_word(body, "idempotency_key", "") or None,
         session=_word(body, "session", ""),
+        present=_yes_or_no(body, "present"),
     )
+
+
+def _yes_or_no(body: Mapping[str, Json], key: str) -> bool | None:
+    value = body.get(key)
+    if not isinstance(value, bool | None):
+        _malformed(key, f"is {_show(value)}", "send true or false, or leave it out")
+    return value
 
 
 def _ttl_s(value: Json) -> float:

@@ -204,6 +204,8 @@ class Calls:
         for theirs, ours in _PASSED_ON.items():
             if isinstance(value := request.meta.get(META + theirs), str) and value:
                 body[ours] = value
+        if isinstance(present := request.meta.get(META + "present"), bool):
+            body["present"] = present
         life = request.meta.get(META + "ttlS")
         if isinstance(life, int | float) and not isinstance(life, bool) and 0 < life <= MAX_LIFE_S:
             body["ttl_s"] = life

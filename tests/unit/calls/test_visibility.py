@@ -141,6 +141,105 @@ async def test_invisible_tools_stay_off_the_lens_unless_the_wearer_asked(tmp_pat
         assert (await h.call(made.name, mode=Mode.VOICE)).meta["delivery"] == "shown"
 
 
+NOTES = tool("notes:list", category="retrieval", open_to_cloud=True)
+ASKED_BY_A_PROGRAM = [
+    {"origin": CallOrigin.MCP},
+    {"origin": CallOrigin.CLOUD},
+    {"origin": CallOrigin.CLI, "provider_call_id": "toolu_0123456"},
+    {"origin": CallOrigin.CLI, "ordinal": 0},
+]
+ASKED_BY_A_PERSON = [
+    {"origin": CallOrigin.CLI},
+    {"origin": CallOrigin.MCP, "mode": Mode.VOICE},
+    {"origin": CallOrigin.VOICE},
+    {"origin": CallOrigin.GLASSES},
+]
+
+
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize("asked", ASKED_BY_A_PROGRAM, ids=str)
+@pytest.mark.parametrize("response", [SAID, ToolResponse.failure(Code.NETWORK_ERROR, "no route")])
+async def test_what_a_program_looks_up_for_itself_is_not_shown(tmp_path, asked, response):
+    done = asyncio.Event()
+    tools = answering(response, after=done)
+    async with house(tmp_path, tools=tools, limits=replace(QUICK, run_s=20.0)) as h:
+        put(h, NOTES)
+        caller = asyncio.create_task(h.call("notes:list", **asked))
+        await h.happened(CallProgressed)
+        done.set()
+        answer = await caller
+        assert (answer.data, answer.error) == (response.data, response.error)
+        assert answer.meta["delivery"] == "none"
+        assert (h.glasses.texts(), h.glasses.streams) == ([], {})
+
+
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize("asked", ASKED_BY_A_PERSON, ids=str)
+async def test_what_a_person_looks_up_is_shown(tmp_path, asked):
+    async with house(tmp_path, tools=answering()) as h:
+        put(h, NOTES)
+        assert (await h.call("notes:list", **asked)).meta["delivery"] == "shown"
+
+
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize(
+    "made",
+    [
+        tool("notes:add"),
+        replace(NOTES, custom_ui="card"),
+        replace(NOTES, visible=True),
+        tool("their:find", Source.UPSTREAM, category="retrieval", visible=True),
+    ],
+    ids=["writes", "has a layout", "is visible", "another server's, configured as visible"],
+)
+async def test_what_is_meant_to_be_seen_is_shown_for_programs_too(tmp_path, made):
+    async with house(tmp_path, tools=answering()) as h:
+        put(h, made)
+        answer = await h.call(made.name, origin=CallOrigin.MCP)
+        assert answer.meta["delivery"] == "shown"
+
+
+@pytest.mark.requirement("I13-present")
+async def test_a_look_up_that_brings_its_own_page_is_shown(tmp_path):
+    page = ToolResponse(data={}, render={"display": {"layout": "text_wall", "text": "my map"}})
+    async with house(tmp_path, tools=answering(page)) as h:
+        put(h, NOTES)
+        answer = await h.call("notes:list", origin=CallOrigin.MCP)
+        assert (answer.meta["delivery"], h.glasses.texts()) == ("shown", ["my map"])
+        put(h, replace(NOTES, visible=False))
+        assert (await h.call("notes:list", origin=CallOrigin.MCP)).meta["delivery"] == "none"
+
+
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize(
+    "made",
+    [
+        NOTES,
+        tool("notes:add"),
+        tool("their:find", Source.UPSTREAM, visible=False),
+        tool("glasses:status", Source.GLASSES),
+    ],
+    ids=lambda made: made.name,
+)
+@pytest.mark.parametrize("origin", [CallOrigin.CLI, CallOrigin.MCP, CallOrigin.VOICE])
+async def test_the_callers_word_decides_whether_an_answer_is_shown(tmp_path, made, origin):
+    async with house(tmp_path, tools=answering()) as h:
+        put(h, made)
+        hidden = await h.call(made.name, origin=origin, present=False)
+        assert (hidden.meta["delivery"], h.glasses.texts()) == ("none", [])
+        assert (await h.call(made.name, origin=origin, present=True)).meta["delivery"] == "shown"
+
+
+@pytest.mark.requirement("I13-present")
+async def test_the_callers_word_makes_no_internal_tool_and_no_inner_call_visible(tmp_path):
+    async with house(tmp_path, tools=answering()) as h:
+        put(h, tool("registry:find", execution_type=INTERNAL))
+        assert (await h.call("registry:find", present=True)).meta["delivery"] == "none"
+        inner = {"present": True, "depth": 1, "through": "my:outer"}
+        assert (await h.call("notes:add", {"text": "x"}, **inner)).meta["delivery"] == "none"
+        assert h.glasses.texts() == []
+
+
 @pytest.mark.requirement("S3-08")
 async def test_a_built_in_tool_whose_effect_is_a_picture_still_has_it(tmp_path):
     response = ToolResponse(data={}, render={"display": {"layout": "text_wall", "text": "hello"}})

@@ -69,6 +69,23 @@ async def test_options_of_a_call_reach_the_daemon_unchanged(tmp_path):
     )
 
 
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize(
+    ("words", "present"), [((), None), (("--present",), True), (("--silent",), False)]
+)
+async def test_a_call_may_say_whether_the_wearer_sees_it(tmp_path, words, present):
+    async with open_house(tmp_path) as house:
+        await glassd("call", "notes:add", *words, "--socket", str(house.path))
+        ((call, _),) = house.calls.seen
+    assert call.present is present
+
+
+async def test_present_and_silent_exclude_each_other():
+    ran = await glassd("call", "notes:add", "--present", "--silent")
+    assert ran.code == 2
+    assert "not allowed with" in ran.err
+
+
 async def test_another_mode_than_the_sessions_is_refused(tmp_path):
     async with open_house(tmp_path) as house:
         house.sessions.modes["local", "s1"] = "voice"

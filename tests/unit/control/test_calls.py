@@ -57,6 +57,15 @@ async def test_a_missing_field_has_its_default(tmp_path):
     )
 
 
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize("given", [True, False, None])
+async def test_whether_to_show_the_answer_reaches_the_port(tmp_path, given):
+    async with open_house(tmp_path) as house:
+        await house.ask("POST", "/v1/call", {"tool": "notes:add", "present": given})
+        ((call, _),) = house.calls.seen
+    assert call.present is given
+
+
 @pytest.mark.parametrize(
     ("body", "named"),
     [
@@ -69,6 +78,7 @@ async def test_a_missing_field_has_its_default(tmp_path):
         ({"ordinal": "1"}, "ordinal"),
         ({"ordinal": 10**9}, "ordinal"),
         ({"replayed": 1}, "replayed: must be true or false"),
+        ({"present": "no"}, "present: must be true or false"),
         ({"ask": "loudly"}, "ask: must be one of block, return"),
         ({"confirm": 5}, "confirm: must be text"),
         (

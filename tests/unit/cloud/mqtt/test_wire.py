@@ -5,6 +5,7 @@ and fix.
 import json
 import uuid
 from contextlib import suppress
+from dataclasses import replace
 
 import msgpack
 import pytest
@@ -68,6 +69,23 @@ def test_a_call_survives_the_wire_in_either_form(as_json):
     )
     assert wire.body_to_call(message) == CALL
     assert (message.json, message.attempt, message.age_ms) == (as_json, 3, 250)
+
+
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize("present", [True, False, None])
+def test_whether_to_show_the_answer_survives_the_wire(present):
+    call = replace(CALL, present=present)
+    body = wire.call_to_body(call)
+    assert body.get("present") is present
+    assert ("present" in body) is (present is not None)
+    assert wire.body_to_call(sent({"v": 1, **body})) == replace(CALL, present=present)
+
+
+@pytest.mark.requirement("I13-present")
+def test_a_present_that_is_neither_true_nor_false_is_malformed():
+    message = sent(body(present="yes"))
+    with pytest.raises(WireError, match=r"^malformed: present: is 'yes'"):
+        wire.body_to_call(message)
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -256,6 +256,17 @@ async def test_our_keys_in_a_requests_meta_reach_the_call(tmp_path):
     )
 
 
+@pytest.mark.requirement("I13-present")
+@pytest.mark.parametrize(
+    ("given", "sent"), [(True, True), (False, False), (None, None), ("x", None)]
+)
+async def test_a_client_says_whether_the_wearer_sees_the_answer(tmp_path, given, sent):
+    async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
+        await client.call_tool(ADD, {}, meta={"io.glassd/present": given})
+        ((call, _),) = mcp.house.calls.seen
+    assert call.present is sent
+
+
 async def test_what_the_daemon_cannot_read_is_a_result_too(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         called = await client.call_tool(ADD, {}, meta={"io.glassd/mode": "whispering"})
