@@ -788,6 +788,22 @@ PROMISES: Final[dict[str, Promise]] = {
         "A yes of glasses that are not worn, or were put on this moment, does not count.",
         "issue 11, Show 4",
     ),
+    "I13-ladders": Promise(
+        "What is to be shown is spoken on glasses without a display, what is to be said is shown "
+        "on those without a speaker, a picture is replaced by its description; the delivery "
+        "names it.",
+        "issue 13, Ladders at the door",
+    ),
+    "I13-picture-forms": Promise(
+        "`glasses:show_image` takes base64 and data URLs; `glassd call` takes a path, also of a "
+        "photograph that is too large to be sent.",
+        "issue 13, Agents get the truth where they read it",
+    ),
+    "I13-said": Promise(
+        "`glasses:wait_for_event` can wait for what the wearer says: only for those who name it, "
+        "kept for a minute, never while the session is private.",
+        "issue 13, Agents get the truth where they read it",
+    ),
     "I13-present": Promise(
         "What an agent or a program looks up for itself is not shown to the wearer; "
         "`present` decides for any call.",

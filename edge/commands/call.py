@@ -13,6 +13,7 @@ from urllib.parse import quote
 from edge.commands import confirm
 from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import Who, ask, asks, tell
+from edge.commands.shared.picture_file import with_picture
 from edge.runtime.errors import UserError
 
 MARGIN_S: Final = 70.0
@@ -76,7 +77,8 @@ def _nearest(args: Namespace) -> str:
 
 
 def _body(args: Namespace) -> dict[str, Any]:
-    body: dict[str, Any] = {"tool": args.tool, "args": arguments(args.args), "ttl_s": args.ttl}
+    given = with_picture(args.tool, arguments(args.args))
+    body: dict[str, Any] = {"tool": args.tool, "args": given, "ttl_s": args.ttl}
     body |= {"wait": False} if args.no_wait else {"wait": args.wait, "ask": "return"}
     optional = {
         "mode": args.mode,

@@ -86,6 +86,7 @@ from edge.tools.registry import ToolRegistry
 from edge.tools.selection import ToolSelection
 from edge.tools.services import Services
 from firmware_bridge import catalog
+from firmware_bridge.messages import Transcript
 from tools_cache.registry.stored_registry import StoredRegistries
 
 if TYPE_CHECKING:
@@ -466,6 +467,12 @@ class Daemon:
             ),
         )
 
+    async def _hear(self, text: str) -> "ToolResponse":
+        """Take a typed transcript as if the glasses had recognised it."""
+        if not self.session.snapshot().suppress_transcript:
+            self.tool_services.wearer_events.note(Transcript(text))
+        return await self.calls.heard(text)
+
     def _open_control(self) -> None:
         s = self.settings
         self.reporter = CapabilityReporter(
@@ -493,7 +500,7 @@ class Daemon:
             bus=self.bus,
             status=self.status,
             look=self.looks.look,
-            say=self.calls.heard,
+            say=self._hear,
             new_id=lambda: new_call_id(self.clock.wall()),
             confirmations=self.confirmations,
             sessions=self.sessions,

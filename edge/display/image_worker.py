@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from PIL import Image
 
-MAX_QUESTION: Final = 2 * 1024 * 1024
+MAX_QUESTION: Final = 24 * 1024 * 1024
+"""Bytes: a photograph of 16 MiB, which `glassd call` makes smaller before it sends it."""
 MAX_PIXELS: Final = 24_000_000
 """A photograph of a good camera; its pixels take 72 MB while it is scaled."""
 MAX_PNG: Final = 130_000

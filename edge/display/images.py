@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 from edge.display.bitmap import BadImage, decode
 from edge.display.lens import pixels_of
@@ -42,6 +43,7 @@ class LensImages:
         known = self._glasses().capabilities
         if known is not None and known.get("display.bitmap") is not True:
             return ""  # no lens draws it: its description is shown or spoken
+        image = _base64_of(image)
         width, height, bpp = pixels_of(known or Capabilities("", {}))
         question = {"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp}
         answer = await self._ask(question)
@@ -81,6 +83,16 @@ class LensImages:
         except ValueError:  # it was ended: too much memory, too much time
             raise _wrong("image: it cannot be read") from None
         return answer
+
+
+def _base64_of(image: str) -> str:
+    """Return the base64 of a picture that may be a data URL, without line breaks."""
+    if image[:5].lower() == "data:":
+        head, comma, image = image.partition(",")
+        if not (comma and head.lower().endswith(";base64")):
+            raise _wrong("image: this data URL holds no base64", "data:image/png;base64,iVBORw0K…")
+        image = unquote(image)
+    return "".join(image.split())
 
 
 def _as_it_is(image: str) -> str:

@@ -1,6 +1,5 @@
-"""Numbered events of the wearer, for tools that wait for the next: gestures, worn, battery.
-
-Transcripts are not kept.
+"""Numbered events of the wearer, for tools that wait for the next: gestures, what was said, worn,
+battery.
 """
 
 import asyncio
@@ -12,11 +11,16 @@ from typing import Final
 
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.messages import BatteryChanged, Event, Gestured, WornChanged
+from firmware_bridge.messages import BatteryChanged, Event, Gestured, Transcript, WornChanged
 from tools_cache.api.handed import Json
 
 KEPT: Final = 64
 """Events kept: minutes of a busy wearer."""
+SAID: Final = "said"
+SAID_S: Final = 60.0
+"""Seconds for which the wearer's words are kept, so that none is lost between two waits."""
+MAX_TEXT: Final = 2000
+"""Characters of what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,7 @@ class WearerEvents:
         known = _describe(event)
         if known is None:
             return
+        self._forget_words()
         self._last += 1
         self._events.append(WearerEvent(self._last, known[0], self._clock.boot(), known[1]))
         changed, self._changed = self._changed, asyncio.Event()
@@ -51,7 +56,8 @@ class WearerEvents:
     async def next(
         self, events: Container[str] | None, *, after: int | None, timeout_s: float
     ) -> dict[str, Json]:
-        """See `Wearer`."""
+        """See `Wearer`. Words are given only to those who name `said`."""
+        self._forget_words()
         # A number above the last one comes from an earlier daemon and means nothing here.
         seen = self._last if after is None else after if after <= self._last else 0
         missed = max(0, self._events[0].number - 1 - seen) if self._events else 0
@@ -60,21 +66,30 @@ class WearerEvents:
                 while (found := self._first(events, seen)) is None:
                     await self._changed.wait()
                 age_s = round(max(0.0, self._clock.boot() - found.at), 1)
-                said = {"event": found.event, **found.details, "age_s": age_s}
-                return {**said, "after": found.number, **({"missed": missed} if missed else {})}
+                known = {"event": found.event, **found.details, "age_s": age_s}
+                return {**known, "after": found.number, **({"missed": missed} if missed else {})}
         return {"event": None, "after": self._last}
 
     def _first(self, events: Container[str] | None, seen: int) -> WearerEvent | None:
-        return next(
-            (d for d in self._events if d.number > seen and (events is None or d.event in events)),
-            None,
-        )
+        for event in self._events:
+            wanted = event.event in events if events is not None else event.event != SAID
+            if event.number > seen and wanted:
+                return event
+        return None
+
+    def _forget_words(self) -> None:
+        """Remove what was said too long ago."""
+        since = self._clock.boot() - SAID_S
+        kept = (e for e in self._events if e.event != SAID or e.at >= since)
+        self._events = deque(kept, maxlen=KEPT)
 
 
 def _describe(event: Event) -> tuple[str, dict[str, Json]] | None:
     match event:
         case Gestured(gesture=gesture):
             return gesture.value, {}
+        case Transcript(text=text, final=True) if text.strip():
+            return SAID, {"text": text.strip()[:MAX_TEXT]}
         case WornChanged(worn=worn):
             return ("worn" if worn else "not_worn"), {}
         case BatteryChanged(level=level, charging=charging, side=side):

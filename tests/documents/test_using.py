@@ -2,6 +2,7 @@
 simulated glasses and a daemon.
 """
 
+import base64
 import json
 import re
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from tests.documents.blocks import block, commands, compare, pattern, shows, without_comment
 from tests.documents.place import Place
+from tests.unit.display.test_bitmap import png
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
 MCP, COMMANDS, DEVCLOUD, HTTP_TOOLS = (
@@ -177,6 +179,13 @@ def test_a_question_has_the_lines_that_its_guide_shows(house):
     )
     compare([f"waits for a yes: {asked}", *(f"  {line}" for line in particulars), "…"], said)
     house.run(f"glassd confirm {re.search(r'token +([0-9a-f]+)', said)[1]} --deny", fine=(0, 1))
+
+
+@shows(BUILTIN, "$ glassd call glasses:show_image")
+def test_a_picture_is_read_from_its_path_as_printed(house):
+    (house.folder / "map.png").write_bytes(base64.b64decode(png(8, 8, bytes(64))))
+    for command, _ in commands(block(BUILTIN, "$ glassd call glasses:show_image").text):
+        house.run(command)
 
 
 @shows(BUILTIN, '$ glassd call kb:search \'{"query"')

@@ -169,7 +169,9 @@ class Pictures(Protocol):
     """Converts pictures for the lens in use."""
 
     async def fitted(self, image: str) -> str:
-        """Return a PNG or JPEG (base64) as a PNG (base64) for this lens. Raises `ToolFailure`."""
+        """Return a PNG or JPEG (base64, or a data URL) as a PNG (base64) for this lens; "" if its
+        display draws no pixels, or there is none. Raises `ToolFailure`.
+        """
 
 
 class Toolbox(Protocol):
@@ -193,7 +195,7 @@ class Wearer(Protocol):
     async def next(
         self, events: Container[str] | None, *, after: int | None, timeout_s: float
     ) -> dict[str, Json]:
-        """Wait for the next of `events` (None: any) after number `after` (None: from now on).
-        Return `{event, after, age_s, …}`, or `{event: None, after}` on timeout; `missed` counts
-        events that are no longer stored.
+        """Wait for the next of `events` (None: any but `said`) after number `after` (None: from now
+        on). Return `{event, after, age_s, …}`, or `{event: None, after}` on timeout; `missed`
+        counts events that are no longer stored.
         """

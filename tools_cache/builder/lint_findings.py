@@ -28,7 +28,7 @@ RULES: Final[Mapping[str, str]] = {
     "text-long": "a description has at most 1024 characters",
     "number": "durations are positive numbers",
     "running": "how the tool is run, and its rate limit, have the form that the loader reads",
-    "hardware": "hardware is a list of {type, level, description?}",
+    "hardware": "hardware is a list of {type, level, where?, instead?, description?}",
     "retrieval-writes": "a retrieval tool does not write",
     "retrieval-repeats": "a retrieval tool is idempotent",
     "utility-writes": "a tool that writes is an action",

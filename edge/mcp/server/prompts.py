@@ -33,7 +33,8 @@ _FORMS: Final[Mapping[str, str]] = {
         "{name}: only the wearer can decide. Give `wait_s` to have the answer in the same call."
     ),
     "glasses:wait_for_event": (
-        "{name}: to go on when the wearer taps, nods, looks up, or puts the glasses on."
+        "{name}: to go on when the wearer taps, nods, looks up, puts the glasses on, or says "
+        "something (name `said`)."
     ),
     "glasses:clear": (
         "{name}: when what is shown is over. "

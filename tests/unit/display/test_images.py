@@ -35,6 +35,34 @@ async def test_for_glasses_that_draw_no_pixels_no_picture_is_made():
     assert await pictures(**{"display.bitmap": False}).fitted("not even a picture") == ""
 
 
+@pytest.mark.requirement("I13-picture-forms")
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{0}",
+        "data:image/png;base64,{0}",
+        "DATA:IMAGE/PNG;BASE64,{0}",
+        "data:image/png;name=a.png;base64,{1}",
+        "{2}",
+    ],
+    ids=["base64", "data URL", "capitals", "percent", "wrapped"],
+)
+async def test_a_picture_may_be_base64_or_a_data_url(form):
+    text = encoded(Image.new("L", (9, 7), 255))
+    forms = text, text.replace("=", "%3D").replace("/", "%2F"), "\r\n".join([text[:40], text[40:]])
+    assert opened(await pictures().fitted(form.format(*forms))).size == (9, 7)
+
+
+@pytest.mark.requirement("I13-picture-forms")
+@pytest.mark.parametrize("url", ["data:image/png,abc", "data:image/png;base64", "data:,"])
+async def test_a_data_url_without_base64_is_refused_with_an_example(url):
+    with pytest.raises(ToolFailure) as caught:
+        await pictures().fitted(url)
+    assert caught.value.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert "image: this data URL holds no base64" in caught.value.error.message
+    assert "base64," in caught.value.error.suggestion
+
+
 @pytest.mark.requirement("I6-show-image")
 @pytest.mark.parametrize("bpp", [1, 2, 4])
 async def test_a_photograph_keeps_its_brightness_in_the_shades_of_the_lens(bpp):

@@ -579,7 +579,7 @@ SILENT = {"suppressVoiceResponse": True}
         (
             "glasses:show_text",
             {"text": "Hi"},
-            {"display": {"layout": "text_wall", "text": "Hi"}, "audio": SILENT},
+            {"display": {"layout": "text_wall", "text": "Hi"}},
         ),
         (
             "glasses:show_text",
@@ -591,13 +591,12 @@ SILENT = {"suppressVoiceResponse": True}
                     "text": "Hi",
                     "durationMs": 1500,
                 },
-                "audio": SILENT,
             },
         ),
         (
             "glasses:show_text",
             {"text": "Hi", "duration_s": 0.0001},
-            {"display": {"layout": "text_wall", "text": "Hi", "durationMs": 1}, "audio": SILENT},
+            {"display": {"layout": "text_wall", "text": "Hi", "durationMs": 1}},
         ),
         (
             "glasses:show_card",
@@ -609,7 +608,6 @@ SILENT = {"suppressVoiceResponse": True}
                     "text": "a b\nc\nf",
                     "durationMs": 2000,
                 },
-                "audio": SILENT,
             },
         ),
         ("glasses:say", {"text": "Hi"}, {"audio": {"text": "Hi"}}),
@@ -618,6 +616,36 @@ SILENT = {"suppressVoiceResponse": True}
 )
 async def test_glasses_tools_give_render_hints_and_claim_nothing(shipped, tool, args, render):
     assert (await shipped.good(tool, args)).render == render
+
+
+class Pictures:
+    """A lens that draws this; "" draws no pixels."""
+
+    def __init__(self, drawn):
+        self.drawn = drawn
+
+    async def fitted(self, image):
+        return f"{self.drawn}{image}" if self.drawn else ""
+
+
+@pytest.mark.requirement("I13-ladders")
+@pytest.mark.parametrize("drawn", ["fitted ", ""])
+async def test_a_picture_brings_its_description_for_where_it_is_not_drawn(tmp_path, drawn):
+    about = {"pictures": lambda: Pictures(drawn)}
+    rig = Rig(tmp_path, compiler.compile_tools().text, compiler.TOOLS, **about)
+    image = "iVBORw0KGgoAAAAN"
+    args = {"image": image, "alt": "A map", "caption": "Gate 4", "duration_s": 2}
+    answer = await rig.good("glasses:show_image", args)
+    assert answer.data == {"text": "A map"}
+    assert answer.render == {
+        "display": {
+            "layout": "bitmap_view",
+            "data": f"fitted {image}" if drawn else "",
+            "alt": "A map\nGate 4",
+            "beside": "Gate 4",
+            "durationMs": 2000,
+        }
+    }
 
 
 async def test_glasses_status_tells_what_is_known(shipped):

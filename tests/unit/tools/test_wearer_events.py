@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from edge.runtime.clock import Clock
-from edge.tools.wearer_events import KEPT, WearerEvents
+from edge.tools.wearer_events import KEPT, SAID_S, WearerEvents
 from firmware_bridge.messages import BatteryChanged, Gesture, Gestured, Transcript, WornChanged
 from firmware_bridge.sides import Side
 
@@ -64,9 +64,32 @@ async def test_only_what_was_named_counts_and_everybody_who_waits_hears_it(doing
     assert (await tap)["after"] == 2
 
 
-async def test_what_the_wearer_says_is_nobodys_to_look_up(doings):
+@pytest.mark.requirement("I13-said")
+async def test_words_are_given_only_to_those_who_name_them(doings):
+    doings.note(Transcript("my sec", final=False))
+    doings.note(Transcript("  "))
+    doings.note(Transcript("my secret "))
+    assert await doings.next(None, after=0, timeout_s=0.01) == {"event": None, "after": 1}
+    words = {"event": "said", "text": "my secret", "age_s": 0.0, "after": 1}
+    assert await doings.next(["tap", "said"], after=0, timeout_s=30) == words
+
+
+@pytest.mark.requirement("I13-said")
+async def test_words_are_kept_for_a_minute(doings, boot):
     doings.note(Transcript("my secret"))
-    assert await doings.next(None, after=0, timeout_s=0.01) == {"event": None, "after": 0}
+    boot[0] += SAID_S
+    assert (await doings.next(["said"], after=0, timeout_s=30))["text"] == "my secret"
+    boot[0] += 0.1
+    doings.note(TAP)
+    assert await doings.next(["said"], after=0, timeout_s=0.01) == {"event": None, "after": 2}
+    assert (await doings.next(None, after=0, timeout_s=30))["missed"] == 1
+    assert "secret" not in repr(list(doings._events))
+
+
+@pytest.mark.requirement("I13-said")
+async def test_very_long_words_are_cut(doings):
+    doings.note(Transcript("x" * 5000))
+    assert len((await doings.next(["said"], after=0, timeout_s=30))["text"]) == 2000
 
 
 @pytest.mark.requirement("I6-wait")
