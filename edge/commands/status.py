@@ -22,6 +22,7 @@ LAYERS: Final = (
     "outbox",
     "calls",
     "audio",
+    "wearer",
 )
 _GOOD: Final = frozenset({"ok", "up", "ready", "READY", "running", "on", "synced"})
 _BAD: Final = frozenset({"failing", "down", "crashed", "failed", "lost", "OFF"})

@@ -112,6 +112,14 @@ class AudioConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WearerConfig:
+    """How the wearer reads dates, times and numbers; empty: as this machine does."""
+
+    locale: Annotated[str, Rule(rules.locale)] = ""
+    timezone: Annotated[str, Rule(rules.timezone)] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RateConfig:
     """At most `calls` within `window` seconds."""
 
@@ -302,6 +310,7 @@ class Settings:
     uplink: UplinkConfig = UplinkConfig()
     cloud: CloudConfig = CloudConfig()
     audio: AudioConfig = AudioConfig()
+    wearer: WearerConfig = WearerConfig()
     tools: ToolsConfig = ToolsConfig()
     policy: PolicyConfig = PolicyConfig()
     registry: RegistryConfig = RegistryConfig()

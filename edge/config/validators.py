@@ -135,6 +135,40 @@ def url(value: str) -> str:
     return value.rstrip("/")
 
 
+def locale(value: str) -> str:
+    """Check a language, perhaps with a region; return it as `de-DE`."""
+    from edge.config import locale_forms  # noqa: PLC0415 - runs only where a configuration is read
+
+    name = locale_forms.normal(value)
+    if value and locale_forms.load(name) is None:
+        known, language = locale_forms.languages(), name.partition("-")[0]
+        near = f"did you mean {language[:2]}?" if language[:2] in known else ""
+        raise ValueError(
+            f"{value[:40]!r} is not a known language; "
+            + (near or "write its code, with a region or without one: de-DE, en-GB, fr")
+        )
+    return name
+
+
+def timezone(value: str) -> str:
+    """Check the name of a time zone."""
+    import zoneinfo  # noqa: PLC0415 - as above
+
+    from tools_cache.nearest import did_you_mean  # noqa: PLC0415 - as above
+
+    try:
+        return zoneinfo.ZoneInfo(value).key if value else value
+    except (KeyError, ValueError, OSError):
+        known = sorted(zoneinfo.available_timezones())
+        cities = {zone.rpartition("/")[2].lower(): zone for zone in known}
+        city = cities.get(value.lower().replace(" ", "_"))
+        near = f"did you mean {city}?" if city else did_you_mean(value, known)
+        raise ValueError(
+            f"{value[:40]!r} is not a known time zone; "
+            + (near or "write an IANA name such as Europe/Berlin")
+        ) from None
+
+
 def headers(value: dict[str, str]) -> dict[str, str]:
     """Check header lines; one with the name of a secret must not contain the secret itself."""
     for name, text in value.items():

@@ -17,7 +17,7 @@ LIVE: Final = frozenset(
     policy.voice_latency_ms policy.confirmation_s policy.cloud_may policy.disabled_tools
     policy.rate_limits policy.strict_registry policy.users
     tools.offered_max tools.idle_turns tools.essential tools.folders tools.packages tools.env
-    log.level mcp.servers kb.folder
+    log.level mcp.servers kb.folder wearer.locale wearer.timezone
     calendar.folder calendar.url calendar.username calendar.password_file calendar.email
     calendar.meeting_url
     """.split()

@@ -44,6 +44,7 @@ from edge.daemon.storage_watch import StorageWatch
 from edge.daemon.supervisor import Service, Supervisor
 from edge.daemon.tool_services import ToolServices
 from edge.daemon.user_tools import UserTools
+from edge.daemon.wearer_writer import WearerWriter
 from edge.display.presenter import Presenter
 from edge.display.tts import TextToSpeech
 from edge.link.bonds import Bonds, allowed
@@ -120,6 +121,7 @@ class Daemon:
         self.deadlines = Deadlines()
         self.bus = Bus(self.deadlines.within)
         self.clock = clock or Clock.system()
+        self.writer = WearerWriter(settings, env, self.clock)
         self.state_dir = settings.state_dir(env)
         self.identity = identity.find(settings.edge.id, self.state_dir)
         self.edge_id = self.identity.edge_id
@@ -464,6 +466,7 @@ class Daemon:
                 own=self.own_tools,
                 choice=self.choice,
                 services=self.tool_services,
+                writer=self.writer,
             ),
         )
 
@@ -620,6 +623,7 @@ class Daemon:
                     "speech": self.settings.audio.speech,
                     "voice": self.voice.why_not() or self.settings.audio.voice,
                 },
+                wearer=self.writer.describe(),
                 services=services,
                 alarms={**self.storage.alarms(), **self._alarms, **self.pairing.alarms()},
                 config_path=str(self.settings.source or ""),

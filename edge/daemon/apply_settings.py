@@ -20,6 +20,7 @@ from edge.core.tools.selection_rules import UserRules
 from edge.daemon.cloud_config import CloudSource
 from edge.daemon.tool_services import ToolServices
 from edge.daemon.user_tools import NotRead, UserTools
+from edge.daemon.wearer_writer import WearerWriter
 from edge.runtime import logs
 from edge.tools.handlers import BadHandler
 from edge.tools.local import LocalTools
@@ -44,6 +45,7 @@ class SettingsApplier:
     own: UserTools
     choice: ToolSelection
     services: ToolServices
+    writer: WearerWriter
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read these settings' secrets; return what applies them. Raises `BadSettings`."""
@@ -63,6 +65,7 @@ class SettingsApplier:
             self.calls.adopt(limits(wanted), policy(wanted))
             self.choice.apply(selection(wanted))
             self.services.use(wanted)
+            self.writer.use(wanted)
             logs.set_level(wanted.log.level)
 
         return take

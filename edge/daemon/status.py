@@ -65,6 +65,8 @@ class Layers:
     servers: Sequence[Mapping[str, Any]] = ()
     """The other MCP servers, as in `GET /v1/servers`."""
     seen: MachineLook = MachineLook()
+    wearer: Mapping[str, str] = field(default_factory=dict)
+    """The language and the time zone in which the wearer reads dates."""
 
 
 def document(layers: Layers, now: float) -> dict[str, Any]:
@@ -93,6 +95,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         },
         "calls": dict(layers.calls),
         "audio": dict(layers.audio),
+        "wearer": dict(layers.wearer),
         **({"servers": _servers(layers.servers)} if layers.servers else {}),
         "services": [dict(service) for service in layers.services],
         "alarms": _alarms(layers),

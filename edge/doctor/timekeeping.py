@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
+from edge.config import locale_forms
+from edge.core.words.wearer_forms import utc
 from edge.doctor.machine import CheckGroup
 from edge.doctor.models import Finding, Fix, do, fail, ok, warn
 
@@ -30,11 +32,22 @@ class ClockChecks(CheckGroup):
             return fail(f"{now}: it was never set, TLS cannot work", await self._keep())
         agrees = "" if skew is None else f", {abs(skew):.0f} s off the cloud's"
         if not self._machine.clock_is_set():
-            problem = "nothing keeps it true (no time server has answered)"
+            problem = "the clock is not synchronised (no time server has answered)"
             return warn(f"{now}{agrees}; {problem}", await self._keep())
         if skew is not None and abs(skew) > SOME_S:
             return warn(f"{now}{agrees}", await self._keep())
-        return ok(f"{now}, synchronised{agrees}")
+        return ok(f"{now}, synchronised{agrees}{self._as_read(wall)}")
+
+    def _as_read(self, wall: float) -> str:
+        """Return how the wearer reads this moment."""
+        settings, env = self._examined.settings, self._examined.env
+        if settings is None:
+            return ""
+        configured = settings.wearer.locale, settings.wearer.timezone, env
+        forms, named = locale_forms.wearer_forms(*configured), locale_forms.describe(*configured)
+        at = utc(wall)
+        read = forms.moment(at.replace(second=0, microsecond=0), now=at)
+        return f"; the wearer reads {read} ({named['locale']}, {named['timezone']})"
 
     def _skew(self) -> float | None:
         """Return how many seconds this clock is behind; an HTTP Date of whole seconds means half a

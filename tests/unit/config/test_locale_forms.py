@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge.config.locale_forms import TABLE, forms, load, named_by
+from edge.config import validators
+from edge.config.locale_forms import TABLE, describe, forms, load, named_by, wearer_forms
 from edge.core.words.wearer_forms import ENGLISH, WearerForms
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
@@ -55,6 +56,52 @@ def test_the_machine_names_the_language_where_nothing_is_configured():
     assert named_by({"LC_TIME": "nb_NO.UTF-8@x", "LANG": "en_US.UTF-8"}) == "nb-NO"
     assert forms("", {"LANG": "de_AT.UTF-8"}).months[0] == "Jän."
     assert forms("fr", {"LANG": "de_AT.UTF-8"}) == load("fr")
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("", ""),
+        ("de-DE", "de-DE"),
+        ("de_at.UTF-8", "de-AT"),
+        ("FR", "fr"),
+        ("en-UK", "en-GB"),
+    ],
+)
+def test_a_language_is_taken_in_any_usual_spelling(written, read):
+    assert validators.locale(written) == read
+
+
+@pytest.mark.parametrize(
+    ("rule", "written", "says"),
+    [
+        (validators.locale, "deu-DE", "'deu-DE' is not a known language; did you mean de?"),
+        (validators.locale, "english", "did you mean en?"),
+        (validators.locale, "german", "'german' is not a known language; write its code, "),
+        (
+            validators.timezone,
+            "Europe/Berln",
+            "'Europe/Berln' is not a known time zone; did you mean Europe/Berlin?",
+        ),
+        (validators.timezone, "berlin", "did you mean Europe/Berlin?"),
+        (validators.timezone, "Europe", "is not a known time zone; "),
+        (validators.timezone, "../etc/passwd", "is not a known time zone; "),
+        (validators.timezone, "!", "write an IANA name such as Europe/Berlin"),
+    ],
+)
+def test_an_unknown_language_or_time_zone_is_an_error_that_helps(rule, written, says):
+    with pytest.raises(ValueError, match="is not a known") as wrong:
+        rule(written)
+    assert says in str(wrong.value)
+
+
+def test_the_configured_language_and_zone_are_used_and_described():
+    read = wearer_forms("de-DE", "Europe/Berlin", {"LANG": "en_US.UTF-8"})
+    assert read.moment(AT, now=NOW) == "Mi., 4. März, 16:07"
+    configured = describe("de-DE", "Europe/Berlin", {})
+    assert configured == {"locale": "de-DE", "timezone": "Europe/Berlin"}
+    assert describe("", "", {"LANG": "fr_CA"})["locale"] == "fr-CA"
+    assert describe("", "", {"LANG": "xx_YY"})["locale"] == "en"
 
 
 def test_the_table_is_the_one_that_cldr_gives():

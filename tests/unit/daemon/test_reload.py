@@ -387,6 +387,7 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
         await daemon.reload(
             '[policy]\ndisabled_tools = ["notes:*"]\n[glasses]\nscan_s = 3.0\n[log]\nlevel '
             '= "debug"\n[tool.clock.now]\ntimezone = "Asia/Tokyo"\n'
+            '[wearer]\nlocale = "de_DE"\ntimezone = "Europe/Berlin"\n'
         )
         assert (await daemon.ask("call", "clock:now"))["data"]["timezone"] == "Asia/Tokyo"
         offered = await daemon.offered()
@@ -401,6 +402,7 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
         )
         status = await daemon.ask("status")
         assert status["configuration"]["needs_restart"] == [RESTART]
+        assert status["wearer"] == {"locale": "de-DE", "timezone": "Europe/Berlin"}
 
         await daemon.reload("[policy]\ndisabled_tolls = []\n")
         status = await daemon.ask("status")

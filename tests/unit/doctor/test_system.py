@@ -142,11 +142,19 @@ async def test_a_clock_that_was_never_set_is_set_by_the_time_server(sandbox):
     assert "timedatectl set-ntp true" in finding.fix.text
 
 
+async def test_the_doctor_shows_a_moment_as_the_wearer_reads_it(sandbox):
+    (sandbox.folder / "wall").write_text("1796040000")  # 2026-11-30 12:00 UTC
+    whole = sandbox.config.read_text()
+    sandbox.config.write_text(whole + '[wearer]\nlocale = "de"\ntimezone = "Europe/Berlin"\n')
+    finding = await sandbox.sees("clock")
+    assert finding.said.endswith("the wearer reads Mo., 30. Nov., 13:00 (de, Europe/Berlin)")
+
+
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_unsynchronised_clock_is_a_warning(sandbox):
     (sandbox.folder / "synchronised").unlink()
     (sandbox.folder / "timedate").write_text("CanNTP=yes\nNTP=no\nNTPSynchronized=no\n")
-    await sandbox.fails_until_cured("clock", "nothing keeps it true", mark=Mark.WARN)
+    await sandbox.fails_until_cured("clock", "the clock is not synchronised", mark=Mark.WARN)
 
 
 @pytest.mark.parametrize(
