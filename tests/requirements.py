@@ -814,6 +814,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "the wearer's form, and lists are counted and shown item by item.",
         "issue 13, Consent in plain words",
     ),
+    "I13-wearer": Promise(
+        "A definition names the tool for the wearer, what is said when it waits for the network, "
+        "and the tool that takes its call back; mistakes in it are named.",
+        "issue 13, Consent in plain words",
+    ),
     "I11-consent-complete": Promise(
         "A confirmation shows every argument, in the order of the schema, "
         "unknown ones marked; what is too long to show is refused.",

@@ -32,7 +32,7 @@ from tools_cache.api.tool import (
 )
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.names import check_local_name
-from tools_cache.registry.documents import Url
+from tools_cache.registry.documents import Url, Wearer
 from tools_cache.registry.legacy import migrate
 from tools_cache.schema import check_schema
 
@@ -57,6 +57,7 @@ class _OpenModel(BaseModel):
 class _Extensions(_OpenModel):
     activationPhrases: list[Text] | None = Field(default=None, max_length=50)  # noqa: N815 - the wire's own names
     category: str | None = None
+    wearer: Wearer | None = None
 
 
 class _Execution(_OpenModel):
@@ -164,7 +165,9 @@ def check_submission(package: str, body: Json) -> AppSubmission:
             fix = "send an MCP definition with inputSchema"
             mistakes.append(Mistake(f"tools[{i}].parameters", str(e), fix))
         else:
-            mistakes += check_tool(tools[-1], f"tools[{i}]")
+            mistakes += check_tool(tools[-1], f"tools[{i}]") or _bad_undo(
+                package, tools[-1], f"tools[{i}]"
+            )
     mistakes += _doubles(tools)
     if mistakes:
         raise BadSubmission(mistakes)
@@ -222,6 +225,16 @@ def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
         fix = "use numbers within ±2^53 and valid text"
         mistakes.append(Mistake(at, f"cannot be hashed: {e}", fix))
     return mistakes
+
+
+def _bad_undo(package: str, tool: Mapping[str, Json], at: str) -> list[Mistake]:
+    """Check that a valid tool is taken back by a tool of its own app, as an edge requires."""
+    wearer = (tool.get("mentraExtensions") or {}).get("wearer") or {}
+    named = (wearer.get("undo") or {}).get("tool")
+    if named is None or named.startswith(f"{package}:"):
+        return []
+    where = f"{at}.mentraExtensions.wearer.undo.tool"
+    return [Mistake(where, f"{named[:80]} is another app's", f"name a tool of {package}")]
 
 
 _OBJECT: Final = frozenset({"model_type", "dict_type"})

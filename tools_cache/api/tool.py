@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from tools_cache.api import handed
 from tools_cache.api.handed import Json as Json
+from tools_cache.api.wearer import NO_TEXTS, WearerTexts
 from tools_cache.errors import (
     RETRYABLE as RETRYABLE,
     ErrorCode as ErrorCode,
@@ -175,6 +176,7 @@ class ToolDefinition:
     open_to_cloud: bool = False
     own: bool = False
     """True for a tool that the owner wrote (`tools.d`, `[tools] packages`)."""
+    wearer: WearerTexts = NO_TEXTS
     raw: Mapping[str, Json] = field(default_factory=dict)
 
     @property

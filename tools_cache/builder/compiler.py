@@ -24,7 +24,7 @@ from tools_cache.files import write_atomic
 from tools_cache.names import aliases, parse
 from tools_cache.providers.forms import Forms, forms
 from tools_cache.providers.models import DescribedTool
-from tools_cache.registry import manifest
+from tools_cache.registry import documents, manifest
 from tools_cache.registry.models import BUILD_KEY, HARDWARE_KEY
 from tools_cache.registry.tool_docs import SUMMARY_KEY
 
@@ -81,7 +81,7 @@ def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
             built += [one] if isinstance(one, _Built) else []
         failures += _placed(path.name, findings)
     failures += _together(built, {placed.folder.replace("-", "_") for placed in failures}) + (
-        _prompts(texts, built) + _dependencies(built) if not failures else []
+        _prompts(texts, built) + _dependencies(built) + _undos(built) if not failures else []
     )
     built.sort(key=lambda b: b.name)
     if failures:
@@ -121,7 +121,8 @@ def compile_folder(
         DOC: folder.doc,
     }
     findings = [f for file, text in texts.items() for f in _unknown(file, text, known)]
-    findings += [placed.finding for placed in _dependencies([one], known)]
+    others = _dependencies([one], known) + _undos([one])
+    findings += [placed.finding for placed in others]
     return (None, findings) if findings else (one.definition, [])
 
 
@@ -277,6 +278,33 @@ def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Pla
                 text = f"dependsOn: {name} {what}"
                 finding = LintFinding("depends-on", SCHEMA, text, "dependsOn")
                 failures.append(Placed(one.folder.name, finding))
+    return failures
+
+
+def _undos(built: list[_Built]) -> list[Placed]:
+    """Check that the arguments that `wearer` fills in, and those of its `undo`, are declared. That
+    the tool exists is checked with all names in the texts.
+    """
+    by_name = {one.name: one.definition for one in built}
+    failures: list[Placed] = []
+    for one in built:
+        wearer = one.definition.wearer
+        texts = [wearer.later, *(wearer.undo.args.values() if wearer.undo else ())]
+        found = [
+            f"{{{{input.{name}}}}}: the tool has no such argument"
+            for name in documents.inputs(texts)
+            if name not in one.definition.input_schema.get("properties", {})
+        ]
+        if wearer.undo is not None and wearer.undo.tool in by_name:
+            taken = by_name[wearer.undo.tool].input_schema.get("properties", {})
+            keys = wearer.undo.args
+            found += [
+                f"undo: {wearer.undo.tool} has no argument {k}" for k in keys if k not in taken
+            ]
+        at = "mentraExtensions.wearer"
+        failures += _placed(
+            one.folder.name, (LintFinding("wearer", SCHEMA, f"{at}.{text}", at) for text in found)
+        )
     return failures
 
 

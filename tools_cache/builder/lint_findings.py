@@ -45,6 +45,7 @@ RULES: Final[Mapping[str, str]] = {
     "summary-long": "the summary has at most 250 characters",
     "section": "doc.md has its seven sections",
     "depends-on": "a tool depends only on tools that exist",
+    "wearer": "arguments that `wearer` fills in, and those of its `undo`, are declared",
     "reference": "texts name only tools that exist",
     "handler-python": "the handler is Python",
     "handler-execute": (

@@ -4,9 +4,12 @@ Only `manifest.py` uses them and converts them to the frozen classes of `api/too
 wire are camelCase.
 """
 
+import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -25,6 +28,7 @@ from tools_cache.api.tool import (
     MAX_RATE_CALLS,
     MAX_RATE_WINDOW_S,
 )
+from tools_cache.api.wearer import MAX_TEXT, MAX_UNDO_ARGS
 
 MAX_PHRASES: Final = 32
 MAX_NEEDS: Final = 16
@@ -44,6 +48,60 @@ def _tri_state(value: Any) -> Any:
     return {True: "always", False: "never"}[value] if isinstance(value, bool) else value
 
 
+_SLOT: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_STEPS: Final = r"(\.[^.\s]+)+"
+
+
+def _one_line(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise ValueError("must be one line of printable text")
+    return text.strip()
+
+
+def _without_slots(text: str) -> str:
+    if "{{" in text:
+        raise ValueError("takes no {{…}}: the arguments are shown below the question")
+    return text
+
+
+def _of_arguments(text: str) -> str:
+    _check_slots(text, "input")
+    return text
+
+
+def _of_both(args: Any) -> Any:
+    for text in _texts(args):
+        _check_slots(text, "input", "data")
+    return args
+
+
+def _check_slots(text: str, *roots: str) -> None:
+    path = re.compile(f"(?:{'|'.join(roots)}){_STEPS}")
+    for found in _SLOT.findall(text):
+        if not path.fullmatch(found):
+            there = " and ".join(f"{{{{{root}.NAME}}}}" for root in roots)
+            raise ValueError(f"{{{{{found}}}}} is not a placeholder; there is {there}")
+    if "{{" in _SLOT.sub("", text):
+        raise ValueError("has a {{ without its }}")
+
+
+def inputs(value: Any) -> set[str]:
+    """Return the names of the arguments that templates fill in."""
+    paths = (path for text in _texts(value) for path in _SLOT.findall(text))
+    return {path.split(".")[1] for path in paths if path.startswith("input.")}
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
 Number = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Word = Annotated[StrictStr, Field(min_length=1, max_length=255)]
 Url = Annotated[StrictStr, Field(pattern=r"^https?://[^\s/?#]+[^\s]*$", max_length=2000)]
@@ -51,6 +109,8 @@ Phrase = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 Phrases = Annotated[list[Phrase], BeforeValidator(_null_is_empty), Field(max_length=MAX_PHRASES)]
 Language = Annotated[StrictStr, Field(pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$")]
 Name = Annotated[StrictStr, Field(min_length=3, max_length=255, pattern=r"^[^:\s]+:[^\s]+$")]
+
+Line = Annotated[StrictStr, Field(max_length=MAX_TEXT), AfterValidator(_one_line)]
 
 
 class _Document(BaseModel):
@@ -104,14 +164,36 @@ class HardwareDocument(_Document):
     list: Annotated[list[Need], Field(max_length=32)]
 
 
+class Undo(_Document):
+    """How a call is taken back: another tool of the same package, and its arguments."""
+
+    tool: Name
+    args: Annotated[
+        dict[Word, Any],
+        BeforeValidator(_null_is_nothing),
+        Field(max_length=MAX_UNDO_ARGS),
+        AfterValidator(_of_both),
+    ] = {}
+
+
+class Wearer(_Document):
+    """Our extension: what the wearer reads of a tool, and how its call is taken back."""
+
+    name: Line = ""
+    ask: Annotated[Line, AfterValidator(_without_slots)] = ""
+    later: Annotated[Line, AfterValidator(_of_arguments)] = ""
+    undo: Undo | None = None
+
+
 class Extensions(_Document):
-    """MentraOS extensions of a tool."""
+    """MentraOS extensions of a tool, and ours."""
 
     activation_phrases: Phrases = []
     local_phrases: Annotated[
         dict[Language, Phrases], BeforeValidator(_null_is_nothing), Field(max_length=32)
     ] = {}
     category: StrictStr | None = None
+    wearer: Annotated[Wearer, BeforeValidator(_null_is_nothing)] = Wearer()
 
 
 class InputSchema(_Document):

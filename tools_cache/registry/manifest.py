@@ -22,6 +22,7 @@ from tools_cache.api.tool import (
     Source,
     ToolDefinition,
 )
+from tools_cache.api.wearer import NO_TEXTS, Undo, WearerTexts
 from tools_cache.errors import BadDefinition, BadManifest, BadToolName
 from tools_cache.frozen import FrozenDict, Packed, frozen
 from tools_cache.names import check_local_name, parse
@@ -179,6 +180,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         depends_on=tuple(dict.fromkeys(tool.depends_on)),
         local_phrases=_local_phrases(tool),
         open_to_cloud=raw.get("openToCloud") is True,
+        wearer=_wearer(name, tool.mentra_extensions.wearer),
         raw=written,
     )
 
@@ -324,6 +326,20 @@ def _local_phrases(tool: documents.ToolDocument) -> Mapping[str, tuple[str, ...]
     phrases = tool.mentra_extensions.local_phrases
     found = {language: tuple(said) for language, said in phrases.items() if said}
     return FrozenDict(found) if found else _NONE
+
+
+def _wearer(name: str, said: documents.Wearer) -> WearerTexts:
+    if said.undo is None:
+        texts = WearerTexts(said.name, said.ask, said.later)
+        return NO_TEXTS if texts == NO_TEXTS else texts
+    package = name.partition(":")[0]
+    if said.undo.tool == name or said.undo.tool.partition(":")[0] != package:
+        raise BadDefinition(
+            f"mentraExtensions.wearer.undo.tool: must be another tool of {package}, "
+            f"not {said.undo.tool[:80]}"
+        )
+    undo = Undo(said.undo.tool, frozen(said.undo.args))
+    return WearerTexts(said.name, said.ask, said.later, undo)
 
 
 def _rate_limit(tool: documents.ToolDocument) -> RateLimit | None:

@@ -28,6 +28,17 @@ def test_a_good_definition_passes_untouched_unknown_fields_included():
     assert check_submission("com.x.y", {"tools": [tool]}).tools == (tool,)
 
 
+@pytest.mark.requirement("I13-wearer")
+def test_what_a_tool_says_to_the_wearer_passes_untouched_or_is_named():
+    said = {"name": "the thing", "undo": {"tool": "com.x.y:back", "args": {"id": "{{data.id}}"}}}
+    tool = {**GOOD, "mentraExtensions": {"wearer": said}}
+    assert check_submission("com.x.y", [tool]).tools == (tool,)
+    at = "tools[0].mentraExtensions.wearer"
+    assert fields([tool], "com.x.z") == {f"{at}.undo.tool"}
+    long = {**GOOD, "mentraExtensions": {"wearer": {"ask": "x" * 61}}}
+    assert fields([long]) == {f"{at}.ask"}
+
+
 def test_a_bare_list_is_a_list_of_tools():
     assert check_submission("com.x.y", [GOOD]).tools == (GOOD,)
 

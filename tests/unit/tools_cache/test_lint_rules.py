@@ -289,6 +289,20 @@ BROKEN = [
         "dependsOn: far:off is no tool here",
         {"dependsOn": ["far:off"]},
     ),
+    (
+        "wearer",
+        f"{S}: ",
+        "mentraExtensions.wearer",
+        "mentraExtensions.wearer.{{input.what}}: the tool has no such argument",
+        {"mentraExtensions": {"wearer": {"later": "I'll do “{{input.what}}” later"}}},
+    ),
+    (
+        "reference",
+        f"{S}: ",
+        "demo:undo",
+        "names demo:undo, which is no tool",
+        {"mentraExtensions": {"wearer": {"undo": {"tool": "demo:undo"}}}},
+    ),
     ("running", f"{S}: ", "dependsOn", "dependsOn.0: ", {"dependsOn": ["no tool"]}),
     (
         "reference",
@@ -453,6 +467,19 @@ def test_a_broken_rule_fails_the_build_and_its_words_name_file_and_field(
     assert said.startswith(f"demo_do/{file}")
     assert says in said
     assert field.rpartition("/")[2] in said
+
+
+@pytest.mark.requirement("I13-wearer")
+def test_the_arguments_of_an_undo_are_those_of_its_tool(tmp_path):
+    wearer = {"undo": {"tool": "demo:back", "args": {"id": "{{data.id}}"}}}
+    write(tmp_path, mentraExtensions={"wearer": wearer})
+    named(tmp_path, "demo_back", parameters=closed(number={"type": "integer"}))
+    (broken,) = compiler.compile_tools(tmp_path).failures
+    assert str(broken) == (
+        "demo_do/schema.json: mentraExtensions.wearer.undo: demo:back has no argument id"
+    )
+    named(tmp_path, "demo_back", parameters=closed(id={"type": "integer"}))
+    assert compiler.compile_tools(tmp_path).text
 
 
 def test_every_rule_has_a_folder_that_breaks_it():

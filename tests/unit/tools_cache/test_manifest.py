@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from tools_cache.api.tool import Mode, SideEffects, Source
+from tools_cache.api.wearer import NO_TEXTS, Undo
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.frozen import frozen
 from tools_cache.registry import manifest
@@ -122,6 +123,57 @@ def test_null_activation_phrases_are_none_and_no_crash():
         == ()
     )
     assert only(load(body(document({**TOOL, "mentraExtensions": None})))).activation_phrases == ()
+
+
+WEARER = {
+    "name": "the adder",
+    "ask": "Add it?",
+    "later": "I'll add “{{input.what}}” later",
+    "undo": {"tool": "com.x:remove", "args": {"id": "{{data.id}}", "why": "{{input.what}}"}},
+}
+
+
+def wearer(**said):
+    return {**TOOL, "mentraExtensions": {"wearer": {**WEARER, **said}}}
+
+
+@pytest.mark.requirement("I13-wearer")
+def test_what_a_tool_says_to_the_wearer_is_read():
+    said = only(load(body(document(wearer())))).wearer
+    assert (said.name, said.ask, said.later) == (
+        "the adder",
+        "Add it?",
+        "I'll add “{{input.what}}” later",
+    )
+    assert said.undo == Undo("com.x:remove", {"id": "{{data.id}}", "why": "{{input.what}}"})
+    assert only(load(body(document(TOOL)))).wearer is NO_TEXTS
+    null = {**TOOL, "mentraExtensions": {"wearer": None}}
+    assert only(load(body(document(null)))).wearer is NO_TEXTS
+
+
+@pytest.mark.parametrize(
+    ("said", "says"),
+    [
+        ({"name": "x" * 61}, "mentraExtensions.wearer.name: "),
+        ({"name": "two\nlines"}, "mentraExtensions.wearer.name: Value error, must be one line"),
+        ({"name": "right\u202eleft"}, "mentraExtensions.wearer.name: Value error, must be one"),
+        ({"ask": " "}, "mentraExtensions.wearer.ask: Value error, must be one line"),
+        ({"ask": "Add {{input.what}}?"}, "mentraExtensions.wearer.ask: Value error, takes no {{"),
+        ({"later": "{{data.id}}"}, "{{data.id}} is not a placeholder; there is {{input.NAME}}"),
+        ({"later": "{{input.what"}, "mentraExtensions.wearer.later: Value error, has a {{ without"),
+        ({"undo": {"tool": "remove"}}, "mentraExtensions.wearer.undo.tool: "),
+        ({"undo": {"tool": "com.y:remove"}}, "undo.tool: must be another tool of com.x, not com.y"),
+        ({"undo": {"tool": "com.x:add"}}, "undo.tool: must be another tool of com.x, not com.x"),
+        ({"undo": {"tool": "com.x:r", "args": {"a": "{{env.X}}"}}}, "{{env.X}} is not a place"),
+        ({"undo": {"tool": "com.x:r", "args": {"a": ["{{data"]}}}, "has a {{ without its }}"),
+        ({"undo": {"tool": "com.x:r", "args": {str(n): n for n in range(17)}}}, "undo.args: "),
+    ],
+)
+@pytest.mark.requirement("I13-wearer")
+def test_a_tool_with_wrong_texts_for_the_wearer_is_dropped_with_the_reason(said, says):
+    registry = load(body(document(wearer(**said), {**TOOL, "name": "good"})))
+    assert tools_of(registry) == ["com.x:good"]
+    assert says in registry.dropped[0].reason
 
 
 @pytest.mark.parametrize(
