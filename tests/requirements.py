@@ -585,7 +585,10 @@ PROMISES: Final[dict[str, Promise]] = {
     ),
     "S2-97": Promise("A token runs the stored call, once.", "seed S2-97, C-14"),
     "S2-98": Promise("No handler and no disk sees a token.", "seed S2-98"),
-    "S2-99": Promise("A question's first line is the preview, which names the tool.", "seed S2-99"),
+    "S2-99": Promise(
+        "A confirmation's preview says what would run; a question's last line has the tool's name.",
+        "seed S2-99",
+    ),
     "S2-100": Promise("A handler runs only after the yes.", "seed S2-100"),
     "S2-102": Promise("A provider's id is a key when it is stable.", "seed S2-102"),
     "S2-103": Promise(

@@ -42,10 +42,11 @@ _GRACE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _OpenQuestion:
-    """A question that is not decided yet. `tool` is what the wearer is asked about."""
+    """A question that is not decided yet. `tool` is what the wearer is asked about, in `lines`."""
 
     call: Call
     tool: ToolDefinition
+    lines: tuple[str, ...]
     task: asyncio.Task[None]
     end_at: float
 
@@ -62,6 +63,7 @@ class Confirmations:
         self._clock = ports.clock
         self._registry = ports.registry
         self._glasses = ports.glasses
+        self._writer = ports.writer
         self._rules = rules
         self._tasks = tasks
         self._new_token = new_token
@@ -82,8 +84,8 @@ class Confirmations:
         if standing is not None:
             return None
         tool = self._freeze(call)
-        if error := confirmation.too_long(tool, call.request):
-            return Refused(error, "too long to be shown")
+        if (lines := self._described(call, tool)) is None:
+            return Refused(confirmation.too_long(), "too long to be shown")
         request, limit_s = call.request, self._rules.limits.confirm_s
         # The cloud gets one result and brings no token: it waits for the end, which comes within
         # its time.
@@ -95,7 +97,7 @@ class Confirmations:
         if end := await call.admit(CallState.AWAITING_CONFIRMATION, ttl_s=kept_s):
             return end
         with Attempt("call %s cannot be asked about", request.call_id) as asking:
-            required = await self._begin_asking(call, tool, life_s)
+            required = await self._begin_asking(call, tool, lines, life_s)
         if asking.error is not None:  # nobody was asked and nothing runs
             return failed(results.storage_unavailable(asking.error))
         interim = call.stamp(ToolResponse(error=required), Delivery.NONE)
@@ -120,7 +122,9 @@ class Confirmations:
         left_s = next((a.left_s for a in open_ if a.call_id == call.request.call_id), None)
         if left_s is None:
             return await self._decided_before(call, call.tool)
-        self._ask_wearer(call, call.tool, left_s)
+        if (lines := self._described(call, call.tool)) is None:  # its definition is another now
+            return failed(confirmation.too_long())
+        self._ask_wearer(call, call.tool, lines, left_s)
         decided = await self._decision(call, left_s=left_s, patience_s=0.0, interim=None)
         return await self._after(call, decided)
 
@@ -186,7 +190,22 @@ class Confirmations:
 
     # -------------------------------------------------------------- the question
 
-    async def _begin_asking(self, call: Call, tool: ToolDefinition, life_s: float) -> ToolError:
+    def _described(self, call: Call, tool: ToolDefinition) -> tuple[str, ...] | None:
+        """Return the question's lines, made once so that everybody reads the same; None: the
+        arguments are too long.
+        """
+        entry, request = self._registry.snapshot().find(tool.name), call.request
+        app = entry.app_name if entry is not None else ""
+        try:
+            return call_summary.lines(
+                tool, request.args, request.input, app=app, writer=self._writer()
+            )
+        except call_summary.TooLong:
+            return None
+
+    async def _begin_asking(
+        self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], life_s: float
+    ) -> ToolError:
         """Store the question and put it to the wearer; return CONFIRMATION_REQUIRED with its
         token.
         """
@@ -202,14 +221,15 @@ class Confirmations:
                 life_s,
             )
         )
-        self._ask_wearer(call, tool, life_s)
+        self._ask_wearer(call, tool, lines, life_s)
         wall = self._clock.wall()
-        return confirmation.required(request, tool, token=token, left_s=life_s, wall=wall)
+        return confirmation.required(request, tool, lines, token=token, left_s=life_s, wall=wall)
 
-    def _ask_wearer(self, call: Call, tool: ToolDefinition, left_s: float) -> None:
+    def _ask_wearer(
+        self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
+    ) -> None:
         """Put the question on the glasses, without waiting for it."""
         request = call.request
-        lines = call_summary.lines(tool, request.args, request.input)
         preview = policy.preview(tool, request.args)
         self._bus.publish(
             ConfirmationAsked(request.call_id, tool.name, preview, round(left_s, 1), lines)
@@ -217,7 +237,8 @@ class Confirmations:
         task = self._tasks.create_task(
             self._wait_for_wearer(call, tool, lines, left_s), name=f"ask.{request.call_id}"
         )
-        self._asking[request.call_id] = _OpenQuestion(call, tool, task, self._clock.boot() + left_s)
+        end_at = self._clock.boot() + left_s
+        self._asking[request.call_id] = _OpenQuestion(call, tool, lines, task, end_at)
 
     async def _wait_for_wearer(
         self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
@@ -315,11 +336,7 @@ class Confirmations:
                 "asked_by": asked.call.request.origin.value,
                 "preview": policy.preview(asked.tool, asked.call.request.args),
                 "args": dict(asked.call.request.args),
-                "particulars": list(
-                    call_summary.lines(
-                        asked.tool, asked.call.request.args, asked.call.request.input
-                    )
-                ),
+                "particulars": list(asked.lines),
                 "left_s": round(max(0.0, asked.end_at - now), 1),
             }
             for asked in self._asking.values()

@@ -7,6 +7,7 @@ from typing import Protocol
 from edge.core import permissions, policy
 from edge.core.routing import RouteKind
 from edge.core.session import SessionController
+from edge.core.words.wearer_forms import Writer
 from edge.ports import (
     AskPort,
     GlassesPort,
@@ -59,6 +60,8 @@ class CallPorts:
     on_registry: Callable[[RegistryNotice], Awaitable[None]]
     """Called with every registry notice of the cloud."""
     audit: Audit | None = None
+    writer: Callable[[], Writer] = Writer
+    """Returns the wearer's form of dates and numbers, bound to now."""
     session: SessionController = field(default_factory=SessionController)
     """The voice session, which tools' intents change."""
 

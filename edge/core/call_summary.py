@@ -22,8 +22,7 @@ CUT: Final = " […]"
 MAX_TITLE: Final = 60
 MAX_ITEMS: Final = 20
 """Items of a list that have a row each; those of a longer one are on one line."""
-_OWN_WORDS: Final = {"calendar:create_event": "Add to calendar?"}
-"""Questions of built-in tools; other tools cannot put words before their name."""
+_CREATES_EVENT: Final = "calendar:create_event"
 _ENGLISH: Final = Writer()
 _ANSWERS: Final = {
     "inputResponses": "Answer given to the tool",
@@ -70,7 +69,7 @@ def lines(
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
     """Return what would happen in one line for programs, as in `confirmation_request.preview`."""
-    if tool.name in _OWN_WORDS and tool.source is Source.LOCAL and not tool.own:
+    if tool.name == _CREATES_EVENT and tool.shipped:
         attendees = args.get("attendees")
         count = len(attendees) if isinstance(attendees, list) else 0
         return f"Create calendar event with {count} attendees"
@@ -78,9 +77,11 @@ def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
 
 
 def question(tool: ToolDefinition, app: str = "") -> str:
-    """Return the question in one line: whose tool, and its author's title or its name's words."""
-    if tool.name in _OWN_WORDS and tool.source is Source.LOCAL and not tool.own:
-        return _OWN_WORDS[tool.name]
+    """Return the question in one line: whose tool, and its author's title or its name's words. Only
+    a tool that glassd ships has a question of its own.
+    """
+    if tool.wearer.ask and tool.shipped:
+        return tool.wearer.ask
     package, _, name = tool.name.partition(":")
     title = _title(tool)
     about = _short(app or package.rpartition(".")[2] or package)

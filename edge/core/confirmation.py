@@ -31,19 +31,15 @@ def subject(tool: ToolDefinition, call: ToolCall) -> str:
     return idempotency.digest(about if call.input is None else about | {"input": dict(call.input)})
 
 
-def too_long(tool: ToolDefinition, call: ToolCall) -> ToolError | None:
-    """Return an error if the arguments are too long to be shown completely, else None."""
-    try:
-        call_summary.lines(tool, call.args, call.input)
-    except call_summary.TooLong:
-        limit = f"{call_summary.MAX_CHARACTERS} characters, {call_summary.MAX_DEPTH} levels"
-        return ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS,
-            "These arguments are too long to be shown to the person who "
-            f"must confirm them (at most {limit})",
-            suggestion="Split the call into smaller ones",
-        )
-    return None
+def too_long() -> ToolError:
+    """Return the error for arguments that are too long to be shown completely."""
+    limit = f"{call_summary.MAX_CHARACTERS} characters, {call_summary.MAX_DEPTH} levels"
+    return ToolError.of(
+        ErrorCode.INVALID_ARGUMENTS,
+        "These arguments are too long to be shown to the person who "
+        f"must confirm them (at most {limit})",
+        suggestion="Split the call into smaller ones",
+    )
 
 
 def changed(name: str) -> ToolError:
@@ -63,9 +59,17 @@ def needed_now(name: str) -> ToolError:
 
 
 def required(
-    call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float, wall: float
+    call: ToolCall,
+    tool: ToolDefinition,
+    lines: tuple[str, ...],
+    *,
+    token: str,
+    left_s: float,
+    wall: float,
 ) -> ToolError:
-    """Return CONFIRMATION_REQUIRED with its request: `expires` in epoch milliseconds."""
+    """Return CONFIRMATION_REQUIRED with its request: `expires` in epoch milliseconds, `lines` as
+    the wearer is asked.
+    """
     preview = policy.preview(tool, call.args)
     request: dict[str, Json] = {
         "token": token,
@@ -74,7 +78,7 @@ def required(
         "args": dict(call.args),
         "preview": preview,
         "origin": call_summary.origin(tool),
-        "particulars": list(call_summary.lines(tool, call.args, call.input)),
+        "particulars": list(lines),
     }
     return ToolError.of(
         ErrorCode.CONFIRMATION_REQUIRED,

@@ -5,6 +5,7 @@ Nothing of a question is ever cut; one that cannot be shown or spoken whole is r
 
 import unicodedata
 from collections.abc import Callable, Iterator
+from itertools import chain, pairwise
 from typing import Final
 
 from edge.core.pages import Canvas, Typeface
@@ -183,9 +184,12 @@ def _laid_out(
     filled: list[list[TextLine]] = [[]]
     row = used = 0
     lead = CONTINUED if question.exact else ""
-    for line in _rows(text, Canvas(canvas.width, rows, room), face, lead):
+    broken = _rows(text, Canvas(canvas.width, rows, room), face, lead)
+    for line, following in pairwise(chain(broken, [""])):
         size = len(line.encode()) + 1
-        if row == rows or (row and used + size > room):
+        heads = question.exact and line.endswith(":") and rows > 1  # its first item comes with it
+        needs = size + heads * (len(following.encode()) + 1)
+        if row + heads >= rows or (row and used + needs > room):
             if len(filled) == most:
                 raise _TooManyPages
             filled.append([])

@@ -164,11 +164,9 @@ def test_a_call_that_needs_a_yes_is_printed_as_shown(house):
     house.run(f"glassd confirm {token} --deny", fine=(0, 1))
 
 
-@shows("docs/confirmation.md", "Execute com.example.calendar:create_event")
+@shows("docs/confirmation.md", "Calendar: Create event?")
 def test_a_question_has_the_lines_that_its_guide_shows(house):
-    asked, *particulars = block(
-        "docs/confirmation.md", "Execute com.example.calendar:create_event"
-    ).lines
+    asked, *particulars = block("docs/confirmation.md", "Calendar: Create event?").lines
     args = {
         "title": "Lunch",
         "attendees": ["ann@example.org", "bob@example.org"],

@@ -258,9 +258,9 @@ async def test_answers_that_go_to_the_tool_with_a_call_are_on_the_lens_too(tmp_p
         _, request = await asked(place, SHORT, input=brought)
         answered = [line for line in request["particulars"] if "given to the tool" in line]
         assert answered == [
-            "Answer given to the tool.sure.action: accept",
-            "Answer given to the tool.sure.content.amount: 99999",
-            "Answer given to the tool.sure.content.to: mallory",
+            "Answer given to the tool, sure, action: accept",
+            "Answer given to the tool, sure, content, amount: 99,999",
+            "Answer given to the tool, sure, content, to: mallory",
             "State given to the tool: to=mallory",
         ]
         await place.answer_question()

@@ -184,6 +184,11 @@ class ToolDefinition:
         return self.side_effects is not SideEffects.WRITES
 
     @property
+    def shipped(self) -> bool:
+        """Is it a tool that glassd comes with?"""
+        return self.source in (Source.LOCAL, Source.GLASSES) and not self.own
+
+    @property
     def asynchronous(self) -> bool:
         """Is a call answered `pending` at once, its result handed in later?"""
         unanswered = self.execution_type is ExecutionType.EXTERNAL and not self.endpoint

@@ -15,7 +15,7 @@ from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, Source
 
 ARGS = {"text": "all"}
 WORDS = """\
-Danger: Erase?
+App: Erase?
 text: all
 top k: 5
 danger:erase, from this device. It says of itself: "d\""""
@@ -79,7 +79,7 @@ async def test_a_caller_who_does_not_wait_gets_the_confirmation_request(tmp_path
             "particulars",
         }
         assert request["particulars"] == [
-            "Danger: Erase?",
+            "App: Erase?",
             "text: all",
             "top k: 5",
             'danger:erase, from this device. It says of itself: "d"',

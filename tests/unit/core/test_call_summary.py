@@ -13,6 +13,7 @@ from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text
 from edge.core.words.visible_text import escaped, visible
 from edge.core.words.wearer_forms import ENGLISH, WearerForms, Writer
 from tools_cache.api.tool import Source, ToolDefinition
+from tools_cache.api.wearer import WearerTexts
 
 
 def tool(name="com.evil.bank:pay", source=Source.CLOUD, schema=None, **more):
@@ -299,12 +300,14 @@ def test_two_different_texts_never_look_the_same(one, other):
 
 @pytest.mark.requirement("I11-consent-whose")
 def test_the_shipped_calendar_is_named_below_its_sentence():
-    said = lines(tool("calendar:create_event", Source.LOCAL), {"attendees": ["a@example.org"]})
+    wearer = WearerTexts(ask="Add to calendar?")
+    name, args = "calendar:create_event", {"attendees": ["a@example.org"]}
+    said = lines(tool(name, Source.LOCAL, wearer=wearer), args)
     assert said[0] == "Add to calendar?"
     assert said[1:3] == ("attendees (1) (not declared):", "1. a@example.org")
     assert said[3].startswith("calendar:create_event, from this device.")
-    other = lines(tool("calendar:create_event", Source.UPSTREAM), {})
-    assert other[0] == "Calendar: Create event?"
+    for other in ({"source": Source.UPSTREAM}, {"source": Source.LOCAL, "own": True}):
+        assert lines(tool(name, wearer=wearer, **other), {})[0] == "Calendar: Create event?"
 
 
 NEAR = [

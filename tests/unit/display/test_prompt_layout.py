@@ -74,6 +74,23 @@ def test_only_the_last_page_of_a_long_question_offers_the_yes() -> None:
     assert all(sum(len(row.encode()) + 1 for row in page) <= 390 for page in paged)
 
 
+@pytest.mark.requirement("I13-consent-words")
+@pytest.mark.parametrize("before", range(9))
+def test_the_heading_of_a_list_is_never_the_last_row_of_a_page(before: int) -> None:
+    lines = [*("a: 1",) * before, "guests (2):", "1. ann", "2. bob", *("b: 1",) * 9]
+    paged = shown(Question("s", "\n".join(lines), 30.0, exact=True), glasses())
+    assert whole(paged) == "\n".join(lines)
+    assert all(page[-2] != "guests (2):" for page in paged)
+    assert len(paged) <= (len(lines) + 3) // 4 + 1, "no page is left for more than its heading"
+
+
+@pytest.mark.requirement("I13-consent-words")
+def test_a_heading_stands_alone_where_there_is_room_for_one_row() -> None:
+    text = "a (1):\n1. b"
+    paged = shown(Question("s", text, 30.0, exact=True), glasses(display__lines=2))
+    assert [page[:-1] for page in paged] == [["a (1):"], ["1. b"]]
+
+
 @pytest.mark.requirement("I11-consent-pages")
 def test_a_question_of_too_many_pages_is_refused() -> None:
     with pytest.raises(CannotShow, match=f"more than {MAX_PAGES} pages"):
