@@ -46,7 +46,7 @@ from edge.daemon.tool_services import ToolServices
 from edge.daemon.user_tools import UserTools
 from edge.daemon.wearer_writer import WearerWriter
 from edge.display.presenter import Presenter
-from edge.display.tts import TextToSpeech
+from edge.display.voice.tts import TextToSpeech
 from edge.link.bonds import Bonds, allowed
 from edge.link.discovery import BleFinder
 from edge.link.glasses_state import GlassesState

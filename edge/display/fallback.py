@@ -8,7 +8,7 @@ from typing import Final
 from edge.core.results import LayoutKind, Rendering
 from edge.display.lens import CannotShow, LensWriter, plan
 from edge.display.presentation import Presentation, SpeechState
-from edge.display.speech import SpeechOutput
+from edge.display.voice.speech import SpeechOutput
 from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse

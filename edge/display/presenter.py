@@ -20,8 +20,8 @@ from edge.display.presentation import BRIEF_RANK, NEWER, Presentation, SpeechSta
 from edge.display.prompts import Prompter
 from edge.display.queue import DisplayQueue, ProgressIndicator
 from edge.display.saved_scene import SavedScenes
-from edge.display.speech import SpeechOutput, SpeechOver, StoppedBy
-from edge.display.tts import TextToSpeech
+from edge.display.voice.speech import SpeechOutput, SpeechOver, StoppedBy
+from edge.display.voice.tts import TextToSpeech
 from edge.ports import GlassesAway, GlassesPort, Question, Wait
 from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock

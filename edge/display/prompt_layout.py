@@ -11,7 +11,7 @@ from typing import Final
 from edge.core.pages import Canvas, Typeface
 from edge.core.words.visible_text import escaped, visible
 from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
-from edge.display.speech import CannotSpeak
+from edge.display.voice.speech import CannotSpeak
 from edge.ports import Question
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.messages import Answer, Gesture, TextLine

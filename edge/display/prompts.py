@@ -13,7 +13,7 @@ from edge.display.open_prompt import OpenPrompt, PromptWay
 from edge.display.presentation import ASKING_RANK, Presentation
 from edge.display.prompt_layout import ANSWERS, can_press, pages, to_speech
 from edge.display.side_commands import SideCommands
-from edge.display.speech import CannotSpeak, SpeechOutput, SpeechOver, StoppedBy
+from edge.display.voice.speech import CannotSpeak, SpeechOutput, SpeechOver, StoppedBy
 from edge.ports import GlassesAway, GlassesPort, NobodyToAsk, Question
 from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Capabilities, Hardware

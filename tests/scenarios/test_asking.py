@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from edge.display.prompt_layout import to_speech
-from edge.display.speech import RATE, sentences
+from edge.display.voice.speech import RATE, sentences
 from edge.ports import NobodyToAsk, Question
 from firmware_bridge.messages import Answer, AudioFormat, Gesture
 from tests.scenarios.world import SOON_S, until, world
@@ -264,7 +264,7 @@ async def test_a_long_press_denies_while_the_question_is_spoken(tmp_path):
 async def test_a_question_cut_off_by_a_lost_link_is_said_again_from_its_beginning(
     tmp_path, monkeypatch, frames_in_a_piece
 ):
-    monkeypatch.setattr("edge.display.speech.CHUNK_FRAMES", frames_in_a_piece)
+    monkeypatch.setattr("edge.display.voice.speech.CHUNK_FRAMES", frames_in_a_piece)
     question = Question("pay/ask", TALK, 60.0)
     async with world(tmp_path, "mock:audio") as place:
         await alone(place, speed=3.0)

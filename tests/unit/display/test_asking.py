@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from edge.display.tts import TextToSpeech
+from edge.display.voice.tts import TextToSpeech
 from edge.ports import NobodyToAsk, Question, Wait
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock

@@ -10,7 +10,7 @@ from edge.core import pages
 from edge.display import lens
 from edge.display.presenter import LIFE_S
 from edge.display.queue import LATER
-from edge.display.tts import TextToSpeech
+from edge.display.voice.tts import TextToSpeech
 from edge.ports import Wait
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from edge.core.call_summary import TooLong, lines
 from edge.display.lens import CannotShow
 from edge.display.prompt_layout import CONTINUED, MAX_PAGES, pages, to_speech
-from edge.display.speech import CannotSpeak
+from edge.display.voice.speech import CannotSpeak
 from edge.ports import Question
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.metrics import metrics_for

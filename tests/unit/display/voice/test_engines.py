@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from edge.display.tts_worker import speak as built_in
 from edge.display.voice import engines, sound
 from edge.display.voice.engines import NoVoice, Wanted, say
+from edge.display.voice.tts_worker import speak as built_in
 from tests.system import needs
 
 

@@ -14,8 +14,14 @@ from typing import Final
 
 from edge.core.results import LayoutKind
 from edge.display.presentation import Presentation, SpeechState
-from edge.display.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, Utterance, VoiceUnavailable
 from edge.display.voice.languages import language_of
+from edge.display.voice.tts import (
+    MAX_SENTENCE,
+    TextToSpeech,
+    Unspeakable,
+    Utterance,
+    VoiceUnavailable,
+)
 from edge.ports import GlassesAway, GlassesPort
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout

@@ -8,8 +8,8 @@ import opuslib_next
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.display.speech import sentences
-from edge.display.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, VoiceUnavailable
+from edge.display.voice.speech import sentences
+from edge.display.voice.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, VoiceUnavailable
 from firmware_bridge.messages import AudioFormat
 
 
@@ -121,7 +121,7 @@ async def test_a_cancelled_sentence_leaves_no_half_answer_behind() -> None:
 
 
 async def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("edge.display.tts.find_spec", lambda name: None)
+    monkeypatch.setattr("edge.display.voice.tts.find_spec", lambda name: None)
     assert "glassd[voice]" in TextToSpeech().why_not()
     with pytest.raises(VoiceUnavailable):
         await TextToSpeech().say("x", AudioFormat.OPUS)

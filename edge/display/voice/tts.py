@@ -60,7 +60,7 @@ class TextToSpeech:
         self._custom = command is not None
         # -I: neither the environment nor the working directory can put another module in the
         # engine's place
-        own = (sys.executable, "-I", "-m", "edge.display.tts_worker", str(idle_s))
+        own = (sys.executable, "-I", "-m", "edge.display.voice.tts_worker", str(idle_s))
         self._worker = ResidentWorker(
             "voice",
             command or own,
