@@ -104,7 +104,7 @@ MODULES: Final = {
     "cancel": "calls",
     "grants": "confirm",
     **dict.fromkeys(("scan", "pair", "unpair"), "pairing"),
-    **dict.fromkeys(("events", "metrics"), "status"),
+    "metrics": "status",
     **dict.fromkeys(("demo", "sim", "devcloud"), "sandbox"),
 }
 """Verb → the module of `edge/commands/` that has it; the others have modules of their own name."""

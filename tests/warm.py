@@ -27,6 +27,7 @@ LOADED = (
     "calls",
     "completion",
     "confirm",
+    "events",
     "lens",
     "pairing",
     "registry",

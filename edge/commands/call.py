@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 from edge.commands import confirm
 from edge.commands.shared.console import Screen, plain
-from edge.commands.shared.daemon import Who, ask, asks, tell
+from edge.commands.shared.daemon import Who, ask, asks, client, tell
 from edge.commands.shared.picture_file import with_picture
+from edge.commands.shared.spinner import Spinner
 from edge.runtime.errors import UserError
 
 MARGIN_S: Final = 70.0
@@ -35,7 +36,8 @@ def call(args: Namespace, screen: Screen) -> int:
         )
     who: Who = "owner" if args.confirm else "either"
     patience_s = args.ttl + MARGIN_S
-    answer = ask(args, "POST", "/v1/call", _body(args), timeout_s=patience_s, who=who)
+    with Spinner(screen, args.tool) as spinner:
+        answer = _answered(args, screen, spinner, patience_s=patience_s, who=who)
     if "ok" not in answer:  # stored, and answered later
         return screen.result(answer, answer["call_id"])
     if asks(answer) and args.no_wait:
@@ -49,9 +51,48 @@ def call(args: Namespace, screen: Screen) -> int:
     return tell(answer, screen)
 
 
+def _answered(
+    args: Namespace, screen: Screen, spinner: Spinner, *, patience_s: float, who: Who
+) -> dict[str, Any]:
+    """Send the call and return what is answered; a person at a terminal sees its progress."""
+    body = _body(args)
+    if screen.live and not args.no_wait and not args.confirm:
+        with suppress(_NoStream):
+            return _followed(args, body | {"progress": True}, spinner, patience_s, who)
+    answer: dict[str, Any] = ask(args, "POST", "/v1/call", body, timeout_s=patience_s, who=who)
+    return answer
+
+
+def _followed(
+    args: Namespace, body: dict[str, Any], spinner: Spinner, patience_s: float, who: Who
+) -> dict[str, Any]:
+    """Send the call and show its progress. Raise `_NoStream` if it was not begun because too many
+    clients follow calls.
+    """
+    parts = client(args, who).stream("POST", "/v1/call", body, quiet_s=patience_s)
+    try:
+        for part in parts:
+            match part:
+                case {"event": "progress", "text": text}:
+                    spinner.say(str(text))
+                case {"event": "answer", "envelope": dict(envelope)}:
+                    return envelope
+                case {"ok": _}:  # a tool that may ask first has no progress
+                    return dict(part)
+    except UserError as e:
+        raise (_NoStream if e.code == "BUSY" else e) from None
+    raise UserError("TIMEOUT", "there was no answer in time", "see its state: glassd calls")
+
+
+class _NoStream(Exception):
+    """The daemon has no stream free, and has not begun the call."""
+
+
 def say(args: Namespace, screen: Screen) -> int:
     body = {"text": " ".join(args.text)}
-    return tell(ask(args, "POST", "/v1/say", body, timeout_s=SAID_S, who="owner"), screen)
+    with Spinner(screen, "say"):
+        envelope = ask(args, "POST", "/v1/say", body, timeout_s=SAID_S, who="owner")
+    return tell(envelope, screen)
 
 
 def answer(args: Namespace, screen: Screen) -> int:

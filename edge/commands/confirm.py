@@ -13,6 +13,7 @@ from urllib.parse import quote, urlencode
 
 from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import ask, exit_code, how_to_confirm, tell, token_of
+from edge.commands.shared.spinner import Spinner
 from edge.commands.shared.terminal import Terminal, particulars, rows
 from edge.runtime.errors import UserError
 
@@ -122,7 +123,9 @@ def wait(
             f"waits for a yes: {_particulars(envelope, screen)}\n"
             f"{how_to_confirm(token_of(envelope))}"
         )
-        record = _waited(args, _call_id(envelope), patience_s)
+        with Spinner(screen, _tool(envelope)) as spinner:
+            spinner.say("waits for a yes")
+            record = _waited(args, _call_id(envelope), patience_s)
     response: dict[str, Any] = record.get("response") or _pending(record)
     return response
 
@@ -143,7 +146,8 @@ def _ask_here(args: Namespace, screen: Screen, envelope: dict[str, Any]) -> dict
     if not answer:
         return None
     body = {"call_id": call_id, "allow": answer[0], "grant": answer[1]}
-    return dict(ask(args, "POST", "/v1/confirm", body, timeout_s=PATIENCE_S, who="owner"))
+    with Spinner(screen, _tool(envelope)):
+        return dict(ask(args, "POST", "/v1/confirm", body, timeout_s=PATIENCE_S, who="owner"))
 
 
 def _waited(args: Namespace, call_id: str, patience_s: float) -> dict[str, Any]:
@@ -175,6 +179,10 @@ def _record(args: Namespace, call_id: str, *, wait: str) -> Any:
 
 def _call_id(envelope: dict[str, Any]) -> str:
     return str((envelope.get("meta") or {}).get("callId", ""))
+
+
+def _tool(envelope: dict[str, Any]) -> str:
+    return str((envelope.get("meta") or {}).get("tool", ""))
 
 
 def _particulars(envelope: dict[str, Any], screen: Screen) -> str:

@@ -516,7 +516,7 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("say", "submit text as if the wearer had said it", _say),
     ("calls", "recent and pending calls", _calls),
     ("lens", "what the lens shows now", _lens),
-    ("events", "follow events, one JSON object per line", _events),
+    ("events", "follow what happens, one line per event", _events),
     ("scan", "the glasses that are near", _scan),
     ("pair", "pair with glasses; pair again when a bond was lost", _pair),
     ("unpair", "forget paired glasses", _unpair),

@@ -1,8 +1,7 @@
-"""`glassd status`: one line per layer, and the one thing to do next. `glassd events`: follow the
-events, one JSON object a line. `glassd metrics`: counters and latencies per tool.
+"""`glassd status`: one line per layer, and the one thing to do next. `glassd metrics`: counters and
+latencies per tool.
 """
 
-import json
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
@@ -47,23 +46,6 @@ def status(args: Namespace, screen: Screen) -> int:
     for name, text in (document.get("alarms") or {}).items():
         screen.line(f"{screen.paint('alarm', 'red'):<9} {plain(name)}: {plain(text)}")
     screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")
-    return 0
-
-
-def events(args: Namespace, screen: Screen) -> int:
-    left = args.count
-    for event_id, name, data in client(args).events(args.after):
-        document = json.loads(data)
-        if name == "missed":
-            screen.json(document, lines=True)
-            continue
-        if args.kind and not str(document.get("event", "")).startswith(args.kind):
-            continue
-        screen.json({**document, "id": event_id}, lines=True)
-        if left is not None:
-            left -= 1
-            if not left:
-                break
     return 0
 
 

@@ -68,10 +68,13 @@ class ControlClient:
     def stream(
         self, method: str, path: str, body: Any = None, *, quiet_s: float
     ) -> Generator[Any, None, None]:
-        """Yield the JSON of each event of a streamed answer, until it ends. Closing the iterator
-        ends the connection.
+        """Yield the JSON of each event of a streamed answer, until it ends; an answer that is not
+        streamed is yielded whole. Closing the iterator ends the connection.
         """
         with self._answer(method, path, body, quiet_s) as answer:
+            if answer.headers.get_content_type() != "text/event-stream":
+                yield json.loads(_read(answer))
+                return
             for _, _, data in _blocks(answer):
                 yield json.loads(data)
 

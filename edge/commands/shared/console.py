@@ -22,11 +22,14 @@ class Screen:
         self._out = out
         self._err = err
         self.as_json = as_json
-        allowed = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+        smart = env.get("TERM") != "dumb"
+        allowed = smart and not env.get("NO_COLOR")
         self.terminal = out.isatty()
+        self.live = smart and self.terminal and err.isatty() and not as_json
+        """Whether a person watches: a line of stderr can be shown for a moment and erased again."""
         self._colour = allowed and self.terminal
         self._colour_err = allowed and err.isatty()
-        self._ascii = "utf" not in (out.encoding or "").lower()
+        self.ascii = "utf" not in (out.encoding or "").lower()
         self.width = _width() if self.terminal else 0
 
     def line(self, text: str = "") -> None:
@@ -44,7 +47,7 @@ class Screen:
     def json(self, document: Any, *, lines: bool = False) -> None:
         """Write one JSON document; with `lines` on a single line."""
         indent = 2 if self.terminal and not lines else None
-        self._out.write(json_text(document, only_ascii=self._ascii, indent=indent) + "\n")
+        self._out.write(json_text(document, only_ascii=self.ascii, indent=indent) + "\n")
         if lines:
             self._out.flush()
 
@@ -67,6 +70,14 @@ class Screen:
     def note(self, text: str) -> None:
         """Write a note to stderr."""
         self._err.write(plain(text) + "\n")
+        self._err.flush()
+
+    def overwrite(self, text: str) -> None:
+        """Replace what this wrote last, on the same line of stderr; "" erases it. Only where `live`
+        is true.
+        """
+        shown = fitting(plain(text).replace("\n", " "), max(1, self.width - 1))
+        self._err.write("\r\x1b[K" + self._fit(shown))
         self._err.flush()
 
     def prompt(self, question: str) -> None:
@@ -104,7 +115,7 @@ class Screen:
             self.line(cut(text, self.width).rstrip())
 
     def _fit(self, text: str) -> str:
-        return text.encode("ascii", "replace").decode() if self._ascii else text
+        return text.encode("ascii", "replace").decode() if self.ascii else text
 
 
 def os_problem(error: OSError) -> str:
@@ -148,6 +159,19 @@ def json_text(value: Any, *, only_ascii: bool = False, indent: int | None = None
 def cut(text: str, width: int) -> str:
     """Shorten to a width; 0 means unlimited."""
     return text if not width or len(text) <= width else text[: width - 1] + "…"
+
+
+def fitting(text: str, columns: int) -> str:
+    """Shorten a text to so many columns of a terminal, where some characters take two or none."""
+    import unicodedata  # noqa: PLC0415 - only a terminal has columns
+
+    taken, kept = 0, ""
+    for ch in text:
+        taken += 0 if unicodedata.combining(ch) else 1 + (unicodedata.east_asian_width(ch) in "WF")
+        if taken > columns:
+            return kept
+        kept += ch
+    return kept
 
 
 def for_people(value: Any) -> str:

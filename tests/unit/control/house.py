@@ -73,6 +73,8 @@ class Calls:
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     answers: dict = field(default_factory=dict)
     begun: list = field(default_factory=list)
+    reports: list = field(default_factory=list)
+    """Texts of progress of every call whose client wants them."""
     asked: dict = field(default_factory=dict)
     decided: list = field(default_factory=list)
     open: list = field(default_factory=list)
@@ -85,6 +87,8 @@ class Calls:
         self.seen.append((call, wait))
         if call.tool == BOOM:
             raise RuntimeError("a bug of ours")
+        for text in self.reports if progress is not None else ():
+            await progress(text)
         await self.gate.wait()
         found = self.answers.get(call.tool)
         if found is None:

@@ -1,0 +1,22 @@
+"""Promises to the person at the terminal."""
+
+from typing import Final
+
+from tests.promises.words import Promise
+
+_SOURCE: Final = "issue 13, The person at the terminal"
+
+PROMISES: Final[dict[str, Promise]] = {
+    "I13-call-progress": Promise(
+        "At a terminal `glassd call` shows what the tool reports while it runs, and erases it; "
+        "a pipe, a dumb terminal and --json get nothing of it.",
+        _SOURCE,
+    ),
+    "I13-events-lines": Promise(
+        "At a terminal `glassd events` shows one line of words an event; a pipe and --json get "
+        "the JSON objects as the daemon sends them.",
+        _SOURCE,
+    ),
+}
+
+DECLINED: Final[dict[str, str]] = {}
