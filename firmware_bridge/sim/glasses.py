@@ -24,7 +24,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.font import NAME
-from firmware_bridge.sim.lens import LENS_SIZE, SimLens
+from firmware_bridge.sim.lens import LENS_SIZE, SimLens, margin_of
 from firmware_bridge.sim.sound import HeardSound, Microphone, SimSpeaker
 from firmware_bridge.sim.time import SimTime
 
@@ -233,7 +233,7 @@ def _lens(capabilities: Mapping[str, Scalar]) -> SimLens:
         return value
 
     width, height, bpp, lines = (size(*each) for each in LENS_SIZE.items())
-    margin = max(0, (width - size("text_width", width)) // 2)
+    margin = margin_of(width, size("text_width", width))
     font = str(capabilities.get("display.font", NAME))
     glyphs = str(capabilities.get("display.glyphs", ""))
     return SimLens(width, height, bpp, lines, font=font, margin=margin, glyphs=glyphs)

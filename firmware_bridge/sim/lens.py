@@ -2,7 +2,7 @@
 
 import base64
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +11,10 @@ from typing import Any, Final, TypeVar
 from PIL import Image
 
 from firmware_bridge.messages import ShowPage, TextLine, Tile, UpdatePage
+from firmware_bridge.pixels import braille, unpack
 from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, NAME, SIZES, LensFont
 
 TERMINAL_COLUMNS: Final = 100
-_BRAILLE_BITS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
-"""Dots of a braille cell by row and column (Unicode 15, chapter 21)."""
-_LIT_SHARE: Final = 0.3
-"""Share of its pixels that must be lit for a braille dot: strokes stay, specks vanish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +129,7 @@ class SimLens:
 
     def braille(self, columns: int = TERMINAL_COLUMNS) -> list[str]:
         """Return the picture in braille dots, at most `columns` wide: 2 × 4 dots a character."""
-        step = max(1, -(-self.width // (2 * columns)))
-        size = (-(-self.width // step), -(-self.height // step))
-        shares = self.image.point(lambda v: 255 if v else 0).resize(size, Image.Resampling.BOX)
-        lit = shares.point(lambda v: 1 if v >= 255 * _LIT_SHARE else 0)
-        return [_braille_row(lit, top) for top in range(0, size[1], 4)]
+        return braille(self.image.tobytes(), self.width, columns)
 
     def framed(self) -> list[str]:
         """Return the decoded text in a frame, for terminals without braille."""
@@ -169,7 +162,7 @@ class SimLens:
         return x + self._font.width(line.text) <= self.width - self._margin
 
     def _put_tile(self, tile: Tile) -> bool:
-        levels = unpack(tile)
+        levels = unpack(tile.pixels, tile.width, tile.bpp)
         top = (1 << tile.bpp) - 1
         if tile.bpp > self.bpp:  # a lens of fewer bits shows the nearest of its own levels
             own = (1 << self.bpp) - 1
@@ -178,33 +171,6 @@ class SimLens:
         pixels = bytes(level * 255 // top for level in levels)
         self._image.paste(Image.frombytes("L", (tile.width, tile.height), pixels), (tile.x, tile.y))
         return tile.x + tile.width <= self.width and tile.y + tile.height <= self.height
-
-
-def unpack(tile: Tile) -> bytes:
-    """Return one byte per pixel, row by row: its level."""
-    stride = (tile.width * tile.bpp + 7) // 8
-    per_byte = 8 // tile.bpp
-    mask = (1 << tile.bpp) - 1
-    out = bytearray()
-    for start in range(0, len(tile.pixels), stride):
-        row = tile.pixels[start : start + stride]
-        levels = (byte >> (8 - tile.bpp * (i + 1)) & mask for byte in row for i in range(per_byte))
-        out += bytes(levels)[: tile.width]
-    return bytes(out)
-
-
-def _braille_row(lit: Image.Image, top: int) -> str:
-    width, height = lit.size
-    cells: Sequence[int] = [
-        sum(
-            bits[dx]
-            for dy, bits in enumerate(_BRAILLE_BITS)
-            for dx in (0, 1)
-            if x + dx < width and top + dy < height and lit.getpixel((x + dx, top + dy))
-        )
-        for x in range(0, width, 2)
-    ]
-    return "".join(chr(0x2800 + cell) for cell in cells).rstrip("\u2800")
 
 
 T = TypeVar("T")
@@ -220,7 +186,15 @@ def draw_png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
     width, height, bpp, rows = (
         _number(capabilities, f"display.{key}", default) for key, default in LENS_SIZE.items()
     )
-    picture = SimLens(width, height, bpp if bpp in (1, 2, 4) else 1, rows)
+    text_width = _number(capabilities, "display.text_width", width)
+    picture = SimLens(
+        width,
+        height,
+        bpp if bpp in (1, 2, 4) else 1,
+        rows,
+        font=str(_known(capabilities, "display.font") or NAME),
+        margin=margin_of(width, text_width),
+    )
     lines, tiles = _drawn(lens)
     if lines or tiles:
         picture.show(
@@ -259,7 +233,16 @@ def _text(sent: Any) -> str:
     return " ".join(str(sent).split("\n"))
 
 
-def _number(known: Mapping[str, Any], key: str, default: int) -> int:
+def margin_of(width: int, text_width: int) -> int:
+    """Return the pixels at the left and right of text on a lens that is wider than its text."""
+    return max(0, (width - text_width) // 2)
+
+
+def _known(known: Mapping[str, Any], key: str) -> Any:
     value = known.get(key)
-    found = value.get("value") if isinstance(value, Mapping) else value
+    return value.get("value") if isinstance(value, Mapping) else value
+
+
+def _number(known: Mapping[str, Any], key: str, default: int) -> int:
+    found = _known(known, key)
     return found if isinstance(found, int) and 0 < found <= 4096 else default

@@ -17,6 +17,13 @@ PROMISES: Final[dict[str, Promise]] = {
         "the JSON objects as the daemon sends them.",
         _SOURCE,
     ),
+    "I13-lens-pictures": Promise(
+        "`glassd lens` shows the pictures on the lens, and calls no lit lens dark.", _SOURCE
+    ),
+    "I13-lens-png": Promise(
+        "The PNG of `glassd lens` is what the mock's framebuffer holds, font and margins included.",
+        _SOURCE,
+    ),
 }
 
 DECLINED: Final[dict[str, str]] = {}

@@ -402,10 +402,13 @@ async def test_say_speaks_for_the_wearer(tmp_path):
 async def test_the_lens_is_drawn_in_a_frame(tmp_path):
     async with open_house(tmp_path) as house:
         ran = await glassd("lens", "--socket", str(house.path))
-        house.lens.update(lines=[], pages=0)
+        house.lens.update(lines=[])
+        empty = await glassd("lens", "--socket", str(house.path))
+        house.lens.update(page=0, pages=0)
         dark = await glassd("lens", "--socket", str(house.path))
     assert "│ Hello" in ran.out
     assert "│ (dark)" in dark.out
+    assert "(dark)" not in empty.out
 
 
 async def test_the_lens_is_drawn_as_a_picture_of_these_glasses_size(tmp_path):

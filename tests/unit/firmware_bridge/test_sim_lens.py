@@ -7,8 +7,9 @@ from hypothesis import given, strategies as st
 from PIL import Image
 
 from firmware_bridge.messages import ShowPage, TextLine, Tile, UpdatePage
+from firmware_bridge.pixels import unpack
 from firmware_bridge.sim import font
-from firmware_bridge.sim.lens import SimLens, unpack
+from firmware_bridge.sim.lens import SimLens
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ def test_tiles_unpack_most_significant_bits_first(
     bpp: int, pixels: bytes, levels: list[int]
 ) -> None:
     size = (3 * bpp + 7) // 8
-    assert list(unpack(Tile(0, 0, 3, 1, bpp, pixels[:size]))) == levels
+    assert list(unpack(pixels[:size], 3, bpp)) == levels
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.sampled_from([1, 2, 4]), st.data())
@@ -111,7 +112,8 @@ def test_a_tile_lights_exactly_its_lit_pixels(width: int, height: int, bpp: int,
     pixels = data.draw(st.binary(min_size=stride * height, max_size=stride * height))
     tile = Tile(3, 2, width, height, bpp, pixels)
     lens = SimLens(64, 16, 4, 1)
-    assert lens.show(ShowPage("s", tiles=(tile,))).lit == sum(1 for level in unpack(tile) if level)
+    levels = unpack(pixels, width, bpp)
+    assert lens.show(ShowPage("s", tiles=(tile,))).lit == sum(1 for level in levels if level)
 
 
 def test_grey_tiles_on_a_one_bit_lens_take_the_nearest_level() -> None:

@@ -1,0 +1,61 @@
+"""Pixels of a lens, for people: what a tile holds, and a picture as braille characters. Standard
+library only.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+_DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Dots of a braille cell by row and column (Unicode 15, chapter 21)."""
+_LIT_SHARE: Final = 0.3
+"""Share of its pixels that must be lit for a braille dot: strokes stay, specks vanish."""
+_LIT: Final = bytes([0, *[1] * 255])
+
+
+def unpack(pixels: bytes, width: int, bpp: int) -> bytes:
+    """Return one byte per pixel, row by row: its level. Each row begins at a whole byte, and its
+    first pixel is in the highest bits.
+    """
+    levels, stride = _levels(bpp), (width * bpp + 7) // 8
+    return b"".join(
+        b"".join(levels[byte] for byte in pixels[start : start + stride])[:width]
+        for start in range(0, len(pixels), stride)
+    )
+
+
+@cache
+def _levels(bpp: int) -> tuple[bytes, ...]:
+    """Return what each value of a byte holds: one byte per pixel."""
+    shifts, mask = range(8 - bpp, -1, -bpp), (1 << bpp) - 1
+    return tuple(bytes(byte >> shift & mask for shift in shifts) for byte in range(256))
+
+
+def braille(levels: bytes, width: int, columns: int) -> list[str]:
+    """Return a picture of one byte per pixel (0 is dark) in braille, 2 × 4 dots a character, at
+    most `columns` wide: larger pictures are made smaller.
+    """
+    step = max(1, -(-width // (2 * columns)))
+    lit = levels.translate(_LIT)
+    rows = [lit[start : start + width] for start in range(0, len(lit), width)]
+    dots = [_dots(rows[top : top + step], step) for top in range(0, len(rows), step)]
+    return [_cells(dots[top : top + 4]) for top in range(0, len(dots), 4)]
+
+
+def _dots(rows: Sequence[bytes], step: int) -> list[bool]:
+    """Return one row of dots, each of `step` × `step` pixels."""
+    if step == 1:
+        return [bool(pixel) for pixel in rows[0]]
+    return [
+        sum(row.count(1, x, x + step) for row in rows)
+        >= _LIT_SHARE * len(rows) * min(step, len(rows[0]) - x)
+        for x in range(0, len(rows[0]), step)
+    ]
+
+
+def _cells(dots: Sequence[Sequence[bool]]) -> str:
+    cells = [0] * -(-len(dots[0]) // 2)
+    for bits, row in zip(_DOTS, dots, strict=False):
+        for x, lit in enumerate(row):
+            cells[x // 2] |= bits[x % 2] if lit else 0
+    return "".join(chr(0x2800 + cell) for cell in cells).rstrip("\u2800")
