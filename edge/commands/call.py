@@ -36,8 +36,12 @@ def call(args: Namespace, screen: Screen) -> int:
         )
     who: Who = "owner" if args.confirm else "either"
     patience_s = args.ttl + MARGIN_S
+    body = _body(args)
     with Spinner(screen, args.tool) as spinner:
-        answer = _answered(args, screen, spinner, patience_s=patience_s, who=who)
+        if screen.live and not args.no_wait and not args.confirm:
+            answer = _followed(args, body, spinner, patience_s=patience_s)
+        else:
+            answer = ask(args, "POST", "/v1/call", body, timeout_s=patience_s, who=who)
     if "ok" not in answer:  # stored, and answered later
         return screen.result(answer, answer["call_id"])
     if asks(answer) and args.no_wait:
@@ -51,25 +55,12 @@ def call(args: Namespace, screen: Screen) -> int:
     return tell(answer, screen)
 
 
-def _answered(
-    args: Namespace, screen: Screen, spinner: Spinner, *, patience_s: float, who: Who
-) -> dict[str, Any]:
-    """Send the call and return what is answered; a person at a terminal sees its progress."""
-    body = _body(args)
-    if screen.live and not args.no_wait and not args.confirm:
-        with suppress(_NoStream):
-            return _followed(args, body | {"progress": True}, spinner, patience_s, who)
-    answer: dict[str, Any] = ask(args, "POST", "/v1/call", body, timeout_s=patience_s, who=who)
-    return answer
-
-
 def _followed(
-    args: Namespace, body: dict[str, Any], spinner: Spinner, patience_s: float, who: Who
+    args: Namespace, body: dict[str, Any], spinner: Spinner, *, patience_s: float
 ) -> dict[str, Any]:
-    """Send the call and show its progress. Raise `_NoStream` if it was not begun because too many
-    clients follow calls.
-    """
-    parts = client(args, who).stream("POST", "/v1/call", body, quiet_s=patience_s)
+    """Send the call, show its progress, return what is answered."""
+    following = body | {"progress": True}
+    parts = client(args, "either").stream("POST", "/v1/call", following, quiet_s=patience_s)
     try:
         for part in parts:
             match part:
@@ -80,12 +71,11 @@ def _followed(
                 case {"ok": _}:  # a tool that may ask first has no progress
                     return dict(part)
     except UserError as e:
-        raise (_NoStream if e.code == "BUSY" else e) from None
+        if e.code != "BUSY":
+            raise
+        # too many clients follow something, so it was not begun; it goes without progress
+        return dict(ask(args, "POST", "/v1/call", body, timeout_s=patience_s, who="either"))
     raise UserError("TIMEOUT", "there was no answer in time", "see its state: glassd calls")
-
-
-class _NoStream(Exception):
-    """The daemon has no stream free, and has not begun the call."""
 
 
 def say(args: Namespace, screen: Screen) -> int:
