@@ -1,21 +1,24 @@
-"""Lays text out in pages that fit a lens by pixels, lines and bytes. Nothing is lost silently."""
+"""Lays text out in pages that fit a lens by pixels, lines and bytes. Nothing is lost silently.
+
+Paragraphs that the font of the glasses cannot write may come as rows drawn elsewhere; they share
+pages with those that it can.
+"""
 
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from firmware_bridge.messages import TextLine
+from edge.core.words.drawable_text import HasGlyph, clean
+from firmware_bridge.messages import TextLine, Tile
 
 Width = Callable[[str], float]
 """Width of a text in pixels. Two texts joined must not be wider than side by side."""
-HasGlyph = Callable[[str], bool]
-Paragraphs = list[list[str]]
-Lines = list[TextLine]
 Cursor = tuple[int, int, str | None]
 """Start of the next row: paragraph, piece, and the rest of a piece that was cut."""
 
@@ -24,15 +27,8 @@ MAX_TEXT: Final = 8000
 CUT: Final = " […]"
 LINE_START_FORBIDDEN: Final = frozenset(".,!?:;)]}…。，、！？：；）】」』")
 LINE_END_FORBIDDEN: Final = frozenset("([{（【「『")
-_STAND_INS: Final = ("□", "?")
-_FOLDED: Final = {
-    **dict(zip("‘’“”–—−•·×", "''\"\"---**x", strict=True)),
-    "…": "...",
-    "→": "->",
-    "←": "<-",
-}
-_DROPPED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _START: Final[Cursor] = (0, 0, None)
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _FOOTER: Final = re.compile(r"\d+/\d+")
 _FOOTER_GAP: Final = "  "
 _FOOTER_BYTES: Final = 8
@@ -40,7 +36,8 @@ _WIDE: Final = (
     *((0x2E80, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF)),
     *((0xFF00, 0xFFEF), (0x20000, 0x3FFFF)),
 )
-_COLUMN: Final = 0.45
+COLUMN: Final = 0.45
+"""Share of the width that a column has."""
 _SECOND_COLUMN: Final = 0.55
 
 
@@ -50,6 +47,31 @@ class Canvas(NamedTuple):
     width: float
     lines: int
     page_bytes: int
+
+
+class DrawnRow(NamedTuple):
+    """A row of a paragraph as pixels: `tile` at its place in the row, None if there is nothing to
+    see. `native`: the glasses' own font writes the same.
+    """
+
+    text: str
+    tile: Tile | None = None
+    lost: tuple[str, ...] = ()
+    clipped: int = 0
+    native: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnLine(TextLine):
+    """A line of a page that is a drawn row; its tile is moved by `x`."""
+
+    drawn: DrawnRow
+
+
+Paragraphs = list[Sequence[str] | Sequence[DrawnRow]]
+Drawn = Mapping[str, Sequence[DrawnRow]]
+"""Paragraph → its rows, for paragraphs that are drawn."""
+Lines = list[TextLine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +84,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A laid out text. `replaced`: characters the font lacks; `cut`: longer than `MAX_TEXT`."""
+    """A laid out text. `replaced`: how many characters the font lacks stand there as something
+    similar; `lost`: which are boxes; `cut`: longer than `MAX_TEXT`.
+    """
 
     pages: tuple[Page, ...]
     replaced: int = 0
     cut: bool = False
+    lost: tuple[str, ...] = ()
 
 
 class Typeface(NamedTuple):
@@ -93,66 +118,36 @@ def dwell_s(words: float) -> float:
     return min(20.0, max(3.0, 2.5 + 0.3 * words))
 
 
-# ------------------------------------------------------------------ cleaning
-
-
-def clean(text: str, has_glyph: HasGlyph = lambda _: True) -> tuple[str, int]:
-    """Make a text drawable: (text, characters replaced). Control characters are removed; a missing
-    glyph is replaced by a plain relative, else by a box.
-    """
-    out: list[str] = []
-    replaced = 0
-    for ch in unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")):
-        drawable, lost = _drawable(ch, has_glyph)
-        out.append(drawable)
-        replaced += lost
-    return "".join(out), replaced
-
-
-def _drawable(ch: str, has_glyph: HasGlyph) -> tuple[str, int]:
-    if ch == "\n":
-        return ch, 0
-    if ch.isspace():
-        return " ", 0
-    if unicodedata.category(ch) in _DROPPED or "\ufe00" <= ch <= "\ufe0f":
-        return "", 0
-    if has_glyph(ch):
-        return ch, 0
-    return _relative(ch, has_glyph), 1
-
-
-def _relative(ch: str, has_glyph: HasGlyph) -> str:
-    base = "".join(c for c in unicodedata.normalize("NFKD", ch) if not unicodedata.combining(c))
-    for candidate in (_FOLDED.get(ch, ""), base):
-        if candidate.strip() and all(map(has_glyph, candidate)):
-            return candidate
-    if unicodedata.combining(ch):
-        return ""  # its base letter is there; a box per accent would read as noise
-    return next((c for c in _STAND_INS if has_glyph(c)), "?")
-
-
 # ------------------------------------------------------------------ layouts
 
 
-def lay_out(text: str, canvas: Canvas, face: Typeface) -> Layout:
+def paragraphs_of(text: str) -> tuple[list[str], bool]:
+    """Return the lines of a text of at most `MAX_TEXT` characters, and whether it was cut."""
+    cut = len(text) > MAX_TEXT
+    if cut:
+        text = text[: MAX_TEXT - len(CUT)] + CUT
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), cut
+
+
+def lay_out(text: str, canvas: Canvas, face: Typeface, drawn: Drawn = _NOTHING) -> Layout:
     """Break a text into pages. Several pages have a footer `1/3` at the right of their last row."""
-    text, replaced, cut = _prepared(text, face)
-    paragraphs, face = _paragraphs(text), _remembering(face)
-    pages = _fill(paragraphs, canvas, face, footer="", most=2 if canvas.lines > 1 else len(text))
+    ready, face = _prepared(text, face, drawn), _remembering(face)
+    paragraphs, most = ready.paragraphs, 2 if canvas.lines > 1 else len(text)
+    pages = _fill(paragraphs, canvas, face, footer="", most=most)
     if len(pages) > 1 and canvas.lines > 1:
         pages = _with_footers(
             lambda footer: _fill(paragraphs, canvas, face, footer=footer), canvas, face
         )
-    return Layout(tuple(_page(lines) for lines in pages), replaced, cut)
+    return Layout(tuple(_page(lines) for lines in pages), ready.replaced, ready.cut, ready.lost)
 
 
-def lay_out_columns(left: str, right: str, canvas: Canvas, face: Typeface) -> Layout:
+def lay_out_columns(
+    left: str, right: str, canvas: Canvas, face: Typeface, drawn: Drawn = _NOTHING
+) -> Layout:
     """Set two texts side by side: the left in 45 % of the width, the right from 55 % on."""
-    lost, cut, columns, face = 0, False, [], _remembering(face)
-    for raw in (left, right):
-        text, replaced, over = _prepared(raw, face)
-        lost, cut = lost + replaced, cut or over
-        columns.append(_column(_paragraphs(text), canvas, face))
+    sides = [_prepared(text, face, drawn) for text in (left, right)]
+    face = _remembering(face)
+    columns = [_column(side.paragraphs, canvas, face) for side in sides]
     pages = _pair(columns, canvas, canvas.lines, reserve=0)
     if len(pages) > 1 and canvas.lines > 1:
         pages = _with_footers(
@@ -162,15 +157,47 @@ def lay_out_columns(left: str, right: str, canvas: Canvas, face: Typeface) -> La
             canvas,
             face,
         )
-    return Layout(tuple(_page(lines) for lines in pages), lost, cut)
+    return Layout(
+        tuple(_page(lines) for lines in pages),
+        sum(side.replaced for side in sides),
+        any(side.cut for side in sides),
+        tuple(dict.fromkeys(ch for side in sides for ch in side.lost)),
+    )
 
 
-def _prepared(text: str, face: Typeface) -> tuple[str, int, bool]:
-    cut = len(text) > MAX_TEXT
-    if cut:
-        text = text[: MAX_TEXT - len(CUT)] + CUT
-    cleaned, replaced = clean(text, face.has_glyph)
-    return cleaned.strip("\n"), replaced, cut
+class _Ready(NamedTuple):
+    """Paragraphs without blank ones at both ends, and what is said of them in a `Layout`."""
+
+    paragraphs: Paragraphs
+    replaced: int
+    cut: bool
+    lost: tuple[str, ...]
+
+
+def _prepared(text: str, face: Typeface, drawn: Drawn) -> _Ready:
+    lines, cut = paragraphs_of(text)
+    paragraphs: Paragraphs = []
+    lost: list[str] = []
+    replaced = 0
+    for line in lines:
+        rows = drawn.get(line)
+        if rows is None:
+            written, similar, boxes = clean(line, face.has_glyph)
+            pieces: Sequence[str] | Sequence[DrawnRow] = _pieces(written)
+            replaced, lost = replaced + similar, [*lost, *boxes]
+        else:
+            pieces = rows
+            lost += [ch for row in rows for ch in row.lost]
+        if pieces or (paragraphs and paragraphs[-1]):
+            paragraphs.append(pieces)  # one blank line is a pause, more of them waste the lens
+    while paragraphs and not paragraphs[-1]:
+        paragraphs.pop()
+    return _Ready(paragraphs, replaced, cut, tuple(dict.fromkeys(lost)))
+
+
+def footer_width(pages: int, face: Typeface) -> float:
+    """Return the room that the footer of so many pages takes from a row."""
+    return face.width(f"{_FOOTER_GAP}{pages}/{pages}")
 
 
 def _page(lines: Lines) -> Page:
@@ -212,19 +239,20 @@ def _fill(
             continue
         limit = room if len(lines) == canvas.lines - 1 else canvas.width
         row, after = _row(paragraphs, cursor, _Fit(face.width, limit, budget - 1))
-        size = len(row.encode()) + 1
-        if len(lines) == rows or (lines and used + size > budget):
+        size = _size(row)
+        full = len(lines) == rows or used + size > budget or _end(row) > limit
+        if lines and full:
             pages.append(lines)
             lines, used = [], 0
             continue
-        lines.append(TextLine(len(lines), row))
+        lines.append(_line(len(lines), row))
         used, cursor = used + size, after
     return [*pages, lines] if lines else pages
 
 
-def _column(paragraphs: Paragraphs, canvas: Canvas, face: Typeface) -> list[str]:
-    fits = _Fit(face.width, canvas.width * _COLUMN, (canvas.page_bytes - _FOOTER_BYTES) // 2 - 1)
-    rows: list[str] = []
+def _column(paragraphs: Paragraphs, canvas: Canvas, face: Typeface) -> list[str | DrawnRow]:
+    fits = _Fit(face.width, canvas.width * COLUMN, (canvas.page_bytes - _FOOTER_BYTES) // 2 - 1)
+    rows: list[str | DrawnRow] = []
     cursor = _START
     while cursor[0] < len(paragraphs):
         row, cursor = _row(paragraphs, cursor, fits)
@@ -233,7 +261,7 @@ def _column(paragraphs: Paragraphs, canvas: Canvas, face: Typeface) -> list[str]
 
 
 def _pair(
-    columns: Sequence[Sequence[str]], canvas: Canvas, rows: int, *, reserve: int
+    columns: Sequence[Sequence[str | DrawnRow]], canvas: Canvas, rows: int, *, reserve: int
 ) -> list[Lines]:
     """Distribute two columns to pages row by row, within the page's bytes."""
     second = math.floor(canvas.width * _SECOND_COLUMN)
@@ -241,13 +269,11 @@ def _pair(
     lines: Lines = []
     row = used = 0
     for texts in zip_longest(*columns, fillvalue=""):
-        size = sum(len(text.encode()) + 1 for text in texts)
+        size = sum(map(_size, texts))
         if row == rows or (row and used + size > canvas.page_bytes - reserve):
             pages.append(lines)
             lines, row, used = [], 0, 0
-        lines += [
-            TextLine(row, text, x) for text, x in zip(texts, (0, second), strict=True) if text
-        ]
+        lines += [_line(row, text, x) for text, x in zip(texts, (0, second), strict=True) if text]
         row, used = row + 1, used + size
     return [*pages, lines] if lines else pages
 
@@ -255,17 +281,26 @@ def _pair(
 # ------------------------------------------------------------------ breaking into rows
 
 
-def _paragraphs(text: str) -> Paragraphs:
-    """Return paragraphs as lists of unbreakable pieces; a piece after a space begins with it."""
-    out: Paragraphs = []
-    for paragraph in text.split("\n"):
-        pieces = _pieces(paragraph)
-        if pieces or (out and out[-1]):  # one blank line is a pause, more of them waste the lens
-            out.append(pieces)
-    return out
+def _line(number: int, row: str | DrawnRow, x: int = 0) -> TextLine:
+    if isinstance(row, str):
+        return TextLine(number, row, x)
+    return DrawnLine(number, row.text, x, drawn=row)
+
+
+def _size(row: str | DrawnRow) -> int:
+    """Return how many bytes of text a row takes of a page; none if it is sent as pixels."""
+    if isinstance(row, DrawnRow) and not row.native:
+        return 0
+    return len((row if isinstance(row, str) else row.text).encode()) + 1
+
+
+def _end(row: str | DrawnRow) -> float:
+    """Return where a drawn row ends; text always ends within the limit it was set for."""
+    return 0 if isinstance(row, str) or row.tile is None else row.tile.x + row.tile.width
 
 
 def _pieces(paragraph: str) -> list[str]:
+    """Return unbreakable pieces; one after a space begins with it."""
     pieces: list[str] = []
     for word in paragraph.split():
         lead = " " if pieces else ""
@@ -323,13 +358,16 @@ def _remembering(face: Typeface) -> Typeface:
     return Typeface(lru_cache(maxsize=4096)(face.width), face.has_glyph)
 
 
-def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[str, Cursor]:
+def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[str | DrawnRow, Cursor]:
     """Take the longest row that fits, at least one character, so that nothing is lost."""
     paragraph, index, rest = cursor
     pieces = paragraphs[paragraph]
     row, wide = "", 0.0
     while index < len(pieces):
         piece = pieces[index] if rest is None else rest
+        if isinstance(piece, DrawnRow):
+            last = index + 1 == len(pieces)
+            return piece, (paragraph + 1, 0, None) if last else (paragraph, index + 1, None)
         if not row:
             piece = piece.lstrip()
         grown = fits.grown(row, wide, piece)

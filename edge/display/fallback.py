@@ -1,12 +1,13 @@
 """How one item is shown: image → text → speech → none, until something is drawn or spoken."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
 from edge.core.results import LayoutKind, Rendering
-from edge.display.lens import CannotShow, LensWriter, plan
+from edge.display.drawn_text import DrawnText
+from edge.display.lens import CannotShow, LensWriter
+from edge.display.lens_plan import plan
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.voice.speech import SpeechOutput
 from edge.ports import GlassesStatus
@@ -23,8 +24,9 @@ REFUSALS: Final = (CommandRefused, CommandTimeout, LocalMisuse)
 class Fallback:
     """Raises `GlassesAway` wherever the glasses leave."""
 
-    def __init__(self, lens: LensWriter, speech: SpeechOutput, lit: Lit) -> None:
+    def __init__(self, lens: LensWriter, speech: SpeechOutput, drawn: DrawnText, lit: Lit) -> None:
         self._lens = lens
+        self._drawn = drawn
         self._speech = speech
         self._lit = lit
 
@@ -54,15 +56,11 @@ class Fallback:
         self, item: Presentation, wanted: Rendering, capabilities: Capabilities, why: list[str]
     ) -> None:
         try:
-            # a large picture takes tenths of a second to decode
-            if wanted.layout is LayoutKind.BITMAP_VIEW:
-                planned = await asyncio.to_thread(plan, wanted, capabilities)
-            else:
-                planned = plan(wanted, capabilities)
+            planned = await plan(wanted, capabilities, self._drawn)
         except CannotShow as e:
             why.append(str(e))
             return
-        item.sheets, item.remark = planned.sheets, planned.remark
+        item.sheets, item.remark, item.lost = planned.sheets, planned.remark, planned.lost
         item.downgrade = item.downgrade or planned.downgrade
         await self._first_page(item, why)
         if not item.lit and wanted.layout is LayoutKind.BITMAP_VIEW and not planned.downgrade:

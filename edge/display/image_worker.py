@@ -1,9 +1,13 @@
-"""Child process that fits photographs to a lens and draws QR codes (the only importer of Pillow and
-segno in this package).
+"""Child process that makes pictures for a lens: it fits photographs, draws QR codes and text (the
+only importer of Pillow and segno in this package).
 
-One JSON question on stdin: `{do: "fit", image, width, height, bpp}` or `{do: "qr", text, side}`.
-One answer on stdout: `{png}` (base64, grey, as many shades as the lens has) or `{problem}`. Then it
-ends.
+`main` reads one JSON question from stdin: `{do: "fit", image, width, height, bpp}` or `{do: "qr",
+text, side}`. It writes one answer to stdout: `{png}` (base64, grey, as many shades as the lens has)
+or `{problem}`. Then it ends: a decoder that read a foreign picture draws nothing else.
+
+`serve` answers one question after another, in frames, until it is idle: `{do: "set", paragraphs:
+[{text, base}], width, height, bpp, fonts}` with `{rows: [[row of the first paragraph, …], …]}`. A
+row has the fields of `typesetter.DrawnRow`, its pixels in base64.
 """
 
 import base64
@@ -12,13 +16,20 @@ import io
 import json
 import resource
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
+
+from edge.runtime.stdio import serve_frames
 
 if TYPE_CHECKING:
     from PIL import Image
 
+    from edge.display.typesetter import Typesetter
+
 MAX_QUESTION: Final = 24 * 1024 * 1024
 """Bytes: a photograph of 16 MiB, which `glassd call` makes smaller before it sends it."""
+MAX_TEXT: Final = 2 * 1024 * 1024
+"""Bytes of a question about text."""
 MAX_PIXELS: Final = 24_000_000
 """A photograph of a good camera; its pixels take 72 MB while it is scaled."""
 MAX_PNG: Final = 130_000
@@ -29,6 +40,7 @@ LEAST_SCALE: Final = 2
 """Pixels of a module: below it no camera reads a code off a lens."""
 _MEMORY: Final = 1 << 30
 _CPU_S: Final = 15
+_SYSTEM_FONTS: Final = "/usr/share/fonts"
 
 
 class Unfit(Exception):
@@ -104,10 +116,42 @@ def code(text: str, side: int) -> bytes:
     return out.getvalue()
 
 
+def draw_text(asked: dict[str, Any]) -> list[list[dict[str, Any]]]:
+    """Draw paragraphs as rows. Raises `Unfit` if there are no fonts, ImportError."""
+    fonts = _fonts(tuple(asked["fonts"]))
+    if not fonts:
+        raise Unfit("no Noto fonts are installed")
+    setter = _typesetter(fonts, asked["height"], asked["bpp"])
+    width = asked["width"]
+    return [
+        [
+            {**row._asdict(), "pixels": base64.b64encode(row.pixels).decode()}
+            for row in setter.set_paragraph(part["text"], width, base=part["base"])
+        ]
+        for part in asked["paragraphs"]
+    ]
+
+
+@lru_cache(maxsize=1)
+def _fonts(folders: tuple[str, ...]) -> tuple[str, ...]:
+    from edge.display import typesetter  # noqa: PLC0415 - as above
+
+    return tuple(typesetter.find_fonts([*folders, *sys.path, _SYSTEM_FONTS]))
+
+
+@lru_cache(maxsize=2)
+def _typesetter(fonts: tuple[str, ...], height: int, bpp: int) -> "Typesetter":
+    from edge.display import typesetter  # noqa: PLC0415 - as above
+
+    return typesetter.Typesetter(fonts, height, bpp)
+
+
 def answer(question: bytes) -> dict[str, Any]:
     """Carry out one question; any failure becomes a problem, so the parent gets an answer."""
     try:
         asked = json.loads(question)
+        if asked["do"] == "set":
+            return {"rows": draw_text(asked)}
         if asked["do"] == "qr":
             made = code(asked["text"], asked["side"])
         else:
@@ -117,6 +161,8 @@ def answer(question: bytes) -> dict[str, Any]:
         return {"problem": str(e)}
     except ImportError as e:
         return {"problem": f"{e.name} is not installed", "absent": e.name}
+    except MemoryError:
+        return {"problem": "it takes too much memory"}
     except binascii.Error:
         return {"problem": "the image is not base64"}
     except Exception as e:  # noqa: BLE001 - a foreign library; its errors cross the pipe as texts
@@ -134,5 +180,15 @@ def main() -> None:
     sys.stdout.buffer.write(json.dumps(reply).encode())
 
 
+def serve() -> None:
+    """Answer until idle; the argument is for how many seconds."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    serve_frames(
+        lambda question: json.dumps(answer(question)).encode(),
+        idle_s=float(sys.argv[1]),
+        max_request=MAX_TEXT,
+    )
+
+
 if __name__ == "__main__":
-    main()
+    serve()

@@ -1,20 +1,18 @@
-"""Renderings → lens pages that fit these glasses, and the only writer of the lens."""
+"""What a lens is like, and its only writer."""
 
 import asyncio
 import base64
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Final
 
-from edge.core.pages import Canvas, Layout, Page, Typeface, dwell_s, lay_out, lay_out_columns
-from edge.core.results import LayoutKind, Rendering
-from edge.display.bitmap import BadImage, decode, fit
+from edge.core.pages import Canvas, Typeface
 from edge.ports import GlassesPort
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import LensChanged
-from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
 from firmware_bridge.messages import (
     MAX_LINES,
@@ -38,103 +36,20 @@ ANSWER_S: Final = 5.0
 DEFAULT_FONT: Final = "lens-22"
 _DEFAULT_BYTES: Final = 390
 """UTF-8 bytes of a page where glasses do not say: the smallest safe payload known (Even G1)."""
-IMAGE_DWELL_S: Final = 10.0
-_GUTTER: Final = 12
-"""Pixels between a picture and the words beside it."""
-_LEAST_BESIDE: Final = 0.4
-"""Share of the lens that words need beside a picture; with less they get a page of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One page ready to be sent, and how long it stays."""
+    """One page ready to be sent, and how long it stays. `said`: the words that its tiles show."""
 
     lines: tuple[TextLine, ...] = ()
     tiles: tuple[Tile, ...] = ()
     dwell_s: float = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class LensPlan:
-    """What goes on the lens; no sheets clear it. `remark`: what could not be drawn as written."""
-
-    sheets: tuple[Sheet, ...]
-    downgrade: str = ""
-    remark: str = ""
+    said: tuple[TextLine, ...] = ()
 
 
 class CannotShow(Exception):
     """These glasses cannot show this, and why."""
-
-
-def plan(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
-    """Fit a rendering to these glasses, an image perhaps as words. Raises `CannotShow`."""
-    if not capabilities.has(Hardware.DISPLAY):
-        raise CannotShow("these glasses have no display")
-    if rendering.layout is LayoutKind.CLEAR_VIEW:
-        return LensPlan(())
-    if rendering.layout is LayoutKind.BITMAP_VIEW:
-        try:
-            return _pictured(rendering, capabilities)
-        except BadImage as e:
-            _log.debug("an image is shown as words: %s", e)
-            return _words(rendering, capabilities, downgrade="image→text", why=str(e))
-    return _words(rendering, capabilities)
-
-
-def _pictured(rendering: Rendering, capabilities: Capabilities) -> LensPlan:
-    """Lay out a picture with its words: to its right or, where a page cannot hold both, on pages
-    before it.
-    """
-    sheet, width = _image(rendering, capabilities), pixels_of(capabilities)[0]
-    if not rendering.second.strip():
-        return LensPlan((sheet,))
-    canvas, face = canvas_of(capabilities), typeface_of(capabilities)
-    tile = replace(sheet.tiles[0], x=0)
-    room = Canvas(canvas.width - tile.width - _GUTTER, canvas.lines, canvas.page_bytes)
-    if capabilities.get("display.tiles") is not True or room.width < width * _LEAST_BESIDE:
-        said = lay_out(rendering.second, canvas, face)
-        return LensPlan((*map(_sheet, said.pages), sheet), remark=_remarks(said))
-    said = lay_out(rendering.second, room, face)
-    first = said.pages[0].lines if said.pages else ()
-    lines = tuple(replace(line, x=line.x + tile.width + _GUTTER) for line in first if line.text)
-    remark = _remarks(said) or ("the text was cut" if len(said.pages) > 1 else "")
-    reading_s = dwell_s(said.pages[0].words if said.pages else 0)
-    return LensPlan((Sheet(lines, (tile,), max(sheet.dwell_s, reading_s)),), remark=remark)
-
-
-def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
-    if capabilities.get("display.bitmap") is not True:
-        raise BadImage("these glasses show no bitmaps")
-    tile = fit(decode(rendering.image), *pixels_of(capabilities))
-    if not any(tile.pixels):
-        raise BadImage("the image is all dark on this lens")
-    return Sheet(tiles=(tile,), dwell_s=IMAGE_DWELL_S)
-
-
-def _words(
-    rendering: Rendering, capabilities: Capabilities, *, downgrade: str = "", why: str = ""
-) -> LensPlan:
-    laid = _laid_out(rendering, canvas_of(capabilities), typeface_of(capabilities))
-    if not laid.pages:
-        raise CannotShow(why or "there is nothing to show")
-    remark = "; ".join(filter(None, (why, _remarks(laid))))
-    return LensPlan(tuple(map(_sheet, laid.pages)), downgrade, remark)
-
-
-def _remarks(laid: Layout) -> str:
-    text = f"{laid.replaced} characters have no glyph on this lens and were replaced"
-    return "; ".join([*[text] * bool(laid.replaced), *["the text was cut"] * laid.cut])
-
-
-def _laid_out(rendering: Rendering, canvas: Canvas, face: Typeface) -> Layout:
-    if rendering.layout in (LayoutKind.DOUBLE_TEXT_WALL, LayoutKind.DASHBOARD_CARD):
-        return lay_out_columns(rendering.first, rendering.second, canvas, face)
-    return lay_out(rendering.words, canvas, face)
-
-
-def _sheet(page: Page) -> Sheet:
-    return Sheet(lines=tuple(line for line in page.lines if line.text), dwell_s=dwell_s(page.words))
 
 
 def pixels_of(capabilities: Capabilities) -> tuple[int, int, int]:
@@ -145,12 +60,16 @@ def pixels_of(capabilities: Capabilities) -> tuple[int, int, int]:
     return width, height, bpp if bpp in (1, 2, 4) else 1
 
 
+def line_height(capabilities: Capabilities) -> float:
+    """Pixels from one row to the next."""
+    return float(capabilities.get("display.line_height", 0) or 27)
+
+
 def canvas_of(capabilities: Capabilities) -> Canvas:
     """How much text the lens holds; small values where the glasses do not say."""
     wide, height, _ = pixels_of(capabilities)
     width = min(wide, float(capabilities.get("display.text_width", 0) or wide))
-    row = float(capabilities.get("display.line_height", 0) or 27)
-    lines = int(capabilities.get("display.lines", 0) or height // row)
+    lines = int(capabilities.get("display.lines", 0) or height // line_height(capabilities))
     size = int(capabilities.get("display.page_bytes", 0) or _DEFAULT_BYTES)
     return Canvas(width, max(1, min(lines, MAX_LINES)), max(32, size))
 
@@ -220,7 +139,9 @@ class LensWriter:
         if done is None:
             done = await self._glasses.request(page, timeout_s=ANSWER_S)
         self._link = link
-        self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)), sheet)
+        self._acknowledged(
+            LensChanged(scene, number, len(sheets), rows_of(sheet.lines + sheet.said)), sheet
+        )
         return done
 
     async def _update(self, page: ShowPage, link: int) -> Done | None:
@@ -263,7 +184,7 @@ class LensWriter:
         await self._pace()
         prompt = Prompt(number, sheet.lines, timeout_s)
         done = await self._glasses.request(prompt, timeout_s=ANSWER_S)
-        self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines)), sheet)
+        self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines + sheet.said)), sheet)
         return done
 
     async def clear(self, *, at_once: bool = False) -> None:

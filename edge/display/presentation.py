@@ -57,6 +57,8 @@ class Presentation:
     speech: SpeechState = SpeechState.NOT_BEGUN
     downgrade: str = ""
     remark: str = ""
+    lost: tuple[str, ...] = ()
+    """Characters that boxes stand for on the lens."""
     report: DeliveryReport = _NOTHING
     first: "asyncio.Future[DeliveryReport]" = field(default_factory=_future)
     final: "asyncio.Future[DeliveryReport]" = field(default_factory=_future)
@@ -93,7 +95,8 @@ class Presentation:
             self.leave_at = now + self.rendering.duration_s
         self._stay(now)
         remarks = (self.remark, f"{done.clipped} clipped" if done.clipped else "")
-        state = Delivery.ACKNOWLEDGED if done.drawn is None else Delivery.SHOWN
+        readable = done.drawn is not None and not self.lost
+        state = Delivery.SHOWN if readable else Delivery.ACKNOWLEDGED
         self.say(state, "; ".join(filter(None, remarks)))
 
     def turn(self, now: float) -> None:

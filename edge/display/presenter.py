@@ -14,6 +14,7 @@ from typing import Final
 
 from edge.core.results import LayoutKind, Rendering, rendering_of
 from edge.display.current_page import CurrentPage
+from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
 from edge.display.lens import LensWriter
 from edge.display.presentation import BRIEF_RANK, NEWER, Presentation, SpeechState
@@ -77,6 +78,7 @@ class Presenter:
         clock: Clock,
         notes: Notes,
         voice: TextToSpeech | None = None,
+        drawn: DrawnText | None = None,
         life_s: float = LIFE_S,
         min_gap_s: float = 0.1,
         within: Within = unwatched,
@@ -89,7 +91,8 @@ class Presenter:
         self._speech = SpeechOutput(glasses, voice or TextToSpeech(), self._put)
         self._lens = LensWriter(glasses, bus, clock, min_gap_s=min_gap_s)
         self._current = CurrentPage(self._lens, SavedScenes(notes, clock), clock)
-        self._fallback = Fallback(self._lens, self._speech, self._current.lit)
+        self._drawn = drawn or DrawnText()
+        self._fallback = Fallback(self._lens, self._speech, self._drawn, self._current.lit)
         self._prompter = Prompter(glasses, self._lens, self._speech, clock, self._wake.set)
         self.side_commands = self._prompter.side_commands
         self._progress = ProgressIndicator()
@@ -144,7 +147,10 @@ class Presenter:
                 tasks.create_task(self._listen(heard), name="display.listen")
                 if self._glasses.status().ready:
                     self._put(_Back())
-                await self._work()
+                try:
+                    await self._work()
+                finally:
+                    await self._drawn.close()
 
     def _known(self, call_id: str) -> Presentation | None:
         shown = (

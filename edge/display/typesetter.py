@@ -293,7 +293,7 @@ _SHADES: Final = {bpp: _shades(bpp) for bpp in (1, 2, 4)}
 def _cleaned(text: str) -> str:
     """One paragraph in composed form: white space as single spaces, without control characters."""
     text = " ".join(unicodedata.normalize("NFC", text).split())
-    return "".join(ch for ch in text if unicodedata.category(ch) not in ("Cc", "Cs", "Co", "Cn"))
+    return "".join(ch for ch in text if unicodedata.category(ch) not in ("Cc", "Cs"))
 
 
 def _is_ignorable(ch: str) -> bool:

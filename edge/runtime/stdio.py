@@ -1,7 +1,10 @@
 """Standard input and output of a process that speaks a protocol over them."""
 
 import os
+import select
 import sys
+from collections.abc import Callable
+from typing import BinaryIO
 
 
 def claim_stdio() -> tuple[int, int]:
@@ -17,3 +20,30 @@ def claim_stdio() -> tuple[int, int]:
     sys.stdout.flush()
     os.dup2(2, 1)
     return incoming, outgoing
+
+
+def serve_frames(answer: Callable[[bytes], bytes], *, idle_s: float, max_request: int) -> None:
+    """Answer requests (u32 length, big endian, then the bytes) in the same form, until the input
+    ends, a request is too long, or none came for `idle_s` seconds.
+    """
+    incoming, outgoing = claim_stdio()
+    with os.fdopen(incoming, "rb", buffering=0) as source, os.fdopen(outgoing, "wb") as sink:
+        while select.select([source], [], [], idle_s)[0]:
+            size = int.from_bytes(_read(source, 4), "big")
+            if not 0 < size <= max_request:
+                return
+            request = _read(source, size)
+            if len(request) < size:
+                return
+            reply = answer(request)
+            sink.write(len(reply).to_bytes(4, "big") + reply)
+            sink.flush()
+
+
+def _read(source: BinaryIO, size: int) -> bytes:
+    """Read so many bytes, fewer only at the end: a pipe hands over 64 KiB at once."""
+    parts: list[bytes] = []
+    while size and (part := source.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

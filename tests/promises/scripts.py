@@ -5,6 +5,25 @@ from typing import Final
 from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
+    "I13-scripts": Promise(
+        "What the glasses' own font cannot write is drawn: shaped, and in the order in which it is "
+        "read.",
+        "issue 13, Every script is readable",
+    ),
+    "I13-mixed-page": Promise(
+        "Only the rows that need it are drawn; glasses that take no pictures beside text get a "
+        "page with such a row as one picture, and all other pages as text.",
+        "issue 13, Every script is readable",
+    ),
+    "I13-lost-named": Promise(
+        "A delivery with characters that cannot be read is acknowledged at most, and names them.",
+        "issue 13, Every script is readable",
+    ),
+    "I13-worker-ends": Promise(
+        "The child that draws text ends after a minute without work, and is replaced once if it "
+        "dies.",
+        "issue 13, Every script is readable",
+    ),
     "I13-readable": Promise(
         "A text that the lens cannot draw is spelled in Latin letters, spoken or dropped, never "
         "shown as boxes; of a question not one character is lost.",

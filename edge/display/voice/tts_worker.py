@@ -7,14 +7,12 @@ and a complaint in UTF-8. Big endian. It ends when stdin does, and after an idle
 """
 
 import json
-import os
-import select
 import struct
 import sys
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from edge.display.voice.engines import NoVoice, Wanted, say
-from edge.runtime.stdio import claim_stdio
+from edge.runtime.stdio import serve_frames
 
 RATE: Final = 16000
 FRAME: Final = RATE // 50
@@ -72,24 +70,8 @@ def answer(request: bytes) -> bytes:
     return b"\x00" + struct.pack(">I", len(pcm) // 2) + coded
 
 
-def serve(source: BinaryIO, sink: BinaryIO, idle_s: float) -> None:
-    """Answer until the input ends or nothing was asked for `idle_s` seconds."""
-    while select.select([source], [], [], idle_s)[0]:
-        head = source.read(4)
-        if len(head) < 4:
-            return
-        (size,) = struct.unpack(">I", head)
-        if size > MAX_REQUEST:
-            return
-        reply = answer(source.read(size))
-        sink.write(struct.pack(">I", len(reply)) + reply)
-        sink.flush()
-
-
 def main() -> None:
-    source, sink = claim_stdio()
-    idle_s = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
-    serve(os.fdopen(source, "rb", buffering=0), os.fdopen(sink, "wb"), idle_s)
+    serve_frames(answer, idle_s=float(sys.argv[1]), max_request=MAX_REQUEST)
 
 
 if __name__ == "__main__":

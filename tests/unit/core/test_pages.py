@@ -14,12 +14,12 @@ from edge.core.pages import (
     Canvas,
     Layout,
     Typeface,
-    clean,
     dwell_s,
     lay_out,
     lay_out_columns,
     reading_words,
 )
+from edge.core.words.drawable_text import clean
 
 LENS = Canvas(width=576, lines=5, page_bytes=390)
 
@@ -154,16 +154,16 @@ def test_cjk_breaks_anywhere_but_not_before_a_full_stop_nor_after_an_opening_bra
 
 
 def test_control_characters_and_direction_overrides_never_reach_the_lens() -> None:
-    text, replaced = clean("a\x00b\x1b[31mc\u202ed\u200be\x85f\tg")
+    text, replaced, lost = clean("a\x00b\x1b[31mc\u202ed\u200be\x85f\tg")
     assert text == "ab[31mcde f g"
-    assert replaced == 0
+    assert (replaced, lost) == (0, ())
 
 
 def test_a_missing_glyph_becomes_its_relative_or_a_visible_box_and_is_counted() -> None:
     has = lambda ch: ch.isascii() or ch == "□"  # noqa: E731
-    assert clean("café — 日", has) == ("cafe - □", 3)
-    assert clean("日", str.isascii) == ("?", 1)
-    assert lay_out("日本", LENS, Typeface(width, has)).replaced == 2
+    assert clean("café — 日", has) == ("cafe - □", 2, ("日",))
+    assert clean("日", str.isascii) == ("?", 0, ("日",))
+    assert lay_out("日本日", LENS, Typeface(width, has)).lost == ("日", "本")
 
 
 def test_a_text_beyond_the_bound_is_cut_visibly_and_says_so() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from edge.core.results import rendering_of
 from edge.display import sign_in
+from edge.display.drawn_text import DrawnText
 from edge.display.images import LensImages
-from edge.display.lens import plan
+from edge.display.lens_plan import plan
 from edge.ports import GlassesStatus
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -28,7 +29,7 @@ async def shown(known, url=URL):
     response = await sign_in.sign_in(
         "Files", url, typed=f"glassd servers authorize {sign_in.code_of(url)}", draw=draw
     )
-    return plan(rendering_of(response), known), response
+    return await plan(rendering_of(response), known, DrawnText()), response
 
 
 def words(sheet):

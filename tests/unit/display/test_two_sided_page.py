@@ -5,7 +5,9 @@ leaves the lens, nothing is lost.
 import pytest
 
 from edge.core.results import LayoutKind, Rendering
-from edge.display.lens import canvas_of, plan, typeface_of
+from edge.display.drawn_text import DrawnText
+from edge.display.lens import canvas_of, typeface_of
+from edge.display.lens_plan import plan
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.catalog import find
 from firmware_bridge.messages import Done, ShowPage
@@ -32,14 +34,15 @@ def said_to_both_arms(page):
 
 
 @pytest.mark.requirement("I4-g1-lens")
-def test_a_long_answer_fits_the_lens_in_its_own_font():
+async def test_a_long_answer_fits_the_lens_in_its_own_font():
     assert (canvas_of(KNOWN).width, canvas_of(KNOWN).lines) == (488, 5)
     assert (
         typeface_of(KNOWN).width("quick")
         == METRICS.width("quick")
         != metrics_for("lens-22").width("quick")
     )
-    sheets = plan(Rendering(LayoutKind.TEXT_WALL, STORY), KNOWN).sheets
+    planned = await plan(Rendering(LayoutKind.TEXT_WALL, STORY), KNOWN, DrawnText())
+    sheets = planned.sheets
     assert len(sheets) > 1
     words = []
     for number, sheet in enumerate(sheets, start=1):
@@ -58,11 +61,11 @@ def test_a_long_answer_fits_the_lens_in_its_own_font():
 
 
 @pytest.mark.requirement("I4-g1-lens")
-def test_two_columns_stay_on_the_lens_and_line_up():
+async def test_two_columns_stay_on_the_lens_and_line_up():
     rendering = Rendering(
         layout=LayoutKind.DASHBOARD_CARD, first="Milk\nBread\nA dozen eggs", second="2 l\n1\n12"
     )
-    [sheet] = plan(rendering, KNOWN).sheets
+    [sheet] = (await plan(rendering, KNOWN, DrawnText())).sheets
     heard = said_to_both_arms(ShowPage("columns", lines=sheet.lines))
     lens = SimLens(576, 136, 1, 5, font="g1-21", margin=44)
     assert lens.show(heard).clipped == 0

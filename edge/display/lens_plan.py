@@ -1,0 +1,214 @@
+"""Renderings → lens pages that fit these glasses; what their font cannot write is drawn."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+from edge.core.pages import (
+    COLUMN,
+    Canvas,
+    Drawn,
+    DrawnLine,
+    Layout,
+    Page,
+    Typeface,
+    dwell_s,
+    footer_width,
+    lay_out,
+    lay_out_columns,
+)
+from edge.core.results import LayoutKind, Rendering
+from edge.core.words.drawable_text import name_lost
+from edge.display.bitmap import BadImage, decode, fit
+from edge.display.drawn_text import CannotDraw, DrawnText, Rows
+from edge.display.lens import CannotShow, Sheet, canvas_of, line_height, pixels_of, typeface_of
+from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.messages import TextLine, Tile
+
+_log: Final = logging.getLogger(__name__)
+IMAGE_DWELL_S: Final = 10.0
+_GUTTER: Final = 12
+"""Pixels between a picture and the words beside it."""
+_LEAST_BESIDE: Final = 0.4
+"""Share of the lens that words need beside a picture; with less they get a page of their own."""
+_TWO_COLUMNS: Final = (LayoutKind.DOUBLE_TEXT_WALL, LayoutKind.DASHBOARD_CARD)
+_NOTHING: Final[Drawn] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class LensPlan:
+    """What goes on the lens; no sheets clear it. `remark`: what could not be drawn as written;
+    `lost`: the characters that boxes stand for.
+    """
+
+    sheets: tuple[Sheet, ...]
+    downgrade: str = ""
+    remark: str = ""
+    lost: tuple[str, ...] = ()
+
+
+async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:
+    """Fit a rendering to these glasses, an image perhaps as words. Raises `CannotShow`."""
+    if not capabilities.has(Hardware.DISPLAY):
+        raise CannotShow("these glasses have no display")
+    if rendering.layout is LayoutKind.CLEAR_VIEW:
+        return LensPlan(())
+    if rendering.layout is LayoutKind.BITMAP_VIEW:
+        try:
+            return await _pictured(rendering, capabilities, drawn)
+        except BadImage as e:
+            _log.debug("an image is shown as words: %s", e)
+            return await _words(rendering, capabilities, drawn, downgrade="image→text", why=str(e))
+    return await _words(rendering, capabilities, drawn)
+
+
+async def _pictured(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:
+    """Lay out a picture with its words: to its right or, where a page cannot hold both, on pages
+    before it.
+    """
+    # a large picture takes tenths of a second to decode
+    sheet = await asyncio.to_thread(_image, rendering, capabilities)
+    if not rendering.second.strip():
+        return LensPlan((sheet,))
+    width, canvas = pixels_of(capabilities)[0], canvas_of(capabilities)
+    tile, words = replace(sheet.tiles[0], x=0), Rendering(LayoutKind.TEXT_WALL, rendering.second)
+    room = Canvas(canvas.width - tile.width - _GUTTER, canvas.lines, canvas.page_bytes)
+    if capabilities.get("display.tiles") is not True or room.width < width * _LEAST_BESIDE:
+        said = await _words(words, capabilities, drawn)
+        return replace(said, sheets=(*said.sheets, sheet))
+    said = await _words(words, capabilities, drawn, room=room)
+    beside = _moved(said.sheets[0], tile.width + _GUTTER)
+    remark = said.remark or ("the text was cut" if len(said.sheets) > 1 else "")
+    page = replace(beside, tiles=(tile, *beside.tiles), dwell_s=max(sheet.dwell_s, beside.dwell_s))
+    return LensPlan((page,), remark=remark, lost=said.lost)
+
+
+def _moved(sheet: Sheet, x: int) -> Sheet:
+    return replace(
+        sheet,
+        lines=tuple(replace(line, x=line.x + x) for line in sheet.lines),
+        tiles=tuple(replace(tile, x=tile.x + x) for tile in sheet.tiles),
+        said=tuple(replace(line, x=line.x + x) for line in sheet.said),
+    )
+
+
+def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
+    if capabilities.get("display.bitmap") is not True:
+        raise BadImage("these glasses show no bitmaps")
+    tile = fit(decode(rendering.image), *pixels_of(capabilities))
+    if not any(tile.pixels):
+        raise BadImage("the image is all dark on this lens")
+    return Sheet(tiles=(tile,), dwell_s=IMAGE_DWELL_S)
+
+
+async def _words(
+    rendering: Rendering,
+    capabilities: Capabilities,
+    drawn: DrawnText,
+    *,
+    room: Canvas | None = None,
+    downgrade: str = "",
+    why: str = "",
+) -> LensPlan:
+    canvas, undrawn = room or canvas_of(capabilities), ""
+    try:
+        laid, sheets = await _drawn_pages(rendering, canvas, capabilities, drawn)
+    except CannotDraw as e:
+        laid, undrawn = _laid_out(rendering, canvas, typeface_of(capabilities)), str(e)
+        sheets = tuple(_sheet(page, capabilities, {}) for page in laid.pages)
+    if not sheets:
+        raise CannotShow(why or "there is nothing to show")
+    remark = "; ".join(filter(None, (why, name_lost(laid.lost), undrawn, _remarks(laid))))
+    return LensPlan(sheets, downgrade, remark, laid.lost)
+
+
+def _remarks(laid: Layout) -> str:
+    lines = (line for page in laid.pages for line in page.lines)
+    clipped = sum(line.drawn.clipped for line in lines if isinstance(line, DrawnLine))
+    found = {
+        f"{laid.replaced} characters have no glyph on this lens and were replaced": laid.replaced,
+        f"{clipped} clipped": clipped,
+        "the text was cut": laid.cut,
+    }
+    return "; ".join(text for text, count in found.items() if count)
+
+
+def _laid_out(
+    rendering: Rendering, canvas: Canvas, face: Typeface, drawn: Drawn = _NOTHING
+) -> Layout:
+    if rendering.layout in _TWO_COLUMNS:
+        return lay_out_columns(rendering.first, rendering.second, canvas, face, drawn)
+    return lay_out(rendering.words, canvas, face, drawn)
+
+
+# ------------------------------------------------------------------ text that is drawn
+
+
+async def _drawn_pages(
+    rendering: Rendering, canvas: Canvas, capabilities: Capabilities, drawn: DrawnText
+) -> tuple[Layout, tuple[Sheet, ...]]:
+    """Lay out, drawing the paragraphs that the glasses cannot write. Raises `CannotDraw`."""
+    face, whole = typeface_of(capabilities), capabilities.get("display.tiles") is not True
+    columns = rendering.layout in _TWO_COLUMNS
+    texts = (rendering.first, rendering.second) if columns else (rendering.words,)
+    width = canvas.width * COLUMN if columns else canvas.width
+    found = await drawn.rows_of(texts, face, drawn_rows(capabilities, width), whole=whole)
+    laid = _laid_out(rendering, canvas, face, found)
+    if found and len(laid.pages) > 1 and not columns:  # again, with room for the footer
+        width -= footer_width(len(laid.pages), face)
+        found = await drawn.rows_of(texts, face, drawn_rows(capabilities, width), whole=whole)
+        laid = _laid_out(rendering, canvas, face, found)
+    others = {
+        line.text
+        for page in laid.pages
+        if whole and _is_drawn(page)
+        for line in page.lines
+        if line.text and not isinstance(line, DrawnLine)
+    }
+    rows = await drawn.draw(sorted(others), drawn_rows(capabilities, canvas.width))
+    pictures = {text: row[0].tile for text, row in zip(sorted(others), rows, strict=True)}
+    return laid, tuple(_sheet(page, capabilities, pictures) for page in laid.pages)
+
+
+def _is_drawn(page: Page) -> bool:
+    return any(isinstance(line, DrawnLine) and not line.drawn.native for line in page.lines)
+
+
+def _sheet(page: Page, capabilities: Capabilities, pictures: Mapping[str, Tile | None]) -> Sheet:
+    """Make a page of lines, and of tiles for those that are drawn: for all of them on glasses that
+    take no tiles beside lines. `pictures`: other lines as tiles.
+    """
+    whole = capabilities.get("display.tiles") is not True and _is_drawn(page)
+    lines: list[TextLine] = []
+    said: list[TextLine] = []
+    tiles: list[Tile] = []
+    for line in page.lines:
+        row = line.drawn if isinstance(line, DrawnLine) else None
+        if not line.text:
+            continue
+        if not whole and (row is None or row.native):
+            lines.append(TextLine(line.row, line.text, line.x))
+            continue
+        said.append(TextLine(line.row, line.text, line.x))
+        if tile := pictures.get(line.text) if row is None else row.tile:
+            tiles.append(placed(tile, line, capabilities))
+    return Sheet(tuple(lines), tuple(tiles), dwell_s(page.words), tuple(said))
+
+
+def placed(tile: Tile, line: TextLine, capabilities: Capabilities) -> Tile:
+    """Return the tile of a row where the glasses would write this line."""
+    width, height, _ = pixels_of(capabilities)
+    margin = int(width - canvas_of(capabilities).width) // 2
+    x = min(margin + line.x + tile.x, width - tile.width)
+    y = line.row * drawn_rows(capabilities, width).height + tile.y
+    return replace(tile, x=max(0, x), y=min(y, height - tile.height))
+
+
+def drawn_rows(capabilities: Capabilities, width: float) -> Rows:
+    """Return how text is drawn for this lens."""
+    bpp, height = pixels_of(capabilities)[2], line_height(capabilities)
+    why_not = "" if capabilities.get("display.bitmap") is True else "these glasses show no bitmaps"
+    return Rows(int(width), int(height), bpp, why_not)

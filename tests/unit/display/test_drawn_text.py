@@ -1,0 +1,267 @@
+"""Text of scripts that the glasses' font lacks: drawn by a real child, on pages with other text."""
+
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.core.pages import DrawnLine, DrawnRow, Typeface, lay_out
+from edge.core.results import LayoutKind, Rendering
+from edge.core.words.drawable_text import name_lost
+from edge.display import drawn_text
+from edge.display.drawn_text import CannotDraw, DrawnText, Rows
+from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
+from edge.display.lens_plan import LensPlan, plan
+from firmware_bridge import catalog
+from firmware_bridge.capabilities import Capabilities, Origin
+from firmware_bridge.messages import ShowPage, Tile
+from firmware_bridge.sim.lens import SimLens
+
+HEBREW = "הרכבת לחיפה יוצאת בשעה 15:30"
+ROWS = Rows(576, 27, 1)
+
+
+@pytest.fixture
+async def drawn() -> AsyncIterator[DrawnText]:
+    made = DrawnText(start_s=60.0, deadline_s=60.0)
+    yield made
+    await made.close()
+
+
+def glasses(key: str, **changes: Any) -> Capabilities:
+    facts = dict(catalog.find(key).capabilities)
+    facts.update({name.replace("__", "."): value for name, value in changes.items()})
+    return Capabilities.of(key, facts, origin=Origin.CATALOGUE, now=0.0)
+
+
+FULL, G1 = glasses("mock:full"), glasses("even_g1")
+
+
+def face() -> Typeface:
+    return typeface_of(FULL)
+
+
+async def planned(text: str, known: Capabilities, drawn: DrawnText, second: str = "") -> LensPlan:
+    both = Rendering(layout=LayoutKind.DOUBLE_TEXT_WALL, first=text, second=second)
+    return await plan(both if second else Rendering(LayoutKind.TEXT_WALL, text), known, drawn)
+
+
+def texts(sheet: Sheet) -> list[str]:
+    return [line.text for line in sheet.lines]
+
+
+def seen(sheet: Sheet, known: Capabilities) -> SimLens:
+    """The lens with this page on it, of which nothing was cut off."""
+    g1 = known is G1
+    lens = SimLens(576, 136, 1, 5, font="g1-21" if g1 else "lens-22", margin=44 if g1 else 0)
+    assert lens.show(ShowPage("s", lines=sheet.lines, tiles=sheet.tiles)).clipped == 0
+    return lens
+
+
+# ------------------------------------------------------------------ pages
+
+
+async def test_plain_text_asks_nobody_to_draw() -> None:
+    nobody = DrawnText(command=("/nonexistent",))
+    (sheet,) = (await planned("Grüße — “hello” … → Привет", FULL, nobody)).sheets
+    assert (len(sheet.lines), sheet.tiles, sheet.said) == (1, (), ())
+
+
+@pytest.mark.requirement("I13-scripts")
+async def test_hebrew_is_drawn_at_the_right_edge(drawn: DrawnText) -> None:
+    plan_ = await planned(HEBREW, FULL, drawn)
+    (sheet,) = plan_.sheets
+    assert (sheet.lines, plan_.lost, plan_.remark) == ((), (), "")
+    assert [line.text for line in sheet.said] == [HEBREW]
+    box = seen(sheet, FULL).image.getbbox()
+    assert box is not None
+    assert (box[2], box[0] > 100) == (576, True)
+
+
+@pytest.mark.requirement("I13-mixed-page")
+async def test_a_page_draws_only_the_rows_that_need_it(drawn: DrawnText) -> None:
+    lines = ["Milk", "Bread", "Well done 👍", "Eggs", "Tea"]
+    (sheet,) = (await planned("\n".join(lines), FULL, drawn)).sheets
+    assert [(line.row, line.text) for line in sheet.lines] == [
+        (0, "Milk"),
+        (1, "Bread"),
+        (3, "Eggs"),
+        (4, "Tea"),
+    ]
+    (tile,) = sheet.tiles
+    assert 2 * 27 <= tile.y < tile.y + tile.height <= 3 * 27
+    (long,) = (await planned("a b c d e f " * 14 + "👍", FULL, drawn)).sheets
+    assert (len(long.lines), len(long.tiles)) == (2, 1), "rows of one paragraph, too"
+
+
+@pytest.mark.requirement("I13-mixed-page")
+async def test_a_page_with_a_drawn_row_is_one_picture_where_tiles_are_not_taken(
+    drawn: DrawnText,
+) -> None:
+    text = "\n".join(["Well done 👍", *(f"Line {n}" for n in range(2, 12))])
+    first, second, third = (await planned(text, G1, drawn)).sheets
+    assert first.lines == ()
+    assert [line.text for line in first.said][-2:] == ["Line 5", "1/3"]
+    assert len(first.tiles) == 6
+    assert (second.tiles, texts(second)[-1]) == ((), "2/3")
+    assert (third.tiles, texts(third)[0]) == ((), "Line 11")
+    assert seen(first, G1).image.getbbox()[0] == 44, "text has its margin as a picture, too"
+
+
+async def test_a_footer_and_drawn_rows_do_not_touch(drawn: DrawnText) -> None:
+    for known in (FULL, G1):
+        sheets = (await planned("שלום עולם " * 80, known, drawn)).sheets
+        assert len(sheets) > 1
+        for sheet in sheets:
+            image = seen(sheet, known).image
+            lit = sum(
+                sum(byte.bit_count() for byte in seen(part, known).image.tobytes()) // 8
+                for part in (Sheet(sheet.lines), *(Sheet(tiles=(tile,)) for tile in sheet.tiles))
+            )
+            assert lit == sum(byte.bit_count() for byte in image.tobytes()) // 8
+
+
+async def test_columns_are_drawn_side_by_side(drawn: DrawnText) -> None:
+    (sheet,) = (await planned("חלב\nלחם", FULL, drawn, second="2 l\n3")).sheets
+    assert [(line.row, line.text) for line in sheet.lines] == [(0, "2 l"), (1, "3")]
+    assert [tile.x + tile.width for tile in sheet.tiles] == [259, 259]
+    (right,) = (await planned("Milk", FULL, drawn, second="חלב")).sheets
+    (tile,) = right.tiles
+    assert tile.x + tile.width == 316 + 259
+
+
+async def test_grey_lenses_get_grey_edges(drawn: DrawnText) -> None:
+    (sheet,) = (await planned("你好", glasses("mock:full", display__bpp=4), drawn)).sheets
+    (tile,) = sheet.tiles
+    shades = {byte >> 4 for byte in tile.pixels} | {byte & 15 for byte in tile.pixels}
+    assert tile.bpp == 4
+    assert len(shades) > 4
+
+
+# ------------------------------------------------------------------ what cannot be drawn
+
+
+@pytest.mark.requirement("I13-lost-named")
+async def test_characters_of_no_font_are_named(drawn: DrawnText) -> None:
+    plan_ = await planned("press ᏣᎳ then שלום", FULL, drawn)
+    assert plan_.lost == ("Ꮳ", "Ꮃ")
+    assert plan_.remark == "not readable on this lens: Ꮳ Ꮃ"
+    assert len(plan_.sheets[0].tiles) == 1
+    private = await planned("a \ue000 b", FULL, drawn)
+    assert private.remark == "not readable on this lens: U+E000"
+
+
+def test_of_many_lost_characters_eight_are_named() -> None:
+    assert name_lost(()) == ""
+    assert name_lost(tuple("абвгдежзийк")) == (
+        "not readable on this lens: а б в г д е ж з and 3 more"
+    )
+
+
+@pytest.mark.requirement("I13-lost-named")
+@pytest.mark.parametrize(
+    ("known", "why"),
+    [
+        (glasses("mock:full", display__bitmap=False), "these glasses show no bitmaps"),
+        (FULL, "other scripts are not installed (pip install 'glassd[scripts]')"),
+    ],
+    ids=["no-bitmaps", "no-extra"],
+)
+async def test_where_nothing_can_be_drawn_boxes_are_lost_and_it_says_why(
+    known: Capabilities, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_text, "find_spec", lambda name: None)
+    drawn_text.is_installed.cache_clear()
+    plan_ = await planned("Say שלום to them", known, DrawnText())
+    drawn_text.is_installed.cache_clear()
+    assert plan_.lost == ("ש", "ל", "ו", "ם")
+    assert plan_.remark == f"not readable on this lens: ש ל ו ם; {why}"
+    assert texts(plan_.sheets[0]) == ["Say □□□□ to them"]
+
+
+async def test_nothing_to_see_is_nothing_to_show(drawn: DrawnText) -> None:
+    with pytest.raises(CannotShow, match="nothing to show"):
+        await planned("\u200f\u200e", FULL, drawn)
+
+
+# ------------------------------------------------------------------ the child
+
+
+async def test_paragraphs_are_asked_for_once(drawn: DrawnText) -> None:
+    first = await drawn.draw(["你好", "again"], ROWS)
+    drawn._worker._command = ("/nonexistent",)
+    await drawn._worker.close()
+    assert await drawn.draw(["again", "你好"], ROWS) == first[::-1]
+    with pytest.raises(CannotDraw, match="cannot be drawn now"):
+        await drawn.draw(["other"], ROWS)
+
+
+async def test_what_is_remembered_is_bounded(
+    drawn: DrawnText, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drawn_text, "REMEMBERED", 3)
+    for text in "abcd":
+        await drawn.draw([text], ROWS)
+    await drawn.draw(["b", "e"], ROWS)
+    assert [key[0] for key in drawn._known] == ["d", "b", "e"]
+    assert len(await drawn.draw(list("vwxyz"), ROWS)) == 5
+
+
+@pytest.mark.requirement("I13-worker-ends")
+async def test_the_child_ends_when_it_is_idle_and_is_replaced() -> None:
+    drawn = DrawnText(idle_s=0.05, start_s=60.0)
+    for text in ("你好", "שלום"):
+        (rows,) = await drawn.draw([text], ROWS)
+        assert rows[0].tile is not None
+        child = drawn._worker._child
+        assert child is not None
+        assert await child.wait() == 0
+    await drawn.close()
+
+
+@pytest.mark.requirement("I13-worker-ends")
+async def test_a_killed_child_is_replaced_once(drawn: DrawnText, tmp_path: Path) -> None:
+    await drawn.draw(["你好"], ROWS)
+    child = drawn._worker._child
+    assert child is not None
+    child.kill()
+    await child.wait()
+    (rows,) = await drawn.draw(["שלום"], ROWS)
+    assert rows[0].tile is not None
+    starts = tmp_path / "starts"
+    broken = DrawnText(command=(sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x')"))
+    with pytest.raises(CannotDraw, match="could not be drawn"):
+        await broken.draw(["x"], ROWS)
+    assert starts.read_text() == "xx"
+
+
+async def test_a_child_that_is_stuck_or_answers_nonsense_is_a_reason() -> None:
+    stuck = DrawnText(start_s=0.2, command=(sys.executable, "-c", "import time; time.sleep(600)"))
+    with pytest.raises(CannotDraw, match="too long"):
+        await stuck.draw(["x"], ROWS)
+    await stuck.close()
+    for said, why in ((b"nonsense", "could not be drawn"), (b'{"problem": "no"}', "drawn: no")):
+        answer = len(said).to_bytes(4, "big") + said
+        code = f"import sys; sys.stdin.buffer.read(4); sys.stdout.buffer.write({answer!r})"
+        odd = DrawnText(command=(sys.executable, "-c", code), start_s=60.0)
+        with pytest.raises(CannotDraw, match=why):
+            await odd.draw(["x"], ROWS)
+        await odd.close()
+
+
+# ------------------------------------------------------------------ layout alone
+
+
+def test_a_drawn_row_too_wide_for_the_footer_goes_to_the_next_page() -> None:
+    def row(text: str, width: int) -> DrawnRow:
+        return DrawnRow(text, Tile(0, 0, width, 1, 1, bytes((width + 7) // 8)))
+
+    rows = [row(f"row {n}", 570) for n in range(7)]
+    laid = lay_out("x", canvas_of(FULL), face(), {"x": rows})
+    assert [[line.text for line in page.lines] for page in laid.pages] == [
+        ["row 0", "row 1", "row 2", "row 3", "1/2"],
+        ["row 4", "row 5", "row 6", "2/2"],
+    ]
+    assert all(isinstance(line, DrawnLine) for page in laid.pages for line in page.lines[:-1])
