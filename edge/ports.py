@@ -357,10 +357,11 @@ class RenderPort(Protocol):
     """Implemented by `display/presenter.py`: what the wearer sees and hears."""
 
     async def present(
-        self, call_id: str, response: ToolResponse, *, wait: Wait = ...
+        self, call_id: str, response: ToolResponse, *, wait: Wait = ..., name: str = ...
     ) -> DeliveryReport:
         """Show and speak a result, as far as these glasses can. Never raises;
-        later progress of the delivery comes as `DeliveryChanged` on the bus.
+        later progress of the delivery comes as `DeliveryChanged` on the bus. `name`: of its tool
+        or app, in people's words; a failure's sentence begins with it.
         """
 
     async def tell(

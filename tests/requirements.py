@@ -814,6 +814,25 @@ PROMISES: Final[dict[str, Promise]] = {
         "`present` decides for any call.",
         "issue 13, The lens as one stage for many",
     ),
+    "I13-wearer-forms": Promise(
+        "Dates, times and numbers are in the wearer's language and time zone, which the "
+        "configuration names; a wrong name is an error that says which one was meant.",
+        "issue 13, Text made for a lens",
+    ),
+    "I13-plain-text": Promise(
+        "Markdown never reaches a lens or the voice; both have the same plain text, with the dates "
+        "in the wearer's form.",
+        "issue 13, Text made for a lens",
+    ),
+    "I13-failures": Promise(
+        "A failed call is a sentence for people: no report of a program, no command for a "
+        "terminal.",
+        "issue 13, Text made for a lens",
+    ),
+    "I13-data": Promise(
+        "Long data is summarised by its keys on one page; all of it comes after a tap.",
+        "issue 13, Text made for a lens",
+    ),
     "I13-consent-words": Promise(
         "A question begins with the app and the tool's title in words; dates and numbers are in "
         "the wearer's form, and lists are counted and shown item by item.",

@@ -227,6 +227,12 @@ class Call:
         """Does running it twice do no more than once? False while its tool is not known."""
         return self.tool is not None and results.repeatable(self.tool)
 
+    @property
+    def wearer_name(self) -> str:
+        """What the wearer calls its tool: the name of its app; "" while it is not known."""
+        entry = self._tools.registry.snapshot().find(self.request.tool)
+        return "" if entry is None else entry.app_name
+
     # -------------------------------------------------------------- on disk
 
     async def admit(self, state: CallState, *, ttl_s: float | None = None) -> Ending | None:

@@ -273,12 +273,12 @@ class CallDelivery:
         if self._session.silent(self._clock.boot()):
             silent: dict[str, Json] = {**(response.render or {}), "suppressVoiceResponse": True}
             response = replace(response, render=silent)
-        call_id = call.request.call_id
+        call_id, name = call.request.call_id, call.wearer_name
         if call.route is None or call.route.code is None:
-            return await self._stage.present(call_id, response, wait=call.caller.wait)
+            return await self._stage.present(call_id, response, wait=call.caller.wait, name=name)
         try:  # a fallback is an answer within a second, whatever the lens does
             async with timeout(self._rules.limits.fallback_s):
-                return await self._stage.present(call_id, response)
+                return await self._stage.present(call_id, response, name=name)
         except TimeoutError:
             return DeliveryReport(Delivery.SENT, "the glasses have not confirmed it yet")
 

@@ -6,6 +6,10 @@ from enum import StrEnum
 from typing import Any, Final
 
 from edge.core.routing import RouteKind
+from edge.core.words import data_text
+from edge.core.words.data_text import DataText
+from edge.core.words.failure_sentences import sentence
+from edge.core.words.wearer_forms import Writer, age
 from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
@@ -18,11 +22,9 @@ from tools_cache.api.tool import (
     ToolResponse,
 )
 
-_TEXT_KEYS: Final = ("text", "message", "summary", "content")
 INVOKE: Final = "registry:invoke"
 """Our tool that calls another for a model; it is not shown itself, the tool it calls is."""
-_LISTED: Final = 12
-"""Entries of a `key: value` listing; a lens has five rows."""
+_ENGLISH: Final = Writer()
 STORAGE_RETRY_MS: Final = 5000
 """Retry after a failed write: as often as the daemon itself checks the disk."""
 _MAX_DURATION_MS: Final = 60 * 60 * 1000
@@ -48,12 +50,21 @@ _TWO: Final = {
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """An address in a text, and the words it stands behind."""
+
+    words: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
 class Rendering:
     """What to show and speak. `text` is for the lens (also in place of an image), `speech` is
     spoken; None: not wanted.
 
     `first` and `second` are the parts of a two-part layout, `image` and `pcm` base64. `silent`
-    forbids speech in every fallback.
+    forbids speech in every fallback. `more`: all of what `text` is a summary of. It and the `links`
+    of the text are shown to a wearer who asks for them.
     """
 
     layout: LayoutKind | None = None
@@ -66,6 +77,8 @@ class Rendering:
     silent: bool = False
     duration_s: float | None = None
     priority: int = 0
+    more: str = ""
+    links: tuple[Link, ...] = ()
 
     @property
     def words(self) -> str:
@@ -73,63 +86,65 @@ class Rendering:
         return self.text or self.speech or ""
 
 
-def rendering_of(response: ToolResponse) -> Rendering:
+def rendering_of(response: ToolResponse, *, name: str = "", writer: Writer = _ENGLISH) -> Rendering:
     """Return what a result wants shown; without a `render` object its text is shown, then spoken. A
-    result from the cache says how old it is.
+    result from the cache says how old it is. `name`: of its tool or app, in people's words.
     """
-    return dated(_rendering_of(response), response.meta)
+    return dated(_rendering_of(response, name, writer), response.meta)
 
 
-def _rendering_of(response: ToolResponse) -> Rendering:
+def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Rendering:
     render = response.render or {}
     display, audio = _part(render, "display"), _part(render, "audio")
     silent = _flag(render, audio, response)
     if not (display or audio):
-        text = text_of(response)
-        return Rendering(
-            LayoutKind.TEXT_WALL if text.strip() else None, text, speech=text, silent=silent
-        )
+        return _of_text(describe(response, name=name, writer=writer), silent=silent, spoken=True)
     speech = audio.get("text") if isinstance(audio.get("text"), str) else None
     pcm = audio.get("pcm") if isinstance(audio.get("pcm"), str) else ""
     layout = _layout(display)
     if layout is None and speech is None and not pcm:  # a url is not fetched: its text is shown
-        text = text_of(response)
-        return Rendering(LayoutKind.TEXT_WALL if text.strip() else None, text, silent=silent)
-    first, second = _two_parts(layout, display)
-    text = _string(display, "text") or _joined(first, second) or _string(display, "alt")
+        return _of_text(describe(response, name=name, writer=writer), silent=silent)
+    given, alt = (_string(display, key) for key in ("text", "alt"))
+    parts = [data_text.of_text(text, writer.written) for text in _two_parts(layout, display)]
+    first, second = (part.text for part in parts)
+    shown = data_text.of_text(given, writer.written)
     if layout is LayoutKind.BITMAP_VIEW:
-        text = _string(display, "alt") or _string(display, "text") or _data_text(response.data)
-    if layout is LayoutKind.REFERENCE_CARD:
-        text = _joined(first, second)
+        described = describe(response, name=name, writer=writer).text
+        shown = DataText(alt or shown.text or described)
+    elif layout is LayoutKind.REFERENCE_CARD or not given:
+        shown = DataText(_joined(first, second) or alt)
     return Rendering(
         layout,
-        text,
+        shown.text,
         first,
         second,
         _string(display, "data"),
-        speech,
+        None if speech is None else data_text.of_text(speech, writer.written).text,
         pcm or "",
         silent,
         _seconds(display),
         _rank(display),
+        more=shown.more or "\n".join(part.more for part in parts if part.more),
     )
+
+
+def _of_text(shown: DataText, *, silent: bool, spoken: bool = False) -> Rendering:
+    layout = LayoutKind.TEXT_WALL if shown.text.strip() else None
+    speech = shown.text if spoken else None
+    return Rendering(layout, shown.text, speech=speech, silent=silent, more=shown.more)
 
 
 _LONG: Final = 200
 """Characters from which a text may need several pages: then its age is shown first."""
-_AGES: Final = (
-    (86_400, "d", "day"),
-    (3600, "h", "hour"),
-    (60, "min", "minute"),
-    (0, "s", "second"),
-)
+_OF_OLD: Final = 60.0
+"""Seconds from which a result is not from just now."""
 
 
 def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
     """Add the age of an old result to its text and speech (`stale`, `ageS`)."""
     if meta.get("stale") is not True:
         return rendering
-    shown, said = _as_of(meta.get("ageS"))
+    shown, said = _age(meta.get("ageS"))
 
     def with_age(text: str) -> str:
         if not text.strip():
@@ -137,6 +152,8 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
         return f"{shown}\n{text}" if len(text) > _LONG else f"{text}\n{shown}"
 
     speech = rendering.speech
+    if not shown:
+        return rendering
     return replace(
         rendering,
         text=with_age(rendering.text),
@@ -145,63 +162,22 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
     )
 
 
-def _as_of(age_s: Any) -> tuple[str, str]:
-    """Return the age for the lens and for speech."""
+def _age(age_s: Any) -> tuple[str, str]:
+    """Return the age for the lens and for speech; "" for what is from just now."""
     if (
         isinstance(age_s, bool)
         or not isinstance(age_s, int | float)
         or not 0 <= age_s < float("inf")
     ):
         return "not up to date", "not up to date"
-    size, short, unit = next(age for age in _AGES if age_s >= age[0])
-    count = int(age_s // size) if size else int(age_s)
-    return f"as of {count} {short} ago", f"as of {count} {unit}{'' if count == 1 else 's'} ago"
+    return ("", "") if age_s < _OF_OLD else (age(age_s), age(age_s, spoken=True))
 
 
-def text_of(response: ToolResponse) -> str:
-    """Return the text of a result: its error, its text, or a short `key: value` listing."""
+def describe(response: ToolResponse, *, name: str = "", writer: Writer = _ENGLISH) -> DataText:
+    """Return the text of a result: a sentence for its error, its own text, or its data in lines."""
     if response.error is not None:
-        said = response.error.message
-        return f"{said}\n{response.error.suggestion}" if response.error.suggestion else said
-    return _data_text(response.data)
-
-
-def _data_text(data: Json) -> str:
-    if data is None:
-        return ""
-    if isinstance(data, str):
-        return data
-    if isinstance(data, Mapping):
-        for key in _TEXT_KEYS:
-            if isinstance(data.get(key), str):
-                return str(data[key])
-        return "\n".join(f"{key}: {_brief(value)}" for key, value in list(data.items())[:_LISTED])
-    if isinstance(data, list):
-        return "\n".join(_brief(value) for value in data[:_LISTED])
-    return _brief(data)
-
-
-def _brief(value: Json) -> str:
-    if isinstance(value, Mapping):
-        return _first_text(value) or ", ".join(
-            f"{k} {_brief(v)}" for k, v in list(value.items())[:4]
-        )
-    if isinstance(value, list):
-        return ", ".join(_brief(v) for v in value[:_LISTED])
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "-" if value is None else str(value)
-
-
-def _first_text(value: Mapping[str, Json]) -> str:
-    return next(
-        (
-            str(value[key])
-            for key in (*_TEXT_KEYS, "title", "name")
-            if isinstance(value.get(key), str)
-        ),
-        "",
-    )
+        return DataText(sentence(response.error, name))
+    return data_text.describe(response.data, writer.written)
 
 
 # ------------------------------------------------------------------ the render object, read

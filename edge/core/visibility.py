@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from edge.core.results import LayoutKind, concerns_wearer, text_of
+from edge.core.results import LayoutKind, concerns_wearer
+from edge.core.words import data_text
 from tools_cache.api.tool import (
     CallOrigin,
     ExecutionType,
@@ -123,14 +124,10 @@ def working(tool: ToolDefinition | None) -> str:
 def dressed(response: ToolResponse, tool: ToolDefinition | None) -> ToolResponse:
     """Apply the tool's layout to a result, unless the result has its own."""
     render: dict[str, Json] = dict(response.render or {})
-    text = text_of(response)
-    if (
-        tool is None
-        or not tool.custom_ui
-        or not response.ok
-        or "display" in render
-        or not text.strip()
-    ):
+    if tool is None or not tool.custom_ui or not response.ok or "display" in render:
+        return response
+    text = "" if response.data is None else data_text.raw(response.data)
+    if not text.strip():
         return response
     layout = TEMPLATES.get(tool.custom_ui, LayoutKind.TEXT_WALL)
     head, body = _PARTS.get(layout, ("", "text"))

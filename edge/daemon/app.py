@@ -408,6 +408,7 @@ class Daemon:
             clock=self.clock,
             notes=self.notes,
             voice=self.voice,
+            writer=self.writer,
             within=self.deadlines.within,
         )
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from edge.core.results import Link
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -28,20 +30,17 @@ _SIGNS: Final = re.compile(
     """,
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
+_TIMES: Final = re.compile(r"(?<=\w)\*(?=\w)")
+_TIMES_SIGN: Final = "\ufdd0"
+"""Stands for a `*` between letters or digits, which is no markup in 2*3*4; no text has this."""
+_ALONE: Final = re.compile(r"[ ]{0,3}(?=[->+][ ])")
+"""Begins a text of one line that is neither a list nor a quotation: `> 5 km`, `- 5 degrees`."""
 _BLANK: Final = re.compile(r"\n{3,}")
 _BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _WRAPPED: Final = 60
 """Characters of a line from which its end is an editor's doing and means nothing to a reader."""
 _WHOLE_ADDRESS: Final = re.compile(r"\bhttps?://(?:www\.)?([^\s/?#]+)\S*", re.IGNORECASE)
 _ADDRESS: Final = re.compile(r"https?://|mailto:|tel:", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """An address in a text, and the words it stands behind."""
-
-    words: str
-    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +55,12 @@ def plain(text: str) -> PlainText:
     """Return a text without its Markdown; one that has none comes back unchanged."""
     if not has_markdown(text):
         return PlainText(text)
-    head, rest = text[:MAX_TEXT], text[MAX_TEXT:]
+    head, rest = _TIMES.sub(_TIMES_SIGN, text[:MAX_TEXT]), text[MAX_TEXT:]
+    if "\n" not in head and _ALONE.match(head):
+        head = "\\" + head.lstrip()
     reader = _Reader()
     lines = reader.blocks(_parser().parse(head))
-    shown = _BLANK.sub("\n\n", "\n".join(lines)).strip("\n")
+    shown = _BLANK.sub("\n\n", "\n".join(lines)).strip("\n").replace(_TIMES_SIGN, "*")
     return PlainText(shown + rest, tuple(dict.fromkeys(reader.links))[:MAX_LINKS])
 
 

@@ -7,12 +7,13 @@ what it covers comes back after it, what arrives meanwhile waits.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from edge.core.results import LayoutKind, Rendering, rendering_of
+from edge.core.words.wearer_forms import Writer
 from edge.display.current_page import CurrentPage
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
@@ -23,6 +24,7 @@ from edge.display.queue import DisplayQueue, ProgressIndicator
 from edge.display.saved_scene import SavedScenes
 from edge.display.voice.speech import SpeechOutput, SpeechOver, StoppedBy
 from edge.display.voice.tts import TextToSpeech
+from edge.display.wording import Wording
 from edge.ports import GlassesAway, GlassesPort, Question, Wait
 from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock
@@ -79,11 +81,13 @@ class Presenter:
         notes: Notes,
         voice: TextToSpeech | None = None,
         drawn: DrawnText | None = None,
+        writer: Callable[[], Writer] = Writer,
         life_s: float = LIFE_S,
         min_gap_s: float = 0.1,
         within: Within = unwatched,
     ) -> None:
         self._within = within
+        self._wording = Wording(writer)
         self._glasses = glasses
         self._bus = bus
         self._clock = clock
@@ -104,11 +108,17 @@ class Presenter:
     # ------------------------------------------------------------------ the ports
 
     async def present(
-        self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER
+        self,
+        call_id: str,
+        response: ToolResponse,
+        *,
+        wait: Wait = Wait.ANSWER,
+        name: str = "",
     ) -> DeliveryReport:
         """See `RenderPort`. Presenting again what is on the lens already does not draw it again."""
         self._progress.over(call_id)
-        wanted = rendering_of(response)
+        writer = self._wording.writer()
+        wanted = await self._wording.apply(rendering_of(response, name=name, writer=writer))
         if wanted.layout is None and not wanted.speech and not wanted.pcm:
             return DeliveryReport(Delivery.NONE)
         item = self._known(call_id) or self._new(call_id, call_id, wanted, rank=wanted.priority)
@@ -121,12 +131,14 @@ class Presenter:
         if brief and self._progress.is_cancelled(call_id):
             return DeliveryReport(Delivery.DROPPED, "called off by the wearer")
         self._texts += 1
-        wanted = Rendering(
-            LayoutKind.TEXT_WALL,
-            text,
-            speech=None if brief else text,
-            silent=brief,
-            duration_s=BRIEF_S if brief else None,
+        wanted = await self._wording.apply(
+            Rendering(
+                LayoutKind.TEXT_WALL,
+                text,
+                speech=None if brief else text,
+                silent=brief,
+                duration_s=BRIEF_S if brief else None,
+            )
         )
         name = f"{call_id}/word" if call_id else scene or f"word-{self._texts}"
         item = self._new("", name, wanted, rank=BRIEF_RANK if brief else 0, progress_of=call_id)

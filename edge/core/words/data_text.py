@@ -39,15 +39,30 @@ class DataText:
 
 
 def describe(data: Json, write: Write) -> DataText:
-    """Describe the data of a result. Text that is JSON is described as the data it holds."""
+    """Describe the data of a result: its own text, else lines for what it holds."""
+    own = _own_text(data)
+    return _of_data(data, write) if own is None else of_text(own, write)
+
+
+def raw(data: Json) -> str:
+    """Return the text of data as it is: its own, else JSON; `of_text` describes either."""
+    own = _own_text(data)
+    return json.dumps(data, ensure_ascii=False, default=str) if own is None else own
+
+
+def _own_text(data: Json) -> str | None:
     if isinstance(data, Mapping):
-        own = next((data[key] for key in TEXT_KEYS if isinstance(data.get(key), str)), None)
-        data = own if own is not None else data
-    if isinstance(data, str):
-        found = _json_in(data)
-        if found is None:
-            return DataText(data)
-        data = found
+        data = next((data[key] for key in TEXT_KEYS if isinstance(data.get(key), str)), None)
+    return data if isinstance(data, str) else None
+
+
+def of_text(text: str, write: Write) -> DataText:
+    """Return a text as it is; one that is JSON is described as the data it holds."""
+    found = _json_in(text)
+    return DataText(text) if found is None else _of_data(found, write)
+
+
+def _of_data(data: Json, write: Write) -> DataText:
     if not isinstance(data, Mapping | list):
         return DataText("" if data is None else write(data))
     lines = list(islice(_outline(data, write, 0), _MOST_LINES + 1))

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from edge.core.tools import missing_hardware
+from edge.core.words.data_text import label
 from tools_cache.api.tool import ErrorCode, ErrorType, Json, ToolError
 
 MAX_MESSAGE: Final = 160
@@ -47,6 +48,7 @@ _PREFIX: Final = re.compile(r"^(?:invalid parameters: )?(?:/[\w/.-]+:? )?", re.I
 _SCHEMA: Final = re.compile(
     r"\broot\b|\bproperty\b|is not (?:of type|one of|valid)|does not match|\bschema\b"
 )
+_REQUIRED: Final = re.compile(r'"(\w{1,40})" is (?:a )?required')
 _AWAY: Final = re.compile(
     r"ConnectionPool|max retries|connection (?:refused|reset|aborted|closed|error)|timed? ?out"
     r"|ECONN\w+|ETIMEDOUT|EHOSTUNREACH|ENOTFOUND|EAI_AGAIN|name or service not known"
@@ -88,6 +90,8 @@ def _said(error: ToolError) -> str:
             return _literal(error.message) or _DENIED
         case ErrorCode.INVALID_ARGUMENTS | ErrorCode.INVALID_REQUEST:
             message = _PREFIX.sub("", error.message, count=1)
+            if missing := dict.fromkeys(_REQUIRED.findall(message)):
+                return f"{{name}} needs to know: {', '.join(map(label, missing))}."
             foreign = _SCHEMA.search(message) is not None
             return (not foreign and _literal(message)) or _MISUNDERSTOOD
         case code if code in _OF_CODE:
@@ -136,4 +140,5 @@ def _too_often(retry_after_ms: int | None) -> str:
 
 
 def _name(name: str) -> str:
-    return " ".join(name.split())[:60] or "It"
+    name = " ".join(name.split())[:60] or "It"
+    return name[:1].upper() + name[1:]

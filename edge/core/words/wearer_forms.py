@@ -23,6 +23,7 @@ _NUMBER: Final = re.compile(r"(-?)(\d+)((?:\.\d+)?)")
 _LIKE_NUMBER: Final = re.compile(r"[-+−]?\d[\d.,'’  \u00a0\u202f]*")
 _WORDS: Final = {True: "yes", False: "no", None: "nothing"}
 _YEARS: Final = range(1900, 2200)
+_UNITS: Final = ((86_400, "day", "day"), (3600, "hour", "h"), (60, "minute", "min"))
 _LONGEST: Final = 100
 """Characters of the longest moment of any language, doubled."""
 
@@ -233,10 +234,14 @@ class Writer:
     def resembles(self, text: str) -> bool:
         return self.forms.resembles(text)
 
+    def text(self, text: str) -> str:
+        """Return a text with its moments in the wearer's form."""
+        return self.forms.text(text, now=self.now)
+
     def written(self, value: object) -> str:
         """Return a value of JSON for reading: text as it is, but moments in the wearer's form."""
         if isinstance(value, str):
-            return self.forms.text(value, now=self.now)
+            return self.text(value)
         return self.exact(value) or str(value)
 
 
@@ -258,15 +263,15 @@ def _filled(pattern: str, fields: Mapping[str, str]) -> str:
     return "".join(fields[name] if name else text for name, text in _pieces(pattern))
 
 
-def age(seconds: float) -> str:
-    """Return how long ago something was: `just now`, `5 min ago`, `2 days ago`."""
-    if seconds < 60:
-        return "just now"
-    for size, unit in ((86_400, "day"), (3600, "h"), (60, "min")):
+def age(seconds: float, *, spoken: bool = False) -> str:
+    """Return how long ago something was: `just now`, `5 min ago`, `2 days ago`; spoken
+    `5 minutes ago`.
+    """
+    for size, word, short in _UNITS:
         if seconds >= size:
             count = int(seconds // size)
-            plural = "s" if unit == "day" and count > 1 else ""
-            return f"{count} {unit}{plural} ago"
+            unit = word + "s" * (count > 1) if spoken or word == "day" else short
+            return f"{count} {unit} ago"
     return "just now"
 
 

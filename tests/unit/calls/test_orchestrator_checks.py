@@ -240,7 +240,7 @@ async def test_a_wearer_who_asked_is_told_what_went_wrong(tmp_path: Path) -> Non
     async with house(tmp_path) as h:
         answer = await h.call("notes:add", {}, mode=Mode.VOICE, origin=CallOrigin.VOICE)
         assert answer.meta["delivery"] == "shown"
-        assert h.glasses.texts()[0].startswith("Invalid parameters")
+        assert h.glasses.texts()[0] == "App needs to know: text."
 
 
 @pytest.mark.requirement("S2-85", "S2-69", "C-13")

@@ -316,12 +316,13 @@ async def test_follow_ups_reach_the_caller_as_the_tool_said_them(tmp_path):
 
 async def test_a_built_in_tool_that_came_to_nothing_tells_the_wearer(tmp_path):
     async with house(
-        tmp_path, tools=answering(ToolResponse.failure(Code.TOOL_UNAVAILABLE, "no picture"))
+        tmp_path,
+        tools=answering(ToolResponse.failure(Code.TOOL_UNAVAILABLE, "no picture was made")),
     ) as h:
         assert (await h.call("glasses:show_text", {"text": "hello"}, origin=CallOrigin.MCP)).meta[
             "delivery"
         ] == "shown"
-        assert "no picture" in h.glasses.texts()[-1]
+        assert "No picture was made." in h.glasses.texts()[-1]
 
 
 def test_a_tool_without_a_title_is_called_by_the_words_of_its_name():

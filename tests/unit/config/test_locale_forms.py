@@ -95,6 +95,7 @@ def test_an_unknown_language_or_time_zone_is_an_error_that_helps(rule, written, 
     assert says in str(wrong.value)
 
 
+@pytest.mark.requirement("I13-wearer-forms")
 def test_the_configured_language_and_zone_are_used_and_described():
     read = wearer_forms("de-DE", "Europe/Berlin", {"LANG": "en_US.UTF-8"})
     assert read.moment(AT, now=NOW) == "Mi., 4. März, 16:07"

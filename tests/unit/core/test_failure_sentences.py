@@ -117,6 +117,20 @@ def test_a_sentence_of_the_tool_is_shown_as_it_is(message, shown):
                 ErrorCode.INVALID_ARGUMENTS,
                 'Invalid parameters: root "text" is a required property',
             ),
+            "Calculator needs to know: text.",
+        ),
+        (
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                'Invalid parameters: /at "x" is not a "date-time", root "a_b" is a required '
+                'property, root "c" is a required property',
+            ),
+            "Calculator needs to know: a b, c.",
+        ),
+        (
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS, 'Invalid parameters: /at "x" is not a "date-time"'
+            ),
             "Calculator did not understand that.",
         ),
     ],

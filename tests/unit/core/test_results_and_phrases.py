@@ -1,10 +1,12 @@
 """What results look like, and which sentence means which tool."""
 
+import json
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.core.phrases import match
-from edge.core.results import LayoutKind, concerns_wearer, fallback, rendering_of, text_of
+from edge.core.results import LayoutKind, concerns_wearer, describe, fallback, rendering_of
 from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
@@ -24,20 +26,55 @@ from tools_cache.api.tool import (
         ({"message": "m"}, "m"),
         ({"summary": "s"}, "s"),
         ({"content": "c"}, "c"),
-        ({"text": 5, "level": 80, "on": True, "x": None}, "text: 5\nlevel: 80\non: yes\nx: -"),
-        ({"items": [{"text": "a"}, {"title": "b"}]}, "items: a, b"),
-        (["x", 2], "x\n2"),
+        (
+            {"text": 5, "level": 80, "on": True, "x": None},
+            "text: 5\nlevel: 80\non: yes\nx: nothing",
+        ),
+        ({"orders": [1, 2], "net_total": 12345.5}, "orders: 1, 2\nnet total: 12,345.5"),
+        ('{"level": 80}', "level: 80"),
+        (["x", 2], "1: x\n2: 2"),
         (None, ""),
         (3.5, "3.5"),
     ],
 )
 def test_the_text_of_a_result_is_found_or_listed(data, text: str) -> None:
-    assert text_of(ToolResponse(data=data)) == text
+    assert describe(ToolResponse(data=data)).text == text
 
 
-def test_an_error_reads_as_its_message_and_the_next_thing_to_do() -> None:
-    error = ToolResponse.failure(ErrorCode.OFFLINE, "Offline", suggestion="Try later")
-    assert text_of(error) == "Offline\nTry later"
+@pytest.mark.requirement("I13-failures")
+def test_an_error_is_a_sentence_for_people_without_advice_for_a_terminal() -> None:
+    error = ToolResponse.failure(
+        ErrorCode.OFFLINE, "Offline: evaluate cannot be reached now", suggestion="glassd status"
+    )
+    wanted = rendering_of(error, name="The calculator")
+    assert wanted.text == wanted.speech == "No internet. The calculator needs it."
+
+
+MANY = {"orders": [{"id": n, "total": 12.5} for n in range(90)], "currency": "NOK"}
+
+
+@pytest.mark.requirement("I13-data")
+@pytest.mark.parametrize(
+    "response",
+    [
+        ToolResponse(data=MANY),
+        ToolResponse(data={"text": json.dumps(MANY)}),
+        ToolResponse(render={"display": {"text": json.dumps(MANY)}}),
+        ToolResponse(
+            render={"display": {"layout": "reference_card", "title": "", "text": json.dumps(MANY)}}
+        ),
+    ],
+)
+def test_long_data_is_a_summary_and_all_of_it_for_those_who_ask(response) -> None:
+    wanted = rendering_of(response)
+    assert wanted.text == "orders: 90 items\ncurrency: NOK"
+    assert wanted.more.startswith("orders:\n  1:\n    id: 0\n    total: 12.5")
+    assert "{" not in wanted.more
+
+
+def test_data_is_never_spoken_as_json() -> None:
+    wanted = rendering_of(ToolResponse(render={"audio": {"text": '{"a_b": 1}'}}))
+    assert wanted.speech == "a b: 1"
 
 
 def test_without_render_the_text_is_shown_and_spoken() -> None:
@@ -268,7 +305,7 @@ def test_phrases_of_the_configured_language_count_beside_the_tools_own(sentence,
 def test_a_long_old_result_says_its_age_first(length, first):
     stale = ToolResponse(data={"text": "a" * length}, meta={"stale": True, "ageS": 60})
     text = rendering_of(stale).text
-    assert (text.startswith("as of 1 min ago"), text.endswith("as of 1 min ago")) == (
+    assert (text.startswith("1 min ago"), text.endswith("1 min ago")) == (
         first,
         not first,
     )

@@ -7,7 +7,8 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.display.plain_text import MAX_TEXT, Link, has_markdown, plain, spoken
+from edge.core.results import Link
+from edge.display.plain_text import MAX_TEXT, has_markdown, plain, spoken
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,10 @@ from edge.display.plain_text import MAX_TEXT, Link, has_markdown, plain, spoken
         ("![a cat](x.png) sat", "a cat sat"),
         ("fish &amp; chips", "fish & chips"),
         ("2 * 3 = 6", "2 * 3 = 6"),
+        ("2*3*4 = 24", "2*3*4 = 24"),
+        ("**2*3*4** = `2*3*4`", "2*3*4 = 2*3*4"),
+        ("> 5 km", "> 5 km"),
+        ("- 5 degrees, *cold*", "- 5 degrees, cold"),
         ("snake_case_name", "snake_case_name"),
         ("a\n\n---\n\nb", "a\n\nb"),
         ("<b>bold</b> & `so`", "<b>bold</b> & so"),

@@ -1,0 +1,56 @@
+"""What the wearer reads and hears of a text: no markup, and moments in the wearer's own form."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from edge.core.results import Link, Rendering
+from edge.core.words.wearer_forms import Writer
+from edge.display.plain_text import PlainText, has_markdown, plain, spoken
+
+_LONG: Final = 500
+"""Characters of Markdown that are read in a thread: as hostile as can be they take half a second on
+a Raspberry Pi.
+"""
+_LIBRARY: Final = "markdown_it"
+
+
+class Wording:
+    """The one way of every text to the lens and to the voice. `writer` returns the wearer's forms
+    at this moment.
+    """
+
+    def __init__(self, writer: Callable[[], Writer] = Writer) -> None:
+        self.writer = writer
+
+    async def apply(self, rendering: Rendering) -> Rendering:
+        """Return the rendering as the wearer reads and hears it."""
+        shown = (rendering.text, rendering.first, rendering.second)
+        texts = (*shown, rendering.more, rendering.speech or "")
+        writer = self.writer()
+        read = {text: await _read(text) for text in dict.fromkeys(texts)}
+        written = {text: writer.text(found.text) for text, found in read.items()}
+        speech = rendering.speech
+        return replace(
+            rendering,
+            text=written[rendering.text],
+            first=written[rendering.first],
+            second=written[rendering.second],
+            more=written[rendering.more],
+            speech=None if speech is None else spoken(written[speech]),
+            links=_links(read[text] for text in shown),
+        )
+
+
+async def _read(text: str) -> PlainText:
+    if not has_markdown(text):
+        return PlainText(text)
+    if len(text) > _LONG or _LIBRARY not in sys.modules:
+        return await asyncio.to_thread(plain, text)
+    return plain(text)
+
+
+def _links(texts: Iterable[PlainText]) -> tuple[Link, ...]:
+    return tuple(dict.fromkeys(link for text in texts for link in text.links))

@@ -1,0 +1,52 @@
+"""What the wearer reads and hears: no markup, dates in their own form; the voice says the same."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from edge.config.locale_forms import load
+from edge.core.results import LayoutKind, Link, Rendering
+from edge.core.words.wearer_forms import WearerForms, Writer
+from edge.display.wording import Wording
+
+NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
+ENGLISH = Writer(now=NOW)
+GERMAN = Writer(WearerForms(load("de-DE"), ZoneInfo("Europe/Berlin")), NOW)
+
+
+async def worded(writer=ENGLISH, **fields):
+    return await Wording(lambda: writer).apply(Rendering(LayoutKind.TEXT_WALL, **fields))
+
+
+@pytest.mark.requirement("I13-plain-text")
+async def test_the_lens_and_the_voice_have_the_same_plain_text():
+    said = "## **Today**\n- rain at 2026-11-23T15:00:00Z\n- [tickets](https://a.example/t)"
+    wanted = await worded(GERMAN, text=said, speech=said)
+    assert wanted.text == "Today\n\n• rain at Mo., 23. Nov., 16:00\n• tickets"
+    assert wanted.speech == "Today\n\nrain at Mo., 23. Nov., 16:00\ntickets"
+    assert wanted.links == (Link("tickets", "https://a.example/t"),)
+
+
+async def test_every_part_of_a_layout_is_worded():
+    wanted = await worded(
+        text="*a*\n*b*", first="*a*", second="*b*", more="*c*", speech="see https://a.example/x"
+    )
+    assert (wanted.text, wanted.first, wanted.second, wanted.more) == ("a\nb", "a", "b", "c")
+    assert wanted.speech == "see a.example"
+
+
+async def test_a_silent_text_stays_silent():
+    assert (await worded(text="*a*")).speech is None
+
+
+@pytest.mark.parametrize("words", [10, 200])
+async def test_a_long_text_is_read_as_a_short_one(words):
+    wanted = await worded(text="**bold** " * words)
+    assert wanted.text.split() == ["bold"] * words
+
+
+async def test_links_are_named_once():
+    link = "[x](https://a.example)"
+    wanted = await worded(text=f"{link}\n{link}", first=link, second=link)
+    assert wanted.links == (Link("x", "https://a.example"),)
