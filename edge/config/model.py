@@ -120,12 +120,6 @@ class WearerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayConfig:
-    fonts: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
-    """More folders with Noto fonts."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RateConfig:
     """At most `calls` within `window` seconds."""
 
@@ -317,7 +311,6 @@ class Settings:
     cloud: CloudConfig = CloudConfig()
     audio: AudioConfig = AudioConfig()
     wearer: WearerConfig = WearerConfig()
-    display: DisplayConfig = DisplayConfig()
     tools: ToolsConfig = ToolsConfig()
     policy: PolicyConfig = PolicyConfig()
     registry: RegistryConfig = RegistryConfig()

@@ -40,6 +40,7 @@ LEAST_SCALE: Final = 2
 """Pixels of a module: below it no camera reads a code off a lens."""
 _MEMORY: Final = 1 << 30
 _CPU_S: Final = 15
+_SYSTEM_FONTS: Final = "/usr/share/fonts"
 
 
 class Unfit(Exception):
@@ -133,9 +134,9 @@ def draw_text(asked: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 @lru_cache(maxsize=1)
 def _fonts(folders: tuple[str, ...]) -> tuple[str, ...]:
-    from edge.display.fonts import find_fonts, font_folders  # noqa: PLC0415 - as above
+    from edge.display import typesetter  # noqa: PLC0415 - as above
 
-    return tuple(find_fonts(font_folders(folders)))
+    return tuple(typesetter.find_fonts([*folders, *sys.path, _SYSTEM_FONTS]))
 
 
 @lru_cache(maxsize=2)

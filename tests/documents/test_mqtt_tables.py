@@ -25,6 +25,7 @@ from edge.core import backoff, idempotency, results
 from edge.core.results import LayoutKind
 from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, NoEffect, SessionController
+from edge.core.words import failure_sentences
 from edge.storage import inbox, outbox
 from edge.storage.outbox import OutboxLane
 from firmware_bridge.capabilities import Origin
@@ -421,7 +422,7 @@ def senders():
         for path in Path(package.__file__).parent.rglob("*.py")
     }
     worker = {*Path(devcloud.__file__).parent.rglob("*.py"), Path(app_results.__file__)}
-    defined = {Path(tool.__file__), Path(errors.__file__)}
+    defined = {Path(tool.__file__), Path(errors.__file__), Path(failure_sentences.__file__)}
     return named_in(sources - worker - defined), named_in(worker)
 
 

@@ -19,7 +19,7 @@ def hidden(place, tool):
     return entry.hidden
 
 
-# ------------------------------------------------------------------ told to the cloud
+# ------------------------------------------------------------------ spoken to the cloud
 
 
 async def test_the_report_is_retained_on_mqtt_with_origin_and_age_of_every_value(tmp_path, cloud):
@@ -55,8 +55,8 @@ async def test_the_report_is_retained_on_mqtt_with_origin_and_age_of_every_value
 
 
 @pytest.fixture(autouse=True)
-def _soon_told(monkeypatch):
-    """These stories wait until absence is told; that it takes 5 s is a story of
+def _soon_spoken(monkeypatch):
+    """These stories wait until absence is spoken; that it takes 5 s is a story of
     test_reconnect.py.
     """
     monkeypatch.setattr("edge.cloud.reporter.QUIET_S", 0.2)
@@ -136,9 +136,10 @@ async def test_a_display_that_goes_is_noticed_by_the_next_answer(tmp_path, cloud
         await place.heard("registry.synced")
         answer = await place.call("com.example.calc:evaluate", {"expression": "1+1"})
         assert answer.meta["delivery"] == {"state": "spoken", "downgrade": "display→speech"}
-        assert (
-            await place.call("glasses:show_text", {"text": "x"}, wait=Wait.ANSWER)
-        ).error.details["missing"] == ["DISPLAY"]
+        spoken = await place.call("glasses:show_text", {"text": "x"}, wait=Wait.DELIVERY)
+        assert spoken.meta["delivery"] == {"state": "spoken", "downgrade": "display→speech"}
+        light = await place.call("glasses:set", {"brightness": 40}, wait=Wait.ANSWER)
+        assert light.error.details["missing"] == ["DISPLAY"]
 
 
 async def test_glasses_that_were_never_known_fail_closed_and_say_so(tmp_path, cloud):
