@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import process
@@ -42,39 +44,44 @@ def measure(calls: int) -> list[tuple[str, float, str, float]]:
     """[(what, median ms, baseline, its median ms)]: the daemon's way, then the bare link to the
     same mock.
     """
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, mock() as radio:
         folder = Path(name)
-        mock = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "edge.cli",
-                "sim",
-                "mock:display",
-                "--radio",
-                "tcp:127.0.0.1:0",
-                "--json",
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            assert mock.stdout is not None
-            radio = json.loads(mock.stdout.readline())["radio"]
-            with process.daemon(folder, CONFIG.format(radio=radio)):
-                through = _through_the_daemon(folder / "glassd" / "control.sock", calls)
-            raw = asyncio.run(_raw_writes(radio, calls))
-        finally:
-            os.kill(mock.pid, signal.SIGTERM)
-            mock.wait(10)
+        with process.daemon(folder, CONFIG.format(radio=radio)):
+            through = _through_the_daemon(folder / "glassd" / "control.sock", calls)
+        raw = asyncio.run(_raw_writes(radio, calls))
     return [
         ("control API to lens acknowledged", through, "a raw write answered on the same link", raw)
     ]
 
 
+@contextmanager
+def mock() -> Iterator[str]:
+    """Simulated glasses in a process of their own; gives their radio."""
+    glasses = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "edge.cli",
+            "sim",
+            "mock:display",
+            "--radio",
+            "tcp:127.0.0.1:0",
+            "--json",
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert glasses.stdout is not None
+        yield json.loads(glasses.stdout.readline())["radio"]
+    finally:
+        os.kill(glasses.pid, signal.SIGTERM)
+        glasses.wait(10)
+
+
 def _through_the_daemon(control: Path, calls: int) -> float:
     wire = UnixConnection(control)
-    _until_ready(wire)
+    until_ready(wire)
     taken = []
     for n in range(calls):
         body = json.dumps(
@@ -89,7 +96,7 @@ def _through_the_daemon(control: Path, calls: int) -> float:
     return statistics.median(taken)
 
 
-def _until_ready(wire: UnixConnection) -> None:
+def until_ready(wire: UnixConnection) -> None:
     for _ in range(200):
         wire.request("GET", "/v1/status")
         if json.loads(wire.getresponse().read())["glasses"]["state"] == "ready":

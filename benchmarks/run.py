@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import calls, durable, lens, listing, mcp, process, registry
+from benchmarks import calls, durable, lens, listing, mcp, process, registry, scripts
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
 
@@ -110,10 +110,21 @@ def mcp_calls(count: int) -> None:
         print(f"{'':<46} {bar:9.1f} ms   is the bar for {way}, p50")
 
 
+def other_scripts(runs: int) -> None:
+    for line in scripts.measure(runs):
+        what, value, baseline, base = line
+        row(what, value, "ms", baseline, base)
+    for which, bar in scripts.BARS.items():
+        print(f"{'':<46} {bar:9.1f} x    is the bar for the {which} page")
+    before, after = scripts.memory()
+    row("RSS after drawing, when its child has ended", after, "MiB", "before", before)
+
+
 SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "commands": lambda chosen: commands(chosen.runs),
     "idle": lambda chosen: idle(chosen.idle),
     "lens": lambda _: to_the_lens(),
+    "scripts": lambda _: other_scripts(7),
     "calls": lambda chosen: per_call(chosen.calls),
     "durable": lambda _: admissions(),
     "mcp": lambda chosen: mcp_calls(chosen.mcp),
