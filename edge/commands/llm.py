@@ -15,6 +15,7 @@ from edge.commands.shared.console import Screen
 from edge.commands.shared.daemon import ask
 from edge.mcp.llm.models import BadMessage
 from edge.mcp.llm.providers import TRANSPORTS
+from edge.mcp.llm.replies import ProviderError
 from edge.mcp.llm.turn import BadModelRequest, ModelTurn
 from edge.runtime.errors import UserError
 
@@ -32,6 +33,9 @@ def llm(args: Namespace, screen: Screen) -> int:
             screen.json(turn.answer(_message(args.file)))
             return 0
         tools, withheld = turn.tools()
+    except ProviderError as e:
+        fix = "send the request to the provider again, or mend what it names"
+        raise UserError("PROVIDER_ERROR", str(e), fix, exit_code=2) from None
     except BadMessage as e:
         raise _invalid(
             args.file, str(e), "pass the answer of the provider's API, as JSON"

@@ -16,7 +16,8 @@ PROMISES: Final[dict[str, Promise]] = {
         "seed S2-113",
     ),
     "S2-114": Promise(
-        "A model gets the whole envelope back, errors included, by the id of its call.",
+        "A model gets the whole envelope back, errors included, by the id of its call; "
+        "pictures as its provider's picture parts.",
         "seed S2-114, C-33",
     ),
     "S2-115": Promise(
@@ -40,6 +41,16 @@ PROMISES: Final[dict[str, Promise]] = {
         "A provider is told of the tools that are offered now, in its form; "
         "one it cannot be told of is named with the reason.",
         "issue 6, LLM transports; facts/providers.md 6",
+    ),
+    "I13-llm-pictures": Promise(
+        "Pictures of an answer reach a model as its provider's picture parts, once, and never as "
+        "base64 in the text.",
+        "issue 13, Agents get the truth where they read it",
+    ),
+    "I13-llm-replies": Promise(
+        "A provider's error, an empty reply and another provider's reply are errors with the "
+        "provider's message, and never an empty answer.",
+        "issue 13, Agents get the truth where they read it",
     ),
 }
 

@@ -138,6 +138,8 @@ async def test_every_tool_a_model_is_told_of_is_one_of_those_in_force(glassd):
     [
         ([], "standard input: message: must be an object"),
         ({"tool_calls": [{}]}, "standard input: tool_calls.0.id: missing"),
+        ({"error": {"message": "Overloaded"}}, "the provider answered with an error: Overloaded"),
+        ({}, "standard input: this is no reply of openai, it is empty or something else"),
     ],
 )
 async def test_a_message_that_cannot_be_read_is_wrong_usage(glassd, message, says):

@@ -3,10 +3,13 @@ of one user's message. The tests compare it with the types of the `anthropic` pa
 """
 
 from collections.abc import Sequence
+from typing import Final
 
-from edge.mcp.llm import models
-from edge.mcp.llm.models import Answered, ModelCall
+from edge.mcp.llm import models, pictures, replies
+from edge.mcp.llm.models import Answered, Envelope, ModelCall
 from tools_cache.api.tool import Json
+
+_FINISHED: Final = ("end_turn", "stop_sequence")
 
 
 class Anthropic:
@@ -15,15 +18,23 @@ class Anthropic:
     form = "anthropic"
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
-        content = message
+        replies.check_error(message)
+        content, ended = message, None
         if not isinstance(message, list):
-            content = models.an_object(message, "message").get("content")
+            whole = models.an_object(message, "message")
+            content, ended = whole.get("content"), whole.get("stop_reason")
+            if content is None or whole.get("tool_calls"):
+                raise replies.foreign(message, "anthropic")
+        if not content:
+            replies.empty(ended, _FINISHED)
         if isinstance(content, str):
             return ()
         found = []
         for number, one in enumerate(models.a_list(content, "content")):
             where = f"content.{number}"
             block = models.an_object(one, where)
+            if not isinstance(block.get("type"), str) or "call_id" in block:
+                raise replies.foreign(message, "anthropic")
             if block.get("type") == "tool_use":
                 id_ = models.call_id(block, where=where)
                 call = models.call(id_, block.get("name"), block.get("input"), where=where)
@@ -37,7 +48,7 @@ class Anthropic:
             {
                 "type": "tool_result",
                 "tool_use_id": call.id,
-                "content": models.text(envelope),
+                "content": _content(envelope),
                 "is_error": not envelope.get("ok"),
             }
             for call, envelope in answered
@@ -46,3 +57,20 @@ class Anthropic:
 
     def tools(self, forms: Sequence[Json]) -> list[Json]:
         return list(forms)
+
+
+def _content(envelope: Envelope) -> str | list[dict[str, Json]]:
+    """Return an answer with its pictures; the result of an error may hold text only."""
+    said, found = pictures.split(envelope)
+    if not found or not envelope.get("ok"):
+        return models.text(said)
+    return [
+        {"type": "text", "text": models.text(said)},
+        *(
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": each.media_type, "data": each.data},
+            }
+            for each in found
+        ),
+    ]

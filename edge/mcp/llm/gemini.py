@@ -5,11 +5,19 @@ by `functionResponse`s. It reads the spelling of the API (`functionCall`) and of
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from edge.mcp.llm import models
-from edge.mcp.llm.models import Answered, ModelCall
+from edge.mcp.llm import models, pictures, replies
+from edge.mcp.llm.models import Answered, Envelope, ModelCall
 from tools_cache.api.tool import Json
+
+_FINISHED: Final = ("STOP",)
+_LIVE: Final = (
+    *("setupComplete", "serverContent", "toolCallCancellation", "usageMetadata", "goAway"),
+    *("setup_complete", "server_content", "tool_call_cancellation", "usage_metadata", "go_away"),
+    *("sessionResumptionUpdate", "session_resumption_update"),
+)
+"""What a message of a live session may hold besides calls."""
 
 
 class Gemini:
@@ -20,6 +28,7 @@ class Gemini:
     form = "gemini"
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
+        replies.check_error(message)
         found = models.an_object(message, "message")
         live = _get(found, "toolCall", "tool_call")
         if live is not None:
@@ -34,11 +43,7 @@ class Gemini:
         )
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
-        responses = [
-            ({} if call.id is None else {"id": call.id})
-            | {"name": call.name, "response": dict(envelope)}
-            for call, envelope in answered
-        ]
+        responses = [_response(call, envelope) for call, envelope in answered]
         if not responses:
             return []
         if isinstance(message, dict) and _get(message, "toolCall", "tool_call") is not None:
@@ -51,11 +56,39 @@ class Gemini:
 
 
 def _parts(message: Mapping[str, Json]) -> list[Any]:
+    """Return the parts of a reply; none for a live session's message about something else."""
     content: Json = message
-    if candidates := models.a_list(message.get("candidates"), "candidates"):
-        content = models.an_object(candidates[0], "candidates.0").get("content")
+    ended: Json = None
+    more: Json = ""
+    if "candidates" in message or _get(message, "promptFeedback", "prompt_feedback") is not None:
+        candidates = models.a_list(message.get("candidates"), "candidates")
+        if not candidates:
+            feedback = _get(message, "promptFeedback", "prompt_feedback")
+            blocked = feedback if isinstance(feedback, dict) else {}
+            reason = _get(blocked, "blockReason", "block_reason")
+            replies.empty(reason and f"the prompt blocked ({reason})")
+        first = models.an_object(candidates[0], "candidates.0")
+        content, ended = first.get("content"), _get(first, "finishReason", "finish_reason")
+        more = _get(first, "finishMessage", "finish_message")
+    elif "parts" not in message:
+        if any(message.get(key) is not None for key in _LIVE):
+            return []
+        raise replies.foreign(dict(message), "gemini")
     content = {} if content is None else models.an_object(content, "content")
-    return models.a_list(content.get("parts"), "parts")
+    parts = models.a_list(content.get("parts"), "parts")
+    if not parts:
+        replies.empty(ended, _FINISHED, more=more)
+    return parts
+
+
+def _response(call: ModelCall, envelope: Envelope) -> dict[str, Any]:
+    said, found = pictures.split(envelope)
+    response: dict[str, Any] = {} if call.id is None else {"id": call.id}
+    response |= {"name": call.name, "response": dict(said)}
+    if found:
+        inline = [{"mimeType": each.media_type, "data": each.data} for each in found]
+        response["parts"] = [{"inlineData": data} for data in inline]
+    return response
 
 
 def _call(one: Json, where: str) -> ModelCall:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from edge.mcp.llm.models import MAX_CALLS, BadMessage, ModelCall
 from edge.mcp.llm.providers import TRANSPORTS
+from edge.mcp.llm.replies import ProviderError
 
 GOOD = {"ok": True, "data": {"time": "12:00"}, "meta": {"tool": "clock:now"}}
 BAD = {
@@ -418,3 +419,226 @@ def test_whatever_comes_is_read_or_refused(provider, message):
         return
     assert all(isinstance(call.args, dict) and isinstance(call.name, str) for call in calls)
     json.dumps(TRANSPORTS[provider].answer(message, [(call, GOOD) for call in calls]))
+
+
+# ------------------------------------------------------------------ pictures
+
+PNG = "iVBORw0KGgoA" + "A" * 4000
+JPEG = "/9j/" + "B" * 4000
+SEEN = {
+    "ok": True,
+    "data": {"text": "two pictures"},
+    "render": {
+        "display": {"layout": "bitmap_view", "data": PNG, "alt": "a cat"},
+        "audio": {"pcm": "UENN" * 1000},
+    },
+    "meta": {
+        "route": "upstream",
+        "content": [
+            {"type": "text", "text": "two pictures"},
+            {"type": "image", "data": PNG, "mimeType": "image/png"},
+            {"type": "image", "data": JPEG, "mimeType": "image/jpeg"},
+            {"type": "audio", "data": "UklGRgAA", "mimeType": "audio/wav"},
+        ],
+    },
+}
+
+
+def anthropic_pictures(answers):
+    import anthropic.types
+
+    TypeAdapter(list[anthropic.types.MessageParam]).validate_python(answers)
+    said, *shown = answers[0]["content"][0]["content"]
+    return said["text"], [(p["source"]["media_type"], p["source"]["data"]) for p in shown]
+
+
+def openai_pictures(answers):
+    import openai.types.chat
+
+    result, user = answers
+    params = openai.types.chat
+    TypeAdapter(params.ChatCompletionToolMessageParam).validate_python(result, extra="forbid")
+    TypeAdapter(params.ChatCompletionUserMessageParam).validate_python(user)
+    named, *shown = user["content"]
+    assert named["text"] == "The pictures of see (call_1):"
+    return result["content"], [_of_url(part["image_url"]["url"]) for part in shown]
+
+
+def responses_pictures(answers):
+    from openai.types.responses.response_input_item_param import FunctionCallOutput
+
+    TypeAdapter(list[FunctionCallOutput]).validate_python(answers)
+    said, *shown = answers[0]["output"]
+    return said["text"], [_of_url(part["image_url"]) for part in shown]
+
+
+def gemini_pictures(answers):
+    from google.genai import types as gemini
+
+    (content,) = TypeAdapter(list[gemini.Content]).validate_json(json.dumps(answers))
+    response = content.parts[0].function_response
+    shown = answers[0]["parts"][0]["functionResponse"].get("parts", ())
+    assert [p.inline_data.mime_type for p in response.parts or ()] == [
+        p["inlineData"]["mimeType"] for p in shown
+    ]
+    inline = [(p["inlineData"]["mimeType"], p["inlineData"]["data"]) for p in shown]
+    return json.dumps(answers[0]["parts"][0]["functionResponse"]["response"]), inline
+
+
+def _of_url(url):
+    head, _, data = url.partition(";base64,")
+    return head.removeprefix("data:"), data
+
+
+PICTURES = {
+    "openai": openai_pictures,
+    "openai-responses": responses_pictures,
+    "anthropic": anthropic_pictures,
+    "gemini": gemini_pictures,
+}
+CALL = ModelCall("call_1", "see", {})
+
+
+@pytest.mark.parametrize("provider", PICTURES)
+@pytest.mark.requirement("I13-llm-pictures")
+def test_pictures_are_the_providers_own_parts_once_and_never_text(provider):
+    text, shown = PICTURES[provider](TRANSPORTS[provider].answer({}, [(CALL, SEEN)]))
+    assert shown == [("image/png", PNG), ("image/jpeg", JPEG)]
+    assert len(text) < 1000
+    assert json.loads(text) == {
+        "ok": True,
+        "data": {"text": "two pictures"},
+        "render": {
+            "display": {"layout": "bitmap_view", "data": "(picture 1)", "alt": "a cat"},
+            "audio": {"pcm": "(left out: not text)"},
+        },
+        "meta": {
+            "route": "upstream",
+            "content": [
+                {"type": "text", "text": "two pictures"},
+                {"type": "image", "data": "(picture 1)", "mimeType": "image/png"},
+                {"type": "image", "data": "(picture 2)", "mimeType": "image/jpeg"},
+                {"type": "audio", "data": "(left out: not text)", "mimeType": "audio/wav"},
+            ],
+        },
+    }
+    assert SEEN["meta"]["content"][1]["data"] == PNG, "the envelope itself is not changed"
+
+
+@pytest.mark.parametrize("provider", PICTURES)
+@pytest.mark.requirement("I13-llm-pictures")
+def test_what_the_wearer_saw_is_a_picture_unless_the_model_sent_it(provider):
+    of_an_app = {"ok": True, "render": SEEN["render"], "meta": {"route": "cloud"}}
+    text, shown = PICTURES[provider](TRANSPORTS[provider].answer({}, [(CALL, of_an_app)]))
+    assert shown == [("image/png", PNG)]
+    assert PNG not in text
+    own = {"ok": True, "render": SEEN["render"], "meta": {"route": "glasses"}}
+    assert PNG not in json.dumps(TRANSPORTS[provider].answer({}, [(CALL, own)]))
+
+
+def test_pictures_of_several_calls_follow_all_results_of_a_chat():
+    other = ModelCall("call_2", "look", {})
+    answers = TRANSPORTS["openai"].answer({}, [(CALL, SEEN), (other, GOOD), (other, SEEN)])
+    assert [a["role"] for a in answers] == ["tool", "tool", "tool", "user"]
+    kinds = [part.get("text", "picture") for part in answers[3]["content"]]
+    assert kinds == [
+        *("The pictures of see (call_1):", "picture", "picture"),
+        *("The pictures of look (call_2):", "picture", "picture"),
+    ]
+
+
+@pytest.mark.parametrize("data", ["iVBORw0KGgo!", "R0lGODlh", 7, None, ""])
+def test_a_damaged_or_unknown_picture_is_left_out(data):
+    blocks = [{"type": "image", "data": data, "mimeType": "image/png"}]
+    envelope = {"ok": True, "meta": {"content": blocks}}
+    (message,) = TRANSPORTS["openai"].answer({}, [(CALL, envelope)])
+    assert "(left out: not text)" in message["content"]
+
+
+def test_the_result_of_an_error_is_text_alone_for_anthropic():
+    failed = {**SEEN, "ok": False, "error": {"message": "no"}}
+    (message,) = TRANSPORTS["anthropic"].answer({}, [(CALL, failed)])
+    (result,) = message["content"]
+    assert isinstance(result["content"], str)
+    assert PNG not in result["content"]
+
+
+# ------------------------------------------------------------------ what is no reply
+
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+QUOTA = {"error": {"message": "You exceeded your quota", "type": "insufficient_quota", "code": 1}}
+BLOCKED = {"promptFeedback": {"blockReason": "SAFETY"}}
+BLOCKED_IN_PYTHON = {"candidates": None, "prompt_feedback": {"block_reason": "SAFETY"}}
+MALFORMED = {
+    "candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "print(x)"}]
+}
+
+
+@pytest.mark.requirement("I13-llm-replies")
+@pytest.mark.parametrize(
+    ("provider", "message", "says"),
+    [
+        ("anthropic", OVERLOADED, "with an error: Overloaded (overloaded_error)"),
+        ("openai", QUOTA, "with an error: You exceeded your quota (insufficient_quota)"),
+        ("openai-responses", QUOTA, "You exceeded your quota"),
+        ("openai", {"error": "no such model"}, "with an error: no such model"),
+        ("gemini", {"error": {"code": 429, "message": "slow", "status": "RES"}}, "slow (RES)"),
+        ("gemini", [{"error": {"code": 429, "message": "slow"}}], "slow (429)"),
+        ("openai-responses", {"status": "failed", "output": []}, "empty, and ended with failed"),
+        ("gemini", BLOCKED, "empty, and ended with the prompt blocked (SAFETY)"),
+        ("gemini", BLOCKED_IN_PYTHON, "empty, and ended with the prompt blocked (SAFETY)"),
+        ("gemini", {"candidates": []}, "the provider's reply is empty"),
+        ("gemini", MALFORMED, "ended with MALFORMED_FUNCTION_CALL: print(x)"),
+        ("anthropic", [], "the provider's reply is empty"),
+        ("anthropic", {"content": [], "stop_reason": "refusal"}, "ended with refusal"),
+        ("openai-responses", [], "the provider's reply is empty"),
+        (
+            "openai",
+            {"choices": [{"finish_reason": "content_filter", "message": {"content": None}}]},
+            "ended with content_filter",
+        ),
+    ],
+)
+def test_an_error_or_an_empty_reply_is_the_providers_and_no_end(provider, message, says):
+    with pytest.raises(ProviderError) as caught:
+        TRANSPORTS[provider].calls(message)
+    assert says in str(caught.value)
+
+
+@pytest.mark.requirement("I13-llm-replies")
+@pytest.mark.parametrize("provider", PICTURES)
+def test_an_empty_object_is_no_reply(provider):
+    for nothing in ({}, {"object": "list"}):
+        with pytest.raises(BadMessage, match=f"no reply of {provider}, it is empty or"):
+            TRANSPORTS[provider].calls(nothing)
+
+
+MADE = {
+    "openai": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic_message,
+    "gemini": gemini_answer,
+}
+
+
+@pytest.mark.requirement("I13-llm-replies")
+@pytest.mark.parametrize("wanted", MADE)
+def test_the_reply_of_another_provider_is_named(wanted):
+    for owner, make in MADE.items():
+        if owner != wanted:
+            for message in (make(("call_000000001", "clock__now", "{}")), make()):
+                with pytest.raises(BadMessage, match=f"of {wanted}, it looks like one of {owner};"):
+                    TRANSPORTS[wanted].calls(message)
+
+
+@pytest.mark.parametrize(
+    ("provider", "message"),
+    [
+        ("anthropic", {"content": [], "stop_reason": "end_turn"}),
+        ("openai-responses", {"output": [], "status": "completed", "error": None}),
+        ("gemini", {"candidates": [{"finishReason": "STOP", "content": {"role": "model"}}]}),
+        ("gemini", {"serverContent": {"turnComplete": True}}),
+    ],
+)
+def test_a_model_that_has_nothing_to_add_has_finished(provider, message):
+    assert TRANSPORTS[provider].calls(message) == ()
