@@ -127,7 +127,11 @@ def type_of(code: ErrorCode) -> ErrorType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolError:
-    """Why a call failed: `message` for people, `code` for programs, `suggestion` as next step."""
+    """Why a call failed: `message` for people, `code` for programs, `suggestion` as next step.
+
+    `for_wearer`: a sentence for the lens and the voice, where the code's own would say less; it is
+    no part of the answer to a caller.
+    """
 
     code: ErrorCode
     message: str
@@ -139,6 +143,7 @@ class ToolError:
     retry_after_ms: int | None = None
     partial_side_effects: bool = False
     idempotency_required: bool = False
+    for_wearer: str = ""
 
     @classmethod
     def of(cls, code: ErrorCode, message: str, **extra: Any) -> "ToolError":

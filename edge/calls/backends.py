@@ -228,8 +228,8 @@ class Waiter:
         if call.route.kind is RouteKind.CLOUD and not working:
             call.route = Route(RouteKind.QUEUE, "nobody accepted it yet")
         if call.route.kind is not RouteKind.WEARER:
-            name = call.request.tool.partition(":")[2].replace("_", " ")
-            text = f"{name}: working…" if working else f"Saved for later: {name}"
+            what = visibility.busy if working else visibility.saved
+            text = what(call.tool, call.request.args)
             self._mark(call, text, brief=working)
         call.answer_early(call.stamp(results.pending(call.request), Delivery.QUEUED), "pending")
 

@@ -229,7 +229,11 @@ class Call:
 
     @property
     def wearer_name(self) -> str:
-        """What the wearer calls its tool: the name of its app; "" while it is not known."""
+        """What the wearer calls its tool: its name in a sentence, else its app's; "" while it is
+        not known.
+        """
+        if self.tool is not None and self.tool.wearer.name:
+            return self.tool.wearer.name
         entry = self._tools.registry.snapshot().find(self.request.tool)
         return "" if entry is None else entry.app_name
 

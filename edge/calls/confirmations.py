@@ -257,7 +257,7 @@ class Confirmations:
         if answer is Answer.TIMEOUT:
             return  # the life of the question ends it
         allow = answer is Answer.ALLOW
-        denied = None if allow else confirmation.denied(tool, "The wearer")
+        denied = None if allow else confirmation.denied(tool, confirmation.WEARER)
         with Attempt("the wearer's answer about %s is not on disk", call_id) as disk:
             used = await self._store.consume_call(call_id, allow=allow)
         if disk.error is not None:  # nothing runs on a yes that is not on disk; a no needs none

@@ -97,11 +97,17 @@ def without_token(response: ToolResponse) -> ToolResponse:
     return replace(response, error=replace(error, confirmation_request=untold))
 
 
+WEARER: Final = "The wearer"
+"""Who answers on the glasses."""
+
+
 def denied(tool: ToolDefinition, by: str) -> ToolError:
+    who = "You said no." if by == WEARER else "Answered no elsewhere."
     return ToolError.of(
         ErrorCode.DENIED,
         f"{by} said no to {_name(tool)}",
         suggestion="Ask again if that was a mistake",
+        for_wearer=f"{who} Nothing was changed.",
     )
 
 

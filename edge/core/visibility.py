@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from edge.core.results import LayoutKind, concerns_wearer
+from edge.core.tools import templates
 from edge.core.words import data_text
 from tools_cache.api.tool import (
     CallOrigin,
@@ -38,6 +39,7 @@ TEMPLATES: Final[Mapping[str, LayoutKind]] = {
     "dashboard": LayoutKind.DASHBOARD_CARD,
 }
 """`display.customUI` → layout. A component that only another client has is shown as text."""
+_SAVED: Final = "Saved. I'll do it when we're online"
 _PARTS: Final = {
     LayoutKind.REFERENCE_CARD: ("title", "text"),
     LayoutKind.DASHBOARD_CARD: ("leftText", "rightText"),
@@ -119,6 +121,23 @@ def title(tool: ToolDefinition) -> str:
 def working(tool: ToolDefinition | None) -> str:
     """Return the text shown while a call runs."""
     return f"{title(tool)}…" if tool is not None and tool.custom_ui else "Working…"
+
+
+def busy(tool: ToolDefinition | None, _args: Mapping[str, Json]) -> str:
+    """Return the text for a caller who waits no longer, of a call that runs."""
+    return "Working…" if tool is None else f"{title(tool)}: working…"
+
+
+def saved(tool: ToolDefinition | None, args: Mapping[str, Json]) -> str:
+    """Return the text for a call that waits for the network: its author's, if no value is missing
+    in it.
+    """
+    if tool is None:
+        return _SAVED
+    later = tool.wearer.later
+    if later and all(slot.split(".")[1] in args for slot in templates.slots(later)):
+        return str(templates.filled(later, {"input": dict(args)}))
+    return f"{_SAVED}: {title(tool)}"
 
 
 def dressed(response: ToolResponse, tool: ToolDefinition | None) -> ToolResponse:

@@ -9,6 +9,7 @@ from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesReady
 from edge.tools.alarms import Alarm, AlarmClock
+from tools_cache.api.durations import spoken
 from tools_cache.api.tool import Delivery
 
 log = logging.getLogger(__name__)
@@ -17,7 +18,7 @@ GOT: Final = frozenset(
     {Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED, Delivery.SUPERSEDED}
 )
 """Delivery states in which the wearer got the alarm."""
-LATE_S: Final = 2.0
+LATE_S: Final = 60.0
 """Seconds from which the text says how late the alarm is."""
 
 
@@ -42,7 +43,7 @@ class AlarmNotifier:
         due_at = self.clock.boot() - alarm.late_s
         while True:
             late_s = self.clock.boot() - due_at
-            late = f" ({round(late_s)} s late)" if late_s > LATE_S else ""
+            late = f" ({spoken(late_s // 60 * 60)} late)" if late_s >= LATE_S else ""
             was_ready = self.glasses.status().ready
             report = await self.stage.tell(f"{alarm.text}{late}", scene=f"alarm-{alarm.id}")
             if report.state in GOT:

@@ -41,7 +41,7 @@ async def test_a_call_that_may_wait_is_pending_and_finishes_once_when_the_broker
         assert pending.ok
         assert pending.data == {"status": "pending", "pendingToolCallId": call_id}
         assert (pending.meta["route"], pending.meta["delivery"]) == ("queue", "queued")
-        await place.lens_shows("Saved for later")
+        await place.lens_shows("Saved. I'll do it when we're online: Add")
         assert place.daemon.status()["outbox"]["waiting"] == 1
         assert await place.runs(call_id) is None
         await place.cable.plug_in()

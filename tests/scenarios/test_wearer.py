@@ -84,7 +84,7 @@ async def test_a_timer_that_was_asked_for_by_voice_fires_on_the_lens(tmp_path):
         await alone(place)
         await place.wearer_says("set a timer for one second")
         await place.heard("call.answered", tool="timer:start", ok=True)
-        await place.lens_shows("Timer: 1 s over")
+        await place.lens_shows("Time's up: 1 s")
         assert (await place.call("timer:list")).data["timers"] == []
 
 

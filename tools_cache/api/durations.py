@@ -1,5 +1,10 @@
 """Durations for people: `90` seconds are "1 min 30 s"."""
 
+from typing import Final
+
+TIME_IS_UP: Final = "Time's up: "
+"""Begins what a timer says when it is over."""
+
 
 def spoken(seconds: float) -> str:
     """Return a duration in hours, minutes and seconds, without parts that are zero."""

@@ -56,3 +56,14 @@ def summary(taken: list[Slot], slots: list[Slot]) -> str:
     """Return a summary in one sentence, counted from the data."""
     total = sum(slot.minutes for slot in slots)
     return f"{len(taken)} busy periods, {len(slots)} available slots ({total} minutes total)"
+
+
+def text(slots: list[Slot], start: datetime, end: datetime) -> str:
+    """Return the free time for a person; the lens writes its moments in the wearer's form."""
+    if not slots:
+        return f"No free time {_written(start, end)}"
+    return "Free " + ", ".join(_written(slot.start, slot.end) for slot in slots)
+
+
+def _written(start: datetime, end: datetime) -> str:
+    return "–".join(at.astimezone(UTC).isoformat(timespec="minutes") for at in (start, end))

@@ -81,6 +81,10 @@ def sentence(error: ToolError, name: str) -> str:
 
 
 def _said(error: ToolError) -> str:
+    if error.for_wearer:
+        return (
+            " ".join(error.for_wearer.split())[:MAX_MESSAGE].replace("{", "{{").replace("}", "}}")
+        )
     match error.code:
         case ErrorCode.HARDWARE_MISSING:
             return _without(error.details)

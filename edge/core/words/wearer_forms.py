@@ -15,8 +15,10 @@ _PATTERN: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
 _ISO: Final = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:?\d\d)?"
 _ISO_MOMENT: Final = re.compile(_ISO)
 _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_IN_TEXT: Final = re.compile(rf"(?<![\w./:?&=%-]){_ISO}(?![\w/:&=%-]|\.\w)")
-"""A moment that stands alone: not a part of an address, a file name or a longer number."""
+_IN_TEXT: Final = re.compile(rf"(?<![\w./:?&=%-])({_ISO})(?:–({_ISO}))?(?![\w/:&=%-]|\.\w)")
+"""A moment, or one and the end of its span, that stands alone: not a part of an address, a file
+name or a longer number.
+"""
 _LEAST_GROUPED: Final = 5
 """Digits from which a whole number is grouped; 2026 may be a year."""
 _NUMBER: Final = re.compile(r"(-?)(\d+)((?:\.\d+)?)")
@@ -109,10 +111,24 @@ class WearerForms:
         return found[1] + whole + found[3].replace(".", self.locale.decimal)
 
     def text(self, text: str, *, now: datetime) -> str:
-        """Return a text with its ISO moments in the wearer's form; all else stays as it is."""
+        """Return a text with its ISO moments in the wearer's form; all else stays as it is. Of
+        spans (`moment–moment`) in a row the day is said once, and today's not at all.
+        """
         if "-" not in text or ":" not in text:
             return text
-        return _IN_TEXT.sub(lambda found: self._moment_of(found[0], now) or found[0], text)
+        day = now.astimezone(self.zone).date()
+
+        def write(found: re.Match[str]) -> str:
+            nonlocal day
+            if found[2] is None:
+                return self._moment_of(found[0], now) or found[0]
+            start, end = _parsed(found[1]), _parsed(found[2])
+            if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
+                return found[0]
+            before, day = day, start.astimezone(self.zone).date()
+            return self.span(start, end, now=now, day=day != before)
+
+        return _IN_TEXT.sub(write, text)
 
     # ------------------------------------------------------------------ in a question
 

@@ -43,7 +43,7 @@ def response_of(outcome: Outcome, tool: ToolDefinition, *, server: str) -> ToolR
     data = outcome.structured
     if data is None and (text := texts(blocks)):
         data = {"text": text}
-    return ToolResponse(data=data, meta=meta, render=_render(blocks))
+    return ToolResponse(data=data, meta=meta, render=_render(blocks, server))
 
 
 def remove_secrets(response: ToolResponse, secrets: frozenset[str]) -> ToolResponse:
@@ -136,7 +136,7 @@ def _fault(outcome: Outcome, fault: CallFault, tool: ToolDefinition, server: str
 # ------------------------------------------------------------------ on the glasses
 
 
-def _render(blocks: Sequence[Mapping[str, Any]]) -> Mapping[str, Json] | None:
+def _render(blocks: Sequence[Mapping[str, Any]], server: str) -> Mapping[str, Json] | None:
     """Return the first picture for the display and the first sound for the speaker, with the text
     as the alternative; None for text alone, which is shown like any other.
     """
@@ -148,9 +148,13 @@ def _render(blocks: Sequence[Mapping[str, Any]]) -> Mapping[str, Json] | None:
     display: dict[str, Json] = {}
     kind = picture.get("mimeType", "") if picture is not None else None
     if picture is not None and kind == PICTURE and isinstance(picture.get("data"), str):
-        display = {"layout": "bitmap_view", "data": picture["data"], "alt": words or "(a picture)"}
+        display = {
+            "layout": "bitmap_view",
+            "data": picture["data"],
+            "alt": words or f"A picture from {server}",
+        }
     elif picture is not None and not words:
-        display = {"layout": "text_wall", "text": f"(a picture: {str(kind)[:40]})"}
+        display = {"layout": "text_wall", "text": f"A picture from {server}"}
     audio: dict[str, Json] = {"pcm": sound} if sound else {}
     if not display and not audio:
         return None

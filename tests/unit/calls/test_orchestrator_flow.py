@@ -172,7 +172,9 @@ async def test_a_queueable_call_is_pending_and_finishes_when_the_cloud_returns(
         assert (answer.meta["route"], answer.meta["delivery"]) == ("queue", "queued")
         assert h.uplink.submitted[0].ttl_s == 30.0
         assert (await h.store.get(call_id))["state"] == "PENDING"
-        await h.glasses.until(lambda: "Saved for later: send" in h.glasses.texts())
+        await h.glasses.until(
+            lambda: h.glasses.texts() == ["Saved. I'll do it when we're online: Send"]
+        )
         h.uplink.say(CallResult(call_id, ToolResponse(data="mail sent")))
         completed = await h.happened(CallCompleted)
         assert (completed.call_id, completed.ok, completed.delivery) == (call_id, True, "shown")

@@ -26,6 +26,7 @@ from tools_cache.api.tool import (
     ToolError,
     ToolResponse,
 )
+from tools_cache.api.wearer import WearerTexts
 from tools_cache.builder import compiler, lint
 
 GATEWAY, EXTERNAL, SPACE, INTERNAL = ExecutionType
@@ -329,6 +330,19 @@ def test_a_tool_without_a_title_is_called_by_the_words_of_its_name():
     assert visibility.title(tool("my:weather_now-here")) == "Weather now here"
     assert visibility.working(tool("my:weather_now", custom_ui="card")) == "Weather now…"
     assert visibility.working(tool("my:weather_now")) == visibility.working(None) == "Working…"
+
+
+@pytest.mark.parametrize(
+    ("later", "said"),
+    [
+        ("I'll add “{{input.title}}” when we're online", "I'll add “milk” when we're online"),
+        ("I'll add “{{input.name}}” later", "Saved. I'll do it when we're online: Add"),
+        ("", "Saved. I'll do it when we're online: Add"),
+    ],
+)
+def test_a_call_that_waits_is_said_in_its_authors_words_if_they_fit(later, said):
+    add = tool("my:add", wearer=WearerTexts(later=later))
+    assert visibility.saved(add, {"title": "milk"}) == said
 
 
 # ------------------------------------------------------------------ nobody to show it to

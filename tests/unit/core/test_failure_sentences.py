@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from edge.core.words.failure_sentences import for_people, sentence
-from tools_cache.api.tool import ErrorCode, ToolError
+from tools_cache.api.tool import ErrorCode, ToolError, ToolResponse
 
 
 def said(code, message="", name="Free", **more):
@@ -137,6 +137,12 @@ def test_a_sentence_of_the_tool_is_shown_as_it_is(message, shown):
 )
 def test_each_kind_of_failure_has_its_sentence(error, shown):
     assert sentence(error, "Calculator") == shown
+
+
+def test_the_sentence_that_a_fault_brings_is_shown_as_it_is():
+    error = ToolError.of(ErrorCode.DENIED, "x", for_wearer="You said {no}.\nNothing changed.")
+    assert sentence(error, "Free") == "You said {no}. Nothing changed."
+    assert "for_wearer" not in str(ToolResponse(error=error).to_json())
 
 
 @pytest.mark.parametrize("code", list(ErrorCode))

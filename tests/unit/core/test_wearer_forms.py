@@ -67,6 +67,26 @@ def test_a_number_has_the_wearers_marks(value, english, german):
     assert (OSLO.number(value), GERMAN.number(value)) == (english, german)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Free 2026-12-01T12:00Z–2026-12-01T14:00Z", "Free Tue 1 Dec, 13:00–15:00"),
+        (
+            "Free 2026-12-01T08:00Z–2026-12-01T09:30Z, 2026-12-01T13:00Z–2026-12-01T16:00Z",
+            "Free Tue 1 Dec, 09:00–10:30, 14:00–17:00",
+        ),
+        ("Free 2026-11-23T11:00Z–2026-11-23T13:00Z", "Free 12:00–14:00"),
+        (
+            "2026-11-23T22:00Z–2026-11-24T01:00Z",
+            "Mon 23 Nov, 23:00 – Tue 24 Nov, 02:00",
+        ),
+        ("2026-12-01T12:00–2026-12-01T14:00", "2026-12-01T12:00–2026-12-01T14:00"),
+    ],
+)
+def test_a_span_says_its_day_once_and_todays_not_at_all(text, said):
+    assert OSLO.text(text, now=NOW) == said
+
+
 def test_thousands_are_grouped_as_the_language_groups_them():
     indian = WearerForms(ENGLISH._replace(groups=(3, 2)), UTC)
     assert indian.number(12345678) == "1,23,45,678"

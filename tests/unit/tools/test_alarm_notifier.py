@@ -83,11 +83,11 @@ async def test_alarms_are_announced_in_order_and_a_late_one_says_so():
     glasses = Glasses(READY)
     stage, alarms = (
         Stage(glasses),
-        Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0, late_s=30.4)),
+        Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0, late_s=130.4)),
     )
     async with ringing(alarms, glasses, stage):
         await until(lambda: len(stage.told) == 2)
-    assert stage.told == [("alarm-1", "tea"), ("alarm-2", "eggs (30 s late)")]
+    assert stage.told == [("alarm-1", "tea"), ("alarm-2", "eggs (2 min late)")]
 
 
 async def test_an_alarm_waits_for_absent_glasses_and_says_how_late_it_is():
@@ -104,7 +104,7 @@ async def test_an_alarm_waits_for_absent_glasses_and_says_how_late_it_is():
         glasses.now = replace(READY)
         bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
         await until(lambda: len(stage.told) == 3)
-    assert stage.told[1:] == [("alarm-1", "tea (90 s late)"), ("alarm-2", "eggs")]
+    assert stage.told[1:] == [("alarm-1", "tea (1 min late)"), ("alarm-2", "eggs")]
 
 
 async def test_glasses_that_can_neither_show_nor_speak_do_not_hold_the_bell():

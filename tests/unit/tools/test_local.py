@@ -525,10 +525,10 @@ async def test_a_timer_is_started_listed_cancelled_and_fires(shipped):
     await shipped.good("timer:start", {"seconds": 60})
     listed = (await shipped.good("timer:list")).data
     assert [(t["id"], t["label"], t["remaining_s"]) for t in listed["timers"]] == [
-        (2, "Timer: 1 min over", 60),
+        (2, "1 min", 60),
         (1, "tea", 330),
     ]
-    assert listed["text"] == "2 Timer: 1 min over: 1 min\n1 tea: 5 min 30 s"
+    assert listed["text"] == "Timer 2, 1 min: 1 min left\nTimer 1, tea: 5 min 30 s left"
     assert (await shipped.good("timer:cancel", {"id": 1})).data == {
         "id": 1,
         "text": "Timer 1 cancelled",
@@ -538,7 +538,7 @@ async def test_a_timer_is_started_listed_cancelled_and_fires(shipped):
     await shipped.good("timer:start", {"seconds": 1, "label": "now"})
     fired = shipped.alarms.fired()
     async with asyncio.timeout(40):
-        assert (await anext(fired)).text == "now"
+        assert (await anext(fired)).text == "Time's up: now"
     await fired.aclose()
 
 

@@ -33,6 +33,6 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             "invited": made.invites and bool(plan.attendees),
             "meeting_link": made.link or None,
             "created": made.fresh,
-            "text": f"In the calendar: {plan.title}, {start:%Y-%m-%d %H:%M}",
+            "text": f"Added {plan.title}, {start.isoformat(timespec='minutes')}",
         }
     }

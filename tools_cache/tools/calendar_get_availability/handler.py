@@ -20,14 +20,14 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         raise failure(e) from e
     taken = free_slots.merged(found.busy, start, end)
     slots = free_slots.free(taken, start, end, minutes=args.get("min_duration", 30))
-    said, zone = free_slots.summary(taken, slots), start.tzinfo
+    zone = start.tzinfo
     data = {
         "busy": [_span(one.start, one.end, zone) for one in taken],
         "available_slots": [
             {**_span(one.start, one.end, zone), "duration_minutes": one.minutes} for one in slots
         ],
-        "summary": said,
-        "text": said,
+        "summary": free_slots.summary(taken, slots),
+        "text": free_slots.text(slots, start, end),
         **({"unread_events": found.unread} if found.unread else {}),
     }
     if args.get("include_details", False):

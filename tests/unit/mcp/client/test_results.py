@@ -73,7 +73,7 @@ def test_a_picture_is_shown_with_its_text_as_the_alternative():
     )
     assert (wanted.layout, wanted.image, wanted.text) == (LayoutKind.BITMAP_VIEW, PNG, "A cat")
     wanted = rendering_of(answer({"type": "image", "data": "x", "mimeType": "image/webp"}))
-    assert (wanted.layout, wanted.text) == (LayoutKind.TEXT_WALL, "(a picture: image/webp)")
+    assert (wanted.layout, wanted.text) == (LayoutKind.TEXT_WALL, "A picture from Home")
 
 
 @pytest.mark.requirement("S1-46")
