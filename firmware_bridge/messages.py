@@ -399,7 +399,19 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Gestured:
+    """The wearer made a gesture; `side` where the glasses say on which side."""
+
     gesture: Gesture
+    side: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UncertainTap:
+    """A tap on this side that may be its late report of the tap before, made on the other side. It
+    may turn a page; it answers nothing.
+    """
+
+    side: Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,6 +483,7 @@ class CapabilitiesChanged:
 
 Event = (
     Gestured
+    | UncertainTap
     | BatteryChanged
     | WornChanged
     | Transcript

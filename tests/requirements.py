@@ -804,6 +804,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "photograph that is too large to be sent.",
         "issue 13, Agents get the truth where they read it",
     ),
+    "I13-page-back": Promise(
+        "A tap on the left of a G1 goes a page back, on the right a page on, also when one follows "
+        "the other within seconds; a question is answered by neither twice.",
+        "issue 13, The lens as one stage for many",
+    ),
     "I13-said": Promise(
         "`glasses:wait_for_event` can wait for what the wearer says: only for those who name it, "
         "kept for a minute, never while the session is private.",

@@ -120,6 +120,12 @@ class WearerConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DisplayConfig:
+    fonts: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
+    """More folders with Noto fonts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RateConfig:
     """At most `calls` within `window` seconds."""
 
@@ -311,6 +317,7 @@ class Settings:
     cloud: CloudConfig = CloudConfig()
     audio: AudioConfig = AudioConfig()
     wearer: WearerConfig = WearerConfig()
+    display: DisplayConfig = DisplayConfig()
     tools: ToolsConfig = ToolsConfig()
     policy: PolicyConfig = PolicyConfig()
     registry: RegistryConfig = RegistryConfig()

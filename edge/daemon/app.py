@@ -45,6 +45,7 @@ from edge.daemon.supervisor import Service, Supervisor
 from edge.daemon.tool_services import ToolServices
 from edge.daemon.user_tools import UserTools
 from edge.daemon.wearer_writer import WearerWriter
+from edge.display.drawn_text import DrawnText
 from edge.display.presenter import Presenter
 from edge.display.voice.tts import TextToSpeech
 from edge.link.bonds import Bonds, allowed
@@ -409,6 +410,7 @@ class Daemon:
             notes=self.notes,
             voice=self.voice,
             writer=self.writer,
+            drawn=DrawnText(self.settings.display.fonts),
             within=self.deadlines.within,
         )
 

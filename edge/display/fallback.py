@@ -1,13 +1,16 @@
 """How one item is shown: image → text → speech → none, until something is drawn or spoken."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from edge.core.readability import Rung, choose_rung, is_mostly_lost
 from edge.core.results import LayoutKind, Rendering
+from edge.core.words.latin_letters import to_latin
 from edge.display.drawn_text import DrawnText
 from edge.display.lens import CannotShow, LensWriter
-from edge.display.lens_plan import plan
+from edge.display.lens_plan import LensPlan, plan
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.voice.speech import SpeechOutput
 from edge.ports import GlassesStatus
@@ -47,7 +50,7 @@ class Fallback:
     async def replace_speech(self, item: Presentation, reason: str, status: GlassesStatus) -> None:
         """Speech came to nothing and the lens has nothing yet: the words go there if they can."""
         why, known = [reason], status.capabilities
-        untried = item.rendering.layout is None and status.ready
+        untried = (item.rendering.layout is None or item.lost) and status.ready
         if untried and known and known.has(Hardware.DISPLAY):
             await self._show_words(item, known, why)
         _end(item, why)
@@ -60,13 +63,43 @@ class Fallback:
         except CannotShow as e:
             why.append(str(e))
             return
-        item.sheets, item.remark, item.lost = planned.sheets, planned.remark, planned.lost
+        item.lost = planned.lost
+        if planned.lost:
+            readable = await self._readable(item, wanted, planned, capabilities)
+            if readable is None:
+                why.append(planned.remark)
+                return
+            planned = readable
+        item.sheets, item.remark = planned.sheets, planned.remark
         item.downgrade = item.downgrade or planned.downgrade
         await self._first_page(item, why)
         if not item.lit and wanted.layout is LayoutKind.BITMAP_VIEW and not planned.downgrade:
             item.downgrade = "image→text"
             words = replace(wanted, layout=LayoutKind.TEXT_WALL)
             await self._show(item, words, capabilities, why)
+
+    async def _readable(
+        self,
+        item: Presentation,
+        wanted: Rendering,
+        planned: LensPlan,
+        capabilities: Capabilities,
+    ) -> LensPlan | None:
+        """Return how a text with lost characters goes to the lens, if at all: as it is, or with
+        Latin letters in their place.
+        """
+        may_speak = not wanted.silent and item.speech is SpeechState.NOT_BEGUN
+        has_voice = may_speak and not self._speech.why_not(capabilities)
+        match choose_rung(wanted.words, planned.lost, has_voice=has_voice):
+            case Rung.DISPLAY:
+                return planned
+            case Rung.LATIN:
+                with suppress(ImportError, CannotShow):  # the library may be missing
+                    spelled = await plan(_spelled(wanted, planned.lost), capabilities, self._drawn)
+                    item.downgrade = "script→latin"
+                    return replace(spelled, remark=planned.remark)
+                return None if is_mostly_lost(wanted.words, planned.lost) else planned
+        return None
 
     async def _show_words(
         self, item: Presentation, capabilities: Capabilities, why: list[str]
@@ -88,6 +121,16 @@ class Fallback:
                 why.append("nothing was drawn")
             else:
                 await self._lit(item, done)
+
+
+def _spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
+    """Return it with Latin letters in place of what is lost. Raises ImportError."""
+    missing = frozenset("".join(lost))
+    text, first, second = (
+        to_latin(part, lambda ch: ch not in missing)
+        for part in (wanted.words, wanted.first, wanted.second)
+    )
+    return replace(wanted, text=text, first=first, second=second)
 
 
 def _end(item: Presentation, why: list[str]) -> None:

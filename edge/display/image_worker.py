@@ -40,7 +40,6 @@ LEAST_SCALE: Final = 2
 """Pixels of a module: below it no camera reads a code off a lens."""
 _MEMORY: Final = 1 << 30
 _CPU_S: Final = 15
-_SYSTEM_FONTS: Final = "/usr/share/fonts"
 
 
 class Unfit(Exception):
@@ -134,9 +133,9 @@ def draw_text(asked: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 @lru_cache(maxsize=1)
 def _fonts(folders: tuple[str, ...]) -> tuple[str, ...]:
-    from edge.display import typesetter  # noqa: PLC0415 - as above
+    from edge.display.fonts import find_fonts, font_folders  # noqa: PLC0415 - as above
 
-    return tuple(typesetter.find_fonts([*folders, *sys.path, _SYSTEM_FONTS]))
+    return tuple(find_fonts(font_folders(folders)))
 
 
 @lru_cache(maxsize=2)

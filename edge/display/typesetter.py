@@ -5,13 +5,11 @@ A paragraph is cut into runs of one direction (UAX 9) and one font, shaped, brok
 (UAX 14), and drawn. Sizes are pixels; inside they are 64ths of a pixel, as fonts are scaled.
 """
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from math import ceil
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import uharfbuzz as hb
@@ -38,45 +36,10 @@ _LIT: Final = 100
 """Coverage from which a pixel is lit at one bit, of 255."""
 _UNIT: Final = 64
 _DENSE: Final = ("CJK", "Emoji")
-_PACKAGES: Final = ("manimgx_fonts", "manimgx_fonts_cjk", "truetype/noto", "opentype/noto")
-"""Where fonts are below a folder: the wheels, and Debian's fonts-noto-core and -cjk."""
-_FONT: Final = re.compile(
-    r"Noto(Sans(?!.*(Italic|Mono|Display|UI))|Emoji).*(\[wght\]|-VF|-Regular)"
-)
-_ORDER: Final = (
-    *("NotoSans", "", "NotoSansSymbols", "NotoSansSymbols2", "NotoSansMath"),
-    *("NotoSansCJK", "NotoEmoji"),
-)
-_SCRIPTS: Final = 1
 _NEVER_LAST: Final = frozenset("เแโใไເແໂໃໄ")
 """Vowels written before the consonant they follow: a row does not end with one."""
 _NEVER_FIRST: Final = frozenset("ะาำๆฯๅະາຳໆຯ")
 _LEFT_ALONE: Final = frozenset({"Cf", "Mn", "Me", "Cc"})
-
-
-def find_fonts(folders: Sequence[str]) -> list[str]:
-    """Return the Noto fonts below some folders, in the order in which they are asked for a
-    character: Latin, other scripts, symbols, Han and Hangul, emoji.
-    """
-    found = (
-        path
-        for folder in folders
-        for package in _PACKAGES
-        for path in sorted(Path(folder, package).glob("Noto*.[to]t[fc]"))
-        if _FONT.search(path.name)
-    )
-    fonts = {_script(path.name): path for path in reversed(list(found))}
-    return [str(path) for path in sorted(fonts.values(), key=lambda path: _order(path.name))]
-
-
-def _script(name: str) -> str:
-    """Wheel and distribution name the same font differently: keep the first of both."""
-    return re.split(r"[-.[]", name)[0]
-
-
-def _order(name: str) -> tuple[int, str]:
-    script = _script(name)
-    return next((at for at, known in enumerate(_ORDER) if script == known), _SCRIPTS), name
 
 
 class Typeface(NamedTuple):

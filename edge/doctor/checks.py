@@ -40,6 +40,7 @@ def _of_this_machine(examined: ExaminedMachine, *, named: bool) -> tuple[Check, 
     return (
         Check("os", "system", "operating system", system.os),
         Check("libraries", "system", "libraries", system.libraries, after=_CONFIG),
+        Check("fonts", "system", "fonts", system.fonts, after=_CONFIG),
         Check("config", "system", "configuration", system.config, after=("unit",)),
         Check("unit", "service", "systemd unit", service.unit, effect=True),
         Check("daemon", "service", "daemon", service.daemon, after=_CONFIG, effect=True),

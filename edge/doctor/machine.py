@@ -73,6 +73,8 @@ class Machine:
     """A part of the client id and the topic that no other client of the broker uses."""
     has: Callable[[str], bool] = lambda _library: True
     """Return whether a library is installed."""
+    wheels: tuple[str, ...] = ()
+    """Folders in which wheels of fonts are installed."""
     user: Callable[[str], Who | None] = lambda _name: None
     """Look a user up by name."""
     gid: Callable[[str], int | None] = lambda _group: None

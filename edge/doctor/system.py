@@ -9,6 +9,7 @@ from typing import Final
 
 from edge.config import load as configuration
 from edge.config.validators import BadSettings
+from edge.display.fonts import CJK, EMOJI, SYSTEM, family, find_fonts, scripts
 from edge.doctor.machine import CheckGroup
 from edge.doctor.models import (
     Finding,
@@ -36,6 +37,7 @@ LIBRARIES: Final = (
     "rfc8785",
     "uvloop",
 )
+DRAWING: Final = ("uharfbuzz", "unicode_segmentation_rs")
 _OF_RADIO: Final[Mapping[str, tuple[str, ...]]] = {
     "bluez": ("bleak", "dbus_fast"),
     "usb": ("bleak", "bumble", "usb1"),
@@ -92,6 +94,30 @@ class SystemChecks(CheckGroup):
                 run(f"{python} -m pip install --upgrade {quoted(extra)}"),
             )
         return ok(f"all there for the radio {radio}")
+
+    async def fonts(self) -> Finding:
+        """Look for what draws the scripts that the glasses' own font lacks."""
+        m, settings = self._machine, self._examined.settings
+        found = find_fonts(
+            [*(settings.display.fonts if settings else ()), *m.wheels, str(m.path(SYSTEM))]
+        )
+        families, names = set(map(family, found)), scripts(found)
+        missing = [name for name in DRAWING if not m.has(name)]
+        missing += [
+            said
+            for said, there in (
+                ("fonts for other scripts", names),
+                ("a font for Chinese, Japanese and Korean", CJK in families),
+                ("a font for emoji", EMOJI in families),
+            )
+            if not there
+        ]
+        if missing:
+            return warn(
+                "not every script can be drawn on the lens; not installed: " + ", ".join(missing),
+                run(f"{quoted(m.interpreter)} -m pip install --upgrade 'glassd[scripts]'"),
+            )
+        return ok(f"{len(names)} scripts, Chinese, Japanese, Korean, emoji")
 
     async def config(self) -> Finding:
         examined = self._examined

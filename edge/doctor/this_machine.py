@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from edge import __version__
+from edge.display.fonts import wheel_folders
 from edge.doctor.machine import Machine, Who
 from edge.runtime.clock import wall_is_set
 
@@ -38,6 +39,7 @@ def this_machine(env: Mapping[str, str], sockets: tuple[Path, ...] = ()) -> Mach
         glassd=_program_name(env),
         unique=secrets.token_hex(3),
         has=_has,
+        wheels=tuple(wheel_folders()),
         user=_user,
         gid=_gid,
         registry=REGISTRY,

@@ -86,8 +86,8 @@ class WearerEvents:
 
 def _describe(event: Event) -> tuple[str, dict[str, Json]] | None:
     match event:
-        case Gestured(gesture=gesture):
-            return gesture.value, {}
+        case Gestured(gesture=gesture, side=side):
+            return gesture.value, {"side": side.value} if side is not None else {}
         case Transcript(text=text, final=True) if text.strip():
             return SAID, {"text": text.strip()[:MAX_TEXT]}
         case WornChanged(worn=worn):

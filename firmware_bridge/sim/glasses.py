@@ -40,8 +40,10 @@ class Visit(Protocol):
     def tell(self, event: Event) -> bool:
         """Queue an event for it. False if its queue is full."""
 
-    def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
-        """Answer the prompt, or report it; False if not reported. `aimed`: at this side."""
+    def gestured(self, gesture: Gesture, *, side: Side | None = None) -> bool:
+        """Answer the prompt, or report it; False if not reported. `side`: where it was made; None:
+        the usual one.
+        """
 
 
 class MockGlasses:
@@ -125,12 +127,12 @@ class MockGlasses:
     # -------------------------------------------------------------- what the wearer does
 
     def gesture(self, gesture: Gesture, *, side: Side | None = None) -> bool:
-        """Tap, press or nod, on a pair at one side or the usual one. False if unreported."""
+        """Tap, press or nod, at one side or the usual one. False if unreported."""
         if self.touched(gesture):
             return True
-        if side is not None:
-            return side in self._visits and self._visits[side].gestured(gesture, aimed=True)
-        return sum(visit.gestured(gesture) for visit in self._visits.values()) > 0
+        if side in self.sides:  # of a pair
+            return side in self._visits and self._visits[side].gestured(gesture, side=side)
+        return sum(visit.gestured(gesture, side=side) for visit in self._visits.values()) > 0
 
     def say(self, text: str) -> bool:
         """Speak: picked up by the open microphone, and recognised on the glasses."""

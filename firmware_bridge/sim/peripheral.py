@@ -293,10 +293,10 @@ class PeripheralSession:
         self._lens.answered()
         return asked
 
-    def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:  # noqa: ARG002 - one radio has no side to aim at
+    def gestured(self, gesture: Gesture, *, side: Side | None = None) -> bool:
         """Let a gesture answer the prompt on the lens (unless too early), else report it."""
         if self._asked is None or gesture not in _ALLOWS | _DENIES:
-            return self.tell(Gestured(gesture))
+            return self.tell(Gestured(gesture, side))
         if self._glasses.time.now() - self._asked_at < TOO_SOON_S:
             return True
         self._answer(Answer.ALLOW if gesture in _ALLOWS else Answer.DENY)

@@ -33,6 +33,7 @@ from firmware_bridge.messages import (
     UpdatePage,
     WornChanged,
 )
+from firmware_bridge.sides import Side
 
 u16 = st.integers(0, 0xFFFF)
 u32 = st.integers(0, 0xFFFFFFFF)
@@ -113,7 +114,7 @@ replies = st.one_of(
     st.builds(Failed, names, names),
 )
 events = st.one_of(
-    st.builds(Gestured, st.sampled_from(Gesture)),
+    st.builds(Gestured, st.sampled_from(Gesture), st.none() | st.sampled_from(Side)),
     st.builds(BatteryChanged, st.integers(0, 100), st.booleans()),
     st.builds(WornChanged, st.booleans()),
     st.builds(Transcript, st.text(st.characters(codec="utf-8"), max_size=200), st.booleans()),

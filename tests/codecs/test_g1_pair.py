@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from firmware_bridge.codecs.even_g1.events import SAME_TAP_S
 from firmware_bridge.codecs.even_g1.scheduler import ANSWER_S, MAX_REQUESTS, TRIES
 from firmware_bridge.codecs.even_g1.wire import SHUT_DOWN_S, SUPERVISION_S, arm_of, name_of
 from firmware_bridge.errors import (
@@ -45,6 +46,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TextLine,
     Tile,
+    UncertainTap,
     UpdatePage,
     WornChanged,
 )
@@ -429,7 +431,11 @@ def test_a_tap_reported_by_both_arms_is_one_tap(pair):
     pair.tell(R, b"\xf5\x02")
     pair.tell(R, b"\xf5\x01", b"\xf5\x01")
     gestures = [event for event in pair.events() if isinstance(event, Gestured)]
-    assert gestures == [Gestured(Gesture.HEAD_UP), Gestured(Gesture.TAP), Gestured(Gesture.TAP)]
+    assert gestures == [
+        Gestured(Gesture.HEAD_UP),
+        Gestured(Gesture.TAP, R),
+        Gestured(Gesture.TAP, R),
+    ]
 
 
 def tap(pair, *arms, after=0.0):
@@ -440,7 +446,7 @@ def tap(pair, *arms, after=0.0):
     for arm in arms:
         pair.now += after
         pair.tell(arm, b"\xf5\x01")
-    return pair.events()[before:].count(Gestured(Gesture.TAP))
+    return sum(isinstance(event, Gestured) for event in pair.events()[before:])
 
 
 @pytest.mark.requirement("I11-consent-echo")
@@ -478,11 +484,33 @@ def test_taps_without_end_on_one_arm_are_not_all_remembered(pair):
     assert tap(pair, *[L] * 500) > 400
 
 
+@pytest.mark.requirement("I13-page-back")
+@pytest.mark.parametrize(("first", "other"), [(R, L), (L, R)])
+@pytest.mark.parametrize(
+    ("after", "uncertain"),
+    [(0.1, False), (SAME_TAP_S, False), (SAME_TAP_S + 0.1, True), (SUPERVISION_S - 0.1, True)],
+)
+def test_a_tap_on_the_other_arm_a_moment_later_is_uncertain(pair, first, other, after, uncertain):
+    pair.tell(first, b"\xf5\x01")
+    pair.now += after
+    pair.tell(other, b"\xf5\x01")
+    expected = [Gestured(Gesture.TAP, first), *([UncertainTap(other)] if uncertain else [])]
+    assert pair.events() == expected
+
+
+@pytest.mark.requirement("I13-page-back")
+def test_only_taps_are_uncertain(pair):
+    pair.tell(R, b"\xf5\x00")
+    pair.now += SAME_TAP_S + 1
+    pair.tell(L, b"\xf5\x00")
+    assert not [event for event in pair.events() if isinstance(event, UncertainTap)]
+
+
 def test_a_long_press_that_repeats_is_one(pair):
     pair.tell(L, b"\xf5\x17", b"\xf5\x17")
     pair.now += 1
     pair.tell(L, b"\xf5\x17")
-    assert pair.events() == [Gestured(Gesture.BUTTON_LONG)] * 2
+    assert pair.events() == [Gestured(Gesture.BUTTON_LONG, L)] * 2
 
 
 def test_being_put_on_is_reported_once_for_both_arms(pair):

@@ -39,6 +39,7 @@ from firmware_bridge.messages import (
     Tile,
     UpdatePage,
 )
+from firmware_bridge.sides import Side
 from tests.codecs import strategies
 from tests.codecs.pair import CodecPair, drain, info
 
@@ -430,7 +431,7 @@ def test_any_info_value_is_an_info_or_a_violation(value):
 @pytest.mark.parametrize(
     ("role", "message", "re"),
     [
-        (Role.CENTRAL, Gestured(Gesture.TAP), None),
+        (Role.CENTRAL, Gestured(Gesture.TAP, Side.LEFT), None),
         (Role.CENTRAL, Done(), 1),
         (Role.PERIPHERAL, Ping(), None),
         (Role.PERIPHERAL, Done(), None),

@@ -16,6 +16,7 @@ from firmware_bridge.messages import (
     HidingChanged,
     MicrophoneChunk,
     PageClosed,
+    UncertainTap,
     WornChanged,
 )
 from firmware_bridge.sides import Side
@@ -28,6 +29,12 @@ arrive as late as a link survives without an answer.
 """
 MOST_ALONE: Final = 64
 """Gestures that may wait for the other arm's report; no wearer makes more within `ECHO_S`."""
+SAME_TAP_S: Final = 1.0
+"""Seconds within which the other arm's report is taken for the same tap. A later one may be the
+same tap over a slow link, or another tap.
+"""
+_TOUCHED: Final = frozenset({Gesture.TAP, Gesture.DOUBLE_TAP})
+"""Gestures that are made on one arm; heads have no side."""
 _SOUND_BYTES: Final = 2 + LC3_FRAMES * LC3_FRAME_BYTES
 _ONE_SIDE: Final = 0x66
 _GESTURES: Final = {
@@ -85,19 +92,21 @@ class EventDecoder:
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
         """Report a gesture once, however many arms report it; two taps on one arm are two gestures.
 
-        A lost tap is a nuisance, but an extra tap could confirm something.
+        A lost tap is a nuisance, but an extra tap could confirm something: what may be the same tap
+        again is reported as uncertain.
         """
         if gesture is Gesture.BUTTON_LONG:
             before, self._pressed_at = self._pressed_at, now
-            return [] if now - before < REPEAT_S else [Gestured(gesture)]
+            return [] if now - before < REPEAT_S else [Gestured(gesture, side)]
         alone = self._alone.setdefault(gesture, deque(maxlen=MOST_ALONE))
         while alone and now - alone[0][1] > ECHO_S:
             alone.popleft()
         if alone and alone[0][0] is not side:
+            late = now - alone[-1][1] > SAME_TAP_S
             alone.popleft()
-            return []
+            return [UncertainTap(side)] if late and gesture is Gesture.TAP else []
         alone.append((side, now))
-        return [Gestured(gesture)]
+        return [Gestured(gesture, side if gesture in _TOUCHED else None)]
 
     def _wear(self, *, worn: bool) -> list[Event]:
         if worn is self._worn:

@@ -64,6 +64,7 @@ from firmware_bridge.messages import (
     UpdatePage,
     WornChanged,
 )
+from firmware_bridge.sides import Side
 
 VERSION: Final = 1
 MAX_MESSAGE_BYTES: Final = 64 * 1024
@@ -174,7 +175,9 @@ _WORDS: Final = (
         (_Field("code", NAME), _Field("detail", text(MAX_DETAIL_BYTES), "")),
         answer=True,
     ),
-    _event("gesture", Gestured, _Field("gesture", one_of(Gesture))),
+    _event(
+        "gesture", Gestured, _Field("gesture", one_of(Gesture)), _Field("side", one_of(Side), None)
+    ),
     _event(
         "battery",
         BatteryChanged,

@@ -104,9 +104,9 @@ class ArmSession(PeripheralSession):
         """Queue an event, but neither recognised speech nor capabilities: a G1 reports none."""
         return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
 
-    def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
+    def gestured(self, gesture: Gesture, *, side: Side | None = None) -> bool:
         """Report a gesture if it belongs to this arm. A double tap closes the page."""
-        if not aimed and _HANDS.get(gesture, Side.RIGHT) is not self._side:
+        if side is None and _HANDS.get(gesture, Side.RIGHT) is not self._side:
             return False
         if gesture is Gesture.DOUBLE_TAP and any(e.lit for e in self._glasses.lenses.values()):
             for lens in self._glasses.lenses.values():

@@ -3,13 +3,13 @@
 import json
 import unicodedata
 from pathlib import Path
-from sysconfig import get_path
 
 import pytest
 
 pytest.importorskip("uharfbuzz", reason="pip install 'glassd[scripts]'")
 
-from edge.display.typesetter import DrawnRow, Typesetter, find_fonts
+from edge.display.fonts import find_fonts, font_folders
+from edge.display.typesetter import DrawnRow, Typesetter
 
 SENTENCES = json.loads(Path(__file__).with_name("sentences.json").read_text(encoding="utf-8"))
 WIDTH, ROW = 576, 27
@@ -19,7 +19,7 @@ LOST = {"⌥", "✗"}
 
 @pytest.fixture(scope="module")
 def typesetter() -> Typesetter:
-    return Typesetter(find_fonts([get_path("purelib")]), ROW)
+    return Typesetter(find_fonts(font_folders()), ROW)
 
 
 def pixels(row: DrawnRow, bpp: int = 1) -> list[list[int]]:
@@ -80,7 +80,7 @@ def test_letters_after_han_are_drawn_as_they_are_alone(typesetter):
 
 def test_arabic_letters_join():
     """Joined letters are narrower than the same letters one by one."""
-    setter = Typesetter(find_fonts([get_path("purelib")]), ROW)
+    setter = Typesetter(find_fonts(font_folders()), ROW)
     (joined,) = setter.set_paragraph("سلام", WIDTH)
     (apart,) = setter.set_paragraph("س\u200cل\u200cا\u200cم", WIDTH)
     assert joined.width < apart.width
@@ -145,7 +145,7 @@ def test_a_row_narrower_than_a_letter_is_cut_and_counted(typesetter, text):
 
 
 def test_grey_lenses_get_grey_pixels():
-    row = Typesetter(find_fonts([get_path("purelib")]), ROW, bpp=4).set_paragraph("नमस्ते", WIDTH)[0]
+    row = Typesetter(find_fonts(font_folders()), ROW, bpp=4).set_paragraph("नमस्ते", WIDTH)[0]
     levels = {level for line in pixels(row, 4) for level in line}
     assert {0, 15} < levels
 

@@ -83,6 +83,58 @@ async def test_the_libraries_follow_the_radio(sandbox):
     assert "'glassd[sim]'" in finding.fix.text
 
 
+FONTS = ("NotoSans[wght].ttf", "NotoSansHebrew[wght].ttf", "NotoEmoji[wght].ttf")
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [
+        ({"uharfbuzz", "unicode_segmentation_rs"}, "uharfbuzz, unicode_segmentation_rs"),
+        ({"CJK"}, "a font for Chinese, Japanese and Korean"),
+        ({"Emoji"}, "a font for emoji"),
+        ({"Hebrew"}, "fonts for other scripts"),
+    ],
+    ids=str,
+)
+async def test_what_draws_other_scripts_is_installed_by_the_printed_command(sandbox, lacking, said):
+    installed, wheels = sandbox.folder / "installed", sandbox.folder / "wheels"
+    fonts = [wheels / "manimgx_fonts" / name for name in FONTS]
+    fonts.append(wheels / "manimgx_fonts_cjk" / "NotoSansCJK-VF.otf.ttc")
+    for font in fonts:
+        font.parent.mkdir(parents=True, exist_ok=True)
+        if not any(word in font.name for word in lacking):
+            font.touch()
+    python = sandbox.folder / "python"
+    python.write_text(
+        "#!/bin/bash\n[ \"$*\" = '-m pip install --upgrade glassd[scripts]' ] && touch "
+        f"{installed} {' '.join(map(str, fonts))}\n"
+    )
+    python.chmod(0o755)
+    sandbox.changed = {
+        "has": lambda name: name not in lacking or installed.exists(),
+        "interpreter": str(python),
+        "wheels": (str(wheels),),
+    }
+    await sandbox.fails_until_cured("fonts", said, mark=Mark.WARN)
+
+
+async def test_fonts_of_the_system_and_of_a_configured_folder_count(sandbox):
+    assert (await sandbox.sees("fonts")).mark is Mark.WARN
+    sandbox.write("/usr/share/fonts/truetype/noto/NotoSansHebrew-Regular.ttf", "")
+    sandbox.write("/usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc", "")
+    own = sandbox.folder / "own"
+    own.mkdir()
+    (own / "NotoEmoji[wght].ttf").touch()
+    config = sandbox.config.read_text()
+    sandbox.config.write_text(f'{config}[display]\nfonts = ["{own}"]\n')
+    finding = await sandbox.sees("fonts")
+    assert (finding.mark, finding.said) == (
+        Mark.OK,
+        "1 scripts, Chinese, Japanese, Korean, emoji",
+    )
+
+
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_configuration_without_its_version_gets_one(sandbox):
     sandbox.config.write_text(sandbox.config.read_text().replace("version = 1\n", ""))

@@ -35,6 +35,7 @@ from firmware_bridge.messages import (
     UpdatePage,
     WornChanged,
 )
+from firmware_bridge.sides import Side
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, visit
 
 PAGE = ShowPage("list", lines=(TextLine(0, "Milk"), TextLine(1, "Bread")))
@@ -205,6 +206,15 @@ async def test_a_gesture_in_the_first_moment_of_a_question_is_ignored(
         now[0] += 0.01
         glasses.gesture(Gesture.TAP)
         assert await event(driver, PromptAnswered) == PromptAnswered(3, Answer.ALLOW)
+
+
+@pytest.mark.requirement("I13-page-back")
+@pytest.mark.parametrize("side", [None, *Side])
+async def test_a_gesture_says_on_which_side_it_was_made(tmp_path: Path, side: Side | None) -> None:
+    async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, _):
+        await ask(driver, PAGE)
+        glasses.gesture(Gesture.TAP, side=side)
+        assert await event(driver, Gestured) == Gestured(Gesture.TAP, side)
 
 
 async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(

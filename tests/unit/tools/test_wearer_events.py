@@ -8,7 +8,14 @@ import pytest
 
 from edge.runtime.clock import Clock
 from edge.tools.wearer_events import KEPT, SAID_S, WearerEvents
-from firmware_bridge.messages import BatteryChanged, Gesture, Gestured, Transcript, WornChanged
+from firmware_bridge.messages import (
+    BatteryChanged,
+    Gesture,
+    Gestured,
+    Transcript,
+    UncertainTap,
+    WornChanged,
+)
 from firmware_bridge.sides import Side
 
 TAP, NOD = Gestured(Gesture.TAP), Gestured(Gesture.NOD)
@@ -36,6 +43,7 @@ async def waiting(doings, *events, after=None, timeout_s=30.0):
     ("said", "told"),
     [
         *((Gestured(gesture), {"event": gesture.value}) for gesture in Gesture),
+        (Gestured(Gesture.TAP, Side.LEFT), {"event": "tap", "side": "left"}),
         (WornChanged(worn=True), {"event": "worn"}),
         (WornChanged(worn=False), {"event": "not_worn"}),
         (BatteryChanged(12, charging=True), {"event": "battery", "level": 12, "charging": True}),
@@ -62,6 +70,11 @@ async def test_only_what_was_named_counts_and_everybody_who_waits_hears_it(doing
     assert not tap.done()
     doings.note(TAP)
     assert (await tap)["after"] == 2
+
+
+async def test_a_tap_that_may_be_the_one_before_is_no_event(doings):
+    doings.note(UncertainTap(Side.LEFT))
+    assert await doings.next(None, after=0, timeout_s=0.01) == {"event": None, "after": 0}
 
 
 @pytest.mark.requirement("I13-said")
