@@ -232,6 +232,14 @@ async def test_the_callers_word_decides_whether_an_answer_is_shown(tmp_path, mad
 
 
 @pytest.mark.requirement("I13-present")
+async def test_the_callers_word_also_silences_a_tool_that_only_shows(tmp_path):
+    page = ToolResponse(data={}, render={"display": {"layout": "text_wall", "text": "hello"}})
+    async with house(tmp_path, tools=answering(page)) as h:
+        answer = await h.call("glasses:show_text", {"text": "hello"}, present=False)
+        assert (answer.ok, answer.meta["delivery"], h.glasses.texts()) == (True, "none", [])
+
+
+@pytest.mark.requirement("I13-present")
 async def test_the_callers_word_makes_no_internal_tool_and_no_inner_call_visible(tmp_path):
     async with house(tmp_path, tools=answering()) as h:
         put(h, tool("registry:find", execution_type=INTERNAL))
