@@ -54,6 +54,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     ),
     "tests/unit/packaging/test_units.py::": "needs systemd-analyze",
     "tests/unit/packaging/test_deb.py::": "needs dpkg-deb, which only Debian's family has",
+    "tests/unit/display/test_second_renderer.py::": "needs Pango for the system's Python",
     "tests/unit/packaging/test_man.py::test_the_formatter": "needs groff",
 }
 """Test id (prefix) → why it may be skipped in CI. Nothing else may."""

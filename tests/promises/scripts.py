@@ -34,6 +34,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "with the family's widths and go to them as text.",
         "issue 13, Every script is readable",
     ),
+    "I13-second-renderer": Promise(
+        "Of the words of 102 sentences in 32 groups of languages, 95 of 100 have the shape that "
+        "Pango gives them: nine tenths of the lit pixels are the same.",
+        "issue 13, Shows 2",
+    ),
 }
 
 DECLINED: Final[dict[str, str]] = {}
