@@ -1,9 +1,9 @@
 """Entry point of the command `glassd`. Ctrl-C while modules are still being imported ends it
-without a traceback.
+without a traceback: also the module `signal` is left for later, because it imports half a dozen.
 """
 
+import _signal  # type: ignore[import-not-found]  # built in
 import gc
-import signal
 
 
 def main() -> int:
@@ -17,10 +17,9 @@ def main() -> int:
 
 
 def _run() -> int:
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        )  # `edge.cli.main` puts it back, when it can say what was interrupted
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        # `edge.cli.main` puts it back, when it can say what was interrupted
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     from edge import cli  # noqa: PLC0415 - what may be interrupted
 
     return cli.main()

@@ -17,7 +17,7 @@ from typing import Any, Final
 from edge.commands.shared.console import harmless, json_text
 from edge.demo.clients import DaemonHttp, HttpClient, MockClient
 from edge.demo.player import Clients, Player, Unmet
-from edge.demo.processes import SIMULATED, StartFailed, start, start_daemon
+from edge.demo.processes import SIMULATED, StartFailed, folder_for_sockets, start, start_daemon
 from edge.demo.script import VERBS, BadScript, ScriptStep, load, parse_line
 from edge.demo.view import View
 from edge.runtime.paths import owner_beside
@@ -108,8 +108,9 @@ async def _open(
 ) -> Player:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
     show({"event": "starting", "glasses": model})
-    control, mock_control = out / "control.sock", str(out / "mock.sock")
-    radio = ("--radio", "tcp:127.0.0.1:0", "--control", mock_control, "--out", str(out))
+    sockets = stack.enter_context(folder_for_sockets(out))
+    control, mock_control = sockets / "control.sock", sockets / "mock.sock"
+    radio = ("--radio", "tcp:127.0.0.1:0", "--control", str(mock_control), "--out", str(out))
     state = ("--http", "127.0.0.1:0", "--state", str(out / "cloud"))
     started = await asyncio.gather(
         start(stack, out, "glasses", "sim", model, *radio, "--json"),
@@ -126,7 +127,7 @@ async def _open(
     daemon, cloud_client = DaemonHttp(owner_beside(control)), HttpClient(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_client.close)
-    mock_client = MockClient(out / "mock.sock")
+    mock_client = MockClient(mock_control)
     clients = Clients(daemon, mock_client, cloud_client)
     return Player(clients, emit=show, edge_id=EDGE_ID, forgiving=forgiving)
 

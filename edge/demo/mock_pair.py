@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Final
 
 from edge.control.client import ControlClient
-from edge.demo.processes import SIMULATED, ChildProcess, StartFailed, start, start_daemon
+from edge.demo.processes import (
+    SIMULATED,
+    ChildProcess,
+    StartFailed,
+    folder_for_sockets,
+    start,
+    start_daemon,
+)
 from edge.runtime.errors import UserError
 from edge.runtime.paths import SOCKET_NAME, runtime_dir
 from firmware_bridge.deadlines import timeout
@@ -44,7 +51,8 @@ async def pair(env: Mapping[str, str], *, model: str = DEFAULT_MODEL) -> AsyncIt
         out = Path(stack.enter_context(folder))
         words = ("sim", model, "--radio", "tcp:127.0.0.1:0", "--out", str(out), "--json")
         radio = (await start(stack, out, "glasses", *words)).announcement["radio"]
-        control, config = _free_socket(env, out), out / "glassd.toml"
+        sockets = stack.enter_context(folder_for_sockets(out))
+        control, config = _free_socket(env, sockets), out / "glassd.toml"
         model = model.removeprefix(SIMULATED)
         text = CONFIG.format(state=out / "state", radio=radio, model=model, socket=control)
         config.write_text(text, encoding="utf-8")

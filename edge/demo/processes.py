@@ -7,8 +7,9 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
-from contextlib import AsyncExitStack
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +24,31 @@ ENDED_WITHIN_S: Final = 6.0
 READY_S: Final = 60.0
 SIMULATED: Final = "sim:"
 """The prefix of simulated glasses of a real model; the daemon knows them without it."""
+MAX_SOCKET_PATH: Final = 107
+"""Bytes of the path of a unix socket (sun_path without its final null byte)."""
+LONGEST_SOCKET: Final = "control.sock"
+SHORT: Final = "/tmp"  # noqa: S108 - mkdtemp makes a folder of its own in it
 
 
 class StartFailed(Exception):
     """A child did not start; the text has its name and its last output."""
+
+
+@contextmanager
+def folder_for_sockets(out: Path) -> Iterator[Path]:
+    """Yield this folder, or a short one for the time of the block if the paths of sockets in it
+    would be too long. Raise `StartFailed`.
+    """
+    if len(os.fsencode(out / LONGEST_SOCKET)) <= MAX_SOCKET_PATH:
+        yield out
+        return
+    try:
+        short = tempfile.TemporaryDirectory(prefix="glassd-demo-", dir=SHORT)
+    except OSError as e:
+        problem = f"{out} is too long for sockets, and {SHORT} takes none: {e.strerror}"
+        raise StartFailed(f"{problem}; set TMPDIR to a shorter folder") from None
+    with short as name:
+        yield Path(name)
 
 
 def without_settings(env: Mapping[str, str]) -> dict[str, str]:

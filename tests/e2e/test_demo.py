@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.demo.processes import folder_for_sockets
 from tests.e2e.processes import CLI
 from tests.system import runs
 
@@ -43,6 +44,33 @@ def tour(tmp_path_factory):
     took = time.monotonic() - began
     assert played.returncode == 0, played.stdout[-2000:] + played.stderr[-2000:]
     return [json.loads(line) for line in played.stdout.splitlines()], took
+
+
+@pytest.mark.requirement("I13-demo-long-path")
+def test_a_folder_with_a_long_path_is_no_hindrance(tmp_path):
+    long = tmp_path / ("a" * 110)
+    long.mkdir()
+    script = tmp_path / "look.script"
+    script.write_text("expect glasses.ready\n")
+    played = subprocess.run(
+        [*CLI, "demo", "--json", "--script", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+        env={**os.environ, "TMPDIR": str(long)},
+    )
+    assert played.returncode == 0, played.stdout[-2000:] + played.stderr[-2000:]
+    assert not list(long.iterdir())
+
+
+def test_the_short_folder_for_sockets_is_made_only_when_needed_and_removed(tmp_path):
+    with folder_for_sockets(tmp_path / "x") as same:
+        assert same == tmp_path / "x"
+    with folder_for_sockets(tmp_path / ("a" * 110)) as short:
+        assert short.is_dir()
+        assert len(os.fsencode(short / "control.sock")) <= 107
+    assert not short.exists()
 
 
 def children_of(pid: int) -> list[int]:

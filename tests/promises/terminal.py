@@ -24,6 +24,9 @@ PROMISES: Final[dict[str, Promise]] = {
         "The PNG of `glassd lens` is what the mock's framebuffer holds, font and margins included.",
         _SOURCE,
     ),
+    "I13-demo-long-path": Promise(
+        "`glassd demo` runs in a folder whose path is too long for sockets.", "issue 13"
+    ),
 }
 
 DECLINED: Final[dict[str, str]] = {}

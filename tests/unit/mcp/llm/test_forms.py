@@ -547,6 +547,14 @@ def test_pictures_of_several_calls_follow_all_results_of_a_chat():
     ]
 
 
+def test_a_picture_that_comes_twice_is_sent_once():
+    blocks = [{"type": "image", "data": PNG, "mimeType": "image/png"}] * 2
+    envelope = {"ok": True, "meta": {"content": blocks}}
+    text, shown = gemini_pictures(TRANSPORTS["gemini"].answer({}, [(CALL, envelope)]))
+    assert shown == [("image/png", PNG)]
+    assert text.count("(picture 1)") == 2
+
+
 @pytest.mark.parametrize("data", ["iVBORw0KGgo!", "R0lGODlh", 7, None, ""])
 def test_a_damaged_or_unknown_picture_is_left_out(data):
     blocks = [{"type": "image", "data": data, "mimeType": "image/png"}]
