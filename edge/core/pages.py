@@ -239,13 +239,12 @@ def _fill(
             continue
         limit = room if len(lines) == canvas.lines - 1 else canvas.width
         row, after = _row(paragraphs, cursor, _Fit(face.width, limit, budget - 1))
-        size = _size(row)
-        full = len(lines) == rows or used + size > budget or _end(row) > limit
-        if lines and full:
+        size = size_of(row)
+        if lines and (len(lines) == rows or used + size > budget or _end(row) > limit):
             pages.append(lines)
             lines, used = [], 0
             continue
-        lines.append(_line(len(lines), row))
+        lines.append(line_of(len(lines), row))
         used, cursor = used + size, after
     return [*pages, lines] if lines else pages
 
@@ -269,11 +268,11 @@ def _pair(
     lines: Lines = []
     row = used = 0
     for texts in zip_longest(*columns, fillvalue=""):
-        size = sum(map(_size, texts))
+        size = sum(map(size_of, texts))
         if row == rows or (row and used + size > canvas.page_bytes - reserve):
             pages.append(lines)
             lines, row, used = [], 0, 0
-        lines += [_line(row, text, x) for text, x in zip(texts, (0, second), strict=True) if text]
+        lines += [line_of(row, text, x) for text, x in zip(texts, (0, second), strict=True) if text]
         row, used = row + 1, used + size
     return [*pages, lines] if lines else pages
 
@@ -281,13 +280,14 @@ def _pair(
 # ------------------------------------------------------------------ breaking into rows
 
 
-def _line(number: int, row: str | DrawnRow, x: int = 0) -> TextLine:
+def line_of(number: int, row: str | DrawnRow, x: int = 0) -> TextLine:
+    """Put a row on a page."""
     if isinstance(row, str):
         return TextLine(number, row, x)
     return DrawnLine(number, row.text, x, drawn=row)
 
 
-def _size(row: str | DrawnRow) -> int:
+def size_of(row: str | DrawnRow) -> int:
     """Return how many bytes of text a row takes of a page; none if it is sent as pixels."""
     if isinstance(row, DrawnRow) and not row.native:
         return 0

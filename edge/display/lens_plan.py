@@ -118,7 +118,7 @@ async def _words(
         laid, sheets = await _drawn_pages(rendering, canvas, capabilities, drawn)
     except CannotDraw as e:
         laid, undrawn = _laid_out(rendering, canvas, typeface_of(capabilities)), str(e)
-        sheets = tuple(_sheet(page, capabilities, {}) for page in laid.pages)
+        sheets = tuple(sheet_of(page, capabilities, {}) for page in laid.pages)
     if not sheets:
         raise CannotShow(why or "there is nothing to show")
     remark = "; ".join(filter(None, (why, name_lost(laid.lost), undrawn, _remarks(laid))))
@@ -164,24 +164,25 @@ async def _drawn_pages(
     others = {
         line.text
         for page in laid.pages
-        if whole and _is_drawn(page)
+        if whole and is_drawn(page)
         for line in page.lines
         if line.text and not isinstance(line, DrawnLine)
     }
     rows = await drawn.draw(sorted(others), drawn_rows(capabilities, canvas.width))
     pictures = {text: row[0].tile for text, row in zip(sorted(others), rows, strict=True)}
-    return laid, tuple(_sheet(page, capabilities, pictures) for page in laid.pages)
+    return laid, tuple(sheet_of(page, capabilities, pictures) for page in laid.pages)
 
 
-def _is_drawn(page: Page) -> bool:
+def is_drawn(page: Page) -> bool:
+    """Return whether a page has a row that the glasses cannot write."""
     return any(isinstance(line, DrawnLine) and not line.drawn.native for line in page.lines)
 
 
-def _sheet(page: Page, capabilities: Capabilities, pictures: Mapping[str, Tile | None]) -> Sheet:
+def sheet_of(page: Page, capabilities: Capabilities, pictures: Mapping[str, Tile | None]) -> Sheet:
     """Make a page of lines, and of tiles for those that are drawn: for all of them on glasses that
     take no tiles beside lines. `pictures`: other lines as tiles.
     """
-    whole = capabilities.get("display.tiles") is not True and _is_drawn(page)
+    whole = capabilities.get("display.tiles") is not True and is_drawn(page)
     lines: list[TextLine] = []
     said: list[TextLine] = []
     tiles: list[Tile] = []
@@ -193,7 +194,7 @@ def _sheet(page: Page, capabilities: Capabilities, pictures: Mapping[str, Tile |
             lines.append(TextLine(line.row, line.text, line.x))
             continue
         said.append(TextLine(line.row, line.text, line.x))
-        if tile := pictures.get(line.text) if row is None else row.tile:
+        if tile := pictures[line.text] if row is None else row.tile:
             tiles.append(placed(tile, line, capabilities))
     return Sheet(tuple(lines), tuple(tiles), dwell_s(page.words), tuple(said))
 

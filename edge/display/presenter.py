@@ -97,7 +97,9 @@ class Presenter:
         self._current = CurrentPage(self._lens, SavedScenes(notes, clock), clock)
         self._drawn = drawn or DrawnText()
         self._fallback = Fallback(self._lens, self._speech, self._drawn, self._current.lit)
-        self._prompter = Prompter(glasses, self._lens, self._speech, clock, self._wake.set)
+        self._prompter = Prompter(
+            glasses, self._lens, self._speech, clock, self._wake.set, drawn=self._drawn
+        )
         self.side_commands = self._prompter.side_commands
         self._progress = ProgressIndicator()
         self._queue = DisplayQueue()

@@ -3,14 +3,19 @@
 Nothing of a question is ever cut; one that cannot be shown or spoken whole is refused.
 """
 
+import math
 import unicodedata
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final
 
-from edge.core.pages import Canvas, Typeface
+from edge.core.pages import Canvas, DrawnRow, Page, Typeface, line_of, size_of
+from edge.core.words.drawable_text import is_right_to_left, name_lost, needs_drawing
 from edge.core.words.visible_text import escaped, visible
+from edge.display.drawn_text import CannotDraw, DrawnText
 from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
+from edge.display.lens_plan import drawn_rows, sheet_of
 from edge.display.voice.speech import CannotSpeak
 from edge.ports import Question
 from firmware_bridge.capabilities import Capabilities, Hardware
@@ -35,9 +40,11 @@ _PRESSES: Final = ("press", "long press")
 _MOST_WORD: Final = 40
 """Characters of the word beside a gesture."""
 _ELLIPSIS: Final = "…"
-_FEW: Final = 4
-_SHARE: Final = 0.2
-"""A line with more than `_FEW` characters, and this share, that the lens lacks is unreadable."""
+_ISOLATE: Final = "\u2068"
+_END: Final = "\u2069"
+_ISOLATES: Final = dict.fromkeys(map(ord, "\u2066\u2067\u2068\u2069"))
+_Hint = tuple[str | DrawnRow, ...]
+"""The rows at the bottom of a page."""
 _PAUSES: Final = frozenset(",.;:!?")
 _SPOKEN: Final = {
     "@": "at",
@@ -136,107 +143,215 @@ def _spell(line: str) -> str:
 # ------------------------------------------------------------------ the lens
 
 
-def pages(question: Question, capabilities: Capabilities) -> tuple[Sheet, ...]:
+async def pages(
+    question: Question, capabilities: Capabilities, drawn: DrawnText
+) -> tuple[Sheet, ...]:
     """The whole question for the lens, the yes only on its last page. Raises `CannotShow`."""
-    canvas, face = canvas_of(capabilities), typeface_of(capabilities)
-    words = _gestures(capabilities)
-    yes, no = _PRESSES if "button" in words and "tap" not in words else _TAPS
-    text = _readable(question, face)
-    last = f"{yes}: {question.allow[:_MOST_WORD]}", f"{no}: {question.deny[:_MOST_WORD]}"
     try:
-        return _laid_out(text, question, canvas, face, [_hints(*last, "", canvas, face)], most=1)
-    except _TooManyPages:
-        early = f"{yes}: {NEXT}", last[1]
-    widest = f"{MAX_PAGES}/{MAX_PAGES}"
-    hints = [_hints(*pair, widest, canvas, face) for pair in (early, last)]
-    try:
-        laid = _laid_out(text, question, canvas, face, hints, most=MAX_PAGES)
-    except _TooManyPages:
-        raise CannotShow(f"the question needs more than {MAX_PAGES} pages on this lens") from None
-    numbered = [
-        _hints(*(last if n == len(laid) else early), f"{n}/{len(laid)}", canvas, face)
-        for n in range(1, len(laid) + 1)
-    ]
-    return tuple(
-        Sheet((*sheet.lines, *_bottom(hint, canvas)))
-        for sheet, hint in zip(laid, numbered, strict=True)
-    )
+        return await _Lens(question, capabilities, drawn).pages()
+    except CannotDraw as e:
+        raise CannotShow(f"this lens cannot draw the characters of the question: {e}") from None
 
 
 class _TooManyPages(Exception):
     pass
 
 
-def _laid_out(
-    text: str,
-    question: Question,
-    canvas: Canvas,
-    face: Typeface,
-    hints: list[tuple[str, ...]],
-    *,
-    most: int,
-) -> tuple[Sheet, ...]:
-    """Fill pages row by row, leaving room for a hint; one page gets it. Raises `_TooManyPages`."""
-    rows = canvas.lines - max(map(len, hints))
-    room = canvas.page_bytes - max(sum(len(row.encode()) + 1 for row in hint) for hint in hints)
-    if rows < 1 or room < 2:
-        raise CannotShow("this lens has no room for a question")
-    filled: list[list[TextLine]] = [[]]
-    row = used = 0
-    lead = CONTINUED if question.exact else ""
-    broken = _rows(text, Canvas(canvas.width, rows, room), face, lead)
-    for line, following in pairwise(chain(broken, [""])):
-        size = len(line.encode()) + 1
-        heads = question.exact and line.endswith(":") and rows > 1  # its first item comes with it
-        needs = size + heads * (len(following.encode()) + 1)
-        if row + heads >= rows or (row and used + needs > room):
-            if len(filled) == most:
-                raise _TooManyPages
-            filled.append([])
-            row = used = 0
-        if line:
-            filled[-1].append(TextLine(row, line))
-        row, used = row + 1, used + size
-    if most == 1:
-        filled[0] += _bottom(hints[0], canvas)
-    return tuple(Sheet(tuple(lines)) for lines in filled)
+class _Lens:
+    """One question on one lens. What the glasses cannot write is drawn; methods raise `CannotDraw`,
+    `CannotShow`.
+    """
+
+    def __init__(self, question: Question, capabilities: Capabilities, drawn: DrawnText) -> None:
+        self._question = question
+        self._capabilities = capabilities
+        self._drawn = drawn
+        self._canvas, self._face = canvas_of(capabilities), typeface_of(capabilities)
+        self._whole = capabilities.get("display.tiles") is not True
+        self._all_drawn = False
+        self._lead = CONTINUED if question.exact else ""
+
+    async def pages(self) -> tuple[Sheet, ...]:
+        text = self._question.text if self._question.exact else _prose(self._question.text)
+        lines = await self._lines(text.split("\n"))
+        words = _gestures(self._capabilities)
+        yes, no = _PRESSES if "button" in words and "tap" not in words else _TAPS
+        last = (yes, self._question.allow), (no, self._question.deny)
+        early = (yes, NEXT), (no, self._question.deny)
+        try:
+            hint = await self._hints(*last)
+            return await self._sheets(self._filled(lines, [hint], most=1), [hint])
+        except _TooManyPages:
+            widest = f"{MAX_PAGES}/{MAX_PAGES}"
+        hints = [await self._hints(*pair, widest) for pair in (early, last)]
+        try:
+            filled = self._filled(lines, hints, most=MAX_PAGES)
+        except _TooManyPages:
+            text = f"the question needs more than {MAX_PAGES} pages on this lens"
+            raise CannotShow(text) from None
+        numbered = [
+            await self._hints(*(last if n == len(filled) else early), f"{n}/{len(filled)}")
+            for n in range(1, len(filled) + 1)
+        ]
+        return await self._sheets(filled, numbered)
+
+    # -------------------------------------------------------------- lines
+
+    async def _lines(self, lines: list[str]) -> list[str | tuple[DrawnRow, ...]]:
+        """Return the lines, those to draw as rows: on some glasses all if there is one."""
+        needed = [self._needs_drawing(line) for line in lines]
+        answers = self._question.allow + self._question.deny
+        self._all_drawn = self._whole and (any(needed) or self._needs_drawing(answers))
+        if not (any(needed) or self._all_drawn):
+            return [_drawable(line.translate(_ISOLATES), self._face) for line in lines]
+        return [
+            await self._rows(line)
+            if line and (wanted or self._all_drawn)
+            else line.translate(_ISOLATES)
+            for line, wanted in zip(lines, needed, strict=True)
+        ]
+
+    def _needs_drawing(self, text: str) -> bool:
+        return needs_drawing(text, self._face.has_glyph, exact=True)
+
+    async def _rows(self, line: str) -> tuple[DrawnRow, ...]:
+        """Draw a line from left to right, its value by itself; rows after the first begin with
+        `CONTINUED`.
+        """
+        rows = await self._draw(_isolated(line), self._canvas.width)
+        if len(rows) > 1 and self._lead:
+            narrow = self._canvas.width - self._face.width(self._lead)
+            rows = await self._draw(_isolated(line), narrow)
+        if self._needs_drawing(line) and is_right_to_left(line):
+            return rows
+        return tuple(row._replace(native=self._is_native(row)) for row in rows)
+
+    def _is_native(self, row: DrawnRow) -> bool:
+        fits = self._face.width(self._lead + row.text) <= self._canvas.width
+        return fits and not self._needs_drawing(row.text)
+
+    async def _draw(self, text: str, width: float) -> tuple[DrawnRow, ...]:
+        """Draw a text of a question: whole, or not at all."""
+        (rows,) = await self._drawn.draw([text], drawn_rows(self._capabilities, width), base=0)
+        if lost := name_lost(tuple(dict.fromkeys(ch for row in rows for ch in row.lost))):
+            raise CannotDraw(lost)
+        if any(row.clipped for row in rows):
+            raise CannotDraw("some of its letters are too high for a row")
+        return tuple(row._replace(text=row.text.translate(_ISOLATES)) for row in rows)
+
+    # -------------------------------------------------------------- pages
+
+    def _filled(
+        self, text: list[str | tuple[DrawnRow, ...]], hints: list[_Hint], *, most: int
+    ) -> list[list[TextLine]]:
+        """Fill pages row by row, leaving room for a hint. Raises `_TooManyPages`."""
+        canvas = self._canvas
+        rows = canvas.lines - max(map(len, hints))
+        room = canvas.page_bytes - max(sum(map(size_of, hint)) for hint in hints)
+        if rows < 1 or room < 2:
+            raise CannotShow("this lens has no room for a question")
+        filled: list[list[TextLine]] = [[]]
+        at = used = 0
+        broken = self._broken(text, Canvas(canvas.width, rows, room))
+        for (lead, row), (_, following) in pairwise(chain(broken, [("", "")])):
+            size = size_of(row) + len(lead.encode())
+            words = row if isinstance(row, str) else row.text
+            heads = self._question.exact and words.endswith(":") and rows > 1
+            needs = size + heads * size_of(following)  # a list's first item comes with its head
+            if at + heads >= rows or (at and used + needs > room):
+                if len(filled) == most:
+                    raise _TooManyPages
+                filled.append([])
+                at = used = 0
+            if isinstance(row, DrawnRow) and lead:
+                x = math.ceil(self._face.width(lead))
+                filled[-1] += [TextLine(at, lead), line_of(at, row, x)]
+            elif row:
+                filled[-1].append(line_of(at, row))
+            at, used = at + 1, used + size
+        return filled
+
+    def _broken(
+        self, text: list[str | tuple[DrawnRow, ...]], canvas: Canvas
+    ) -> Iterator[tuple[str, str | DrawnRow]]:
+        """Yield what a row begins with, if it is drawn beside that, and the row."""
+        for line in text:
+            if isinstance(line, str):
+                for row in _rows(line, canvas, self._face, self._lead):
+                    yield "", row
+            else:
+                for number, drawn in enumerate(line):
+                    lead = self._lead if number else ""
+                    native = drawn._replace(text=lead + drawn.text)
+                    yield ("", native) if drawn.native and not self._whole else (lead, drawn)
+
+    async def _sheets(self, filled: list[list[TextLine]], hints: list[_Hint]) -> tuple[Sheet, ...]:
+        pages = [
+            Page((*lines, *self._bottom(hint))) for lines, hint in zip(filled, hints, strict=True)
+        ]
+        lead = self._all_drawn and self._lead
+        pictures = {lead: (await self._row(lead)).tile} if lead else {}
+        return tuple(
+            replace(sheet_of(page, self._capabilities, pictures), dwell_s=Sheet().dwell_s)
+            for page in pages
+        )
+
+    def _bottom(self, hint: _Hint) -> list[TextLine]:
+        return [line_of(self._canvas.lines - len(hint) + n, row) for n, row in enumerate(hint)]
+
+    async def _hints(
+        self, allow: tuple[str, str], deny: tuple[str, str], number: str = ""
+    ) -> _Hint:
+        """`tap: yes · double tap: no  3/3`, on two rows if too wide."""
+        (yes, allowed), (no, denied) = (
+            (gesture, " ".join(answer[:_MOST_WORD].split())) for gesture, answer in (allow, deny)
+        )
+        if not (self._all_drawn or self._needs_drawing(allowed + denied)):
+            hints = f"{yes}: {allowed}", f"{no}: {denied}"
+            return _written(*hints, number, self._canvas, self._face)
+        first, second = (
+            _isolated(f"{gesture}: {visible(answer)}")
+            for gesture, answer in ((yes, allowed), (no, denied))
+        )
+        numbered = f"  {number}" if number else ""
+        for both in (f"{first} · {second}{numbered}", f"{first} · {second}"):
+            if len(rows := await self._rows(both)) == 1:
+                return rows
+        return (await self._row(first + numbered), await self._row(second))
+
+    async def _row(self, text: str) -> DrawnRow:
+        rows = await self._rows(text)
+        if len(rows) > 1:
+            raise CannotShow("this lens has no room for a question")
+        return rows[0]
 
 
-def _bottom(hint: tuple[str, ...], canvas: Canvas) -> list[TextLine]:
-    return [TextLine(canvas.lines - len(hint) + at, row) for at, row in enumerate(hint)]
+def _isolated(line: str) -> str:
+    """Set the value of a line apart, so that its direction moves nothing else on the line."""
+    label, mark, value = line.partition(": ")
+    if not mark or line.translate(_ISOLATES) != line:
+        return line
+    return f"{_ISOLATE}{label}{_END}{mark}{_ISOLATE}{value}{_END}"
 
 
 def _rows(text: str, canvas: Canvas, face: Typeface, continued: str) -> Iterator[str]:
-    """Break lines into rows; every character stays, breaks are behind a space where possible."""
-    for line in text.split("\n"):
-        rest, lead = line, ""
-        while True:
+    """Break a line into rows; every character stays, breaks are behind a space where possible."""
+    rest, lead = text, ""
+    while True:
 
-            def fits(piece: str, lead: str = lead) -> bool:
-                row = lead + piece
-                return face.width(row) <= canvas.width and len(row.encode()) < canvas.page_bytes
+        def fits(piece: str, lead: str = lead) -> bool:
+            row = lead + piece
+            return face.width(row) <= canvas.width and len(row.encode()) < canvas.page_bytes
 
-            cut = _most_that_fits(rest, fits, most=canvas.page_bytes)
-            if cut == 0 and rest:
-                raise CannotShow("this lens has no room for a question")
-            if cut < len(rest):
-                cut = rest.rfind(" ", cut // 3, cut) + 1 or cut
-            yield lead + rest[:cut]
-            rest, lead = rest[cut:], continued
-            if not rest:
-                break
-
-
-def _readable(question: Question, face: Typeface) -> str:
-    """Escape what this lens cannot draw. Raises `CannotShow` if that leaves a line unreadable."""
-    text = question.text if question.exact else _prose(question.text)
-    shown = []
-    for line in text.split("\n"):
-        lost = sum(not face.has_glyph(ch) for ch in line)
-        if lost > _FEW and lost > _SHARE * len(line.replace(" ", "")):
-            raise CannotShow("this lens cannot draw the characters of the question")
-        shown.append(_drawable(line, face))
-    return "\n".join(shown)
+        cut = _most_that_fits(rest, fits, most=canvas.page_bytes)
+        if cut == 0 and rest:
+            raise CannotShow("this lens has no room for a question")
+        if cut < len(rest):
+            cut = rest.rfind(" ", cut // 3, cut) + 1 or cut
+        yield lead + rest[:cut]
+        rest, lead = rest[cut:], continued
+        if not rest:
+            break
 
 
 def _prose(text: str) -> str:
@@ -245,13 +360,13 @@ def _prose(text: str) -> str:
     return "\n".join(visible(" ".join(line.split())) for line in composed.strip().split("\n"))
 
 
-def _hints(allow: str, deny: str, number: str, canvas: Canvas, face: Typeface) -> tuple[str, ...]:
-    """`tap: yes · double tap: no  3/3`, on two rows if too wide; most bytes are the question's."""
+def _written(allow: str, deny: str, number: str, canvas: Canvas, face: Typeface) -> _Hint:
+    """Hints in the font of the glasses; most bytes are the question's."""
 
     def fits(text: str, share: int = 3) -> bool:
         return face.width(text) <= canvas.width and len(text.encode()) <= canvas.page_bytes // share
 
-    allow, deny = (_drawable(visible(" ".join(hint.split())), face) for hint in (allow, deny))
+    allow, deny = (_drawable(visible(hint), face) for hint in (allow, deny))
     numbered = f"  {number}" if number else ""
     for both in (f"{allow} · {deny}{numbered}", f"{allow} · {deny}"):
         if fits(both, 2):
@@ -261,6 +376,7 @@ def _hints(allow: str, deny: str, number: str, canvas: Canvas, face: Typeface) -
 
 
 def _drawable(text: str, face: Typeface) -> str:
+    """Escape what a font cannot write, such as a joiner between other letters."""
     return "".join(ch if face.has_glyph(ch) else escaped(ch) for ch in text)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from edge.core.results import Rendering
+from edge.display.drawn_text import DrawnText
 from edge.display.fallback import REFUSALS
 from edge.display.lens import ANSWER_S, CannotShow, LensWriter, Sheet
 from edge.display.open_prompt import OpenPrompt, PromptWay
@@ -17,6 +18,7 @@ from edge.display.voice.speech import CannotSpeak, SpeechOutput, SpeechOver, Sto
 from edge.ports import GlassesAway, GlassesPort, NobodyToAsk, Question
 from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import (
     Answer,
@@ -61,10 +63,13 @@ class Prompter:
         speech: SpeechOutput,
         clock: Clock,
         wake: Callable[[], None],
+        *,
+        drawn: DrawnText,
     ) -> None:
         self._glasses = glasses
         self._lens = lens
         self._speech = speech
+        self._drawn = drawn
         self._clock = clock
         self._wake = wake
         self._queue: deque[OpenPrompt] = deque()
@@ -80,35 +85,39 @@ class Prompter:
 
     async def ask(self, question: Question) -> Answer:
         """See `AskPort`."""
-        prompt = self._enlist(question)
+        expires_at = self._clock.boot() + question.timeout_s
+        if reason := await self._why_nobody(question, self._glasses.status().capabilities):
+            raise NobodyToAsk(reason)
+        prompt = self._enlist(question, expires_at)
         try:
             return await self._outcome(prompt)
         finally:
             prompt.release()
 
-    def _enlist(self, question: Question) -> OpenPrompt:
-        if reason := self._why_nobody(question, self._glasses.status().capabilities):
-            raise NobodyToAsk(reason)
+    def _enlist(self, question: Question, expires_at: float) -> OpenPrompt:
         waiting = [prompt for prompt in self._queue if not prompt.answer.done()]
         if len(waiting) > WAITING:
             raise NobodyToAsk(f"{WAITING} questions wait already")
         self._queue = deque(a for a in self._queue if a is self._queue[0] or a in waiting)
-        prompt = OpenPrompt(question, self._clock.boot() + question.timeout_s)
+        prompt = OpenPrompt(question, expires_at)
         prompt.answer.add_done_callback(lambda _: self._wake())
         self._queue.append(prompt)
         self._wake()
         return prompt
 
-    def _why_nobody(self, question: Question, capabilities: Capabilities | None) -> str:
+    async def _why_nobody(self, question: Question, capabilities: Capabilities | None) -> str:
         """Why these glasses cannot ask this, or not be answered; "" when they can."""
         if capabilities is None:
             return "no glasses are known"
         why: list[str] = []
         if capabilities.has(Hardware.DISPLAY):
             try:
-                pages(question, capabilities)
+                async with timeout(question.timeout_s):
+                    await pages(question, capabilities, self._drawn)
             except CannotShow as e:
                 why.append(str(e))
+            except TimeoutError:
+                why.append("it took too long to draw the question")
             else:
                 if not (unseen := self._glasses.status().unseen):
                     return ""
@@ -295,9 +304,11 @@ class Prompter:
         prompt, why = self._queue[0], ["glasses away"]
         capabilities = self._glasses.status().capabilities
         prompt.begun = True
-        nobody = why[0] if capabilities is None else self._why_nobody(prompt.question, capabilities)
-        # what is hidden now may be seen before the time is over
-        if capabilities is None or (nobody and not self._hidden()):
+        if capabilities is None:
+            prompt.give_up(why[0])
+            return
+        nobody = await self._why_nobody(prompt.question, capabilities)
+        if nobody and not self._hidden():  # what is hidden now may be seen before the time is over
             prompt.give_up(nobody)
             return
         try:
@@ -326,10 +337,12 @@ class Prompter:
             return False
         prompt.hidden = False
         try:
-            sheets, link = pages(prompt.question, capabilities), self._glasses.status().link
+            sheets = await pages(prompt.question, capabilities, self._drawn)
+            link = self._glasses.status().link
             if (sheets, link) != (prompt.sheets, prompt.link):
                 prompt.sheets, prompt.link, prompt.page = sheets, link, 1
-            native = self._prompts and not prompt.unprompted and len(sheets) == 1
+            alone = len(sheets) == 1 and not sheets[0].tiles  # their own question has lines only
+            native = self._prompts and not prompt.unprompted and alone
             done = await self._prompted(prompt, sheets[0]) if native else None
             way = PromptWay.PAGE if done is None else PromptWay.PROMPT
             if done is None:

@@ -19,6 +19,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "A delivery with characters that cannot be read is acknowledged at most, and names them.",
         "issue 13, Every script is readable",
     ),
+    "I13-question-drawn": Promise(
+        "Lines of a question that the glasses cannot write are drawn whole, from left to right, "
+        "with each value in its own direction; such a question is asked on a page of ours.",
+        "issue 13, Consent in plain words",
+    ),
     "I13-worker-ends": Promise(
         "The child that draws text ends after a minute without work, and is replaced once if it "
         "dies.",

@@ -2,11 +2,15 @@
 page only, and no row is forged.
 """
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.core.call_summary import TooLong, lines
-from edge.display.lens import CannotShow
+from edge.display.drawn_text import DrawnText
+from edge.display.lens import CannotShow, Sheet
 from edge.display.prompt_layout import CONTINUED, MAX_PAGES, pages, to_speech
 from edge.display.voice.speech import CannotSpeak
 from edge.ports import Question
@@ -16,6 +20,8 @@ from tests.unit.display.fakes import AUDIO, DISPLAY
 from tools_cache.api.tool import Source, ToolDefinition
 
 LENS = metrics_for("lens-22")
+NOBODY = DrawnText(command=("/nonexistent",))
+"""Nothing can be drawn."""
 HINT = "tap: yes · double tap: no"
 NEXT = "tap: next · double tap: no"
 VOICE = Capabilities.of("mock", AUDIO, origin=Origin.FIRMWARE, now=0.0)
@@ -30,8 +36,14 @@ def glasses(**facts: object) -> Capabilities:
     )
 
 
+def sheets_of(
+    question: Question, record: Capabilities, drawn: DrawnText = NOBODY
+) -> tuple[Sheet, ...]:
+    return asyncio.run(pages(question, record, drawn))
+
+
 def shown(question: Question, record: Capabilities) -> list[list[str]]:
-    return [[line.text for line in sheet.lines] for sheet in pages(question, record)]
+    return [[line.text for line in sheet.lines] for sheet in sheets_of(question, record)]
 
 
 def rows(text: str, record: Capabilities, **words: str) -> list[str]:
@@ -94,8 +106,8 @@ def test_a_heading_stands_alone_where_there_is_room_for_one_row() -> None:
 @pytest.mark.requirement("I11-consent-pages")
 def test_a_question_of_too_many_pages_is_refused() -> None:
     with pytest.raises(CannotShow, match=f"more than {MAX_PAGES} pages"):
-        pages(Question("s", "word " * 2000, 30.0), glasses())
-    assert len(pages(Question("s", "word " * 500, 30.0), glasses())) <= MAX_PAGES
+        sheets_of(Question("s", "word " * 2000, 30.0), glasses())
+    assert len(sheets_of(Question("s", "word " * 500, 30.0), glasses())) <= MAX_PAGES
 
 
 @pytest.mark.requirement("I3-ask-fits")
@@ -109,7 +121,7 @@ def test_on_a_narrow_lens_what_to_do_takes_two_rows() -> None:
 
 def test_a_lens_without_room_cannot_ask() -> None:
     with pytest.raises(CannotShow, match="no room"):
-        pages(Question("s", "Pay?", 30.0), glasses(display__lines=1))
+        sheets_of(Question("s", "Pay?", 30.0), glasses(display__lines=1))
 
 
 def test_an_empty_question_still_says_what_to_do() -> None:
@@ -121,7 +133,7 @@ def test_undrawable_characters_are_escaped_and_unreadable_lines_refused() -> Non
     assert rows("Greet א?", glasses()) == ["Greet \\u05d0?", HINT]
     for unreadable in ("האם להתקשר לרופא", "Pay this:\n给我打电话吧朋友"):
         with pytest.raises(CannotShow, match="cannot draw the characters"):
-            pages(Question("s", unreadable, 30.0), glasses())
+            sheets_of(Question("s", unreadable, 30.0), glasses())
 
 
 @pytest.mark.requirement("I11-consent-visible")
@@ -143,7 +155,7 @@ def test_whatever_is_asked_fits_these_glasses(
 ) -> None:
     record = glasses(display__width=width, display__lines=lines, display__page_bytes=size)
     try:
-        sheets = pages(Question("s", text, 30.0, allow, "no"), record)
+        sheets = sheets_of(Question("s", text, 30.0, allow, "no"), record)
     except CannotShow:
         return
     for sheet in sheets:
@@ -261,3 +273,102 @@ def test_signs_are_spoken_by_name_and_letters_without_sound_are_refused() -> Non
     assert "close bracket: a at b dot org.\n" in said
     with pytest.raises(CannotSpeak, match="cannot be spoken"):
         to_speech(Question("s", "to: Жук", 30.0, exact=True), VOICE)
+
+
+# ------------------------------------------------------------------ questions that are drawn
+
+
+@pytest.fixture
+async def drawn() -> AsyncIterator[DrawnText]:
+    made = DrawnText(start_s=60.0, deadline_s=60.0)
+    yield made
+    await made.close()
+
+
+@pytest.mark.requirement("I13-question-drawn")
+async def test_only_the_lines_that_need_it_are_drawn_from_left_to_right(drawn: DrawnText) -> None:
+    question = Question("s", "Send?\nto: שלום\namount: 5", 30.0, exact=True)
+    (sheet,) = await pages(question, glasses(display__tiles=True), drawn)
+    assert [(line.row, line.text) for line in sheet.lines] == [
+        (0, "Send?"),
+        (2, "amount: 5"),
+        (4, HINT),
+    ]
+    assert [(line.row, line.text) for line in sheet.said] == [(1, "to: שלום")]
+    (tile,) = sheet.tiles
+    assert (tile.x < 4, tile.y // 27) == (True, 1)
+
+
+@pytest.mark.requirement("I13-question-drawn")
+async def test_where_tiles_are_not_taken_the_whole_page_is_a_picture(drawn: DrawnText) -> None:
+    question = Question("s", "Send?\nto: שלום", 30.0, exact=True)
+    (sheet,) = await pages(question, glasses(), drawn)
+    assert (sheet.lines, len(sheet.tiles)) == ((), 3)
+    assert [line.text for line in sheet.said] == ["Send?", "to: שלום", HINT]
+    long = "Send?\n" + "\n".join(f"line {n}: {n}" for n in range(9)) + "\nto: שלום"
+    first, *_, last = await pages(Question("s", long, 30.0, exact=True), glasses(), drawn)
+    assert (first.tiles, first.lines[0].text) == ((), "Send?")
+    assert (last.lines, last.said[-1].text) == ((), f"{HINT} 3/3")
+
+
+@pytest.mark.requirement("I13-question-drawn")
+async def test_continued_rows_of_a_drawn_line_are_marked(drawn: DrawnText) -> None:
+    question = Question("s", "Send?\nto: " + "שלום עולם " * 12, 30.0, exact=True)
+    (sheet,) = await pages(question, glasses(display__tiles=True), drawn)
+    marks = [line for line in sheet.lines if line.text == CONTINUED]
+    assert [line.row for line in marks] == [line.row for line in sheet.said[1:]]
+    assert len(marks) >= 1
+    assert all(tile.x >= LENS.width(CONTINUED) for tile in sheet.tiles[1:])
+
+
+@pytest.mark.requirement("I13-question-drawn")
+async def test_answers_of_other_scripts_are_drawn(drawn: DrawnText) -> None:
+    for record in (glasses(display__tiles=True), glasses()):
+        (sheet,) = await pages(Question("s", "להתקשר?", 30.0, "כן", "לא"), record, drawn)
+        assert sheet.said[-1].text == "tap: כן · double tap: לא"
+        assert not sheet.lines
+    (sheet,) = await pages(Question("s", "Call?", 30.0, "כן", "לא"), glasses(), drawn)
+    assert (len(sheet.tiles), sheet.said[0].text) == (2, "Call?")
+
+
+@pytest.mark.requirement("I13-readable", "I11-consent-unreadable")
+@pytest.mark.parametrize("text", ["Press ༄ now?", "to: ༄", "name: x\nto: a ༄ b"])
+async def test_one_character_that_cannot_be_drawn_is_one_too_many(
+    drawn: DrawnText, text: str
+) -> None:
+    with pytest.raises(CannotShow, match="not readable on this lens: ༄"):
+        await pages(Question("s", text, 30.0, exact=True), glasses(), drawn)
+    with pytest.raises(CannotShow, match="not readable on this lens: ༄"):
+        await pages(Question("s", "Pay?", 30.0, "༄"), glasses(display__tiles=True), drawn)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.text("ab \u05d0\u05d1\u05d2 5你好👍:", max_size=40), max_size=5),
+    st.booleans(),
+    st.sampled_from([300, 576]),
+)
+@pytest.mark.requirement("I13-question-drawn")
+def test_whatever_is_drawn_stands_on_the_lens_and_nothing_is_lost(
+    values: list[str], tiles: bool, width: int
+) -> None:
+    said = [f"k{n}: {' '.join(value.split())}".rstrip() for n, value in enumerate(values)]
+    question = Question("s", "\n".join(["Send?", *said]), 30.0, exact=True)
+    record = glasses(display__width=width, display__tiles=tiles)
+
+    async def ask() -> tuple[Sheet, ...]:
+        drawn = DrawnText(start_s=60.0, deadline_s=60.0)
+        try:
+            return await pages(question, record, drawn)
+        finally:
+            await drawn.close()
+
+    sheets = asyncio.run(ask())
+    letters: list[str] = []
+    for sheet in sheets:
+        for tile in sheet.tiles:
+            assert (tile.x + tile.width <= width, tile.y + tile.height <= 136) == (True, True)
+        assert not (sheet.lines and sheet.tiles) or tiles
+        rows = sorted((*sheet.lines, *sheet.said), key=lambda line: (line.row, line.x))
+        letters += [line.text.removeprefix(CONTINUED) for line in rows if "tap:" not in line.text]
+    assert "".join("".join(letters).split()) == "".join("".join(["Send?", *said]).split())
