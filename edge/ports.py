@@ -11,6 +11,7 @@ from typing import Protocol
 
 from edge.core.call_state import Submission
 from edge.core.grants import Grant
+from edge.core.results import TapOffer
 from edge.core.tools.snapshot import Snapshot
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
@@ -331,7 +332,8 @@ class Question:
     """Something only the wearer can decide. `scene` identifies it across reconnects; `allow` and
     `deny` are the words beside tap and double tap (on glasses without a lens: press, and long
     press). `exact`: the lines of `text` are a call's arguments; a row that continues the line above
-    is marked, so that no value looks like another line.
+    is marked, so that no value looks like another line. `accepted` is on the lens after a yes until
+    the call `call_id` is over, `refused` for a moment after a no; "": the page from before returns.
     """
 
     scene: str
@@ -340,6 +342,9 @@ class Question:
     allow: str = "yes"
     deny: str = "no"
     exact: bool = False
+    call_id: str = ""
+    accepted: str = ""
+    refused: str = ""
 
 
 class AskPort(Protocol):
@@ -357,7 +362,13 @@ class RenderPort(Protocol):
     """Implemented by `display/presenter.py`: what the wearer sees and hears."""
 
     async def present(
-        self, call_id: str, response: ToolResponse, *, wait: Wait = ..., name: str = ...
+        self,
+        call_id: str,
+        response: ToolResponse,
+        *,
+        wait: Wait = ...,
+        name: str = ...,
+        offer: TapOffer | None = ...,
     ) -> DeliveryReport:
         """Show and speak a result, as far as these glasses can. Never raises;
         later progress of the delivery comes as `DeliveryChanged` on the bus. `name`: of its tool
@@ -365,11 +376,20 @@ class RenderPort(Protocol):
         """
 
     async def tell(
-        self, text: str, *, scene: str = ..., call_id: str = ..., brief: bool = ...
+        self,
+        text: str,
+        *,
+        scene: str = ...,
+        call_id: str = ...,
+        brief: bool = ...,
+        mark: bool = ...,
     ) -> DeliveryReport:
         """Show (or speak) a short text: an alarm, or progress of the call `call_id`. `brief` never
-        interrupts a result.
+        interrupts a result; a `mark` says only that the call runs, and replaces no other progress.
         """
+
+    def ended(self, call_id: str) -> None:
+        """The call is over: its progress leaves the lens."""
 
     def lens(self, *, exact: bool = ...) -> Mapping[str, Json]:
         """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; no page means

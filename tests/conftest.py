@@ -13,6 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from edge.display import page_life
 from tests.system import counted
 
 ALLOWED_SKIPS: dict[str, str] = {
@@ -200,3 +201,16 @@ def _refused() -> list[tuple[str, str]]:
         for test, why in _skipped
         if not any(test.startswith(prefix) for prefix in ALLOWED_SKIPS)
     ]
+
+
+@pytest.fixture
+def reading_time() -> float:
+    """Pages stay for as long as people need to see what they are (`LEAST_S`)."""
+    return page_life.LEAST_S
+
+
+@pytest.fixture(autouse=True)
+def _no_reading_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all other tests an equal result replaces a page at once, so that none waits for it."""
+    if "reading_time" not in request.fixturenames:
+        monkeypatch.setattr(page_life, "LEAST_S", 0.0)

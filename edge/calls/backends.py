@@ -179,8 +179,8 @@ class Waiter:
         tool = call.tool
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
             del due[name]
-            if name == "working":
-                self._mark(call, visibility.working(tool))
+            if name == "working" and not call.has_progress:
+                self._mark(call, visibility.working(tool), mark=True)
             elif name == "accept" and tool is not None and not tool.queueable:
                 text = "nobody accepted it in time"
                 await self._withdraw(call, timing, text)
@@ -230,26 +230,30 @@ class Waiter:
         if call.route.kind is not RouteKind.WEARER:
             what = visibility.busy if working else visibility.saved
             text = what(call.tool, call.request.args)
-            self._mark(call, text, brief=working)
+            if not (working and call.has_progress):
+                self._mark(call, text, brief=working)
         call.answer_early(call.stamp(results.pending(call.request), Delivery.QUEUED), "pending")
 
     # -------------------------------------------------------------- what is shown meanwhile
 
-    def _mark(self, call: Call, text: str, *, brief: bool = True) -> None:
+    def _mark(self, call: Call, text: str, *, brief: bool = True, mark: bool = False) -> None:
         """Put a text about the call on the lens, without waiting for it; nothing for a call that is
         not shown.
         """
         if self._tasks.open and visibility.shows_call(call.request, call.tool):
-            self._tasks.create_task(self._tell(call, text, brief=brief), name="call.progress")
+            said = self._tell(call, text, brief=brief, mark=mark)
+            self._tasks.create_task(said, name="call.progress")
 
-    async def _tell(self, call: Call, text: str, *, brief: bool) -> None:
+    async def _tell(self, call: Call, text: str, *, brief: bool, mark: bool) -> None:
         with Attempt("a progress text of a call could not be shown", bug=True):
-            await self._stage.tell(text, call_id=call.request.call_id, brief=brief)
+            call_id = call.request.call_id
+            await self._stage.tell(text, call_id=call_id, brief=brief, mark=mark)
 
     async def _progressed(self, call: Call, text: str) -> None:
         shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()
         if not shown:
             return
+        call.has_progress = True
         self._bus.publish(CallProgressed(call.request.call_id, call.request.tool, shown))
         self._mark(call, shown)
         if call.caller.progress is not None:

@@ -76,6 +76,10 @@ class CallDelivery:
 
     async def finish(self, call: Call, ending: Ending) -> None:
         """Bring an answer to everybody it is for."""
+        await self._answer(call, ending)
+        self._stage.ended(call.request.call_id)
+
+    async def _answer(self, call: Call, ending: Ending) -> None:
         match ending:
             case Outcome():
                 response = call.stamp(_guard(call, ending))

@@ -58,6 +58,16 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class TapOffer:
+    """What a tap on the last page of a result does for `for_s` seconds after it was drawn. `text`
+    is shown below it ("tap to undo"); the tap is published as `OfferTaken`.
+    """
+
+    text: str
+    for_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
 class Rendering:
     """What to show and speak. `text` is for the lens (also in place of an image), `speech` is
     spoken; None: not wanted.
@@ -79,6 +89,7 @@ class Rendering:
     priority: int = 0
     more: str = ""
     links: tuple[Link, ...] = ()
+    offer: TapOffer | None = None
 
     @property
     def words(self) -> str:

@@ -1,74 +1,186 @@
-"""The page on the lens: which one, until when, its saved scene, and what a prompt does to it."""
+"""The page on the lens: which one, until when, what lies under it, its saved scene, and what a
+prompt does to it.
+"""
 
 from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
-from edge.display.lens import LensWriter
+from edge.display import page_life
+from edge.display.lens import LensWriter, Sheet
+from edge.display.page_life import LensState, Previous, previous
 from edge.display.presentation import NEWER, OnReport, Presentation, SpeechState
+from edge.display.queue import ProgressIndicator
 from edge.display.saved_scene import SavedScenes
 from edge.ports import GlassesAway
 from edge.runtime.clock import Clock
 from firmware_bridge.messages import Done
 
+UNDER_S: Final = 60.0
+"""Seconds after which a page under another is old news and does not come back."""
+_MARKS: Final = ("Working…", "Working...", "…", "...")
+"""What says in the corner that a call works, the longest that fits."""
+
 
 class CurrentPage:
-    """`now` is what the wearer reads, or read before a prompt covered it or the glasses left.
+    """`now` is what the wearer reads, or read before a prompt covered it or the glasses left;
+    `under` comes back with the time it has left when `now` is over.
 
     Methods raise `GlassesAway`.
     """
 
-    def __init__(self, lens: LensWriter, scenes: SavedScenes, clock: Clock) -> None:
+    def __init__(
+        self, lens: LensWriter, scenes: SavedScenes, clock: Clock, progress: ProgressIndicator
+    ) -> None:
         self._lens = lens
         self._scenes = scenes
         self._clock = clock
+        self._progress = progress
         self._covered_at: float | None = None
+        self._drawn = Sheet()
         self.now: Presentation | None = None
+        self.under: Presentation | None = None
 
     async def recall(self, on_report: OnReport) -> bool:
         """Take up what the last daemon was showing; return whether it ended during a prompt."""
         self.now = await self._scenes.recall(on_report)
+        if self.now is not None:
+            self.sheets(self.now)
         return self._scenes.asked
 
     @property
     def covered(self) -> bool:
         return self._covered_at is not None
 
-    def due_at(self) -> float | None:
-        """When its page is over (boot clock); None while nobody can read it."""
-        return self.now.until if self.now is not None and not self.covered else None
+    def has(self, item: Presentation) -> bool:
+        """Whether it is on the lens, or comes back to it."""
+        return item is self.now or item is self.under
 
-    def outranks(self, item: Presentation) -> bool:
-        return self.now is not None and item.rank < self.now.rank
+    def state(self) -> LensState:
+        """Return the state of the lens by which the table of `page_life` decides."""
+        if self.covered:
+            return LensState.COVERED
+        if self.now is None:
+            return LensState.DARK
+        if self.now.brief:
+            return LensState.PROGRESS
+        read = self.now.reading(self._clock.boot()).long_enough
+        return LensState.READ if read else LensState.FRESH
+
+    def due_at(self, *, awaited: bool = False) -> float | None:
+        """When something is due for its page (boot clock); None while nobody can read it.
+        `awaited`: another result waits until it was there for long enough.
+        """
+        page = self.now
+        if page is None or self.covered:
+            return None
+        due = [page.until]
+        if awaited or self._unsettled(page):
+            due.append(page.lit_at + page_life.LEAST_S)
+        if page.offered_until is not None:
+            due.append(page.offered_until)
+        return min(due)
+
+    def _unsettled(self, page: Presentation) -> bool:
+        spoken = page.speech is SpeechState.BEGUN
+        return not (page.brief or spoken or page.final.done())
+
+    def sheets(self, item: Presentation) -> tuple[Sheet, ...]:
+        """Return its pages as they are drawn now: with what a tap does, or that a call works."""
+        sheets, number = item.pages, max(1, item.page)
+        sheet: Sheet | None = None
+        if self._offers(item, number):
+            assert item.rendering.offer is not None
+            sheet = self._lens.with_corner(sheets[number - 1], item.rendering.offer.text)
+        elif self._progress.behind and not item.brief:
+            sheet = self._lens.with_corner(sheets[number - 1], *_MARKS)
+        self._drawn = sheets[number - 1] if sheet is None else sheet
+        return (*sheets[: number - 1], self._drawn, *sheets[number:])
+
+    def _offers(self, item: Presentation, number: int) -> bool:
+        if item.rendering.offer is None or number != len(item.sheets):
+            return False
+        return not item.page or item.offered_until is not None
 
     # ------------------------------------------------------------------ coming and going
 
     async def lit(self, item: Presentation, done: Done) -> None:
         """The glasses drew its first page."""
-        previous, self.now = self.now, item
-        if previous is not None and previous is not item:
-            previous.supersede(NEWER)
+        before, self.now = self.now, item
         item.light(done, self._clock.boot())
+        if before is not None and before is not item:
+            self._replaced(before, item)
         await self._scenes.keep(item)
 
-    async def turn(self) -> bool:
-        """Go to the next page; False when there is none, or no time for it."""
+    def _replaced(self, before: Presentation, newcomer: Presentation) -> None:
+        """Another has the lens: the page before waits under it, or is over."""
+        before.lost_at = now = self._clock.boot()
+        newcomer_s = 0.0 if newcomer.brief else newcomer.takes_s
+        stays = not before.brief and before.scene != newcomer.scene
+        if stays and previous(before.reading(now), newcomer_s=newcomer_s) is Previous.UNDER:
+            self._cut_under(NEWER)
+            self.under = before
+        else:
+            before.cut(NEWER, now)
+
+    def _cut_under(self, reason: str) -> None:
+        item, self.under = self.under, None
+        if item is not None:
+            item.cut(reason, self._clock.boot())
+
+    async def turn(self, *, tapped: bool = False) -> bool:
+        """Go to the next page; False when there is none, or no time for it. Only a tap leads beyond
+        the last one.
+        """
         item = self.now
-        if (
-            item is None
-            or item.page >= len(item.sheets)
-            or (item.leave_at is not None and item.leave_at <= self._clock.boot())
-        ):
+        if item is None or item.page >= len(item.sheets) + len(item.on_tap):
+            return False
+        if not tapped and (item.page == len(item.sheets) or self._over(item)):
             return False
         item.turn(self._clock.boot())
-        if await self._lens.turn(item.scene, item.sheets, item.page):
+        if await self._lens.turn(item.scene, self.sheets(item), item.page):
             item.seen = max(item.seen, item.page)
             await self._scenes.keep(item)
         return True
+
+    def _over(self, item: Presentation) -> bool:
+        return item.leave_at is not None and item.leave_at <= self._clock.boot()
+
+    async def refresh(self) -> None:
+        """Note that the page was there for long enough; draw it again if a mark or an offer came
+        or went.
+        """
+        item, now = self.now, self._clock.boot()
+        if item is None or self.covered:
+            return
+        if self._unsettled(item) and item.reading(now).long_enough:
+            item.settle()
+        if item.offered_until is not None and item.offered_until <= now:
+            item.offered_until, item.rendering = None, replace(item.rendering, offer=None)
+        before, sheets = self._drawn, self.sheets(item)
+        if self._drawn != before:
+            await self._lens.turn(item.scene, sheets, item.page)
 
     def end(self) -> None:
         """It had its time."""
         item, self.now = self.now, None
         if item is not None and item.speech is not SpeechState.BEGUN:
             item.settle()
+
+    async def bring_back(self) -> bool:
+        """Show what lay under the page that is over; False if there is nothing worth it."""
+        item, self.under = self.under, None
+        now = self._clock.boot()
+        if item is None or item.lost_at is None:
+            return False
+        if now - item.lost_at > UNDER_S or item.reading(now).left_s < page_life.LEAST_S:
+            item.cut(NEWER, now)
+            return False
+        item.return_at(now)
+        self.now = item
+        await self._lens.turn(item.scene, self.sheets(item), item.page)
+        await self._scenes.keep(item)
+        return True
 
     async def clear(self, *, at_once: bool = False) -> None:
         """Darken the lens. The lens before the disk: a gesture's echo must not wait."""
@@ -79,9 +191,10 @@ class CurrentPage:
 
     async def wipe(self) -> bool:
         """Clear the lens on request; return whether it is dark."""
-        previous, self.now = self.now, None
-        if previous is not None:
-            previous.supersede("the lens was cleared")
+        before, self.now = self.now, None
+        if before is not None:
+            before.cut("the lens was cleared", self._clock.boot())
+        self._cut_under("the lens was cleared")
         await self.clear()
         return not self._lens.lit
 
@@ -93,9 +206,10 @@ class CurrentPage:
         """
         item, put = self.now, self._lens.restore if returned else self._lens.turn
         if item is not None and item.until > self._clock.boot():
-            await put(item.scene, item.sheets, item.page)
-        elif self._lens.lit or self._scenes.leftover:
-            self.end()
+            await put(item.scene, self.sheets(item), item.page)
+            return
+        self.end()
+        if not await self.bring_back() and (self._lens.lit or self._scenes.leftover):
             self._scenes.leftover = False
             await self._lens.clear()
 

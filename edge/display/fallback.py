@@ -1,6 +1,5 @@
 """How one item is shown: image → text → speech → none, until something is drawn or spoken."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -8,18 +7,16 @@ from typing import Final
 from edge.core.readability import Rung, choose_rung, is_mostly_lost
 from edge.core.results import LayoutKind, Rendering
 from edge.core.words.latin_letters import to_latin
+from edge.display.current_page import CurrentPage
 from edge.display.drawn_text import DrawnText
-from edge.display.lens import CannotShow, LensWriter
+from edge.display.lens import CannotShow, LensWriter, Sheet
 from edge.display.lens_plan import LensPlan, plan
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.voice.speech import SpeechOutput
 from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
-from firmware_bridge.messages import Done
 
-Lit = Callable[[Presentation, Done], Awaitable[None]]
-"""Called when the glasses acknowledged an item's first page and drew something of it."""
 REFUSALS: Final = (CommandRefused, CommandTimeout, LocalMisuse)
 """How glasses that are there do not take a page."""
 
@@ -27,11 +24,21 @@ REFUSALS: Final = (CommandRefused, CommandTimeout, LocalMisuse)
 class Fallback:
     """Raises `GlassesAway` wherever the glasses leave."""
 
-    def __init__(self, lens: LensWriter, speech: SpeechOutput, drawn: DrawnText, lit: Lit) -> None:
+    def __init__(
+        self, lens: LensWriter, speech: SpeechOutput, drawn: DrawnText, current: CurrentPage
+    ) -> None:
         self._lens = lens
         self._drawn = drawn
         self._speech = speech
-        self._lit = lit
+        self._current = current
+
+    def will_speak(self, item: Presentation, capabilities: Capabilities | None) -> bool:
+        """Return whether it wants the voice: its own sound, or words where no lens shows them."""
+        wanted = item.rendering
+        if wanted.silent or capabilities is None or not capabilities.has(Hardware.SPEAKER):
+            return False
+        shown = wanted.layout is not None and capabilities.has(Hardware.DISPLAY)
+        return bool(wanted.speech or wanted.pcm or (wanted.words and not shown))
 
     async def present(self, item: Presentation, capabilities: Capabilities) -> None:
         """Show it on the lens, else speak it, else show its words."""
@@ -70,7 +77,9 @@ class Fallback:
                 why.append(planned.remark)
                 return
             planned = readable
-        item.sheets, item.remark = planned.sheets, planned.remark
+        item.sheets, item.on_tap, item.remark = planned.sheets, planned.on_tap, planned.remark
+        if wanted.offer and self._lens.with_corner(item.sheets[-1], wanted.offer.text) is None:
+            item.sheets += (Sheet(dwell_s=wanted.offer.for_s),)
         item.downgrade = item.downgrade or planned.downgrade
         await self._first_page(item, why)
         if not item.lit and wanted.layout is LayoutKind.BITMAP_VIEW and not planned.downgrade:
@@ -111,7 +120,7 @@ class Fallback:
 
     async def _first_page(self, item: Presentation, why: list[str]) -> None:
         try:
-            done = await self._lens.show(item.scene, item.sheets, 1)
+            done = await self._lens.show(item.scene, self._current.sheets(item), 1)
         except CommandTimeout:
             why.append("the glasses did not confirm the page")
         except REFUSALS as e:
@@ -120,7 +129,7 @@ class Fallback:
             if done.drawn == 0:
                 why.append("nothing was drawn")
             else:
-                await self._lit(item, done)
+                await self._current.lit(item, done)
 
 
 def _spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
@@ -134,7 +143,6 @@ def _spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
 
 
 def _end(item: Presentation, why: list[str]) -> None:
-    if item.lit:
-        item.settle()
-    else:
+    """Drop what was neither shown nor spoken; how long a page stays decides what became of it."""
+    if not item.lit:
         item.drop(why)

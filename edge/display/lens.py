@@ -3,8 +3,9 @@
 import asyncio
 import base64
 import logging
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from edge.core.pages import Canvas, Typeface
@@ -37,6 +38,9 @@ DEFAULT_FONT: Final = "lens-22"
 _DEFAULT_BYTES: Final = 390
 """UTF-8 bytes of a page where glasses do not say: the smallest safe payload known (Even G1)."""
 
+_GAP: Final = 12
+"""Pixels between a text in the corner and what stands beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
@@ -50,6 +54,30 @@ class Sheet:
 
 class CannotShow(Exception):
     """These glasses cannot show this, and why."""
+
+
+def corner(sheet: Sheet, text: str, canvas: Canvas, face: Typeface) -> Sheet | None:
+    """Put a short text at the right of the last row, left of a page number; None where there is no
+    room for it.
+    """
+    if sheet.tiles or not all(map(face.has_glyph, text)):
+        return None
+    row, width, right = canvas.lines - 1, face.width(text), canvas.width
+    there = sorted((line for line in sheet.lines if line.row == row), key=lambda line: -line.x)
+    for line in there:
+        if right - width >= line.x + face.width(line.text) + _GAP:
+            break
+        right = line.x - _GAP
+    lines = (*sheet.lines, TextLine(row, text, max(0, math.floor(right - width))))
+    if right < width or _bytes(lines, face) > canvas.page_bytes:
+        return None
+    return replace(sheet, lines=lines)
+
+
+def _bytes(lines: tuple[TextLine, ...], face: Typeface) -> int:
+    """Count the bytes of a page, with the spaces by which some glasses reach a column."""
+    space = face.width(" ") or 1.0
+    return sum(len(line.text.encode()) + 1 + math.ceil(line.x / space) for line in lines)
 
 
 def pixels_of(capabilities: Capabilities) -> tuple[int, int, int]:
@@ -172,6 +200,15 @@ class LensWriter:
             _log.debug("lens: page %d of %s was not taken: %s", number, scene, e)
             return False
         return True
+
+    def with_corner(self, sheet: Sheet, *texts: str) -> Sheet | None:
+        """Put the first of these texts for which there is room into the sheet's corner."""
+        known = self._glasses.status().capabilities
+        if known is None:
+            return None
+        canvas, face = canvas_of(known), typeface_of(known)
+        marked = (corner(sheet, text, canvas, face) for text in texts)
+        return next((found for found in marked if found is not None), None)
 
     async def restore(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> None:
         """Put a page back on returned glasses, unless they were shown something since."""

@@ -41,13 +41,14 @@ _NOTHING: Final[Drawn] = MappingProxyType({})
 @dataclass(frozen=True, slots=True)
 class LensPlan:
     """What goes on the lens; no sheets clear it. `remark`: what could not be drawn as written;
-    `lost`: the characters that boxes stand for.
+    `lost`: the characters that boxes stand for; `on_tap`: more pages, to which only a tap leads.
     """
 
     sheets: tuple[Sheet, ...]
     downgrade: str = ""
     remark: str = ""
     lost: tuple[str, ...] = ()
+    on_tap: tuple[Sheet, ...] = ()
 
 
 async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:

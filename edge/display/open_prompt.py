@@ -58,6 +58,24 @@ class OpenPrompt:
         """Whether at least its beginning was spoken."""
         return self.speech is not None and self.speech.report.state is Delivery.SENT
 
+    @property
+    def answered(self) -> Answer | None:
+        """The answer; None if there is none, or nobody waited for it."""
+        if not self.answer.done() or self.answer.cancelled() or self.answer.exception():
+            return None
+        return self.answer.result()
+
+    @property
+    def accepted(self) -> bool:
+        return self.answered is Answer.ALLOW
+
+    @property
+    def echo(self) -> str:
+        """What the wearer reads after the answer; "" if the page from before returns."""
+        if self.accepted:
+            return self.question.accepted
+        return self.question.refused if self.answered is Answer.DENY else ""
+
     def settle(self, answer: Answer) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)

@@ -8,6 +8,7 @@ from typing import Final
 
 from edge.core.results import Rendering
 from edge.display.lens import Sheet
+from edge.display.page_life import Previous, Reading, cut
 from firmware_bridge.messages import Done
 from tools_cache.api.tool import Delivery, DeliveryReport
 
@@ -48,10 +49,21 @@ class Presentation:
     on_report: OnReport
     progress_of: str = ""
     """The call whose progress this is; "" for anything else."""
+    mark: bool = False
+    """Progress that says no more than that its call is running."""
     sheets: tuple[Sheet, ...] = ()
+    on_tap: tuple[Sheet, ...] = ()
+    """Pages after the last one, for a wearer who wants more: only a tap leads there."""
     page: int = 0
     seen: int = 0
     lit: bool = False
+    lit_at: float = 0.0
+    """When its first page was drawn (boot clock), later by the time in which others covered it."""
+    lost_at: float | None = None
+    """When another page replaced it; None while it has the lens."""
+    tapped: bool = False
+    offered_until: float | None = None
+    """Until when a tap takes what it offers; None if it offers nothing, or not yet."""
     until: float = 0.0
     leave_at: float | None = None
     speech: SpeechState = SpeechState.NOT_BEGUN
@@ -76,6 +88,35 @@ class Presentation:
         """Whether the wearer really got something of it."""
         return self.report.state in (Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED)
 
+    @property
+    def pages(self) -> tuple[Sheet, ...]:
+        """Its pages; once a tap has led beyond the last one, those too."""
+        return self.sheets if self.page <= len(self.sheets) else self.sheets + self.on_tap
+
+    @property
+    def takes_s(self) -> float:
+        """Seconds that all of it takes on the lens."""
+        asked = self.rendering.duration_s
+        return sum(sheet.dwell_s for sheet in self.sheets) if asked is None else asked
+
+    @property
+    def offers(self) -> bool:
+        """Whether a tap takes what it offers."""
+        return self.offered_until is not None
+
+    def offered_for_s(self, now: float) -> float:
+        """Return for how many seconds the offer has been on the lens."""
+        if self.offered_until is None or self.rendering.offer is None:
+            return 0.0
+        return now - (self.offered_until - self.rendering.offer.for_s)
+
+    def reading(self, now: float) -> Reading:
+        """Return how far it is read, or was when it lost the lens."""
+        at = now if self.lost_at is None else self.lost_at
+        rest = sum(sheet.dwell_s for sheet in self.sheets[self.page :])
+        left = self.until - at + rest if self.leave_at is None else self.leave_at - at
+        return Reading(at - self.lit_at, self.tapped, self.seen >= len(self.sheets), left)
+
     def say(self, state: Delivery, reason: str = "", *, final: bool = False) -> None:
         """Change the report, and resolve what waits for it."""
         report = DeliveryReport(state, reason, self.downgrade)
@@ -91,6 +132,7 @@ class Presentation:
     def light(self, done: Done, now: float) -> None:
         """The glasses acknowledged its first page."""
         self.lit, self.page, self.seen = True, 1, 1
+        self.lit_at, self.lost_at = now, None
         if self.rendering.duration_s is not None:
             self.leave_at = now + self.rendering.duration_s
         self._stay(now)
@@ -100,22 +142,38 @@ class Presentation:
         self.say(state, "; ".join(filter(None, remarks)))
 
     def turn(self, now: float) -> None:
-        """Go to the next page."""
+        """Go to the next page. A wearer who asks for more is given the time to read it."""
         self.page += 1
+        if self.page > len(self.sheets):
+            self.leave_at = None
         self._stay(now)
+
+    def return_at(self, now: float) -> None:
+        """It has the lens again, with the time it had left."""
+        if self.lost_at is not None:
+            self.hold(now - self.lost_at)
+            self.lost_at = None
 
     def hold(self, seconds: float) -> None:
         """Something else had the lens for so long: extend the reading time by it."""
+        self.lit_at += seconds
         self.until += seconds
         if self.leave_at is not None:
             self.leave_at += seconds
+        if self.offered_until is not None:
+            self.offered_until += seconds
 
     def _stay(self, now: float) -> None:
         """Set how long this page stays: its reading time, within the duration of the whole."""
-        self.until = now + self.sheets[self.page - 1].dwell_s
+        self.until = now + self.pages[self.page - 1].dwell_s
+        last = self.page >= len(self.sheets)
         if self.leave_at is not None:
-            last = self.page >= len(self.sheets)
             self.until = self.leave_at if last else min(self.until, self.leave_at)
+        offer = self.rendering.offer
+        if offer is not None and self.page == len(self.sheets):
+            self.offered_until = now + offer.for_s
+            if self.leave_at is None:
+                self.until = max(self.until, self.offered_until)
 
     def drop(self, why: list[str]) -> None:
         """Nothing could be shown or spoken, so nothing replaced anything either."""
@@ -129,8 +187,17 @@ class Presentation:
                 future.set_result(self.report)
 
     def supersede(self, reason: str) -> None:
-        """Something else took its place; what was read decides whether it was delivered."""
-        if self.reached and self.seen >= len(self.sheets):
+        """It was given up before the wearer got anything of it."""
+        self.say(Delivery.SUPERSEDED, reason, final=True)
+
+    def cut(self, reason: str, now: float) -> None:
+        """It lost its place for good: what was read decides whether it was delivered. While it is
+        still being spoken, the end of its speech decides.
+        """
+        if self.speech is SpeechState.BEGUN:
+            return
+        read = not self.lit or cut(self.reading(now)) is Previous.DELIVERED
+        if self.report.state is Delivery.SPOKEN or (self.reached and read):
             self.settle()
         else:
-            self.say(Delivery.SUPERSEDED, reason, final=True)
+            self.supersede(reason)

@@ -75,6 +75,7 @@ class Prompter:
         self._queue: deque[OpenPrompt] = deque()
         self._prompts = True
         self._last_number = 0
+        self._ended: OpenPrompt | None = None
         self.side_commands = SideCommands(
             glasses, clock, lambda: any(not prompt.answer.done() for prompt in self._queue)
         )
@@ -277,10 +278,16 @@ class Prompter:
         """Remove questions that are answered, withdrawn or out of time; silence their speech."""
         while self._queue and self._queue[0].answer.done():
             prompt = self._queue.popleft()
+            self._ended = prompt if prompt.begun else self._ended
             if prompt.speech is not None and self._speech.speaking is prompt.speech:
                 await self._speech.silence(StoppedBy.ANSWERED)
             if prompt.number is not None:
                 await self.end_prompt(prompt.number)
+
+    def take_ended(self) -> OpenPrompt | None:
+        """Return the question that was before the wearer last, once."""
+        ended, self._ended = self._ended, None
+        return ended
 
     async def end_prompt(self, number: int | None = None) -> None:
         """Remove a prompt (None: any) from the glasses, if they can do that."""
@@ -372,6 +379,8 @@ class Prompter:
         """Let the glasses ask; one question at a time is open on them. None when they cannot."""
         if self.stray:
             await self.end_prompt()
+        if prompt.question.accepted and self._lens.lit:
+            await self._lens.clear()  # when their prompt ends, the glasses show what is under it
         for again in (True, False):
             prompt.number = number = self._number()
             left = min(_LONGEST_PROMPT_S, max(0.1, prompt.expires_at - self._clock.boot()))

@@ -4,21 +4,31 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from edge.display.page_life import place
 from edge.display.presentation import NEWER, Presentation
 from tools_cache.api.tool import Delivery
 
 AWAY: Final = "glasses away"
+_READING: Final = "a result is being read"
 _CANCELLED: Final = 64
-"""Calls whose late progress is not shown again: twice as many as may run."""
+"""Calls, cancelled or over, whose late progress is not shown: twice as many as may run."""
 LATER: Final = 4
-"""Results that wait for the lens; the fifth supersedes the oldest. Alarms and the like go last."""
+"""Results that wait for the lens; the fifth supersedes the oldest of the least important. Alarms
+and the like go last.
+"""
+_BEHIND: Final = 16
+"""Calls whose progress may wait behind the page that is being read; the oldest is given up."""
 
 
 class DisplayQueue:
-    """`parked` waits for the glasses, the others for the lens."""
+    """`parked` waits for the glasses, the others for the lens: the most important first, and of
+    equals the one that came first. Each hears its place, as "2 of 3".
+    """
 
     def __init__(self) -> None:
         self.parked: Presentation | None = None
+        self.why = ""
+        """What they wait for beside the page on the lens."""
         self._later: deque[Presentation] = deque()
 
     def __iter__(self) -> Iterator[Presentation]:
@@ -29,7 +39,9 @@ class DisplayQueue:
         return self._later[0] if self._later else None
 
     def pop(self) -> Presentation:
-        return self._later.popleft()
+        item = self._later.popleft()
+        self._number()
+        return item
 
     def park(self, item: Presentation) -> None:
         """Keep the newest result for glasses that may come back; brief words are not worth it."""
@@ -48,23 +60,20 @@ class DisplayQueue:
         return item
 
     def unpark(self) -> None:
-        """The glasses are there: what waited for them waits for the lens, before all others."""
+        """The glasses are there: what waited for them waits for the lens, before its equals."""
         if (item := self.take_parked()) is not None:
-            self._later.appendleft(item)
+            self._insert(item, before_equals=True)
 
-    def wait(self, item: Presentation, why: str, *, at_least_until: float) -> None:
+    def wait(self, item: Presentation, *, at_least_until: float) -> None:
         """Let a result wait until it expires, an alarm until it can be shown."""
-        if item.brief:
-            item.say(Delivery.DROPPED, why, final=True)
-            return
         if not item.call_id:
             item.expires_at = max(item.expires_at, at_least_until)
         if len(self._later) >= LATER:
-            oldest = next((waiting for waiting in self._later if waiting.call_id), self._later[0])
+            results = [waiting for waiting in self._later if waiting.call_id]
+            oldest = min(results or self._later, key=lambda waiting: waiting.rank)
             self._later.remove(oldest)
             oldest.supersede(NEWER)
-        self._later.append(item)
-        item.say(Delivery.QUEUED, why)
+        self._insert(item)
 
     def give_up(self, now: float) -> None:
         """Drop what expired."""
@@ -74,14 +83,32 @@ class DisplayQueue:
         for item in [item for item in self._later if item.expires_at <= now]:
             self._later.remove(item)
             item.say(Delivery.EXPIRED, "the lens was busy", final=True)
+        self._number()
+
+    def _insert(self, item: Presentation, *, before_equals: bool = False) -> None:
+        before = sum(
+            waiting.rank > item.rank or (waiting.rank == item.rank and not before_equals)
+            for waiting in self._later
+        )
+        self._later.insert(before, item)
+        self._number()
+
+    def _number(self) -> None:
+        for number, item in enumerate(self._later, 1):
+            where = place(number, len(self._later))
+            item.say(Delivery.QUEUED, f"{where}, {self.why}" if self.why else where)
 
 
 class ProgressIndicator:
-    """The newest progress text, waiting for the lens; an older one is answered at once."""
+    """Progress of calls that waits for the lens: the newest text for the panel, and behind a page
+    that is being read the newest of each call.
+    """
 
     def __init__(self) -> None:
         self.waiting: Presentation | None = None
+        self._behind: dict[str, Presentation] = {}
         self._cancelled: deque[str] = deque(maxlen=_CANCELLED)
+        self._over: deque[str] = deque(maxlen=_CANCELLED)
         self._unseen, self._unseen_until = "", 0.0
 
     def put(self, item: Presentation) -> None:
@@ -94,13 +121,43 @@ class ProgressIndicator:
         item, self.waiting = self.waiting, None
         return item
 
+    # ------------------------------------------------------------------ behind a page
+
+    @property
+    def behind(self) -> bool:
+        """Whether a call works while the wearer reads something else."""
+        return bool(self._behind)
+
+    def wait_behind(self, item: Presentation) -> None:
+        """Let it wait until the page that is being read is over."""
+        call_id = item.progress_of or item.scene
+        before = self._behind.pop(call_id, None)
+        if before is None and len(self._behind) >= _BEHIND:
+            before = self._behind.pop(next(iter(self._behind)))
+        if before is not None:
+            before.supersede(NEWER)
+        self._behind[call_id] = item
+        item.say(Delivery.QUEUED, _READING)
+
+    def next_behind(self) -> Presentation | None:
+        """Take the newest of what waits behind the page."""
+        return self._behind.popitem()[1] if self._behind else None
+
     def over(self, call_id: str) -> None:
-        """A call has its result: none of its progress is worth showing."""
+        """A call is over: none of its progress is worth showing."""
+        self._over.append(call_id)
         if self.waiting is not None and self.waiting.progress_of == call_id:
             self.waiting.supersede("by its result")
             self.waiting = None
+        if (behind := self._behind.pop(call_id, None)) is not None:
+            behind.supersede("by its result")
         if self._unseen == call_id:
             self._unseen = ""
+
+    def is_over(self, call_id: str) -> bool:
+        return call_id in self._over
+
+    # ------------------------------------------------------------------ cancelled, or not seen
 
     def unseen(self, call_id: str, until: float) -> None:
         """There is no lens for this progress; the call is awaited (until: boot clock)."""

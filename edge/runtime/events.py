@@ -285,6 +285,14 @@ class CallOff(DaemonEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class OfferTaken(DaemonEvent):
+    """The wearer tapped what the result of this call offered ("tap to undo")."""
+
+    kind = "offer.taken"
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class LensChanged(DaemonEvent):
     """The glasses acknowledged a page (or darkness: no lines)."""
 

@@ -110,7 +110,7 @@ async def test_a_text_with_a_duration_goes_dark_when_it_is_over(tmp_path):
 async def test_a_newer_answer_takes_the_lens_and_the_older_ones_end_is_told(tmp_path, cloud):
     async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
         first = await place.call(ECHO, {"data": LONG})
-        await place.call(ECHO, {"data": "something newer"})
+        await place.call(ECHO, {"data": f"something newer and longer\n{LONG}\n{LONG}"})
         await place.lens_shows("something newer")
         told = await cloud_side.hears(
             "that it was superseded",

@@ -20,6 +20,7 @@ from edge.display.page_life import (
     previous,
 )
 
+pytestmark = pytest.mark.usefixtures("reading_time")
 ARRIVALS = (PageEvent.LOWER, PageEvent.EQUAL, PageEvent.HIGHER, PageEvent.SAME)
 
 

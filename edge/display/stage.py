@@ -1,0 +1,277 @@
+"""What is on the stage: carries out what the table of `page_life` says about page and voice."""
+
+import logging
+from contextlib import suppress
+from typing import Final
+
+from edge.core.results import LayoutKind, Rendering
+from edge.display.current_page import CurrentPage
+from edge.display.fallback import Fallback
+from edge.display.open_prompt import OpenPrompt
+from edge.display.page_life import Action, LensState, PageEvent, act, arrival
+from edge.display.presentation import BRIEF_RANK, NEWER, OnReport, Presentation, SpeechState
+from edge.display.prompts import TOO_SOON_S, Prompter
+from edge.display.queue import DisplayQueue, ProgressIndicator
+from edge.display.voice.speech import SpeechOutput, SpeechOver, StoppedBy
+from edge.ports import GlassesAway, GlassesPort
+from edge.runtime.bus import Bus
+from edge.runtime.clock import Clock
+from edge.runtime.events import OfferTaken
+from firmware_bridge.capabilities import Capabilities, Hardware
+from tools_cache.api.tool import Delivery
+
+_log: Final = logging.getLogger(__name__)
+REFUSED_S: Final = 3.0
+"""Seconds for which the answer to a no stays."""
+_ASKED: Final = "a question is open"
+
+
+class Stage:
+    """Its methods are called by the one task of `Presenter`, which alone draws and speaks."""
+
+    def __init__(
+        self,
+        *,
+        glasses: GlassesPort,
+        bus: Bus,
+        clock: Clock,
+        current: CurrentPage,
+        fallback: Fallback,
+        prompter: Prompter,
+        speech: SpeechOutput,
+        queue: DisplayQueue,
+        progress: ProgressIndicator,
+        life_s: float,
+        report: OnReport,
+    ) -> None:
+        self._glasses = glasses
+        self._bus = bus
+        self._clock = clock
+        self._current = current
+        self._fallback = fallback
+        self._prompter = prompter
+        self._speech = speech
+        self._queue = queue
+        self._progress = progress
+        self._life_s = life_s
+        self._report = report
+
+    # ------------------------------------------------------------------ by time
+
+    def patience(self) -> float | None:
+        """Seconds until something is due by time."""
+        due = [
+            self._current.due_at(awaited=self._ripens()),
+            self._prompter.due_at(),
+            *(item.expires_at for item in self._queue),
+        ]
+        now = self._clock.boot()
+        return min((max(0.0, at - now) for at in due if at is not None), default=None)
+
+    async def on_time(self) -> None:
+        """Do what is due by time: next question, next page, next in the queue."""
+        self._queue.give_up(self._clock.boot())
+        with suppress(GlassesAway):
+            await self._question()
+            await self._current.refresh()
+            if self._current.now is not None and self._is_due(self._current.now.until):
+                await self._happen(PageEvent.TIME_OVER)
+            if self._ripens():
+                await self._happen(PageEvent.RIPE)
+            await self._next_in_line()
+
+    def _is_due(self, at: float | None) -> bool:
+        return at is not None and at <= self._clock.boot()
+
+    def _ripens(self) -> bool:
+        """Whether a result waits that may have the lens once its page was there for long enough."""
+        first, page = self._queue.first, self._current.now
+        if first is None or page is None or page.brief or not self._glasses.status().ready:
+            return False
+        return arrival(first.rank, page.rank) is not PageEvent.LOWER
+
+    async def _next_in_line(self) -> None:
+        """Where nothing is on the lens (or there is none), show the next item of the queue."""
+        busy = self._speech.speaking is not None or self._current.state() is not LensState.DARK
+        if self._queue.first is not None and not busy and self._glasses.status().ready:
+            await self._show(self._queue.pop())
+
+    # ------------------------------------------------------------------ questions
+
+    async def _question(self) -> None:
+        """Show the question whose turn it is; after the last one, restore what it covered."""
+        await self._prompter.tidy()
+        if self._is_due(self._prompter.due_at()):
+            # silence first: a tap that was to stop the voice must not answer
+            if not self._current.covered:
+                await self._speech.silence(StoppedBy.QUESTION)
+                await self._current.cover()
+            await self._prompter.put()
+        elif self._current.covered and not self._prompter.active:
+            self._current.uncover()
+            if self._glasses.status().ready:
+                await self._after_question()
+
+    async def _after_question(self) -> None:
+        """Say what follows from the answer, or bring back what was there, unless something newer
+        has waited.
+        """
+        ended = self._prompter.take_ended()
+        self._queue.why = ""
+        self._queue.unpark()
+        first, now = self._queue.first, self._current.now
+        echo = self._echo(ended) if ended is not None else None
+        if first is not None and (echo or now is None or first.rank >= now.rank):
+            if echo is not None:
+                self._progress.wait_behind(echo)
+            await self._show(self._queue.pop())
+        elif echo is not None:
+            await self._show(echo)
+        await self._current.remove_prompt()
+
+    def _echo(self, ended: OpenPrompt) -> Presentation | None:
+        """What the wearer reads after an answer: that the call runs, or that it does not."""
+        question, accepted = ended.question, ended.accepted
+        if not ended.echo or (accepted and self._progress.is_over(question.call_id)):
+            return None
+        stays_s = self._life_s if accepted else REFUSED_S
+        shown = Rendering(LayoutKind.TEXT_WALL, ended.echo, silent=True, duration_s=stays_s)
+        name, call_id = f"{question.scene}/answer", question.call_id if accepted else ""
+        return Presentation("", name, shown, BRIEF_RANK, 0.0, self._report, progress_of=call_id)
+
+    # ------------------------------------------------------------------ what happens to the lens
+
+    async def enter(self, item: Presentation) -> None:
+        page = self._current.now
+        if item.brief:
+            event = PageEvent.MARK if item.mark else PageEvent.PROGRESS
+        else:
+            same = page is not None and page.scene == item.scene
+            event = arrival(item.rank, page.rank if page is not None else None, same=same)
+            if event is PageEvent.EQUAL and item.rendering.layout is LayoutKind.CLEAR_VIEW:
+                event = PageEvent.HIGHER  # darkness that was asked for is no page to wait for
+        asked = self._current.covered or self._is_due(self._prompter.due_at())
+        self._queue.why = _ASKED if asked else ""
+        await self._happen(event, item, state=LensState.COVERED if asked else None)
+
+    async def _happen(
+        self, event: PageEvent, item: Presentation | None = None, *, state: LensState | None = None
+    ) -> None:
+        """Do what the table of `page_life` says; `item` is what arrives."""
+        match act(state or self._current.state(), event):
+            case Action.SHOW | Action.UPDATE:
+                await self._show(self._queue.pop() if item is None else item)
+            case Action.WAIT if item is not None:
+                until = self._prompter.over_by + self._life_s
+                self._queue.wait(item, at_least_until=until)
+            case Action.CORNER if item is not None:
+                self._progress.wait_behind(item)
+            case Action.NEXT_PAGE:
+                if not await self._current.turn(tapped=event is PageEvent.TAP):
+                    await self._leave()
+            case Action.END | Action.CANCEL:  # the call was cancelled when the wearer tapped
+                await self._leave()
+            case _ if item is not None:
+                item.say(Delivery.DROPPED, self._queue.why or "other progress is shown", final=True)
+
+    async def _show(self, item: Presentation) -> None:
+        if self._fallback.will_speak(item, self._glasses.status().capabilities):
+            await self._speech.silence(StoppedBy.NEWER)
+        await self._perform(item)
+
+    async def _perform(self, item: Presentation) -> None:
+        status = self._glasses.status()
+        if status.capabilities is None:
+            item.say(Delivery.DROPPED, "no glasses", final=True)
+        elif not status.ready:
+            self._queue.park(item)
+        else:
+            try:
+                if item.rendering.layout is LayoutKind.CLEAR_VIEW:
+                    await self._clear(item, status.capabilities)
+                else:
+                    await self._fallback.present(item, status.capabilities)
+            except GlassesAway:
+                self._queue.park(item)
+
+    # ------------------------------------------------------------------ the lens
+
+    async def _leave(self, *, at_once: bool = False) -> None:
+        """The page is over: the next in line, else progress, else what lay under it, else dark."""
+        self._current.end()
+        if self._queue.first is not None:
+            await self._show(self._queue.pop())
+        elif (progress := self._progress.next_behind()) is not None:
+            await self._show(progress)
+        if self._current.now is None and not await self._current.bring_back():
+            await self._current.clear(at_once=at_once)
+
+    async def remove_progress(self, call_id: str, *, at_once: bool = False) -> None:
+        """Remove the progress of a call that is over; a prompt has removed it already."""
+        if self._current.now is not None and self._current.now.progress_of == call_id:
+            self._current.end() if self._current.covered else await self._leave(at_once=at_once)
+
+    async def _clear(self, item: Presentation, capabilities: Capabilities) -> None:
+        if not capabilities.has(Hardware.DISPLAY):
+            item.say(Delivery.NONE, "these glasses have no display", final=True)
+        else:
+            cleared = await self._current.wipe()
+            item.say(Delivery.ACKNOWLEDGED if cleared else Delivery.NONE, final=True)
+
+    async def gestured(self, event: PageEvent) -> None:
+        """A tap takes what the page offers; else it first silences, then turns the page, then
+        leaves the last one.
+        """
+        page = None if self._current.covered else self._current.now
+        if event is PageEvent.TAP and page is not None and page.offers:
+            if page.offered_for_s(self._clock.boot()) >= TOO_SOON_S:
+                self._bus.publish(OfferTaken(page.call_id))
+                self._speech.stop(StoppedBy.WEARER)
+                await self._leave()
+            return
+        if self._speech.speaking is not None:
+            self._speech.stop(StoppedBy.WEARER)
+            return
+        if page is not None:
+            page.tapped = True
+        await self._happen(event)
+
+    async def glasses_back(self) -> None:
+        """A question that waits comes first; what else was there comes after it."""
+        self._prompter.connected()
+        if self._prompter.active or self._prompter.due_at() is not None:
+            return
+        if self._prompter.stray:
+            await self._prompter.end_prompt()
+        parked = self._queue.take_parked()
+        await (self._current.again(returned=True) if parked is None else self._perform(parked))
+
+    # ------------------------------------------------------------------ speech
+
+    async def speech_ended(self, over: SpeechOver) -> None:
+        item, spoken = over.item, over.spoken
+        if item.asks:
+            self._prompter.speech_ended(over)
+            return
+        item.speech = SpeechState.OVER
+        if over.stopped_by is StoppedBy.QUESTION and over.unsaid and not item.lit:
+            item.speech = SpeechState.NOT_BEGUN
+            self._queue.why = _ASKED
+            self._queue.wait(item, at_least_until=self._prompter.over_by + self._life_s)
+        elif over.stopped_by is StoppedBy.NEWER:
+            if not self._current.has(item):
+                item.cut(NEWER, self._clock.boot())
+        elif spoken is not None and spoken.samples:
+            item.say(Delivery.SPOKEN, over.remark(), final=True)
+        elif item.lit:
+            if over.reason:
+                _log.info("shown, but not spoken: %s", over.reason)
+            if item.lost_at is None and item is not self._current.now:
+                item.settle()  # the wearer left it, or its time was over
+            elif not self._current.has(item):
+                item.cut(NEWER, self._clock.boot())
+        elif over.away or over.stopped_by:
+            item.say(Delivery.DROPPED, over.reason or f"stopped by {over.stopped_by}", final=True)
+        else:
+            reason = over.reason or "no sample was played"
+            await self._fallback.replace_speech(item, reason, self._glasses.status())
