@@ -829,6 +829,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "in the wearer's form.",
         "issue 13, Text made for a lens",
     ),
+    "I13-columns": Promise(
+        "A table's cells stand below each other; one that does not fit is lines with a point "
+        "between the cells.",
+        "issue 13, Text made for a lens",
+    ),
     "I13-failures": Promise(
         "A failed call is a sentence for people: no report of a program, no command for a "
         "terminal.",

@@ -14,8 +14,10 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from edge.core.words.drawable_text import HasGlyph, clean
-from firmware_bridge.messages import TextLine, Tile
+from edge.core.words import text_columns
+from edge.core.words.drawable_text import HasGlyph, clean, needs_drawing
+from edge.core.words.text_columns import CellRow, Room, cells_of, rows_of
+from firmware_bridge.messages import MAX_LINES, TextLine, Tile
 
 Width = Callable[[str], float]
 """Width of a text in pixels. Two texts joined must not be wider than side by side."""
@@ -68,7 +70,8 @@ class DrawnLine(TextLine):
     drawn: DrawnRow
 
 
-Paragraphs = list[Sequence[str] | Sequence[DrawnRow]]
+Row = str | DrawnRow | CellRow
+Paragraphs = list[Sequence[str] | Sequence[DrawnRow] | Sequence[CellRow]]
 Drawn = Mapping[str, Sequence[DrawnRow]]
 """Paragraph → its rows, for paragraphs that are drawn."""
 Lines = list[TextLine]
@@ -131,7 +134,8 @@ def paragraphs_of(text: str) -> tuple[list[str], bool]:
 
 def lay_out(text: str, canvas: Canvas, face: Typeface, drawn: Drawn = _NOTHING) -> Layout:
     """Break a text into pages. Several pages have a footer `1/3` at the right of their last row."""
-    ready, face = _prepared(text, face, drawn), _remembering(face)
+    ready = _prepared(settle_tables(text, canvas, face), face, drawn)
+    face = _remembering(face)
     paragraphs, most = ready.paragraphs, 2 if canvas.lines > 1 else len(text)
     pages = _fill(paragraphs, canvas, face, footer="", most=most)
     if len(pages) > 1 and canvas.lines > 1:
@@ -145,7 +149,7 @@ def lay_out_columns(
     left: str, right: str, canvas: Canvas, face: Typeface, drawn: Drawn = _NOTHING
 ) -> Layout:
     """Set two texts side by side: the left in 45 % of the width, the right from 55 % on."""
-    sides = [_prepared(text, face, drawn) for text in (left, right)]
+    sides = [_prepared(without_tables(text), face, drawn) for text in (left, right)]
     face = _remembering(face)
     columns = [_column(side.paragraphs, canvas, face) for side in sides]
     pages = _pair(columns, canvas, canvas.lines, reserve=0)
@@ -165,6 +169,29 @@ def lay_out_columns(
     )
 
 
+def settle_tables(text: str, canvas: Canvas, face: Typeface) -> str:
+    """Return a text whose tables fit as columns; in others a point is between the cells."""
+    return text_columns.settle(
+        text,
+        Room(
+            canvas.width,
+            (MAX_LINES - 1) // canvas.lines,
+            canvas.page_bytes - _FOOTER_BYTES,
+            _measure_of(face),
+            lambda cell: not needs_drawing(cell, face.has_glyph),
+        ),
+    )
+
+
+def without_tables(text: str) -> str:
+    """Return a text in which a point is between the cells of each table."""
+    return text_columns.settle(text, Room(0, 0, 0, len, lambda _: True))
+
+
+def _measure_of(face: Typeface) -> Width:
+    return lru_cache(lambda cell: face.width(clean(cell, face.has_glyph).text))
+
+
 class _Ready(NamedTuple):
     """Paragraphs without blank ones at both ends, and what is said of them in a `Layout`."""
 
@@ -179,17 +206,24 @@ def _prepared(text: str, face: Typeface, drawn: Drawn) -> _Ready:
     paragraphs: Paragraphs = []
     lost: list[str] = []
     replaced = 0
-    for line in lines:
-        rows = drawn.get(line)
-        if rows is None:
-            written, similar, boxes = clean(line, face.has_glyph)
-            pieces: Sequence[str] | Sequence[DrawnRow] = _pieces(written)
-            replaced, lost = replaced + similar, [*lost, *boxes]
-        else:
-            pieces = rows
-            lost += [ch for row in rows for ch in row.lost]
-        if pieces or (paragraphs and paragraphs[-1]):
-            paragraphs.append(pieces)  # one blank line is a pause, more of them waste the lens
+    for is_table, group in text_columns.groups(lines):
+        if is_table:
+            cells = [[clean(cell, face.has_glyph) for cell in cells_of(line)] for line in group]
+            written = [[cell.text for cell in row] for row in cells]
+            paragraphs += [[row] for row in rows_of(written, face.width)]
+            replaced += sum(cell.replaced for row in cells for cell in row)
+            continue
+        for line in group:
+            rows = drawn.get(line)
+            if rows is None:
+                text, similar, boxes = clean(line, face.has_glyph)
+                pieces: Sequence[str] | Sequence[DrawnRow] = _pieces(text)
+                replaced, lost = replaced + similar, [*lost, *boxes]
+            else:
+                pieces = rows
+                lost += [ch for row in rows for ch in row.lost]
+            if pieces or (paragraphs and paragraphs[-1]):
+                paragraphs.append(pieces)  # one blank line is a pause, more of them waste the lens
     while paragraphs and not paragraphs[-1]:
         paragraphs.pop()
     return _Ready(paragraphs, replaced, cut, tuple(dict.fromkeys(lost)))
@@ -232,20 +266,20 @@ def _fill(
     rows = canvas.lines if room >= canvas.width / 2 else canvas.lines - 1
     pages: list[Lines] = []
     lines: Lines = []
-    used, cursor = 0, _START
+    number, used, cursor = 0, 0, _START
     while cursor[0] < len(paragraphs) and len(pages) < most:
-        if not lines and not paragraphs[cursor[0]]:
+        if not number and not paragraphs[cursor[0]]:
             cursor = (cursor[0] + 1, 0, None)  # a page does not begin with a blank line
             continue
-        limit = room if len(lines) == canvas.lines - 1 else canvas.width
+        limit = room if number == canvas.lines - 1 else canvas.width
         row, after = _row(paragraphs, cursor, _Fit(face.width, limit, budget - 1))
         size = size_of(row)
-        if lines and (len(lines) == rows or used + size > budget or _end(row) > limit):
+        if number and (number == rows or used + size > budget or _end(row) > limit):
             pages.append(lines)
-            lines, used = [], 0
+            lines, number, used = [], 0, 0
             continue
-        lines.append(line_of(len(lines), row))
-        used, cursor = used + size, after
+        lines += _lines(number, row)
+        number, used, cursor = number + 1, used + size, after
     return [*pages, lines] if lines else pages
 
 
@@ -255,6 +289,7 @@ def _column(paragraphs: Paragraphs, canvas: Canvas, face: Typeface) -> list[str 
     cursor = _START
     while cursor[0] < len(paragraphs):
         row, cursor = _row(paragraphs, cursor, fits)
+        assert not isinstance(row, CellRow), "a column has no tables"
         rows.append(row)
     return rows
 
@@ -287,15 +322,31 @@ def line_of(number: int, row: str | DrawnRow, x: int = 0) -> TextLine:
     return DrawnLine(number, row.text, x, drawn=row)
 
 
-def size_of(row: str | DrawnRow) -> int:
+def _lines(number: int, row: Row) -> Lines:
+    if isinstance(row, CellRow):
+        return [
+            TextLine(number, cell, start)
+            for cell, start in zip(row.cells, row.starts, strict=True)
+            if cell
+        ]
+    return [line_of(number, row)]
+
+
+def size_of(row: Row) -> int:
     """Return how many bytes of text a row takes of a page; none if it is sent as pixels."""
+    if isinstance(row, CellRow):
+        return row.size
     if isinstance(row, DrawnRow) and not row.native:
         return 0
     return len((row if isinstance(row, str) else row.text).encode()) + 1
 
 
-def _end(row: str | DrawnRow) -> float:
-    """Return where a drawn row ends; text always ends within the limit it was set for."""
+def _end(row: Row) -> float:
+    """Return where a drawn row or one of cells ends; other text always ends within the limit it was
+    set for.
+    """
+    if isinstance(row, CellRow):
+        return row.end
     return 0 if isinstance(row, str) or row.tile is None else row.tile.x + row.tile.width
 
 
@@ -358,14 +409,14 @@ def _remembering(face: Typeface) -> Typeface:
     return Typeface(lru_cache(maxsize=4096)(face.width), face.has_glyph)
 
 
-def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[str | DrawnRow, Cursor]:
+def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[Row, Cursor]:
     """Take the longest row that fits, at least one character, so that nothing is lost."""
     paragraph, index, rest = cursor
     pieces = paragraphs[paragraph]
     row, wide = "", 0.0
     while index < len(pieces):
         piece = pieces[index] if rest is None else rest
-        if isinstance(piece, DrawnRow):
+        if isinstance(piece, DrawnRow | CellRow):
             last = index + 1 == len(pieces)
             return piece, (paragraph + 1, 0, None) if last else (paragraph, index + 1, None)
         if not row:

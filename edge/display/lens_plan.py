@@ -19,6 +19,8 @@ from edge.core.pages import (
     footer_width,
     lay_out,
     lay_out_columns,
+    settle_tables,
+    without_tables,
 )
 from edge.core.results import LayoutKind, Rendering
 from edge.core.words.drawable_text import name_lost
@@ -115,6 +117,7 @@ async def _words(
     why: str = "",
 ) -> LensPlan:
     canvas, undrawn = room or canvas_of(capabilities), ""
+    rendering = _settled(rendering, canvas, typeface_of(capabilities))
     try:
         laid, sheets = await _drawn_pages(rendering, canvas, capabilities, drawn)
     except CannotDraw as e:
@@ -124,6 +127,16 @@ async def _words(
         raise CannotShow(why or "there is nothing to show")
     remark = "; ".join(filter(None, (why, name_lost(laid.lost), undrawn, _remarks(laid))))
     return LensPlan(sheets, downgrade, remark, laid.lost)
+
+
+def _settled(rendering: Rendering, canvas: Canvas, face: Typeface) -> Rendering:
+    """Return a rendering whose tables fit, so that no cell has to be drawn."""
+    return replace(
+        rendering,
+        text=settle_tables(rendering.text, canvas, face),
+        first=without_tables(rendering.first),
+        second=without_tables(rendering.second),
+    )
 
 
 def _remarks(laid: Layout) -> str:

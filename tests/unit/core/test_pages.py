@@ -1,6 +1,7 @@
 """Pages fit the lens and lose nothing."""
 
 import itertools
+import math
 import unicodedata
 
 import pytest
@@ -20,6 +21,7 @@ from edge.core.pages import (
     reading_words,
 )
 from edge.core.words.drawable_text import clean
+from firmware_bridge.messages import MAX_LINES
 
 LENS = Canvas(width=576, lines=5, page_bytes=390)
 
@@ -44,7 +46,8 @@ HEAVY_ROWS = ("日本語" * 60, Canvas(width=600, lines=5, page_bytes=60))
 
 
 def squeeze(text: str) -> str:
-    return "".join(text.split())
+    """Without spaces, and without the points between cells that are not set as columns."""
+    return "".join(text.replace("·", "").split())
 
 
 def body(layout: Layout) -> str:
@@ -109,6 +112,63 @@ def test_two_columns_fit_side_by_side_and_lose_nothing(
             got[line.x == second] += line.text
     assert squeeze(got[0]) == squeeze(clean(left)[0])
     assert squeeze(got[1]) == squeeze(clean(right)[0])
+
+
+TABLE = "Train\tLeaves\nR10\t12:04\nL1\t12:11"
+
+
+@pytest.mark.requirement("I13-columns")
+def test_a_table_has_its_cells_below_each_other() -> None:
+    (page,) = lay_out(f"Trains\n{TABLE}\nMind the gap", LENS, FACE).pages
+    second = math.ceil(width("Train") + 12)
+    assert [(line.row, line.x, line.text) for line in page.lines] == [
+        (0, 0, "Trains"),
+        (1, 0, "Train"),
+        (1, second, "Leaves"),
+        (2, 0, "R10"),
+        (2, second, "12:04"),
+        (3, 0, "L1"),
+        (3, second, "12:11"),
+        (4, 0, "Mind the gap"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "shown"),
+    [
+        ("a\tb\tc\td\te\tf\tg", "a · b · c · d · e · f · g"),  # more than a page takes
+        (f"{'wide ' * 12}\t12:04", f"{'wide ' * 12}· 12:04"),
+        ("שלום\t12:04", "שלום · 12:04"),  # it has to be drawn as a line
+        ("", ""),
+    ],
+)
+@pytest.mark.requirement("I13-columns")
+def test_a_table_that_does_not_fit_is_lines(table: str, shown: str) -> None:
+    (page,) = lay_out(f"x\n{table}", LENS, FACE).pages
+    assert " ".join(line.text for line in page.lines).strip() == f"x {shown}".strip()
+
+
+def test_a_long_table_goes_on_the_next_page_with_the_same_columns() -> None:
+    pages = lay_out("\n".join(f"{n}\tline" for n in range(98, 107)), LENS, FACE).pages
+    assert [line.text for line in pages[1].lines][-3:] == ["106", "line", "2/2"]
+    starts = {line.x for page in pages for line in page.lines if line.text == "line"}
+    assert starts == {math.ceil(width("100") + 12)}
+
+
+@given(
+    st.lists(st.lists(st.text(LETTERS, max_size=12), min_size=1, max_size=4), max_size=12), NARROW
+)
+@settings(max_examples=200, deadline=None)
+def test_tables_fit_every_lens_and_keep_every_cell(table, canvas: Canvas) -> None:
+    text = "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in table)
+    layout = lay_out(text, canvas, FACE)
+    assert body(layout) == squeeze(clean(text)[0])
+    for page in layout.pages:
+        assert len(page.lines) <= MAX_LINES
+        assert all(line.x + width(line.text) <= canvas.width for line in page.lines)
+        for before, after in itertools.pairwise(page.lines):
+            apart = before.row < after.row or before.x + width(before.text) <= after.x
+            assert apart, (before, after)
 
 
 def test_a_short_text_is_one_page_without_a_footer() -> None:
