@@ -848,6 +848,14 @@ PROMISES: Final[dict[str, Promise]] = {
         "the wearer's form, and lists are counted and shown item by item.",
         "issue 13, Consent in plain words",
     ),
+    "I13-consent-directions": Promise(
+        "Right-to-left text in a question is readable, and two texts are never drawn alike.",
+        "issue 13, Show 3",
+    ),
+    "I13-consent-joiners": Promise(
+        "Joiners and emoji in a question stay where they are seen; all others are escaped.",
+        "issue 13, Consent in plain words",
+    ),
     "I13-wearer": Promise(
         "A definition names the tool for the wearer, what is said when it waits for the network, "
         "and the tool that takes its call back; mistakes in it are named.",

@@ -15,6 +15,7 @@ from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import ask, exit_code, how_to_confirm, tell, token_of
 from edge.commands.shared.spinner import Spinner
 from edge.commands.shared.terminal import Terminal, particulars, rows
+from edge.core.words.visible_text import for_terminal
 from edge.runtime.errors import UserError
 
 PATIENCE_S: Final = 120.0
@@ -190,7 +191,7 @@ def _particulars(envelope: dict[str, Any], screen: Screen) -> str:
     error = envelope.get("error") or {}
     request = error.get("confirmation_request") or {}
     short = [request.get("preview") or error.get("message", "")]
-    first, *more = map(plain, request.get("particulars") or short)
+    first, *more = (plain(for_terminal(str(line))) for line in request.get("particulars") or short)
     return "\n".join([first, *(row for line in more for row in rows(line, screen.width))])
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from edge.core.words.text_direction import isolated
 from edge.core.words.visible_text import visible
 from edge.core.words.wearer_forms import Writer
 from tools_cache.api.tool import Json, Source, ToolDefinition
@@ -110,7 +111,7 @@ def _short(words: str, most: int = MAX_TITLE) -> str:
 def _inline(words: str) -> str:
     """Return words of another author so that they end where they seem to end."""
     return (
-        words
+        isolated(words)
         if ": " not in words and '"' not in words and visible(words) == words
         else _quoted(words)
     )
@@ -251,7 +252,7 @@ def text(value: str) -> str:
     """Return a text on one line, quoted where it could be mistaken for something else."""
     plain = value and not _NEEDS_QUOTES.search(value) and not _literal(value)
     plain = plain and visible(value) == value
-    return value if plain else _quoted(value)
+    return isolated(value) if plain else _quoted(value)
 
 
 def _literal(value: str) -> bool:
@@ -264,4 +265,4 @@ def _literal(value: str) -> bool:
 
 
 def _quoted(value: str) -> str:
-    return '"' + visible(value.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+    return isolated('"' + visible(value.replace("\\", "\\\\").replace('"', '\\"')) + '"')

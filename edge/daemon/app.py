@@ -439,6 +439,7 @@ class Daemon:
             clock=self.clock,
             on_registry=self.registry.notice,
             audit=self._note_call,
+            writer=self.writer,
         )
         policy_ = apply_settings.policy(s, choice=self.choice, language=s.audio.voice)
         self.calls = Orchestrator(

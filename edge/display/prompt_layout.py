@@ -104,7 +104,7 @@ def to_speech(question: Question, capabilities: Capabilities) -> str:
     presses = capabilities.has(Hardware.BUTTON) or "button" in _gestures(capabilities)
     yes, no = _PRESSES if presses else _TAPS
     if question.exact:
-        text = ".\n".join(map(_spell, question.text.split("\n"))) + "."
+        text = ".\n".join(map(_spell, question.text.translate(_ISOLATES).split("\n"))) + "."
     else:
         text = " ".join(question.text.split())
     if any(ch.isalnum() and not _is_latin(ch) for ch in text):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from edge.commands.shared.console import plain
+from edge.core.words.visible_text import for_terminal
 from edge.runtime.durations import duration
 
 MAX_LINE: Final = 256
@@ -129,7 +130,12 @@ def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
     if isinstance(question.get("left_s"), int | float):
         lines.append(f"open for   {duration(question['left_s'])}")
     shown = question.get("particulars") or ()
-    return [*lines, "", *(row for line in shown for row in rows(_text(line), columns)), ""]
+    return [
+        *lines,
+        "",
+        *(row for line in shown for row in rows(_text(for_terminal(str(line))), columns)),
+        "",
+    ]
 
 
 def rows(line: str, columns: int) -> list[str]:

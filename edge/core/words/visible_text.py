@@ -6,9 +6,21 @@ import re
 import unicodedata
 from typing import Final
 
+from edge.core.words import joiners
+from edge.core.words.text_direction import (
+    END,
+    ISOLATES,
+    LTR,
+    RTL,
+    has_one_reading,
+    is_right_to_left,
+)
+
 _SPACES: Final = re.compile(r" {2,}")
 _WORD: Final = re.compile(r"\w+")
 _JOINED: Final = re.compile(r"\S+")
+_ISOLATED: Final = re.compile(f"[{LTR}{RTL}].*{END}")
+_MIXING: Final = frozenset({"L", "EN", "AN"})
 _SHORT: Final = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001d159")
@@ -30,21 +42,22 @@ of a script may be read as Latin.
 """
 _MOST_MARKS: Final = 3
 """Combining marks on one letter; more would run into the lines above and below."""
-_RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
-_LEFT_TO_RIGHT: Final = frozenset({"L", "EN"})
 
 
 def visible(value: str) -> str:
     """Escape what does not look like what it is: line ends, control and format characters, blanks,
-    look-alike letters.
+    look-alike letters, right-to-left letters whose place among others could be misread.
     """
     if value.isascii() and value.isprintable():
         return _SPACES.sub(_counted, value)
     figures = _figures(value)
-    hidden = _misleading(value, figures)
+    hidden = _misleading(value)
     shown: list[str] = []
     marks, script = _MOST_MARKS, ""
     for at, ch in enumerate(value):
+        if ch in joiners.JOINERS and joiners.is_seen(value, at):
+            shown.append(ch)
+            continue
         combining = unicodedata.category(ch)[0] == "M"
         mark_of = _script(ch) if combining else ""
         # Some marks cannot be seen at all on a letter of another script.
@@ -57,7 +70,22 @@ def visible(value: str) -> str:
             shown.append(_figure(value, at))
         else:
             shown.append(escaped(ch) if unseen or foreign or at in hidden else ch)
-    return _SPACES.sub(_counted, "".join(shown))
+    text = _SPACES.sub(_counted, "".join(shown))
+    if has_one_reading(text):
+        return text
+    return "".join(escaped(ch) if is_right_to_left(ch) else ch for ch in text)
+
+
+def for_terminal(line: str) -> str:
+    """Return a line of a question for a terminal, which may order it by rules of its own: without
+    the signs for directions, right-to-left letters beside letters of the other direction or digits
+    escaped.
+    """
+    values = _ISOLATED.search(line)
+    bare = line.translate(ISOLATES)
+    if values is None or _MIXING.isdisjoint(map(unicodedata.bidirectional, values[0])):
+        return bare
+    return "".join(escaped(ch) if is_right_to_left(ch) else ch for ch in bare)
 
 
 def _counted(spaces: re.Match[str]) -> str:
@@ -108,21 +136,14 @@ def _figure(value: str, at: int) -> str:
     return "\\{" * begins + str(unicodedata.decimal(value[at])) + end
 
 
-def _misleading(value: str, figures: set[int]) -> set[int]:
-    """Return the positions of characters that look like others, or change the drawing order of
-    their neighbours. `figures` are shown as ASCII digits.
-    """
+def _misleading(value: str) -> set[int]:
+    """Return the positions of characters that look like others."""
     found = {at for at, ch in enumerate(value) if unicodedata.decomposition(ch).startswith(_STYLED)}
     for word in _WORD.finditer(value):
         scripts = {at: _script(value[at]) for at in range(*word.span()) if value[at].isalpha()}
         if len(_LOOKALIKES.union({"LATIN"}).intersection(scripts.values())) > 1:
             found |= {at for at, script in scripts.items() if script in _LOOKALIKES}
     found |= _all_latin_like(value)
-    directions = [
-        "EN" if at in figures else unicodedata.bidirectional(ch) for at, ch in enumerate(value)
-    ]
-    if not _LEFT_TO_RIGHT.isdisjoint(directions):
-        found |= {at for at, direction in enumerate(directions) if direction in _RIGHT_TO_LEFT}
     return found
 
 

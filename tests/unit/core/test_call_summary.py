@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text
+from edge.core.words.text_direction import ISOLATES
 from edge.core.words.visible_text import escaped, visible
 from edge.core.words.wearer_forms import ENGLISH, WearerForms, Writer
 from tools_cache.api.tool import Source, ToolDefinition
@@ -174,7 +175,7 @@ def test_a_text_is_not_taken_for_another_kind_of_value():
         ("\xe9\u0441", "\\u0441"),
         ("1\uff1a2", "\\uff1a"),
         ("\U0001d41aa", "\\U0001d41a"),
-        ("5 \u05d0 100", "\\u05d0"),
+        ("5\u05d0a", "\\u05d0"),
         ("\ud800", "\\ud800"),
         ("\u0440\u0430\u0443\u0440\u0430\u04cf", "\\u0440\\u0430\\u0443\\u0440\\u0430\\u04cf"),
         ("pay \u0441\u043e\u0441\u043e now", "pay \\u0441\\u043e\\u0441\\u043e now"),
@@ -189,8 +190,7 @@ def test_a_text_is_not_taken_for_another_kind_of_value():
         ("\u0661\u0665", "\\{15 in arabic-indic digits}"),
         ("to \u06f1\u0661", "\\{1 in extended arabic-indic digits}\\{1 in arabic-indic digits}"),
         ("\u0661\u0301", "\\{1 in arabic-indic digits}\\u0301"),
-        ("\u0661 \u0634 a", "\\{1 in arabic-indic digits} \\u0634 a"),
-        ("\u0661 \u05d0", "\\{1 in arabic-indic digits} \\u05d0"),
+        ("\u0661 \u0634\u05d0 a", "\\{1 in arabic-indic digits} \\u0634\\u05d0 a"),
         ("\uff18", "\\uff18"),
         ("\u09ea8 \u0995", "\\{4 in bengali digits}8"),
     ],
@@ -231,7 +231,7 @@ def test_ordinary_text_of_any_language_stays_readable():
         "https://a.org/?q=1",
         "ann@example.org",
     ):
-        assert text(plain) == plain
+        assert text(plain).translate(ISOLATES) == plain
 
 
 @pytest.mark.requirement("I11-consent-complete")
@@ -283,11 +283,11 @@ def leaves(value):
 def test_every_key_and_every_value_is_in_the_lines_and_each_line_is_one(args, declared):
     schema = {"type": "object", "properties": {key: {} for key in declared}}
     said = lines(tool(schema=schema), args)
-    together = "\n".join(said)
+    together = "\n".join(said).translate(ISOLATES)
     assert all(leaf in together for leaf in leaves(args) if args)
     assert all(line == visible(line) or "  " not in line for line in said)
     assert not any(
-        ch in line for line in said for ch in "\n\r\x0b\x0c\x85\u2028\u2029\u202e\u2066\u200b"
+        ch in line for line in said for ch in "\n\r\x0b\x0c\x85\u2028\u2029\u202e\u2068\u200b"
     )
 
 
@@ -371,4 +371,4 @@ def test_a_mark_of_another_script_cannot_hide_in_a_word(mark):
 @pytest.mark.requirement("I11-consent-visible")
 @pytest.mark.parametrize("word", ["Zoe\u0308", "नमस्ते", "สวัสดี", "שָׁלוֹם", "مُحَمَّد", "ខ្មែរ", "မြန်မာ"])
 def test_marks_of_a_words_own_script_are_shown_as_they_are(word):
-    assert text(word) == word
+    assert text(word).translate(ISOLATES) == word
