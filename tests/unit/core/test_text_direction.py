@@ -3,7 +3,6 @@ stay where they are seen.
 """
 
 import unicodedata
-from sysconfig import get_path
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -159,9 +158,10 @@ def test_joiners_that_nobody_sees_are_escaped(value):
 def test_a_joiner_between_arabic_letters_is_drawn():
     """With the font that draws them: the letters do not join."""
     pytest.importorskip("uharfbuzz")
-    from edge.display.typesetter import Typesetter, find_fonts
+    from edge.display.fonts import find_fonts, font_folders
+    from edge.display.typesetter import Typesetter
 
-    fonts = find_fonts([get_path("purelib")])
+    fonts = find_fonts(font_folders())
     if not fonts:
         pytest.skip("no fonts: pip install 'glassd[scripts]'")
     setter = Typesetter(fonts, 27)

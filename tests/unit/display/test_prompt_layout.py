@@ -129,9 +129,8 @@ def test_an_empty_question_still_says_what_to_do() -> None:
 
 
 @pytest.mark.requirement("I11-consent-unreadable")
-def test_undrawable_characters_are_escaped_and_unreadable_lines_refused() -> None:
-    assert rows("Greet א?", glasses()) == ["Greet \\u05d0?", HINT]
-    for unreadable in ("האם להתקשר לרופא", "Pay this:\n给我打电话吧朋友"):
+def test_a_question_with_letters_that_cannot_be_drawn_is_not_shown() -> None:
+    for unreadable in ("Greet א?", "האם להתקשר לרופא", "Pay this:\n给我打电话吧朋友"):
         with pytest.raises(CannotShow, match="cannot draw the characters"):
             sheets_of(Question("s", unreadable, 30.0), glasses())
 
