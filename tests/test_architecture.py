@@ -304,10 +304,11 @@ def test_the_rules_are_pure():
 
 
 def test_short_verbs_reach_the_daemon_through_its_socket_only():
-    """A verb may import the control client, what lists tools without a daemon, and `edge.mcp`,
-    which runs beside the daemon; `run`, which is the daemon, may import more.
+    """A verb may import the control client, what lists tools and lays text out without a daemon,
+    and `edge.mcp`, which runs beside the daemon; `run`, which is the daemon, may import more.
     """
-    allowed = ["edge.control.client", "edge.tools.offline_listing", "edge.mcp", *LOW]
+    without_daemon = ["edge.tools.offline_listing", "edge.display.preview"]
+    allowed = ["edge.control.client", *without_daemon, "edge.mcp", *LOW]
     _told(
         f"{m.where}:{line} imports {target}"
         for m in _modules().values()

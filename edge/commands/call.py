@@ -13,7 +13,6 @@ from urllib.parse import quote
 from edge.commands import confirm
 from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import Who, ask, asks, client, tell
-from edge.commands.shared.picture_file import with_picture
 from edge.commands.shared.spinner import Spinner
 from edge.runtime.errors import UserError
 
@@ -21,6 +20,7 @@ MARGIN_S: Final = 70.0
 """The daemon ends a call 60 s after the call's deadline at the latest; this waits a little longer,
 so that the daemon's answer arrives first.
 """
+SHOW_IMAGE: Final = "glasses:show_image"
 SAID_S: Final = 120.0
 """The text may start the slowest kind of tool (40 s), whose answer is then spoken."""
 MAX_STDIN: Final = 200 * 1024
@@ -108,7 +108,11 @@ def _nearest(args: Namespace) -> str:
 
 
 def _body(args: Namespace) -> dict[str, Any]:
-    given = with_picture(args.tool, arguments(args.args))
+    given = arguments(args.args)
+    if args.tool == SHOW_IMAGE:
+        from edge.commands.shared.picture_file import with_picture  # noqa: PLC0415 - only for a picture
+
+        given = with_picture(args.tool, given)
     body: dict[str, Any] = {"tool": args.tool, "args": given, "ttl_s": args.ttl}
     body |= {"wait": False} if args.no_wait else {"wait": args.wait, "ask": "return"}
     optional = {

@@ -208,7 +208,11 @@ def _calls(verb: argparse.ArgumentParser) -> None:
 
 def _lens(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    _add(verb, "--png FILE", "draw it into a PNG file")
+    text = "preview: how a text would look, without glasses: pages, pixels, glyphs, reading time"
+    _add(verb, "what", text, nargs="?", choices=("preview",))
+    _add(verb, "text TEXT", "the text of the preview; - reads standard input", nargs="*")
+    _add(verb, "--glasses MODEL", "the glasses of the preview (default mock:display)")
+    _add(verb, "--png FILE", "draw it into a PNG file; further pages of a preview are numbered")
     _flag(verb, "--watch", "show it again whenever it changes")
 
 

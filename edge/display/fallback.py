@@ -104,9 +104,9 @@ class Fallback:
                 return planned
             case Rung.LATIN:
                 with suppress(ImportError, CannotShow):  # the library may be missing
-                    spelled = await plan(_spelled(wanted, planned.lost), capabilities, self._drawn)
+                    latin = await plan(spelled(wanted, planned.lost), capabilities, self._drawn)
                     item.downgrade = "script→latin"
-                    return replace(spelled, remark=planned.remark)
+                    return replace(latin, remark=planned.remark)
                 return None if is_mostly_lost(wanted.words, planned.lost) else planned
         return None
 
@@ -132,7 +132,7 @@ class Fallback:
                 await self._current.lit(item, done)
 
 
-def _spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
+def spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
     """Return it with Latin letters in place of what is lost. Raises ImportError."""
     missing = frozenset("".join(lost))
     text, first, second = (

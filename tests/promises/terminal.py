@@ -24,6 +24,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "The PNG of `glassd lens` is what the mock's framebuffer holds, font and margins included.",
         _SOURCE,
     ),
+    "I13-lens-preview": Promise(
+        "`glassd lens preview` shows pages, pixels, missing characters and reading time of a text "
+        "on a model of glasses, without glasses and daemon.",
+        _SOURCE,
+    ),
     "I13-demo-long-path": Promise(
         "`glassd demo` runs in a folder whose path is too long for sockets.", "issue 13"
     ),

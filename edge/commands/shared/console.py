@@ -163,15 +163,21 @@ def cut(text: str, width: int) -> str:
 
 def fitting(text: str, columns: int) -> str:
     """Shorten a text to so many columns of a terminal, where some characters take two or none."""
+    kept = text
+    while columns_of(kept) > columns:
+        kept = kept[:-1]
+    return kept
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes."""
     import unicodedata  # noqa: PLC0415 - only a terminal has columns
 
-    taken, kept = 0, ""
-    for ch in text:
-        taken += 0 if unicodedata.combining(ch) else 1 + (unicodedata.east_asian_width(ch) in "WF")
-        if taken > columns:
-            return kept
-        kept += ch
-    return kept
+    return sum(
+        1 + (unicodedata.east_asian_width(ch) in "WF")
+        for ch in text
+        if unicodedata.category(ch) not in ("Mn", "Me", "Cf")
+    )
 
 
 def for_people(value: Any) -> str:

@@ -1,0 +1,111 @@
+"""What a text would look like on a model of glasses, without the glasses: the same layout, drawing
+and choices as in the daemon, and nothing sent.
+"""
+
+import base64
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from edge.core.readability import Rung, choose_rung, is_mostly_lost
+from edge.core.results import LayoutKind, Rendering
+from edge.display.drawn_text import DrawnText
+from edge.display.fallback import spelled
+from edge.display.lens import CannotShow, Sheet, canvas_of, pixels_of, rows_of, typeface_of
+from edge.display.lens_plan import LensPlan, plan
+from edge.display.wording import Wording
+from firmware_bridge.capabilities import Capabilities, Hardware, Origin
+from firmware_bridge.catalog import find
+
+LATIN: Final = "the lens shows it in Latin letters"
+SPOKEN: Final = "most of it is lost on the lens: it is spoken, if a voice reads this language"
+
+
+class CannotPreview(Exception):
+    """These glasses cannot show this, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """`document`: all of it as JSON; `pages`: each as `GET /v1/lens?exact=true` describes it, for a
+    picture on a lens of these `capabilities`.
+    """
+
+    document: Mapping[str, Any]
+    pages: tuple[Mapping[str, Any], ...]
+    capabilities: Mapping[str, Any]
+
+
+async def preview(text: str, model: str) -> Preview:
+    """Lay a text out for a model of the catalogue. Raises `UnknownModel` and
+    `CannotPreview`.
+    """
+    known = find(model).capabilities
+    capabilities = Capabilities.of(model, known, origin=Origin.CATALOGUE, now=0.0)
+    rendering = await Wording().apply(Rendering(LayoutKind.TEXT_WALL, text))
+    drawn = DrawnText()
+    try:
+        planned = await plan(rendering, capabilities, drawn)
+        remark = ""
+        if planned.lost:
+            planned, remark = await _chosen(rendering, planned, capabilities, drawn)
+    except CannotShow as e:
+        raise CannotPreview(str(e)) from None
+    finally:
+        await drawn.close()
+    pages = [_page(sheet, capabilities) for sheet in planned.sheets]
+    document = {
+        "glasses": model,
+        "width": pixels_of(capabilities)[0],
+        "text_width": int(canvas_of(capabilities).width),
+        "pages": pages,
+        "seconds": round(sum(page["seconds"] for page in pages), 1),
+        "missing": list(planned.lost),
+        "remark": "; ".join(filter(None, (remark, planned.remark))),
+    }
+    shown = tuple(
+        _exact(sheet, number, len(planned.sheets)) for number, sheet in enumerate(planned.sheets, 1)
+    )
+    return Preview(document, shown, known)
+
+
+async def _chosen(
+    rendering: Rendering, planned: LensPlan, capabilities: Capabilities, drawn: DrawnText
+) -> tuple[LensPlan, str]:
+    """Return what the daemon would show of a text with lost characters, and how it would do it."""
+    voice = capabilities.has(Hardware.SPEAKER)
+    rung = choose_rung(rendering.words, planned.lost, has_voice=voice)
+    if rung is Rung.SPEECH:
+        return planned, SPOKEN
+    if rung is Rung.LATIN:
+        with suppress(ImportError, CannotShow):  # the library may be missing
+            latin = await plan(spelled(rendering, planned.lost), capabilities, drawn)
+            return replace(latin, lost=planned.lost, remark=planned.remark), LATIN
+        if is_mostly_lost(rendering.words, planned.lost):
+            raise CannotShow(planned.remark)
+    return planned, ""
+
+
+def _page(sheet: Sheet, capabilities: Capabilities) -> dict[str, Any]:
+    """Return the facts of one page."""
+    face = typeface_of(capabilities)
+    margin = (pixels_of(capabilities)[0] - int(canvas_of(capabilities).width)) // 2
+    ends = [line.x + face.width(line.text) for line in sheet.lines]
+    ends += [tile.x + tile.width - margin for tile in sheet.tiles]
+    words = "\n".join(line.text for line in sheet.lines)
+    return {
+        "lines": list(rows_of(sheet.lines + sheet.said)),
+        "pixels": round(max(ends, default=0)),
+        "bytes": len(words.encode()) + sum(len(tile.pixels) for tile in sheet.tiles),
+        "drawn": len(sheet.tiles),
+        "seconds": round(sheet.dwell_s, 1),
+    }
+
+
+def _exact(sheet: Sheet, number: int, pages: int) -> dict[str, Any]:
+    tiles = [
+        {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()} for tile in sheet.tiles
+    ]
+    lines = [asdict(line) for line in sheet.lines]
+    return {"page": number, "pages": pages, "drawn": {"lines": lines, "tiles": tiles}}
