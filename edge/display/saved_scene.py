@@ -1,18 +1,22 @@
 """The scene on the lens as a note on disk, for a restarted daemon; pictures are too large."""
 
+import base64
 import logging
-from typing import Final
+import zlib
+from typing import Any, Final
 
-from edge.core.results import Rendering
+from edge.core.results import LayoutKind, Rendering
 from edge.display.lens import Sheet
 from edge.display.presentation import OnReport, Presentation, SpeechState
 from edge.runtime.clock import Clock
 from edge.storage.notes import Notes
-from firmware_bridge.messages import TextLine
+from firmware_bridge.messages import TextLine, Tile
 from tools_cache.api.tool import DeliveryReport, Json
 
 _log: Final = logging.getLogger(__name__)
 NOTE: Final = "stage.scene"
+MAX_PIXELS: Final = 64 * 1024
+"""Characters of the drawn text of a scene: some 20 pages."""
 
 
 class SavedScenes:
@@ -60,8 +64,12 @@ class SavedScenes:
 
 
 def to_note(item: Presentation, clock: Clock) -> Json:
-    """Write a scene down; of a picture only that there was one."""
-    if any(sheet.tiles for sheet in item.sheets):
+    """Write a scene down; of a picture, and of very much drawn text, only that there was one."""
+    pictured = item.rendering.layout is LayoutKind.BITMAP_VIEW
+    if pictured or any(sheet.tiles and not sheet.said for sheet in item.sheets):
+        return {"picture": True}
+    sheets = [_sheet_to_note(sheet) for sheet in item.sheets]
+    if sum(len(tile[-1]) for sheet in sheets for tile in sheet["tiles"]) > MAX_PIXELS:
         return {"picture": True}
     now = clock.boot()
     return {
@@ -70,10 +78,7 @@ def to_note(item: Presentation, clock: Clock) -> Json:
         "rank": item.rank,
         "page": item.page,
         "seen": item.seen,
-        "sheets": [
-            {"lines": [[t.row, t.text, t.x] for t in s.lines], "dwell_s": s.dwell_s}
-            for s in item.sheets
-        ],
+        "sheets": sheets,
         "left_s": item.until - now,
         "leaves_s": None if item.leave_at is None else item.leave_at - now,
         "boot_id": clock.boot_id,
@@ -81,6 +86,28 @@ def to_note(item: Presentation, clock: Clock) -> Json:
         "wall": clock.wall(),
         "report": item.report.to_json(),
     }
+
+
+def _sheet_to_note(sheet: Sheet) -> dict[str, Any]:
+    lines, said = (
+        [[line.row, line.text, line.x] for line in part] for part in (sheet.lines, sheet.said)
+    )
+    tiles = [
+        [t.x, t.y, t.width, t.height, t.bpp, base64.b64encode(zlib.compress(t.pixels)).decode()]
+        for t in sheet.tiles
+    ]
+    return {"lines": lines, "said": said, "tiles": tiles, "dwell_s": sheet.dwell_s}
+
+
+def _sheet_of_note(note: dict[str, Any]) -> Sheet:
+    lines, said = (
+        tuple(TextLine(*line) for line in note.get(part, ())) for part in ("lines", "said")
+    )
+    tiles = tuple(
+        Tile(x, y, width, height, bpp, zlib.decompress(base64.b64decode(pixels)))
+        for x, y, width, height, bpp, pixels in note.get("tiles", ())
+    )
+    return Sheet(lines, tiles, float(note["dwell_s"]), said)
 
 
 def from_note(note: Json, clock: Clock, on_report: OnReport) -> Presentation | None:
@@ -95,10 +122,7 @@ def from_note(note: Json, clock: Clock, on_report: OnReport) -> Presentation | N
     now = clock.boot()
     call_id, scene, rank = str(note["call_id"]), str(note["scene"]), int(note["rank"])
     item = Presentation(call_id, scene, Rendering(), rank, now, on_report)
-    item.sheets = tuple(
-        Sheet(tuple(TextLine(*line) for line in sheet["lines"]), (), float(sheet["dwell_s"]))
-        for sheet in note["sheets"]
-    )
+    item.sheets = tuple(map(_sheet_of_note, note["sheets"]))
     item.page, item.seen = int(note["page"]), int(note["seen"])
     item.lit, item.speech = True, SpeechState.OVER
     if not 1 <= item.page <= len(item.sheets):

@@ -24,6 +24,10 @@ PROMISES: Final[dict[str, Promise]] = {
         "with each value in its own direction; such a question is asked on a page of ours.",
         "issue 13, Consent in plain words",
     ),
+    "I13-drawn-returns": Promise(
+        "A page of drawn text comes back after a restart of the daemon.",
+        "issue 13, Every script is readable",
+    ),
     "I13-worker-ends": Promise(
         "The child that draws text ends after a minute without work, and is replaced once if it "
         "dies.",

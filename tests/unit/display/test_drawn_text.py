@@ -1,6 +1,8 @@
 """Text of scripts that the glasses' font lacks: drawn by a real child, on pages with other text."""
 
+import json
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,18 @@ from edge.display import drawn_text
 from edge.display.drawn_text import CannotDraw, DrawnText, Rows
 from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
 from edge.display.lens_plan import LensPlan, plan
+from edge.display.saved_scene import NOTE
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.messages import ShowPage, Tile
 from firmware_bridge.sim.lens import SimLens
+from tests.unit.display.conftest import OpenStage
+from tests.unit.display.fakes import DISPLAY, Notebook
+from tools_cache.api.tool import ToolResponse
 
 HEBREW = "הרכבת לחיפה יוצאת בשעה 15:30"
 ROWS = Rows(576, 27, 1)
+TILES = {**DISPLAY, "display.tiles": True}
 
 
 @pytest.fixture
@@ -46,6 +53,10 @@ def face() -> Typeface:
 async def planned(text: str, known: Capabilities, drawn: DrawnText, second: str = "") -> LensPlan:
     both = Rendering(layout=LayoutKind.DOUBLE_TEXT_WALL, first=text, second=second)
     return await plan(both if second else Rendering(LayoutKind.TEXT_WALL, text), known, drawn)
+
+
+def children(drawn: DrawnText) -> list[Process]:
+    return [child for child in (drawn._worker._child,) if child is not None]
 
 
 def texts(sheet: Sheet) -> list[str]:
@@ -107,7 +118,9 @@ async def test_a_page_with_a_drawn_row_is_one_picture_where_tiles_are_not_taken(
     assert len(first.tiles) == 6
     assert (second.tiles, texts(second)[-1]) == ((), "2/3")
     assert (third.tiles, texts(third)[0]) == ((), "Line 11")
-    assert seen(first, G1).image.getbbox()[0] == 44, "text has its margin as a picture, too"
+    box = seen(first, G1).image.getbbox()
+    assert box is not None
+    assert box[0] == 44, "text has its margin as a picture, too"
 
 
 async def test_a_footer_and_drawn_rows_do_not_touch(drawn: DrawnText) -> None:
@@ -265,3 +278,42 @@ def test_a_drawn_row_too_wide_for_the_footer_goes_to_the_next_page() -> None:
         ["row 4", "row 5", "row 6", "2/2"],
     ]
     assert all(isinstance(line, DrawnLine) for page in laid.pages for line in page.lines[:-1])
+
+
+# ------------------------------------------------------------------ on a stage
+
+
+@pytest.mark.requirement("I13-drawn-returns")
+async def test_a_drawn_page_returns_after_a_restart(open_stage: OpenStage) -> None:
+    notes = Notebook()
+    async with open_stage(TILES, notes=notes) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=f"Timetable\n{HEBREW}"))
+        (before,) = glasses.pages()
+        assert (len(before.lines), len(before.tiles)) == (1, 1)
+    json.dumps(notes.kept)
+    async with open_stage(TILES, notes=notes) as (stage, glasses):
+        await glasses.until(lambda: bool(glasses.pages()))
+        (after,) = glasses.pages()
+        assert (after.lines, after.tiles) == (before.lines, before.tiles)
+        assert stage.lens()["lines"] == ["Timetable", HEBREW]
+
+
+@pytest.mark.requirement("I13-drawn-returns")
+async def test_very_much_drawn_text_is_not_kept(open_stage: OpenStage) -> None:
+    notes = Notebook()
+    async with open_stage(TILES, notes=notes) as (stage, _):
+        many = " ".join(chr(0x4E00 + n * 7 % 20000) for n in range(3900))
+        await stage.present("c1", ToolResponse(data=many))
+    assert notes.kept[NOTE] == {"picture": True}
+
+
+async def test_without_work_no_child_is_started(open_stage: OpenStage) -> None:
+    drawn = DrawnText()
+    async with open_stage(TILES, drawn=drawn) as (stage, _):
+        await stage.present("c1", ToolResponse(data="Grüße — “hello” …\n" * 30))
+        await stage.present("c2", ToolResponse(data="Milk"))
+        assert children(drawn) == []
+        await stage.present("c3", ToolResponse(data=HEBREW))
+        (child,) = children(drawn)
+    await child.wait()
+    assert children(drawn) == [], "it ends with the stage"
