@@ -809,6 +809,20 @@ PROMISES: Final[dict[str, Promise]] = {
         "the other within seconds; a question is answered by neither twice.",
         "issue 13, The lens as one stage for many",
     ),
+    "I13-recall": Promise(
+        "A tap on the dark lens brings back the last three results of calls, one after the other, "
+        "for an hour; nothing else, and not over a restart.",
+        "issue 13, The lens as one stage for many",
+    ),
+    "I13-scene": Promise(
+        "A result that names a scene replaces the older version of it at once and in place, on the "
+        "lens and in the queue.",
+        "issue 13, The lens as one stage for many",
+    ),
+    "I13-duration": Promise(
+        "What has a duration is on the lens for exactly that time, without what covered it.",
+        "issue 13, The lens as one stage for many",
+    ),
     "I13-said": Promise(
         "`glasses:wait_for_event` can wait for what the wearer says: only for those who name it, "
         "kept for a minute, never while the session is private.",

@@ -27,6 +27,7 @@ INVOKE: Final = "registry:invoke"
 _ENGLISH: Final = Writer()
 STORAGE_RETRY_MS: Final = 5000
 """Retry after a failed write: as often as the daemon itself checks the disk."""
+MAX_SCENE: Final = 64
 _MAX_DURATION_MS: Final = 60 * 60 * 1000
 
 
@@ -74,7 +75,8 @@ class Rendering:
 
     `first` and `second` are the parts of a two-part layout, `image` and `pcm` base64. `silent`
     forbids speech in every fallback. `more`: all of what `text` is a summary of. It and the `links`
-    of the text are shown to a wearer who asks for them.
+    of the text are shown to a wearer who asks for them. `scene`: what it is a newer version of;
+    `recall`: whether the wearer may bring it back later.
     """
 
     layout: LayoutKind | None = None
@@ -90,6 +92,8 @@ class Rendering:
     more: str = ""
     links: tuple[Link, ...] = ()
     offer: TapOffer | None = None
+    scene: str = ""
+    recall: bool = True
 
     @property
     def words(self) -> str:
@@ -135,6 +139,8 @@ def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Renderin
         silent,
         _seconds(display),
         _rank(display),
+        scene=_string(display, "scene")[:MAX_SCENE],
+        recall=display.get("recall") is not False,
         more=shown.more or "\n".join(part.more for part in parts if part.more),
     )
 

@@ -11,6 +11,7 @@ from edge.display.lens import LensWriter, Sheet
 from edge.display.page_life import LensState, Previous, previous
 from edge.display.presentation import NEWER, OnReport, Presentation, SpeechState
 from edge.display.queue import ProgressIndicator
+from edge.display.recent_results import RecentResults
 from edge.display.saved_scene import SavedScenes
 from edge.ports import GlassesAway
 from edge.runtime.clock import Clock
@@ -40,6 +41,7 @@ class CurrentPage:
         self._drawn = Sheet()
         self.now: Presentation | None = None
         self.under: Presentation | None = None
+        self.recent = RecentResults(clock)
 
     async def recall(self, on_report: OnReport) -> bool:
         """Take up what the last daemon was showing; return whether it ended during a prompt."""
@@ -47,6 +49,11 @@ class CurrentPage:
         if self.now is not None:
             self.sheets(self.now)
         return self._scenes.asked
+
+    @property
+    def dark_since(self) -> float:
+        """When the lens was last cleared (boot clock)."""
+        return self._lens.dark_since
 
     @property
     def covered(self) -> bool:
@@ -64,6 +71,8 @@ class CurrentPage:
             return LensState.DARK
         if self.now.brief:
             return LensState.PROGRESS
+        if self.now.recalled:
+            return LensState.RECALLED
         read = self.now.reading(self._clock.boot()).long_enough
         return LensState.READ if read else LensState.FRESH
 
@@ -92,6 +101,8 @@ class CurrentPage:
         if self._offers(item, number):
             assert item.rendering.offer is not None
             sheet = self._lens.with_corner(sheets[number - 1], item.rendering.offer.text)
+        elif item.corner:
+            sheet = self._lens.with_corner(sheets[number - 1], *item.corner)
         elif self._progress.behind and not item.brief:
             sheet = self._lens.with_corner(sheets[number - 1], *_MARKS)
         self._drawn = sheets[number - 1] if sheet is None else sheet
@@ -110,13 +121,17 @@ class CurrentPage:
         item.light(done, self._clock.boot())
         if before is not None and before is not item:
             self._replaced(before, item)
+        if self.under is not None and self.under.scene == item.scene:
+            self._cut_under(NEWER)
+        self.recent.keep(item)
         await self._scenes.keep(item)
 
     def _replaced(self, before: Presentation, newcomer: Presentation) -> None:
         """Another has the lens: the page before waits under it, or is over."""
         before.lost_at = now = self._clock.boot()
         newcomer_s = 0.0 if newcomer.brief else newcomer.takes_s
-        stays = not before.brief and before.scene != newcomer.scene
+        passing = before.brief or before.recalled
+        stays = not passing and before.scene != newcomer.scene
         if stays and previous(before.reading(now), newcomer_s=newcomer_s) is Previous.UNDER:
             self._cut_under(NEWER)
             self.under = before
@@ -142,6 +157,15 @@ class CurrentPage:
             item.seen = max(item.seen, item.page)
             await self._scenes.keep(item)
         return True
+
+    async def turn_back(self) -> None:
+        """Go to the page before; on the first page nothing happens."""
+        item = self.now
+        if item is None or item.page <= 1:
+            return
+        item.turn_back(self._clock.boot())
+        if await self._lens.turn(item.scene, self.sheets(item), item.page):
+            await self._scenes.keep(item)
 
     def _over(self, item: Presentation) -> bool:
         return item.leave_at is not None and item.leave_at <= self._clock.boot()

@@ -131,6 +131,8 @@ class LensWriter:
         self._last = LensChanged("", 0, 0, ())
         self._sheet = Sheet()
         self._at: float | None = None
+        self.dark_since = float("-inf")
+        """When the lens was last cleared (boot clock)."""
         self._link = 0
         self._whole_on = -1
         """The connection over which the glasses refused to change a part of a page."""
@@ -258,6 +260,8 @@ class LensWriter:
 
     def _acknowledged(self, event: LensChanged, sheet: Sheet) -> None:
         self._last, self._at, self._sheet = event, self._clock.wall(), sheet
+        if not event.page:
+            self.dark_since = self._clock.boot()
         self._bus.publish(event)
 
     async def _pace(self) -> None:

@@ -62,6 +62,12 @@ class Presentation:
     lost_at: float | None = None
     """When another page replaced it; None while it has the lens."""
     tapped: bool = False
+    recalled: int = 0
+    """Which of the last results this is, shown again because the wearer tapped: 1 is the newest; 0:
+    it is none.
+    """
+    corner: tuple[str, ...] = ()
+    """What is written in the corner of its pages: the longest that fits."""
     offered_until: float | None = None
     """Until when a tap takes what it offers; None if it offers nothing, or not yet."""
     until: float = 0.0
@@ -146,6 +152,11 @@ class Presentation:
         self.page += 1
         if self.page > len(self.sheets):
             self.leave_at = None
+        self._stay(now)
+
+    def turn_back(self, now: float) -> None:
+        """Go to the page before."""
+        self.page -= 1
         self._stay(now)
 
     def return_at(self, now: float) -> None:

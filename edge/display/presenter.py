@@ -19,7 +19,7 @@ from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
 from edge.display.lens import LensWriter
 from edge.display.page_life import Action, PageEvent, act
-from edge.display.presentation import BRIEF_RANK, Presentation
+from edge.display.presentation import BRIEF_RANK, NEWER, Presentation
 from edge.display.prompts import Prompter
 from edge.display.queue import DisplayQueue, ProgressIndicator
 from edge.display.saved_scene import SavedScenes
@@ -35,7 +35,8 @@ from edge.runtime.events import CallOff, DeliveryChanged, GlassesReady, GlassesS
 from edge.storage.notes import Notes
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.messages import Answer, Gesture, Gestured
+from firmware_bridge.messages import Answer, Gesture, Gestured, UncertainTap
+from firmware_bridge.sides import Side
 from tools_cache.api.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
@@ -46,6 +47,8 @@ LIFE_S: Final = 60.0
 BRIEF_S: Final = 10.0
 """Seconds for which progress stays on the lens without news of its call."""
 INBOX: Final = 64
+_SCENE_BYTES: Final = 120
+"""Bytes of a scene's name; glasses take 128."""
 _LAST_WAIT_S: Final = 900.0
 """Seconds to wait for a final report; the longest speech takes under five minutes."""
 
@@ -141,7 +144,8 @@ class Presenter:
         wanted = replace(wanted, offer=offer)
         if wanted.layout is None and not wanted.speech and not wanted.pcm:
             return DeliveryReport(Delivery.NONE)
-        item = self._known(call_id) or self._new(call_id, call_id, wanted, rank=wanted.priority)
+        scene = _scene_of(wanted) or call_id
+        item = self._known(call_id) or self._new(call_id, scene, wanted, rank=wanted.priority)
         return await self._wait_for_report(item, wait)
 
     async def tell(
@@ -252,11 +256,21 @@ class Presenter:
             if isinstance(event, GlassesReady):
                 self._put(_Back())
             elif isinstance(event, GlassesSaid) and isinstance(event.event, Gestured):
-                self._gesture(event.event.gesture)
+                self._gesture(event.event.gesture, event.event.side)
+            elif isinstance(event, GlassesSaid) and isinstance(event.event, UncertainTap):
+                self._turn_page(event.event.side)
             elif isinstance(event, GlassesSaid):
                 self._prompter.receive(event.event)
 
-    def _gesture(self, gesture: Gesture) -> None:
+    def _turn_page(self, side: Side) -> None:
+        """A tap that may be the one before, reported late: good enough for a page, nothing else."""
+        page = self._current.now
+        asked = self._current.covered or self._prompter.active
+        if page is None or page.brief or page.offers or asked or len(self._inbox) >= INBOX:
+            return
+        self._put(PageEvent.BACK if side is Side.LEFT else PageEvent.TAP)
+
+    def _gesture(self, gesture: Gesture, side: Side | None) -> None:
         if self._prompter.take_gesture(gesture):
             return
         if call_id := self._call_to_cancel(gesture):
@@ -266,7 +280,8 @@ class Presenter:
         elif len(self._inbox) >= INBOX:
             return  # taps beyond the bound would turn pages long after the wearer stopped
         elif gesture in (Gesture.TAP, Gesture.BUTTON):
-            self._put(PageEvent.TAP)
+            back = gesture is Gesture.TAP and side is Side.LEFT
+            self._put(PageEvent.BACK if back else PageEvent.TAP)
         elif gesture is Gesture.DOUBLE_TAP:
             self._put(PageEvent.LEAVE)
 
@@ -312,6 +327,8 @@ class Presenter:
     async def _take(self, item: _Input) -> None:
         try:
             match item:
+                case Presentation() if self._has_newer(item):
+                    item.supersede(NEWER)
                 case Presentation():
                     await self._stage.enter(item)
                 case PageEvent():
@@ -331,6 +348,10 @@ class Presenter:
             if isinstance(item, Presentation):
                 item.settle() if item.lit else item.drop(["it could not be rendered"])
 
+    def _has_newer(self, item: Presentation) -> bool:
+        """Whether a newer version of it has come meanwhile."""
+        return any(isinstance(x, Presentation) and x.scene == item.scene for x in self._inbox)
+
     async def _show_progress(self) -> None:
         """Show the newest brief text: the panel is free, and nothing more important is there."""
         if (item := self._progress.take()) is None:
@@ -338,3 +359,9 @@ class Presenter:
         if not self._has_lens():
             self._progress.unseen(item.progress_of, self._clock.boot() + BRIEF_S)
         await self._take(item)
+
+
+def _scene_of(wanted: Rendering) -> str:
+    """Return the name of a result's own scene, as long as glasses take it; "" if it has none."""
+    name = f"scene/{wanted.scene}" if wanted.scene else ""
+    return name.encode()[:_SCENE_BYTES].decode(errors="ignore")

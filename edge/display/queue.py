@@ -68,12 +68,26 @@ class DisplayQueue:
         """Let a result wait until it expires, an alarm until it can be shown."""
         if not item.call_id:
             item.expires_at = max(item.expires_at, at_least_until)
+        if (older := next((w for w in self._later if w.scene == item.scene), None)) is not None:
+            self._replace(older, item)
+            return
         if len(self._later) >= LATER:
             results = [waiting for waiting in self._later if waiting.call_id]
             oldest = min(results or self._later, key=lambda waiting: waiting.rank)
             self._later.remove(oldest)
             oldest.supersede(NEWER)
         self._insert(item)
+
+    def _replace(self, older: Presentation, item: Presentation) -> None:
+        """Put a newer version into the place of the older one."""
+        at = self._later.index(older)
+        self._later.remove(older)
+        older.supersede(NEWER)
+        if older.rank == item.rank:
+            self._later.insert(at, item)
+            self._number()
+        else:
+            self._insert(item)
 
     def give_up(self, now: float) -> None:
         """Drop what expired."""

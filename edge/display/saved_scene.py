@@ -31,8 +31,8 @@ class SavedScenes:
         """The last daemon ended while a question was before the wearer."""
 
     async def keep(self, item: Presentation) -> None:
-        """Remember what is on the lens; brief words are not worth it."""
-        if not item.brief:
+        """Remember what is on the lens; brief words and recalled results are not worth it."""
+        if not (item.brief or item.recalled):
             await self._put(to_note(item, self._clock))
 
     async def cover(self, item: Presentation | None) -> None:

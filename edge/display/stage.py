@@ -169,10 +169,31 @@ class Stage:
             case Action.NEXT_PAGE:
                 if not await self._current.turn(tapped=event is PageEvent.TAP):
                     await self._leave()
+            case Action.PREVIOUS_PAGE:
+                await self._current.turn_back()
+            case Action.RECALL:
+                await self._recall()
             case Action.END | Action.CANCEL:  # the call was cancelled when the wearer tapped
                 await self._leave()
             case _ if item is not None:
                 item.say(Delivery.DROPPED, self._queue.why or "other progress is shown", final=True)
+
+    async def _recall(self) -> None:
+        """Show the newest of the last results again; on a recalled page the one before it."""
+        page, status = self._current.now, self._glasses.status()
+        if page is None and (not status.ready or status.unseen or self._lens_just_went_dark()):
+            return
+        if status.capabilities is None or not status.capabilities.has(Hardware.DISPLAY):
+            return
+        item = self._current.recent.before(page.recalled if page else 0, self._report)
+        if item is not None:
+            await self._show(item)
+        elif page is not None:
+            await self._leave()
+
+    def _lens_just_went_dark(self) -> bool:
+        """Whether a tap may still be meant for the page that was there."""
+        return self._clock.boot() - self._current.dark_since < TOO_SOON_S
 
     async def _show(self, item: Presentation) -> None:
         if self._fallback.will_speak(item, self._glasses.status().capabilities):
@@ -223,7 +244,9 @@ class Stage:
         leaves the last one.
         """
         page = None if self._current.covered else self._current.now
-        if event is PageEvent.TAP and page is not None and page.offers:
+        first = page is not None and page.page <= 1
+        takes = event is PageEvent.TAP or (event is PageEvent.BACK and first)
+        if takes and page is not None and page.offers:
             if page.offered_for_s(self._clock.boot()) >= TOO_SOON_S:
                 self._bus.publish(OfferTaken(page.call_id))
                 self._speech.stop(StoppedBy.WEARER)

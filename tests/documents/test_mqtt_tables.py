@@ -318,7 +318,7 @@ def test_the_fields_of_meta_are_those_of_the_code():
 def test_the_layouts_and_their_fields_are_those_of_the_code():
     rows = {words(row[0])[0]: set(words(row[1])) for row in table("render", "layout")}
     assert rows.keys() == set(LayoutKind)
-    anywhere = {"layout", "durationMs", "priority"}
+    anywhere = {"layout", "durationMs", "priority", "scene", "recall"}
     for layout, listed in rows.items():
         display = Recorder(dict.fromkeys(listed | anywhere, "x") | {"layout": layout})
         rendering = results.rendering_of(ToolResponse(render={"display": display}))

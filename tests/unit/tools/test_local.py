@@ -595,6 +595,23 @@ SILENT = {"suppressVoiceResponse": True}
         ),
         (
             "glasses:show_text",
+            {"text": "Hi", "scene": "bus-42"},
+            {"display": {"layout": "text_wall", "text": "Hi", "scene": "bus-42"}},
+        ),
+        (
+            "glasses:show_card",
+            {"title": "T", "lines": ["a"], "scene": "bus-42"},
+            {
+                "display": {
+                    "layout": "reference_card",
+                    "title": "T",
+                    "text": "a",
+                    "scene": "bus-42",
+                }
+            },
+        ),
+        (
+            "glasses:show_text",
             {"text": "Hi", "duration_s": 0.0001},
             {"display": {"layout": "text_wall", "text": "Hi", "durationMs": 1}},
         ),

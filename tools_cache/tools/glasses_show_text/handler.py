@@ -10,6 +10,8 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: 
     display: dict[str, Json] = {"layout": "text_wall", "text": args["text"]}
     if "title" in args:
         display = {"layout": "reference_card", "title": args["title"], "text": args["text"]}
+    if "scene" in args:
+        display["scene"] = args["scene"]
     if "duration_s" in args:
         display["durationMs"] = max(1, round(args["duration_s"] * 1000))
     return {

@@ -1,0 +1,67 @@
+"""The last results on the lens, which a tap on the dark lens brings back. Only in memory."""
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Final
+
+from edge.core.results import LayoutKind, Rendering
+from edge.core.words.wearer_forms import age
+from edge.display.page_life import place
+from edge.display.presentation import OnReport, Presentation
+from edge.runtime.clock import Clock
+
+KEPT: Final = 3
+KEPT_S: Final = 3600.0
+"""Seconds after which a result is old news."""
+_RANK: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    scene: str
+    rendering: Rendering
+    at: float
+
+
+class RecentResults:
+    """The newest first. Only results of calls: no questions, progress, alarms, sign-in codes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._results: deque[_Result] = deque(maxlen=KEPT)
+
+    def keep(self, item: Presentation) -> None:
+        """Remember what got on the lens; of one scene only the newest."""
+        if not item.call_id or not item.rendering.recall:
+            return
+        others = [result for result in self._results if result.scene != item.scene]
+        newest = _Result(item.scene, item.rendering, self._clock.boot())
+        self._results = deque((newest, *others[: KEPT - 1]), maxlen=KEPT)
+
+    def before(self, number: int, on_report: OnReport) -> Presentation | None:
+        """Return what was shown before result `number` (0: the newest of all); None if there is
+        none.
+        """
+        now = self._clock.boot()
+        while self._results and now - self._results[-1].at > KEPT_S:
+            self._results.pop()
+        if number >= len(self._results):
+            return None
+        result, known = self._results[number], self._results[number].rendering
+        shown = replace(
+            known,
+            layout=known.layout or LayoutKind.TEXT_WALL,
+            text=known.words,
+            speech=None,
+            pcm="",
+            silent=True,
+            duration_s=None,
+            more="",
+            links=(),
+            offer=None,
+        )
+        where = place(number + 1, len(self._results))
+        item = Presentation("", f"recalled/{number + 1}", shown, _RANK, now, on_report)
+        item.recalled = number + 1
+        item.corner = (f"{where} · {age(now - result.at)}", where)
+        return item
