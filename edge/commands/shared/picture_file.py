@@ -1,6 +1,5 @@
 """The picture of `glasses:show_image` as a file: `glassd call` reads it and sends what is in it."""
 
-import asyncio
 import base64
 import json
 from collections.abc import Mapping
@@ -54,7 +53,9 @@ def _read(path: str) -> str:
 
 
 def _smaller(path: str, image: str) -> str:
-    from tools_cache import subprocess_call  # noqa: PLC0415 - only for a large picture
+    import asyncio  # noqa: PLC0415 - only for a large picture
+
+    from tools_cache import subprocess_call  # noqa: PLC0415 - as above
 
     question = json.dumps({**SMALLER, "image": image}).encode()
     try:
