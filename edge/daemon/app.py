@@ -410,6 +410,7 @@ class Daemon:
             notes=self.notes,
             voice=self.voice,
             writer=self.writer,
+            code=lambda text: self.tool_services.pictures().code(text),
             drawn=DrawnText(self.settings.display.fonts),
             within=self.deadlines.within,
         )

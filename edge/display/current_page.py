@@ -2,6 +2,7 @@
 prompt does to it.
 """
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -19,6 +20,8 @@ from firmware_bridge.messages import Done
 
 UNDER_S: Final = 60.0
 """Seconds after which a page under another is old news and does not come back."""
+Make = Callable[[Sheet], Awaitable[tuple[Sheet, ...]]]
+"""Makes the pages that a sheet `opens`."""
 _MARKS: Final = ("Working…", "Working...", "…", "...")
 """What says in the corner that a call works, the longest that fits."""
 
@@ -31,9 +34,15 @@ class CurrentPage:
     """
 
     def __init__(
-        self, lens: LensWriter, scenes: SavedScenes, clock: Clock, progress: ProgressIndicator
+        self,
+        lens: LensWriter,
+        scenes: SavedScenes,
+        clock: Clock,
+        progress: ProgressIndicator,
+        make: Make,
     ) -> None:
         self._lens = lens
+        self._make = make
         self._scenes = scenes
         self._clock = clock
         self._progress = progress
@@ -153,6 +162,7 @@ class CurrentPage:
         if not tapped and (item.page == len(item.sheets) or self._over(item)):
             return False
         item.turn(self._clock.boot())
+        await self._open(item)
         if await self._lens.turn(item.scene, self.sheets(item), item.page):
             item.seen = max(item.seen, item.page)
             await self._scenes.keep(item)
@@ -166,6 +176,15 @@ class CurrentPage:
         item.turn_back(self._clock.boot())
         if await self._lens.turn(item.scene, self.sheets(item), item.page):
             await self._scenes.keep(item)
+
+    async def _open(self, item: Presentation) -> None:
+        """Make the pages to which a tap has led; its words are there meanwhile."""
+        sheet = item.pages[item.page - 1]
+        if sheet.opens is None:
+            return
+        if sheet.lines:
+            await self._lens.turn(item.scene, self.sheets(item), item.page)
+        item.open(await self._make(sheet), self._clock.boot())
 
     def _over(self, item: Presentation) -> bool:
         return item.leave_at is not None and item.leave_at <= self._clock.boot()

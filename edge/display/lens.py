@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from edge.core.pages import Canvas, Typeface
+from edge.core.results import Rendering
 from edge.ports import GlassesPort
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -44,12 +45,15 @@ _GAP: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One page ready to be sent, and how long it stays. `said`: the words that its tiles show."""
+    """One page ready to be sent, and how long it stays. `said`: the words that its tiles show.
+    `opens`: what is made in its place when a tap leads to it.
+    """
 
     lines: tuple[TextLine, ...] = ()
     tiles: tuple[Tile, ...] = ()
     dwell_s: float = 3.0
     said: tuple[TextLine, ...] = ()
+    opens: Rendering | None = None
 
 
 class CannotShow(Exception):

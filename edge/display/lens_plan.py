@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import urlsplit
 
 from edge.core.pages import (
     COLUMN,
@@ -26,12 +27,26 @@ from edge.core.results import LayoutKind, Rendering
 from edge.core.words.drawable_text import name_lost
 from edge.display.bitmap import BadImage, decode, fit
 from edge.display.drawn_text import CannotDraw, DrawnText, Rows
-from edge.display.lens import CannotShow, Sheet, canvas_of, line_height, pixels_of, typeface_of
+from edge.display.lens import (
+    CannotShow,
+    Sheet,
+    canvas_of,
+    corner,
+    line_height,
+    pixels_of,
+    typeface_of,
+)
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.messages import TextLine, Tile
 
 _log: Final = logging.getLogger(__name__)
 IMAGE_DWELL_S: Final = 10.0
+LINK_DWELL_S: Final = 30.0
+"""Time to take a telephone out of a pocket."""
+Code = Callable[[str], Awaitable[str]]
+"""Text → QR code for this lens as base64 PNG, "" where there is none (`LensImages.code`)."""
+_MORE: Final = "tap: more"
+_LINK: Final = "tap: link"
 _GUTTER: Final = 12
 """Pixels between a picture and the words beside it."""
 _LEAST_BESIDE: Final = 0.4
@@ -59,6 +74,21 @@ async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnTex
         raise CannotShow("these glasses have no display")
     if rendering.layout is LayoutKind.CLEAR_VIEW:
         return LensPlan(())
+    planned = await _planned(rendering, capabilities, drawn)
+    if rendering.offer is not None or not (rendering.more or rendering.links):
+        return planned
+    on_tap = await _on_tap(rendering, capabilities, drawn)
+    hint = _MORE if rendering.more else _LINK
+    last = corner(planned.sheets[-1], hint, canvas_of(capabilities), typeface_of(capabilities))
+    if last is not None:
+        return replace(planned, sheets=(*planned.sheets[:-1], last), on_tap=on_tap)
+    # No room in the corner: it is the last line of the text.
+    text, second = (f"{words}\n{hint}" for words in (rendering.text, rendering.second))
+    hinted = replace(rendering, text=text, second=second)
+    return replace(await _planned(hinted, capabilities, drawn), on_tap=on_tap)
+
+
+async def _planned(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:
     if rendering.layout is LayoutKind.BITMAP_VIEW:
         try:
             return await _pictured(rendering, capabilities, drawn)
@@ -66,6 +96,63 @@ async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnTex
             _log.debug("an image is shown as words: %s", e)
             return await _words(rendering, capabilities, drawn, downgrade="image→text", why=str(e))
     return await _words(rendering, capabilities, drawn)
+
+
+# ------------------------------------------------------------------ more, after a tap
+
+
+async def no_code(_text: str) -> str:
+    """Draw no code; a link is its words and its address then."""
+    return ""
+
+
+async def _on_tap(
+    rendering: Rendering, capabilities: Capabilities, drawn: DrawnText
+) -> tuple[Sheet, ...]:
+    """Return the pages for a wearer who wants more; they are made when a tap leads to them."""
+    more = Sheet(opens=Rendering(LayoutKind.TEXT_WALL, rendering.more))
+    pages = [more] if rendering.more else []
+    for link in rendering.links:
+        words = Rendering(LayoutKind.TEXT_WALL, f"{link.words}\n{link.address}", links=(link,))
+        sheet = (await _words(words, capabilities, drawn)).sheets[0]
+        pages.append(replace(sheet, dwell_s=LINK_DWELL_S, opens=words))
+    return tuple(pages)
+
+
+async def open_sheet(
+    sheet: Sheet, capabilities: Capabilities | None, drawn: DrawnText, code: Code
+) -> tuple[Sheet, ...]:
+    """Return the pages that a sheet opens: all of a summary; a link as a code with its words and
+    its host, or as its words and its address where no code can be drawn.
+    """
+    wanted = sheet.opens
+    if wanted is None or capabilities is None:
+        return (replace(sheet, opens=None),)
+    if wanted.links:
+        (link,) = wanted.links
+        picture = await code(link.address)
+        words = f"{link.words}\n{host_of(link.address)}"
+        if picture:
+            wanted = Rendering(LayoutKind.BITMAP_VIEW, words, second=words, image=picture)
+    try:
+        planned = await _planned(wanted, capabilities, drawn)
+    except CannotShow as e:
+        _log.debug("display: more of a page cannot be shown: %s", e)
+        return (replace(sheet, opens=None),)
+    stay_s = LINK_DWELL_S if sheet.lines else 0.0
+    return tuple(replace(page, dwell_s=max(page.dwell_s, stay_s)) for page in planned.sheets)
+
+
+def host_of(address: str) -> str:
+    """Return the host of an address: `a.example`; of one without a host what it names."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return address
+    return (parts.hostname or parts.path).removeprefix("www.")
+
+
+# ------------------------------------------------------------------ pictures and words
 
 
 async def _pictured(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:

@@ -159,6 +159,12 @@ class Presentation:
         self.page -= 1
         self._stay(now)
 
+    def open(self, sheets: tuple[Sheet, ...], now: float) -> None:
+        """Put these pages in the place of the one to which a tap has led."""
+        at = self.page - 1 - len(self.sheets)
+        self.on_tap = (*self.on_tap[:at], *sheets, *self.on_tap[at + 1 :])
+        self._stay(now)
+
     def return_at(self, now: float) -> None:
         """It has the lens again, with the time it had left."""
         if self.lost_at is not None:

@@ -17,7 +17,8 @@ from edge.core.words.wearer_forms import Writer
 from edge.display.current_page import CurrentPage
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
-from edge.display.lens import LensWriter
+from edge.display.lens import LensWriter, Sheet
+from edge.display.lens_plan import Code, no_code, open_sheet
 from edge.display.page_life import Action, PageEvent, act
 from edge.display.presentation import BRIEF_RANK, NEWER, Presentation
 from edge.display.prompts import Prompter
@@ -89,6 +90,7 @@ class Presenter:
         voice: TextToSpeech | None = None,
         drawn: DrawnText | None = None,
         writer: Callable[[], Writer] = Writer,
+        code: Code = no_code,
         life_s: float = LIFE_S,
         min_gap_s: float = 0.1,
         within: Within = unwatched,
@@ -103,7 +105,10 @@ class Presenter:
         self._lens = LensWriter(glasses, bus, clock, min_gap_s=min_gap_s)
         self._drawn = drawn or DrawnText()
         self._progress = ProgressIndicator()
-        self._current = CurrentPage(self._lens, SavedScenes(notes, clock), clock, self._progress)
+        self._code = code
+        self._current = CurrentPage(
+            self._lens, SavedScenes(notes, clock), clock, self._progress, self._open
+        )
         self._prompter = Prompter(
             glasses, self._lens, self._speech, clock, self._wake.set, drawn=self._drawn
         )
@@ -125,6 +130,10 @@ class Presenter:
         )
         self._inbox: deque[_Input] = deque()
         self._texts = 0
+
+    async def _open(self, sheet: Sheet) -> tuple[Sheet, ...]:
+        """Make what a tap asks for."""
+        return await open_sheet(sheet, self._glasses.status().capabilities, self._drawn, self._code)
 
     # ------------------------------------------------------------------ the ports
 

@@ -66,9 +66,9 @@ class SavedScenes:
 def to_note(item: Presentation, clock: Clock) -> Json:
     """Write a scene down; of a picture, and of very much drawn text, only that there was one."""
     pictured = item.rendering.layout is LayoutKind.BITMAP_VIEW
-    if pictured or any(sheet.tiles and not sheet.said for sheet in item.sheets):
+    if pictured or any(sheet.tiles and not sheet.said for sheet in item.pages):
         return {"picture": True}
-    sheets = [_sheet_to_note(sheet) for sheet in item.sheets]
+    sheets = [_sheet_to_note(sheet) for sheet in item.pages]
     if sum(len(tile[-1]) for sheet in sheets for tile in sheet["tiles"]) > MAX_PIXELS:
         return {"picture": True}
     now = clock.boot()

@@ -1,0 +1,101 @@
+"""What a tap leads to after the last page: all of a summary, and links as codes."""
+
+import base64
+import io
+
+import pytest
+
+from edge.display import lens_plan
+from firmware_bridge.messages import Gesture
+from tests.unit.display.fakes import DISPLAY
+from tools_cache.api.tool import ToolResponse
+
+PIL = pytest.importorskip("PIL.Image")
+MANY = {"orders": [{"id": n, "total": 12.5} for n in range(30)], "currency": "NOK"}
+TILES = {**DISPLAY, "display.bitmap": True, "display.tiles": True}
+LINK = "Lunch is on. [The menu](https://www.a.example/menu?day=1) has changed."
+
+
+def picture(side=90):
+    out = io.BytesIO()
+    PIL.new("1", (side, side), 1).save(out, "PNG")
+    return base64.b64encode(out.getvalue()).decode()
+
+
+@pytest.mark.requirement("I13-data")
+async def test_a_summary_is_one_page_and_a_tap_shows_all_of_it(open_stage):
+    async with open_stage(DISPLAY) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=MANY))
+        (page,) = glasses.pages()
+        assert [line.text for line in page.lines] == [
+            "orders: 30 items",
+            "currency: NOK",
+            "tap: more",
+        ]
+        await tap(glasses)
+        await glasses.until(lambda: len(glasses.pages()) == 2)
+        assert glasses.texts()[1].startswith("orders: ")
+        assert "total: 12.5" in glasses.texts()[1]
+
+
+@pytest.mark.requirement("I13-data")
+async def test_a_link_is_its_words_at_once_and_its_code_when_it_is_made(open_stage):
+    asked = []
+
+    async def code(address):
+        asked.append(address)
+        return picture()
+
+    async with open_stage(TILES, code=code) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=LINK))
+        assert glasses.texts() == ["Lunch is on. The menu has changed. tap: link"]
+        assert asked == []
+        await tap(glasses)
+        await glasses.until(lambda: len(glasses.pages()) == 3)
+        assert glasses.texts()[1] == "The menu https://www.a.example/menu?day=1"
+        assert glasses.texts()[2] == "The menu a.example"
+        assert glasses.pages()[2].tiles
+        assert asked == ["https://www.a.example/menu?day=1"]
+
+
+async def test_without_pictures_a_link_is_its_words_and_its_address(open_stage):
+    async with open_stage(DISPLAY) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=LINK))
+        await tap(glasses)
+        await glasses.until(lambda: len(glasses.pages()) > 1)
+        assert glasses.texts()[-1] == "The menu https://www.a.example/menu?day=1"
+
+
+async def test_what_a_tap_leads_to_never_comes_by_time(open_stage):
+    async with open_stage(DISPLAY) as (stage, glasses):
+        shown = {"display": {"layout": "text_wall", "text": LINK, "durationMs": 300}}
+        await stage.present("c1", ToolResponse(render=shown))
+        await glasses.until(lambda: stage.lens()["page"] == 0)
+        assert len(glasses.pages()) == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("https://user@www.a.example:8080/x?y", "a.example"),
+        ("mailto:ann@a.example", "ann@a.example"),
+        ("tel:+4722", "+4722"),
+        ("https://[", "https://["),
+    ],
+)
+def test_a_link_names_its_host(address, host):
+    assert lens_plan.host_of(address) == host
+
+
+async def test_a_full_page_says_in_a_line_of_its_own_that_there_is_more(open_stage):
+    full = "\n".join(["[x](https://a.example)", *(f"{n} " + "word " * 40 for n in range(9))])
+    async with open_stage(DISPLAY) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=full))
+        for number in range(1, glasses.pages()[0].pages):
+            await tap(glasses)
+            await glasses.until(lambda number=number: len(glasses.pages()) == number + 1)
+        assert "tap: link" in glasses.texts()[-1]
+
+
+async def tap(glasses):
+    await glasses.say(Gesture.TAP)
