@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edge.core.results import LayoutKind, Rendering
+from edge.core.results import Rendering
 from edge.core.words.wearer_forms import age
 from edge.display.page_life import place
 from edge.display.presentation import OnReport, Presentation
@@ -47,21 +47,12 @@ class RecentResults:
             self._results.pop()
         if number >= len(self._results):
             return None
-        result, known = self._results[number], self._results[number].rendering
-        shown = replace(
-            known,
-            layout=known.layout or LayoutKind.TEXT_WALL,
-            text=known.words,
-            speech=None,
-            pcm="",
-            silent=True,
-            duration_s=None,
-            more="",
-            links=(),
-            offer=None,
+        result = self._results[number]
+        plain = replace(
+            result.rendering, silent=True, duration_s=None, more="", links=(), offer=None
         )
         where = place(number + 1, len(self._results))
-        item = Presentation("", f"recalled/{number + 1}", shown, _RANK, now, on_report)
+        item = Presentation("", f"recalled/{number + 1}", plain, _RANK, now, on_report)
         item.recalled = number + 1
         item.corner = (f"{where} · {age(now - result.at)}", where)
         return item
