@@ -870,6 +870,15 @@ PROMISES: Final[dict[str, Promise]] = {
         "Joiners and emoji in a question stay where they are seen; all others are escaped.",
         "issue 13, Consent in plain words",
     ),
+    "I13-undo": Promise(
+        "A result whose tool names an undo offers a tap for 10 s, which takes it back once.",
+        "issue 13, Consent in plain words",
+    ),
+    "I13-consent-answered": Promise(
+        "After a yes the lens says that it works until the result, after a no that nothing was "
+        "changed; the page from before does not come between.",
+        "issue 13, Consent in plain words",
+    ),
     "I13-wearer": Promise(
         "A definition names the tool for the wearer, what is said when it waits for the network, "
         "and the tool that takes its call back; mistakes in it are named.",

@@ -128,11 +128,17 @@ def failed(error: ToolError) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who waits for a call; with `to_the_end` False only until it has begun."""
+    """Who waits for a call; with `to_the_end` False only until it has begun.
+
+    `undoes`: the call that this one takes back; `agreed_to`: the digest of the tool that the wearer
+    tapped for, which needs no other yes.
+    """
 
     wait: Wait = Wait.ANSWER
     progress: Progress | None = None
     to_the_end: bool = True
+    undoes: str = ""
+    agreed_to: str = ""
 
 
 class Started(Enum):

@@ -15,7 +15,7 @@ from typing import Final
 from edge.calls.call import Call, Cancelled, CannotAsk, Decided, Ending, Outcome, Refused, failed
 from edge.calls.dependencies import CallPorts, CallRules
 from edge.calls.faults import Attempt
-from edge.core import call_summary, confirmation, policy, results, routing
+from edge.core import call_summary, confirmation, policy, results, routing, visibility
 from edge.core.call_state import CallState
 from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.ports import NobodyToAsk, Question
@@ -36,6 +36,8 @@ from tools_cache.api.tool import (
 _log: Final = logging.getLogger(__name__)
 MAX_REASON: Final = 200
 """Characters of a caller's reason for cancelling that are repeated."""
+ACCEPTED: Final = "Yes, working…"
+"""On the lens from the wearer's yes until the result."""
 _GRACE_S: Final = 1.0
 """How long after the question's own time-out its call still waits for that event."""
 
@@ -59,6 +61,7 @@ class Confirmations:
     ) -> None:
         self._store = ports.confirmations
         self._ask = ports.ask
+        self._stage = ports.stage
         self._bus = ports.bus
         self._clock = ports.clock
         self._registry = ports.registry
@@ -81,7 +84,7 @@ class Confirmations:
         standing = await self._standing(call.request, call.tool)
         if standing is Grant.NEVER:
             return Refused(confirmation.never_allowed(call.tool), "never allowed")
-        if standing is not None:
+        if standing is not None or self._is_agreed(call):
             return None
         tool = self._freeze(call)
         if (lines := self._described(call, tool)) is None:
@@ -171,6 +174,12 @@ class Confirmations:
         granted = await self._store.granted(call.user_id, tool.name)
         return confirmation.standing(self._as_it_is_now(tool), granted)
 
+    def _is_agreed(self, call: Call) -> bool:
+        """Return whether the wearer tapped for this call, with its tool as it is now."""
+        assert call.tool is not None
+        agreed = call.caller.agreed_to
+        return agreed == confirmation.definition_digest(self._as_it_is_now(call.tool))
+
     def _freeze(self, call: Call) -> ToolDefinition:
         """Make the call what is asked about and, after a yes, run: the tool as it is now, and a
         copy of the arguments that no other code holds.
@@ -244,7 +253,15 @@ class Confirmations:
         self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
     ) -> None:
         call_id = call.request.call_id
-        question = Question(f"{call_id}/confirm", "\n".join(lines), left_s, exact=True)
+        question = Question(
+            f"{call_id}/confirm",
+            "\n".join(lines),
+            left_s,
+            exact=True,
+            call_id=call_id,
+            accepted=ACCEPTED,
+            refused=confirmation.denied(tool, confirmation.WEARER).for_wearer,
+        )
         with Attempt("the wearer could not be asked about %s", call_id, bug=True) as asking:
             try:
                 answer = await self._ask.ask(question)
@@ -370,8 +387,15 @@ class Confirmations:
         """Tell the waiting call, which may not have asked yet; its question leaves the lens."""
         if call.tool is None:
             return
+        denied = None if allow else confirmation.denied(call.tool, by)
         self._publish(call, "allowed" if allow else "denied", by)
-        call.events.put(Decided(by, None if allow else confirmation.denied(call.tool, by)))
+        call.events.put(Decided(by, denied))
+        if denied is not None and not visibility.wearer_asked(
+            call.request
+        ):  # else it is the answer
+            self._tasks.create_task(
+                self._stage.tell(denied.for_wearer, brief=True), name="ask.elsewhere"
+            )
 
     async def _grant(self, used: Consumed, user_id: str, grant: Grant) -> None:
         asked = self._asking.get(used.call_id)

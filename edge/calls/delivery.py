@@ -10,6 +10,7 @@ from edge.calls.call import Call, Ending, Known, Outcome, Refused, Started
 from edge.calls.cloud_reports import CloudReports
 from edge.calls.dependencies import CallPorts, CallRules
 from edge.calls.faults import Attempt
+from edge.calls.undo import Undos, explained
 from edge.calls.voice_session import VoiceSession
 from edge.core import idempotency, results, visibility
 from edge.core.call_state import CallState
@@ -57,6 +58,7 @@ class CallDelivery:
         *,
         voice: VoiceSession,
         cloud: CloudReports,
+        undos: Undos,
     ) -> None:
         self._store = ports.stores.calls
         self._pending = ports.stores.pending
@@ -70,6 +72,7 @@ class CallDelivery:
         self._tasks = tasks
         self._voice = voice
         self._cloud = cloud
+        self._undos = undos
         self._waiting_for_disk = 0
         self._began = ports.clock.boot()
         self._unseen = False
@@ -278,8 +281,11 @@ class CallDelivery:
             silent: dict[str, Json] = {**(response.render or {}), "suppressVoiceResponse": True}
             response = replace(response, render=silent)
         call_id, name = call.request.call_id, call.wearer_name
+        offer, response = self._undos.offer(call, response), explained(call, response)
         if call.route is None or call.route.code is None:
-            return await self._stage.present(call_id, response, wait=call.caller.wait, name=name)
+            return await self._stage.present(
+                call_id, response, wait=call.caller.wait, offer=offer, name=name
+            )
         try:  # a fallback is an answer within a second, whatever the lens does
             async with timeout(self._rules.limits.fallback_s):
                 return await self._stage.present(call_id, response, name=name)

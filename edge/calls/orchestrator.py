@@ -25,6 +25,7 @@ from edge.calls.reports import Reports
 from edge.calls.run_queue import RunQueue
 from edge.calls.spoken import SpokenCalls
 from edge.calls.turns import OpenTurns
+from edge.calls.undo import Undos
 from edge.calls.voice_session import VoiceSession
 from edge.core import confirmation, idempotency, policy, results
 from edge.core.call_state import Submission
@@ -38,6 +39,7 @@ from edge.runtime.events import (
     DeliveryChanged,
     GlassesReady,
     GlassesSaid,
+    OfferTaken,
     PendingResolved,
 )
 from edge.runtime.first_completed import Tasks
@@ -87,8 +89,14 @@ class Orchestrator:
         self._confirmations = Confirmations(ports, self._rules, self._tasks, new_token)
         self.questions = self._confirmations.questions
         self.voice = VoiceSession(ports, self._tasks)
+        self._undos = Undos(ports.registry, ports.clock)
         self._delivery = CallDelivery(
-            ports, self._rules, self._tasks, voice=self.voice, cloud=self._cloud_reports
+            ports,
+            self._rules,
+            self._tasks,
+            voice=self.voice,
+            cloud=self._cloud_reports,
+            undos=self._undos,
         )
         self._execution = Execution(
             self._admission,
@@ -419,11 +427,20 @@ class Orchestrator:
                 self._tasks.create_task(self._delivered(call_id, report), name="call.delivery")
             case CallOff(call_id, reason):
                 self._tasks.create_task(self.cancel(call_id, reason), name="call.off")
+            case OfferTaken(call_id):
+                self._tasks.create_task(self._take_back(call_id), name="call.undo")
             case GlassesReady():
                 self.spoken.reconnected()
                 self.voice.go_on()
             case GlassesSaid(Transcript(final=True) as said):
                 self._tasks.create_task(self.spoken.take_safely(said.text), name="call.heard")
+
+    async def _take_back(self, call_id: str) -> None:
+        """Undo a call that the wearer tapped for; one that cannot even be begun says so too."""
+        if (undo := self._undos.take(call_id)) is None:
+            return
+        if isinstance(await self._start(*undo), ToolResponse):
+            await self._ports.stage.tell("Not undone. Too much is going on just now.")
 
     async def _delivered(self, call_id: str, report: DeliveryReport) -> None:
         await self._delivery.delivered(call_id, report)

@@ -1,4 +1,6 @@
-"""Calendar interface for tools: busy times, new events, errors. All moments have a time zone."""
+"""Calendar interface for tools: busy times, making and removing events, errors. All moments have a
+time zone.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +13,8 @@ from tools_cache.api.handed import Json
 from tools_cache.errors import ErrorCode, ToolFailure
 
 PRIMARY: Final = "primary"
+MAKER: Final = "glassd"
+"""Ends the id of each event that `make` writes: `KEY@glassd`."""
 RETRY_AFTER_S: Final = 60.0
 """Seconds to wait for a server that reports too many requests without a time."""
 MOST_RETRY_AFTER_S: Final = 3600.0
@@ -98,6 +102,11 @@ class Calendars(Protocol):
 
     async def make(self, plan: Plan) -> Made:
         """Write one event into the primary calendar. Raises `CalendarTrouble`."""
+
+    async def remove(self, uid: str) -> str | None:
+        """Remove an event that `make` wrote; return its title, None if there is none of this id.
+        Raises `CalendarTrouble`.
+        """
 
 
 def moment(args: Mapping[str, Json], name: str) -> datetime:

@@ -1,4 +1,4 @@
-"""The notes table, shared by the three notes tools, in their package's storage.
+"""The notes table, shared by the notes tools, in their package's storage.
 
 SQLite folds case for ASCII only, so each note also stores a folded copy for searching.
 """
@@ -15,6 +15,8 @@ CREATE: Final = (
     " folded TEXT NOT NULL, created REAL NOT NULL)"
 )
 COUNT: Final = "SELECT count(*) AS total FROM notes"
+ONE: Final = "SELECT text FROM notes WHERE id = ?"
+REMOVE: Final = "DELETE FROM notes WHERE id = ?"
 INSERT: Final = "INSERT INTO notes (text, folded, created) VALUES (?, ?, ?)"
 
 

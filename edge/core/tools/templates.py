@@ -135,6 +135,11 @@ def filled(template: Json, scope: Mapping[str, Json]) -> Json:
     return None if found is ABSENT else found
 
 
+def unfilled(template: Json, scope: Mapping[str, Json]) -> frozenset[str]:
+    """Return the paths of the placeholders for which there is no value."""
+    return frozenset(path for path in slots(template) if _value(path, scope) in (ABSENT, None))
+
+
 def _filled(template: Json, scope: Mapping[str, Json]) -> Any:
     if isinstance(template, str):
         if whole := _SLOT.fullmatch(template):

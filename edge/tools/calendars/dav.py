@@ -1,4 +1,4 @@
-"""Calendars on a CalDAV server (RFC 4791): one REPORT to read, one PUT to write.
+"""Calendars on a CalDAV server (RFC 4791): a REPORT to read, a PUT to write, a DELETE to remove.
 
 Runs in the child. No redirects, no proxy settings from the environment; the size of an answer is
 limited. The password is sent to the configured origin only.
@@ -66,6 +66,30 @@ class CalDavServer:
         if status == 412:
             return False
         _check(status, answered, wanted=(200, 201, 204), writes=True)
+        return True
+
+    def get(self, file: str) -> tuple[bytes, str]:
+        """Return an event and its version; (b"", "") if there is none. Raises `CalendarTrouble`."""
+        status, answered, body = self._ask("GET", self._path + quote(file), b"", {})
+        if status in (404, 410):
+            return b"", ""
+        _check(status, answered, wanted=(200,))
+        return body, answered.get("etag", "")
+
+    def delete(self, file: str, version: str) -> bool:
+        """Remove an event if it still has this version ("": any); False if it is gone already.
+        Raises `CalendarTrouble`.
+        """
+        headers = {"If-Match": version} if version else {}
+        status, answered, _ = self._ask(
+            "DELETE", self._path + quote(file), b"", headers, writes=True
+        )
+        if status in (404, 410):
+            return False
+        if status == 412:
+            text = "The event was changed just now, so it was not removed"
+            raise CalendarTrouble(Trouble.REFUSED, text)
+        _check(status, answered, wanted=(200, 202, 204), writes=True)
         return True
 
     def _collection(self, name: str) -> str:

@@ -61,6 +61,23 @@ def put(folder: Path, file: str, text: bytes) -> bool:
     return True
 
 
+def get(folder: Path, file: str) -> bytes:
+    """Return an event of the primary calendar; b"" if there is none of this name. Raises OSError,
+    `CalendarTrouble`.
+    """
+    try:
+        return _read(folder / PRIMARY / file)
+    except FileNotFoundError:
+        return b""
+
+
+def delete(folder: Path, file: str) -> None:
+    """Remove an event of the primary calendar. Raises OSError."""
+    place = folder / PRIMARY
+    (place / file).unlink(missing_ok=True)
+    sync_directory(place)
+
+
 def _check(name: str) -> None:
     """Check that the name does not lead out of the folder."""
     if not name or name != name.strip(". ") or "/" in name or not name.isprintable():

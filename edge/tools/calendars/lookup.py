@@ -18,7 +18,15 @@ from typing import Any, Final
 
 from firmware_bridge.deadlines import timeout
 from tools_cache import subprocess_call
-from tools_cache.api.calendars import Agenda, Busy, CalendarTrouble, Made, Plan, Trouble
+from tools_cache.api.calendars import (
+    MAKER,
+    Agenda,
+    Busy,
+    CalendarTrouble,
+    Made,
+    Plan,
+    Trouble,
+)
 
 DEADLINE_S: Final = 12.0
 MAX_ANSWER: Final = 4 * 1024 * 1024
@@ -82,6 +90,14 @@ class CalendarLookup:
         now = datetime.fromtimestamp(self.now(), UTC).isoformat()
         made = await self._request({"do": "make", "plan": whole, "now": now}, writes=True)
         return Made(**made, invites=bool(self.place.url))
+
+    async def remove(self, uid: str) -> str | None:
+        """See `Calendars`."""
+        key = uid.removesuffix(f"@{MAKER}")
+        if key == uid or not _KEY.fullmatch(key):
+            return None
+        removed = await self._request({"do": "remove", "key": key}, writes=True)
+        return str(removed["title"]) if removed["there"] else None
 
     async def _request(self, request: Mapping[str, Any], *, writes: bool = False) -> dict[str, Any]:
         place = {**asdict(self.place), "folder": str(self.place.folder)}

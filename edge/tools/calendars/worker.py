@@ -16,7 +16,7 @@ from edge.runtime.stdio import claim_stdio
 from edge.runtime.unreadable import folder_problem
 from edge.tools.calendars import folder, ical_read, ical_write
 from edge.tools.calendars.dav import CalDavServer
-from tools_cache.api.calendars import CalendarTrouble, Trouble
+from tools_cache.api.calendars import MAKER, CalendarTrouble, Trouble
 
 MAX_REQUEST: Final = 256 * 1024
 
@@ -25,7 +25,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Execute one request. Expected errors become an answer."""
     try:
         _check_folder(request["place"])
-        return between(request) if request["do"] == "between" else make(request)
+        return {"between": between, "make": make, "remove": remove}[request["do"]](request)
     except CalendarTrouble as e:
         return {
             "trouble": e.trouble.value,
@@ -73,7 +73,7 @@ def between(request: dict[str, Any]) -> dict[str, Any]:
 def make(request: dict[str, Any]) -> dict[str, Any]:
     """Write one event; the same key is the same event."""
     place, plan = request["place"], request["plan"]
-    uid, file = f"{plan['key']}@glassd", f"{plan['key']}.ics"
+    uid, file = f"{plan['key']}@{MAKER}", f"{plan['key']}.ics"
     link = place.get("meeting_url", "") if plan["online"] else ""
     moments = {"start": _moment(plan["start"]), "end": _moment(plan["end"])}
     text = ical_write.event(
@@ -88,6 +88,23 @@ def make(request: dict[str, Any]) -> dict[str, Any]:
     else:
         fresh = folder.put(Path(place["folder"]), file, text)
     return {"uid": uid, "fresh": fresh, "link": link}
+
+
+def remove(request: dict[str, Any]) -> dict[str, Any]:
+    """Remove one event that `make` wrote: its name is the key, and its id is ours."""
+    place, uid, file = request["place"], f"{request['key']}@{MAKER}", f"{request['key']}.ics"
+    if place.get("url"):
+        server = _server(place)
+        text, tag = server.get(file)
+    else:
+        text, tag = folder.get(Path(place["folder"]), file), ""
+    title = ical_write.title_of(text, uid) if text else None
+    if title is None:
+        return {"there": False}
+    if place.get("url"):
+        return {"there": server.delete(file, tag), "title": title}
+    folder.delete(Path(place["folder"]), file)
+    return {"there": True, "title": title}
 
 
 def _server(place: dict[str, Any]) -> CalDavServer:

@@ -7,6 +7,7 @@ import http.server
 import json
 import os
 import threading
+import zlib
 from contextlib import contextmanager
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -80,11 +81,37 @@ def test_an_event_is_written_whole_once_and_never_over_another(tmp_path):
     assert (tmp_path / "primary" / "k.ics").read_bytes() == b"first"
 
 
+THEIRS = "UID:{uid}\r\nDTSTART:20261123T090000Z\r\nSUMMARY;LANGUAGE=de:A\\, b\\nc"
+
+
+def lookup(place):
+    return CalendarLookup(place, now=lambda: 1_795_000_000.0)
+
+
+@pytest.mark.requirement("I13-undo")
+async def test_an_event_that_was_made_is_removed_once_and_others_stay(tmp_path):
+    calendars = lookup(CalendarPlace(folder=tmp_path))
+    made = await calendars.make(PLAN)
+    (tmp_path / "primary" / "other.ics").write_bytes(text(THEIRS.format(uid="other@example.org")))
+    (tmp_path / "primary" / "double.ics").write_bytes(
+        text(THEIRS.format(uid="double@glassd")) + text(THEIRS.format(uid="x"))
+    )
+    for uid in ("other@example.org", "other@glassd", "other", "../k-1@glassd", "double@glassd"):
+        assert await calendars.remove(uid) is None
+    assert await calendars.remove(made.uid) == "Review"
+    assert await calendars.remove(made.uid) is None
+    assert sorted(p.name for p in (tmp_path / "primary").iterdir()) == ["double.ics", "other.ics"]
+    (tmp_path / "primary" / "a-1.ics").write_bytes(text(THEIRS.format(uid="a-1@glassd")))
+    assert await calendars.remove("a-1@glassd") == "A, b c"
+
+
 # ------------------------------------------------------------------ a server
 
 
 class Dav(http.server.BaseHTTPRequestHandler):
-    """Just enough of CalDAV: REPORT, PUT with If-None-Match, Basic auth; `server.say` overrides."""
+    """Just enough of CalDAV: REPORT, PUT with If-None-Match, GET with a version, DELETE with
+    If-Match, Basic auth; `server.say` overrides.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -102,6 +129,8 @@ class Dav(http.server.BaseHTTPRequestHandler):
             new = self.path not in self.server.kept
             self.server.kept.setdefault(self.path, body)
             return self._reply(201 if new else 412, {}, b"")
+        if self.command in ("GET", "DELETE"):
+            return self._one()
         if not self.path.startswith("/dav/eva/"):
             return self._reply(404, {}, b"")
         texts = [b for path, b in self.server.kept.items() if path.startswith(self.path)]
@@ -115,7 +144,20 @@ class Dav(http.server.BaseHTTPRequestHandler):
         )
         return self._reply(207, {"Content-Type": "application/xml"}, answer.encode())
 
-    do_REPORT = do_PUT = do_GET = _do  # noqa: N815 - the standard library's names
+    def _one(self):
+        body = self.server.kept.get(self.path)
+        if body is None:
+            return self._reply(404, {}, b"")
+        version = f'"{zlib.crc32(body)}"'
+        if self.command == "GET":
+            self.server.kept |= self.server.then
+            return self._reply(200, {"ETag": version}, body)
+        if self.headers.get("if-match") != version:
+            return self._reply(412, {}, b"")
+        del self.server.kept[self.path]
+        return self._reply(204, {}, b"")
+
+    do_REPORT = do_PUT = do_GET = do_DELETE = _do  # noqa: N815 - the standard library's names
 
     def _reply(self, status, headers, body):
         self.send_response(status)
@@ -152,6 +194,7 @@ def dav_server():
 def dav(dav_server):
     server, url = dav_server
     server.asked, server.kept, server.say = [], {"/dav/eva/personal/1.ics": STANDUP}, None
+    server.then = {}
     return server, url
 
 
@@ -172,6 +215,28 @@ def test_a_server_is_asked_for_the_window_and_nothing_else(dav):
     assert server.asked[1][1] == "/dav/eva/team%20room/"
     asked(url).texts("../../etc", START, END)
     assert server.asked[2][1] == "/dav/eva/..%2F..%2Fetc/"
+
+
+@pytest.mark.requirement("I13-undo")
+async def test_an_event_on_a_server_is_removed_only_as_it_was_looked_at(dav):
+    server, url = dav
+    place = CalendarPlace(folder=Path("/"), url=url, username="eva", password="hunter2")
+    calendars = lookup(place)
+    made = await calendars.make(PLAN)
+    file = "/dav/eva/personal/k-1.ics"
+    server.then = {file: server.kept[file] + b"\r\n"}  # somebody changes it in between
+    with pytest.raises(CalendarTrouble, match="changed just now"):
+        await calendars.remove(made.uid)
+    assert file in server.kept
+    server.then = {}
+    assert await calendars.remove(made.uid) == "Review"
+    assert await calendars.remove(made.uid) is None
+    assert await calendars.remove("1@glassd") is None, "not one of ours"
+    assert list(server.kept) == ["/dav/eva/personal/1.ics"]
+    server.say = (503, {}, b"")
+    with pytest.raises(CalendarTrouble) as e:
+        asked(url).delete("k-1.ics", '"1"')
+    assert failure(e.value).error.partial_side_effects
 
 
 @pytest.mark.requirement("S2-124")
