@@ -1,6 +1,5 @@
 """Story: the wearer agrees in words, reads what became of it, and takes it back with a tap."""
 
-
 import pytest
 
 from edge.runtime.ids import new_call_id

@@ -46,7 +46,7 @@ async def test_a_wearer_looks_something_up_agrees_to_an_event_and_is_left_alone(
             "nobody is asked about what cannot be"
         )
         place.start_call("calendar:create_event", EVENT)
-        await place.lens_shows("Calendar: Create event?")
+        await place.lens_shows("Add to calendar?")
         assert not (state / "calendars").exists(), "not before the yes"
         await place.answer_question()
         made = await place.answer()

@@ -378,7 +378,7 @@ async def running(folder, text):
     "I5-reload-live", "I5-reload-refused", "I5-list-changed", "S3-37", "S4-08", "S4-13"
 )
 async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
-    notes = {"notes:add", "notes:list", "notes:search"}
+    notes = {"notes:add", "notes:list", "notes:remove", "notes:search"}
     async with running(tmp_path, "") as daemon:
         assert notes <= await daemon.offered()
         (tmp_path / "tools.d").mkdir()

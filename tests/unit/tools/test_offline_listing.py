@@ -264,6 +264,7 @@ def test_the_environment_wins_and_a_switched_off_tool_has_its_reason(tmp_path):
         assert {name for name, why in found.items() if why == DISABLED} == {
             "notes:add",
             "notes:list",
+            "notes:remove",
             "notes:search",
             "kb:get",
         }
@@ -361,7 +362,7 @@ def test_the_owners_switches_and_directories_are_read(tmp_path):
     machine.state = state
     machine.keep(app("com.calc", "add", "sub"))
     off = {name for name, row in named(machine.read()).items() if row["hidden"] == DISABLED}
-    assert off == {"notes:add", "notes:list", "notes:search", "com.calc:add"}
+    assert off == {"notes:add", "notes:list", "notes:remove", "notes:search", "com.calc:add"}
     (tmp_path / ".config" / "glassd" / "glassd.toml").write_text(
         "version = 1\n[policy]\ntools_enabled = false\n"
     )
