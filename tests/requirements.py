@@ -848,6 +848,10 @@ PROMISES: Final[dict[str, Promise]] = {
         "between the cells.",
         "issue 13, Text made for a lens",
     ),
+    "I13-table-of-strings": Promise(
+        "Timers, free times, waiting calls and old results are said as people say them.",
+        "issue 13, Text made for a lens",
+    ),
     "I13-failures": Promise(
         "A failed call is a sentence for people: no report of a program, no command for a "
         "terminal.",

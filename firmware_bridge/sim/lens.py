@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from PIL import Image
 
-from firmware_bridge.messages import ShowPage, TextLine, Tile, UpdatePage
+from firmware_bridge.messages import MAX_LINES, ShowPage, TextLine, Tile, UpdatePage
 from firmware_bridge.pixels import braille, unpack
 from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, NAME, SIZES, LensFont
 
@@ -198,7 +198,7 @@ def draw_png(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
     lines, tiles = _drawn(lens)
     if lines or tiles:
         picture.show(
-            ShowPage(scene=str(lens.get("scene") or "lens"), lines=lines[: rows * 2], tiles=tiles)
+            ShowPage(scene=str(lens.get("scene") or "lens"), lines=lines[:MAX_LINES], tiles=tiles)
         )
     out = io.BytesIO()
     picture.to_image().save(out, format="PNG")

@@ -12,7 +12,21 @@ def _answer(args, _context):
     return {"data": args["data"], "render": args.get("render") or {}}
 
 
+def _fail(args, _context):
+    raise RuntimeError(args["text"])
+
+
 app = AppServer(PACKAGE, name="Echo")
+app.register_tool(
+    create_tool(
+        "fail",
+        "Fails with the text it is given.",
+        params(["text"], text={"type": "string", "description": "what it says"}),
+        _fail,
+        side_effects="none",
+        idempotent=True,
+    )
+)
 app.register_tool(
     create_tool(
         "answer",
