@@ -46,6 +46,8 @@ _ISOLATES: Final = dict.fromkeys(map(ord, "\u2066\u2067\u2068\u2069"))
 _Hint = tuple[str | DrawnRow, ...]
 """The rows at the bottom of a page."""
 _PAUSES: Final = frozenset(",.;:!?")
+_QUIET: Final = frozenset({"Pd", "Pi", "Pf"})
+"""Dashes and quotation marks: free text means the same without them."""
 _SPOKEN: Final = {
     "@": "at",
     ".": "dot",
@@ -107,7 +109,7 @@ def to_speech(question: Question, capabilities: Capabilities) -> str:
         text = ".\n".join(map(_spell, question.text.translate(_ISOLATES).split("\n"))) + "."
     else:
         text = " ".join(question.text.split())
-    if any(ch.isalnum() and not _is_latin(ch) for ch in text):
+    if not all(_is_heard(ch) for ch in text):
         raise CannotSpeak("the question has characters that cannot be spoken")
     if len(text) > MOST_SPOKEN:
         raise CannotSpeak(
@@ -119,9 +121,13 @@ def to_speech(question: Question, capabilities: Capabilities) -> str:
     )
 
 
-def _is_latin(ch: str) -> bool:
-    """All voices speak languages written in Latin letters, and skip other letters in silence."""
-    return (ch.isascii() and ch.isalnum()) or unicodedata.name(ch, "").startswith("LATIN ")
+def _is_heard(ch: str) -> bool:
+    """All voices speak languages written in Latin letters, and skip other letters and symbols in
+    silence.
+    """
+    if ch <= "\xff" or ch in _SPOKEN or ch == _ELLIPSIS:
+        return True
+    return unicodedata.category(ch) in _QUIET or unicodedata.name(ch, "").startswith("LATIN ")
 
 
 def _spell(line: str) -> str:

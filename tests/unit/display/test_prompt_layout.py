@@ -272,6 +272,10 @@ def test_signs_are_spoken_by_name_and_letters_without_sound_are_refused() -> Non
     assert "close bracket: a at b dot org.\n" in said
     with pytest.raises(CannotSpeak, match="cannot be spoken"):
         to_speech(Question("s", "to: Жук", 30.0, exact=True), VOICE)
+    for unheard in ("Send 👍?", "Send ༄?", "Жук?"):
+        with pytest.raises(CannotSpeak, match="cannot be spoken"):
+            to_speech(Question("s", unheard, 30.0), VOICE)
+    assert to_speech(Question("s", "“Café” — 5 € … ¿sí?", 30.0), VOICE)
 
 
 # ------------------------------------------------------------------ questions that are drawn
