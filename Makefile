@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test all-tests test-all test-python vm-test lint types bench conformance soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet conformance soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -52,6 +52,9 @@ conformance: $(VENV)/.dev $(REGISTRY)  ## MCP judged by strangers: the official 
 bench: $(VENV)/.dev $(REGISTRY)  ## numbers of this machine, each beside its baseline
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
+lens-sheet: $(VENV)/.dev $(REGISTRY)  ## contact sheets of a hundred lenses, into lens-sheet-out (ARGS="--only hebrew")
+	@$(BIN)/python -m tests.lens_sheet $(ARGS)
+
 soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what grows (ARGS="--seconds 300" for less)
 	@$(BIN)/python -m benchmarks.soak --out soak-out $(ARGS)
 
@@ -84,7 +87,7 @@ $(VENV)/bin/python:
 # The registry is compiled while the package is built, so what compiles it comes first.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) hatchling jsonschema-rs pydantic rfc8785
-	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp]'
+	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp,scripts]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo

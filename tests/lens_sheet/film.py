@@ -1,0 +1,114 @@
+"""Records every picture that a simulated lens showed, when, and what is wrong with it."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from PIL import Image
+
+from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.lens import SimLens
+
+BRIEF_S = 1.2
+"""A lit page that another one replaces sooner, without the wearer's doing, is a flash."""
+
+
+@dataclass
+class Frame:
+    """One picture of the lens; `until` is when the next one came."""
+
+    image: Image.Image
+    text: tuple[str, ...]
+    at: float
+    problems: list[str] = field(default_factory=list)
+    until: float | None = None
+
+    @property
+    def lit(self) -> bool:
+        return self.image.getbbox() is not None
+
+    @property
+    def seconds(self) -> float:
+        return (self.until or time.monotonic()) - self.at
+
+
+@dataclass
+class Take:
+    """One situation as it was played: its frames, and the deliveries of its calls."""
+
+    name: str
+    frames: list[Frame] = field(default_factory=list)
+    deliveries: list[str] = field(default_factory=list)
+    acts: list[float] = field(default_factory=list)
+    """When the wearer did something, or a call took the page away."""
+    failed: str = ""
+
+    @property
+    def lit(self) -> list[Frame]:
+        return [frame for frame in self.frames if frame.lit]
+
+    def judge(self) -> None:
+        """Find pages that were gone before anybody could read them, and old ones that came back."""
+        for at, (frame, after) in enumerate(zip(self.frames, self.frames[1:], strict=False)):
+            asked = any(frame.at <= act <= after.at for act in self.acts)
+            if not frame.lit or asked or frame.seconds >= BRIEF_S or _same_page(frame, after):
+                continue
+            back = any(frame.image == old.image for old in self.frames[:at])
+            what = "an old page came back" if back else "a page was gone"
+            frame.problems.append(f"{what} for {frame.seconds:.2f} s")
+
+    @property
+    def problems(self) -> list[str]:
+        found = [f"{p}: {' / '.join(f.text)[:60]}" for f in self.frames for p in f.problems]
+        return [*found, *([self.failed] if self.failed else [])]
+
+
+class Film(list[dict[str, Any]]):
+    """Stands where a world keeps what the glasses reported, and takes a picture each time."""
+
+    def __init__(self, glasses: Callable[[], MockGlasses]) -> None:
+        super().__init__()
+        self._glasses = glasses
+        self.takes: list[Take] = []
+
+    def append(self, event: dict[str, Any]) -> None:
+        super().append(event)
+        if self.takes:
+            self._expose(self._glasses().lens)
+
+    def _expose(self, lens: SimLens) -> None:
+        image = lens.to_image().convert("L")
+        frames = self.takes[-1].frames
+        if frames and frames[-1].image == image:
+            return
+        now = time.monotonic()
+        if frames:
+            frames[-1].until = now
+        frames.append(Frame(image, tuple(lens.text()), now, _faults(lens)))
+
+    def cut(self, name: str) -> Take:
+        """Begin another situation."""
+        if self.takes and self.takes[-1].frames:
+            self.takes[-1].frames[-1].until = time.monotonic()
+        self.takes.append(Take(name))
+        return self.takes[-1]
+
+
+def _faults(lens: SimLens) -> list[str]:
+    font, room = lens._font, lens.width - 2 * lens._margin
+    text = "".join(line.text for line in lens.lines)
+    boxes = sorted({ch for ch in text if font._known(ch) is None or ch == "□"})
+    cut = [
+        line.text
+        for line in lens.lines
+        if line.row >= lens.rows or line.x + font.width(line.text) > room
+    ]
+    return [*([f"boxes for {' '.join(boxes)}"] if boxes else []), *(f"cut: {row}" for row in cut)]
+
+
+def _same_page(frame: Frame, after: Frame) -> bool:
+    """A row of the page changed, or a mark was put on it: most of its pixels stayed."""
+    both = zip(frame.image.tobytes(), after.image.tobytes(), strict=True)
+    kept = sum(bool(old and new) for old, new in both)
+    return kept > 0.8 * sum(map(bool, frame.image.tobytes()))

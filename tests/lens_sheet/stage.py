@@ -1,0 +1,174 @@
+"""One world with simulated glasses, and what a situation can do in it."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from edge.ports import Wait
+from edge.tools.user_tools import read
+from firmware_bridge.messages import Gesture
+from tests.lens_sheet.film import Film
+from tests.scenarios.world import World, until
+from tools_cache.api.tool import ToolResponse
+
+TOOLS = """
+[[tools]]
+name = "weather:now"
+description = "The weather of a town."
+inputSchema = {{ type = "object", properties = {{ town = {{ type = "string" }} }} }}
+[tools.execution]
+method = "GET"
+url = "{url}/{{{{input.town}}}}"
+
+[[tools]]
+name = "photos:delete"
+description = "Delete photos of an album."
+requiresConfirmation = "always"
+inputSchema = {{ type = "object", properties = {{ album = {{ type = "string" }}, before = {{ type = "string", format = "date-time" }}, copies = {{ type = "integer" }}, recipients = {{ type = "array", items = {{ type = "string" }} }}, note = {{ type = "string" }}, keep_favourites = {{ type = "boolean" }}, folder = {{ type = "string" }}, limit = {{ type = "integer" }} }} }}
+[tools.execution]
+method = "POST"
+url = "{url}/deleted"
+"""  # noqa: E501
+ANSWERS: Mapping[str, Any] = {
+    "Rome": {"text": "Sunny in Rome: 21 °C, light wind from the west."},
+    "slow": {"text": "Sunny in Oslo: 4 °C."},
+    "deleted": {"text": "14 photos deleted."},
+    "markdown": {
+        "text": "# Today\n\n- **Milk** and *bread*\n- [Tickets](https://rail.example/t/1)\n\n"
+        "| Train | Leaves |\n|---|---|\n| Oxford | 15:30 |\n| Bath | 16:05 |\n\n`code` stays."
+    },
+    "json": {
+        "town": "Rome",
+        "observed_at": "2026-11-23T08:15:00Z",
+        "temperature_c": -3.25,
+        "wind": {"speed_kmh": 12, "from": "west"},
+        "hours": [{"time": f"2026-11-23T{h:02}:00:00Z", "temperature": h} for h in range(24)],
+    },
+    "table": {"rows": [{"item": "Milk", "price": 1.2}, {"item": "Bread", "price": 3.45}]},
+    "html": "<html><body><h1>502 Bad Gateway</h1></body></html>",
+}
+SLOW_S = 4.0
+
+
+class Station:
+    """An HTTP server whose answers the tools show."""
+
+    def __init__(self) -> None:
+        self.url = ""
+
+    async def open(self) -> asyncio.Server:
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        return server
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        asked = head.split()[1].strip("/")
+        if asked in ("slow", "deleted"):
+            await asyncio.sleep(SLOW_S if asked == "slow" else 1.5)
+        answer = ANSWERS.get(asked)
+        body = json.dumps(answer).encode() if asked != "html" else str(answer).encode()
+        status = b"200 OK" if answer and asked != "html" else b"502 Bad Gateway"
+        writer.write(
+            b"HTTP/1.1 %s\r\nConnection: close\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%s" % (status, len(body), body)
+        )
+        await writer.drain()
+        writer.close()
+
+
+class Stage:
+    """What a situation can do: call tools, act as the wearer, wait."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.film = Film(lambda: world.mock.glasses)
+        world.shown = self.film
+
+    async def open(self, station: Station) -> None:
+        """Switch everything on."""
+        folder = self.world.folder
+        for name in ("tools.d", "kb", "calendars"):
+            (folder / name).mkdir(parents=True)
+        (folder / "tools.d" / "all.toml").write_text(TOOLS.format(url=station.url))
+        (folder / "kb" / "boiler.md").write_text(
+            "# The boiler\n\nTurn the red valve left. Pressure: 1.2 to 1.8 bar.\n"
+        )
+        self.world.sections |= {
+            "kb": {"folder": str(folder / "kb")},
+            "calendar": {"folder": str(folder / "calendars")},
+        }
+        await self.world.switch_glasses_on(speed=8.0, mtu=251)
+        await self.world.start_daemon()
+        self.world.daemon.own_tools.use(read([folder / "tools.d"]))
+        await self.world.ready()
+
+    async def play(self, name: str, act: Any) -> None:
+        """Play one situation on a dark lens."""
+        take = self.film.cut(name)
+        try:
+            async with asyncio.timeout(60):
+                await act(self)
+        except Exception as e:  # noqa: BLE001 - the others are played, and this one is listed
+            take.failed = f"could not be played: {type(e).__name__}: {str(e)[:150]}"
+        take.acts.append(time.monotonic())
+        with suppress(Exception):
+            async with asyncio.timeout(20):
+                await self.world.call("glasses:clear", {}, wait=Wait.ANSWER)
+                await until(lambda: not self.world.lens(), "a dark lens")
+        take.judge()
+
+    async def call(self, tool: str, /, **args: Any) -> ToolResponse:
+        """Call a tool as a person at the terminal does; its delivery is written down."""
+        answer = await self.world.call(tool, args, wait=Wait.ANSWER)
+        told = answer.meta.get("delivery", "none")
+        said = told if isinstance(told, str) else f"{told['state']}: {told.get('reason', '')}"
+        more = f" ({told['downgrade']})" if isinstance(told, dict) and "downgrade" in told else ""
+        self.film.takes[-1].deliveries.append(said + more)
+        return answer
+
+    def begin(self, tool: str, /, **args: Any) -> "asyncio.Task[ToolResponse]":
+        return asyncio.create_task(self.call(tool, **args))
+
+    def does(self, gesture: Gesture) -> None:
+        self.film.takes[-1].acts.append(time.monotonic())
+        self.world.wearer_does(gesture)
+
+    async def shows(self, *words: str) -> None:
+        await self.world.lens_shows(*words)
+
+    async def rest(self, seconds: float = 0.4) -> None:
+        await asyncio.sleep(seconds)
+
+    async def turn_pages(self, most: int = 5) -> None:
+        """Tap through a text of several pages."""
+        for _ in range(most - 1):
+            await self.rest(0.8)
+            before = len(self.film.takes[-1].frames)
+            now, _, pages = (self.world.lens() or [""])[-1].rpartition(" ")[2].partition("/")
+            if not (now.isdigit() and pages.isdigit() and int(now) < int(pages)):
+                return
+            self.does(Gesture.TAP)
+            await until(lambda: len(self.film.takes[-1].frames) > before, "the next page")  # noqa: B023 - awaited here
+
+    async def answers(self, gesture: Gesture = Gesture.TAP) -> None:
+        """Answer the question on the lens, page by page."""
+        prompter = self.world.daemon.stage._prompter
+        await until(lambda: prompter.active, "a question")
+        while prompter.active:
+            if self.world._may_answer():
+                self.does(gesture)
+                await self.rest(0.3)
+            await self.rest(0.05)
+
+
+async def opened(folder: Path, model: str, station: Station) -> Stage:
+    """A stage with these glasses on."""
+    key = "even_g1" if model == "sim:even_g1" else model
+    stage = Stage(World(folder, model, sections={"glasses": {"model": key}}))
+    await stage.open(station)
+    return stage
