@@ -216,7 +216,7 @@ class CurrentPage:
         now = self._clock.boot()
         if item is None or item.lost_at is None:
             return False
-        if now - item.lost_at > UNDER_S or item.reading(now).left_s < page_life.LEAST_S:
+        if now - item.lost_at >= UNDER_S or item.reading(now).left_s < page_life.LEAST_S:
             item.cut(NEWER, now)
             return False
         item.return_at(now)

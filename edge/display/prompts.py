@@ -200,8 +200,11 @@ class Prompter:
             self._receive_answer(head, event)
         elif isinstance(event, WornChanged):
             self._reset_reading(head)
-        elif isinstance(event, HidingChanged | PageClosed):
+        elif isinstance(event, PageClosed) or (isinstance(event, HidingChanged) and event.hidden):
             self._show_again(head)
+        elif isinstance(event, HidingChanged) and head.way is PromptWay.NOWHERE:
+            head.again_at = float("-inf")  # it waited to be seen
+            self._wake()
 
     def _receive_answer(self, prompt: OpenPrompt, event: PromptAnswered) -> None:
         """Process an answer of the glasses. Their clocks are not trusted: a question they gave up

@@ -32,6 +32,7 @@ from firmware_bridge.messages import (
     GlassesInfo,
     Hello,
     MicrophoneChunk,
+    PageClosed,
     Ping,
     Prompt,
     SetBrightness,
@@ -504,6 +505,16 @@ def test_only_taps_are_uncertain(pair):
     pair.now += SAME_TAP_S + 1
     pair.tell(L, b"\xf5\x00")
     assert not [event for event in pair.events() if isinstance(event, UncertainTap)]
+
+
+@pytest.mark.requirement("I13-questions-once")
+@pytest.mark.parametrize(("after", "closes"), [(SAME_TAP_S, 1), (SAME_TAP_S + 0.1, 2)])
+def test_a_double_tap_that_both_arms_report_closes_the_page_once(pair, after, closes):
+    pair.tell(R, b"\xf5\x00")
+    pair.now += after
+    pair.tell(L, b"\xf5\x00")
+    assert pair.events().count(PageClosed()) == closes, "a later one may be a second double tap"
+    assert sum(isinstance(event, Gestured) for event in pair.events()) == 1
 
 
 def test_a_long_press_that_repeats_is_one(pair):

@@ -78,9 +78,7 @@ class EventDecoder:
             return []
         hiding = self.hides(*_HIDING[known]) if known in _HIDING else []
         if known in _GESTURES:
-            gesture = _GESTURES[known]
-            closed = [PageClosed()] if gesture is Gesture.DOUBLE_TAP else []
-            return [*hiding, *self._gesture(side, gesture, now), *closed]
+            return [*hiding, *self._gesture(side, _GESTURES[known], now)]
         if known in _WORN:
             return self._wear(worn=_WORN[known])
         if known is Sub.BATTERY:
@@ -91,6 +89,7 @@ class EventDecoder:
 
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
         """Report a gesture once, however many arms report it; two taps on one arm are two gestures.
+        A double tap closes the page, also one that may be the same again.
 
         A lost tap is a nuisance, but an extra tap could confirm something: what may be the same tap
         again is reported as uncertain.
@@ -104,9 +103,14 @@ class EventDecoder:
         if alone and alone[0][0] is not side:
             late = now - alone[-1][1] > SAME_TAP_S
             alone.popleft()
-            return [UncertainTap(side)] if late and gesture is Gesture.TAP else []
+            again: dict[Gesture, list[Event]] = {
+                Gesture.TAP: [UncertainTap(side)],
+                Gesture.DOUBLE_TAP: [PageClosed()],
+            }
+            return again.get(gesture, []) if late else []
         alone.append((side, now))
-        return [Gestured(gesture, side if gesture in _TOUCHED else None)]
+        closed = [PageClosed()] if gesture is Gesture.DOUBLE_TAP else []
+        return [Gestured(gesture, side if gesture in _TOUCHED else None), *closed]
 
     def _wear(self, *, worn: bool) -> list[Event]:
         if worn is self._worn:

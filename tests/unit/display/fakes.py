@@ -65,6 +65,7 @@ class FakeGlasses:
         self.known = True
         self.worn: bool | None = True
         self.unseen = ""
+        self.covered = ""
         self.told: list[Command] = []
         self.drawn: int | None = -1
         self.samples: int | None = -1
@@ -93,6 +94,7 @@ class FakeGlasses:
             stale=not self.ready,
             worn=self.worn,
             unseen=self.unseen,
+            covered=self.covered,
             link=self.link,
             address=self.address,
         )

@@ -407,6 +407,52 @@ async def test_a_page_that_was_hidden_while_it_was_drawn_is_not_asked_on(open_st
         asking.cancel()
 
 
+@pytest.mark.requirement("I13-questions-once")
+@pytest.mark.parametrize("when", ["while it is drawn", "after it was drawn"])
+async def test_glasses_that_say_that_the_lens_can_be_seen_get_no_second_page(
+    open_stage, when
+) -> None:
+    boot = Boot()
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
+        release = glasses.hold()
+        asking = begin(stage)
+        await glasses.until(lambda: len(glasses.pages()) == 1)
+        seen = GlassesSaid(HidingChanged(Hiding.SILENT, hidden=False))
+        if when.startswith("while"):
+            glasses.bus.publish(seen)
+            await settle()
+        release.set()
+        glasses._hold = None
+        await on_page(stage, glasses, 1)
+        glasses.bus.publish(seen)
+        await settle()
+        boot.now += 0.8
+        await glasses.say(Gesture.TAP)
+        assert await soon(asking) is Answer.ALLOW
+        assert len(glasses.pages()) == 1
+
+
+@pytest.mark.requirement("I13-questions-once")
+async def test_a_question_that_waited_to_be_seen_is_drawn_when_it_can_be(open_stage) -> None:
+    boot = Boot()
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
+        glasses.covered = "the dashboard is open"
+        asking = begin(stage)
+        await glasses.until(lambda: stage._prompter.active)
+        await settle()
+        assert not glasses.pages()
+        glasses.covered = ""
+        glasses.bus.publish(GlassesSaid(HidingChanged(Hiding.DASHBOARD, hidden=False)))
+        await on_page(stage, glasses, 1)
+        asking.cancel()
+
+
 @pytest.mark.requirement("I11-consent-worn")
 @pytest.mark.parametrize("way", ["prompt", "page", "ear"])
 async def test_a_yes_of_glasses_that_nobody_wears_does_not_count(open_stage, way) -> None:
