@@ -38,6 +38,8 @@ def status(args: Namespace, screen: Screen) -> int:
         _layer(screen, name, document.get(name), omit=action)
         if name == "glasses":
             _sides(screen, (document.get(name) or {}).get("sides") or {})
+        if name == "audio":
+            _servers_of_the_voice(screen, (document.get(name) or {}).get("engines") or [])
     _services(screen, document.get("services") or [])
     held = (document.get("configuration") or {}).get("needs_restart") or []
     if held:
@@ -78,6 +80,15 @@ def _sides(screen: Screen, sides: Mapping[str, Any]) -> None:
     """
     for name, side in sides.items():
         _layer(screen, f"  {plain(name)}", side, omit=side.get("state"))
+
+
+def _servers_of_the_voice(screen: Screen, engines: list[dict[str, Any]]) -> None:
+    """Print why a configured server does not speak; what else is not installed is no fault."""
+    for engine in engines:
+        if "://" in str(engine.get("name")) and engine.get("reason"):
+            screen.line(
+                f"  {plain(engine['name'])}: {screen.paint(plain(engine['reason']), 'red')}"
+            )
 
 
 def _worth(value: Any) -> bool:

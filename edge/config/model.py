@@ -109,6 +109,10 @@ class CloudConfig:
 class AudioConfig:
     speech: Literal["auto", "off"] = "auto"
     voice: Literal["en-GB", "en-US", "de-DE", "es-ES", "fr-FR", "it-IT"] = "en-GB"
+    volume: Annotated[int, Number(ge=0, le=100)] = 80
+    server: Annotated[str, Rule(rules.voice_server)] = ""
+    preroll_ms: Annotated[int, Number(ge=0, le=2000)] = 300
+    """Silence before each speech: loudspeakers that sleep lose the beginning of what they play."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

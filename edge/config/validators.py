@@ -169,6 +169,21 @@ def timezone(value: str) -> str:
         ) from None
 
 
+def voice_server(value: str) -> str:
+    """Check the address of a Wyoming server, which has no password and no encryption."""
+    form = "must be tcp://HOST:PORT or unix:///PATH, for example tcp://127.0.0.1:10200"
+    if value.startswith("unix:"):
+        path = value.removeprefix("unix://")
+        if not path.startswith("/") or path == "/":
+            raise ValueError(form)
+        socket(path)
+    elif value:
+        found = re.fullmatch(r"tcp://(?:\[[0-9A-Fa-f:.]+\]|[^\s:/@?#\[\]]+):(\d{1,5})/?", value)
+        if not (found and 0 < int(found[1]) < 65536):
+            raise ValueError(form)
+    return value
+
+
 def headers(value: dict[str, str]) -> dict[str, str]:
     """Check header lines; one with the name of a secret must not contain the secret itself."""
     for name, text in value.items():

@@ -48,6 +48,7 @@ from edge.daemon.wearer_writer import WearerWriter
 from edge.display.drawn_text import DrawnText
 from edge.display.presenter import Presenter
 from edge.display.voice.tts import TextToSpeech
+from edge.display.voice.volume import VoiceVolume
 from edge.link.bonds import Bonds, allowed
 from edge.link.discovery import BleFinder
 from edge.link.glasses_state import GlassesState
@@ -260,7 +261,9 @@ class Daemon:
                 note=self.audit,
                 configs=s.tool.values,
                 network=self.tool_services.network,
-                glasses_do=GlassesSettings(self.link, self.clock, self.stage.side_commands),
+                glasses_do=GlassesSettings(
+                    self.link, self.clock, self.stage.side_commands, self.volume.set
+                ),
                 knowledge=self.tool_services.knowledge,
                 calendars=self.tool_services.calendars,
                 pictures=self.tool_services.pictures,
@@ -402,7 +405,14 @@ class Daemon:
     def _open_stage(self) -> None:
         audio = self.settings.audio
         off = "speech is switched off (audio.speech)" if audio.speech == "off" else ""
-        self.voice = TextToSpeech(language=audio.voice, off=off)
+        self.voice = TextToSpeech(
+            language=audio.voice,
+            off=off,
+            volume=audio.volume,
+            server=audio.server,
+            preroll_ms=audio.preroll_ms,
+        )
+        self.volume = VoiceVolume(self.voice, self.notes)
         self.stage = Presenter(
             glasses=self.link,
             bus=self.bus,
@@ -418,6 +428,7 @@ class Daemon:
     async def _open_calls(self) -> None:
         s = self.settings
         await voice_session.restore(self.session, self.notes)
+        await self.volume.restore()
         ports = CallPorts(
             registry=self.registry,
             backends={
@@ -472,6 +483,8 @@ class Daemon:
                 choice=self.choice,
                 services=self.tool_services,
                 writer=self.writer,
+                voice=self.voice,
+                volume=self.volume,
             ),
         )
 
@@ -489,7 +502,7 @@ class Daemon:
             uplink=self.uplink,
             registry=self.registry,
             clock=self.clock,
-            host={"speech": not self.voice.why_not(), "version": __version__},
+            host={"speech": not self.voice.missing(), "version": __version__},
             shown=self.choice.open_to_cloud,
             noted=self.tool_services.wearer_events.note,
         )
@@ -626,7 +639,8 @@ class Daemon:
                 },
                 audio={
                     "speech": self.settings.audio.speech,
-                    "voice": self.voice.why_not() or self.settings.audio.voice,
+                    "voice": self.voice.missing() or self.settings.audio.voice,
+                    "volume": self.voice.volume,
                 },
                 wearer=self.writer.describe(),
                 services=services,

@@ -21,6 +21,8 @@ from edge.daemon.cloud_config import CloudSource
 from edge.daemon.tool_services import ToolServices
 from edge.daemon.user_tools import NotRead, UserTools
 from edge.daemon.wearer_writer import WearerWriter
+from edge.display.voice.tts import TextToSpeech
+from edge.display.voice.volume import VoiceVolume
 from edge.runtime import logs
 from edge.tools.handlers import BadHandler
 from edge.tools.local import LocalTools
@@ -46,6 +48,8 @@ class SettingsApplier:
     choice: ToolSelection
     services: ToolServices
     writer: WearerWriter
+    voice: TextToSpeech
+    volume: VoiceVolume
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read these settings' secrets; return what applies them. Raises `BadSettings`."""
@@ -66,6 +70,9 @@ class SettingsApplier:
             self.choice.apply(selection(wanted))
             self.services.use(wanted)
             self.writer.use(wanted)
+            self.voice.server = wanted.audio.server
+            self.voice.preroll_ms = wanted.audio.preroll_ms
+            self.volume.configure(wanted.audio.volume)
             logs.set_level(wanted.log.level)
 
         return take

@@ -32,12 +32,14 @@ class StatusFault:
 @dataclass(frozen=True, slots=True)
 class MachineLook:
     """What the doctor's checks found on this machine. `radio_works` is None before the first check;
-    `folders`: configured folders that cannot be read.
+    `folders`: configured folders that cannot be read; `engines`: what speaks, with `name`,
+    `languages` and `reason`.
     """
 
     radio: StatusFault | None = None
     radio_works: bool | None = None
     folders: tuple[StatusFault, ...] = ()
+    engines: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
             "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None,
         },
         "calls": dict(layers.calls),
-        "audio": dict(layers.audio),
+        "audio": {**layers.audio, "engines": [dict(engine) for engine in layers.seen.engines]},
         "wearer": dict(layers.wearer),
         **({"servers": _servers(layers.servers)} if layers.servers else {}),
         "services": [dict(service) for service in layers.services],

@@ -1,5 +1,5 @@
-"""Checks of this machine for the status: the radio while no link shows that it works, and the
-configured folders.
+"""Checks of this machine for the status: the radio while no link shows that it works, the
+configured folders, and what can speak.
 
 Run when the status is requested, with the doctor's own checks.
 """
@@ -7,7 +7,8 @@ Run when the status is requested, with the doctor's own checks.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 from edge.config import folders
@@ -26,6 +27,12 @@ LOOK_S: Final = 3.0
 """A check that takes longer is given up; the earlier result stays."""
 AGAIN_S: Final = 2.0
 """A status requested again within this time gets the earlier result."""
+
+ENGINES_AGAIN_S: Final = 30.0
+"""Seconds for which the engines of the voice are not looked at again: one is a program that is
+started, one may be a server.
+"""
+ENGINE_S: Final = 1.0
 
 _log: Final = logging.getLogger(__name__)
 
@@ -47,6 +54,7 @@ class StatusLook:
     radio_open: Callable[[], bool]
     clock: Clock
     machine: "Callable[[Mapping[str, str]], Machine]" = _this_machine
+    _listened: float = field(default_factory=lambda: float("-inf"), init=False)
     _looked: float = field(default_factory=lambda: float("-inf"), init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     seen: MachineLook = field(default_factory=MachineLook, init=False)
@@ -56,7 +64,11 @@ class StatusLook:
         async with self._looking:
             if self.clock.boot() - self._looked < AGAIN_S:
                 return
-            for what, look in (("radio", self._look_at_radio), ("folders", self._look_at_folders)):
+            for what, look in (
+                ("radio", self._look_at_radio),
+                ("folders", self._look_at_folders),
+                ("voice", self._look_at_engines),
+            ):
                 try:
                     async with timeout(LOOK_S):
                         await look()
@@ -106,3 +118,14 @@ class StatusLook:
                 for key, folder, problem in found
             ),
         )
+
+    async def _look_at_engines(self) -> None:
+        if self.clock.boot() - self._listened < ENGINES_AGAIN_S:
+            return
+        from edge.display.voice.engines import survey  # noqa: PLC0415 - only for who asks for the status
+        from edge.doctor.subprocesses import in_thread  # noqa: PLC0415
+
+        server, built_in = self.settings().audio.server, find_spec("py_nanotts") is not None
+        found = await in_thread(lambda: survey(server, has_built_in=built_in, limit_s=ENGINE_S))
+        self.seen = replace(self.seen, engines=tuple(asdict(engine) for engine in found))
+        self._listened = self.clock.boot()

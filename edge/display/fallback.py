@@ -12,7 +12,7 @@ from edge.display.drawn_text import DrawnText
 from edge.display.lens import CannotShow, LensWriter, Sheet
 from edge.display.lens_plan import LensPlan, plan
 from edge.display.presentation import Presentation, SpeechState
-from edge.display.voice.speech import SpeechOutput
+from edge.display.voice.speech import NO_SPEAKER, SpeechOutput
 from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
@@ -115,6 +115,7 @@ class Fallback:
     ) -> None:
         """Write what cannot be spoken."""
         item.downgrade = "speech→display"
+        item.unspoken = "; ".join(reason for reason in why if reason != NO_SPEAKER)
         words = replace(item.rendering, layout=LayoutKind.TEXT_WALL)
         await self._show(item, words, capabilities, why)
 

@@ -52,6 +52,8 @@ class OpenPrompt:
     address: str = ""
     hidden: bool = False
     unprompted: bool = False
+    unspeakable: str = ""
+    """Why no voice can speak all of it."""
 
     @property
     def speaking(self) -> bool:

@@ -75,6 +75,8 @@ class Presentation:
     speech: SpeechState = SpeechState.NOT_BEGUN
     downgrade: str = ""
     remark: str = ""
+    unspoken: str = ""
+    """Why its words are on the lens although they were to be spoken."""
     lost: tuple[str, ...] = ()
     """Characters that boxes stand for on the lens."""
     report: DeliveryReport = _NOTHING
@@ -142,7 +144,7 @@ class Presentation:
         if self.rendering.duration_s is not None:
             self.leave_at = now + self.rendering.duration_s
         self._stay(now)
-        remarks = (self.remark, f"{done.clipped} clipped" if done.clipped else "")
+        remarks = (self.unspoken, self.remark, f"{done.clipped} clipped" if done.clipped else "")
         readable = done.drawn is not None and not self.lost
         state = Delivery.SHOWN if readable else Delivery.ACKNOWLEDGED
         self.say(state, "; ".join(filter(None, remarks)))

@@ -122,12 +122,11 @@ def to_speech(question: Question, capabilities: Capabilities) -> str:
 
 
 def _is_heard(ch: str) -> bool:
-    """All voices speak languages written in Latin letters, and skip other letters and symbols in
-    silence.
-    """
+    """Whether a voice can say it, if one knows its letters: all voices skip symbols in silence."""
     if ch <= "\xff" or ch in _SPOKEN or ch == _ELLIPSIS:
         return True
-    return unicodedata.category(ch) in _QUIET or unicodedata.name(ch, "").startswith("LATIN ")
+    category = unicodedata.category(ch)
+    return category[0] in "LMN" or category in _QUIET
 
 
 def _spell(line: str) -> str:

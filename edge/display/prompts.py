@@ -106,8 +106,12 @@ class Prompter:
         self._wake()
         return prompt
 
-    async def _why_nobody(self, question: Question, capabilities: Capabilities | None) -> str:
-        """Why these glasses cannot ask this, or not be answered; "" when they can."""
+    async def _why_nobody(
+        self, question: Question, capabilities: Capabilities | None, unspeakable: str = ""
+    ) -> str:
+        """Why these glasses cannot ask this, or not be answered; "" when they can. `unspeakable`:
+        why it cannot be spoken, as far as that was tried.
+        """
         if capabilities is None:
             return "no glasses are known"
         why: list[str] = []
@@ -128,7 +132,7 @@ class Prompter:
             return why[0]
         try:
             to_speech(question, capabilities)
-            unheard = self._speech.why_not(capabilities)
+            unheard = unspeakable or self._speech.why_not(capabilities)
         except CannotSpeak as e:
             unheard = str(e)
         return "; ".join([*why, unheard]) if unheard else ""
@@ -317,7 +321,7 @@ class Prompter:
         if capabilities is None:
             prompt.give_up(why[0])
             return
-        nobody = await self._why_nobody(prompt.question, capabilities)
+        nobody = await self._why_nobody(prompt.question, capabilities, prompt.unspeakable)
         if nobody and not self._hidden():  # what is hidden now may be seen before the time is over
             prompt.give_up(nobody)
             return
@@ -407,7 +411,7 @@ class Prompter:
     # ------------------------------------------------------------------ speech
 
     def _speak(self, prompt: OpenPrompt, capabilities: Capabilities, why: list[str]) -> bool:
-        if not can_press(capabilities):
+        if prompt.unspeakable or not can_press(capabilities):
             return False
         here = self._glasses.status().address
         if prompt.address != here:  # on these glasses nothing of it was heard yet
@@ -437,7 +441,7 @@ class Prompter:
             prompt.heard, prompt.since = True, self._clock.boot()
             return
         capabilities, again = self._glasses.status().capabilities, over.away or prompt.missed
-        prompt.speech = None
+        prompt.speech, prompt.unspeakable = None, over.reason if over.no_voice else ""
         if again or (capabilities is not None and capabilities.has(Hardware.DISPLAY)):
             self._say_again(prompt, self._clock.boot() + RETRY_S)
         else:

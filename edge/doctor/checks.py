@@ -16,6 +16,7 @@ from edge.doctor.service import ServiceChecks
 from edge.doctor.system import SystemChecks
 from edge.doctor.timekeeping import ClockChecks
 from edge.doctor.user_tools import UserToolChecks
+from edge.doctor.voice import VoiceChecks
 
 _CONFIG: Final = ("config",)
 _DAEMON: Final = ("daemon",)
@@ -32,11 +33,8 @@ def every(examined: ExaminedMachine, *, named: bool) -> tuple[Check, ...]:
 
 def _of_this_machine(examined: ExaminedMachine, *, named: bool) -> tuple[Check, ...]:
     system, service = SystemChecks(examined), ServiceChecks(examined, named=named)
-    access, radio, glasses = (
-        AccessChecks(examined),
-        BluetoothChecks(examined),
-        GlassesChecks(examined),
-    )
+    access, radio = AccessChecks(examined), BluetoothChecks(examined)
+    glasses, voice = GlassesChecks(examined), VoiceChecks(examined)
     return (
         Check("os", "system", "operating system", system.os),
         Check("libraries", "system", "libraries", system.libraries, after=_CONFIG),
@@ -56,6 +54,7 @@ def _of_this_machine(examined: ExaminedMachine, *, named: bool) -> tuple[Check, 
         Check("bond", "glasses", "paired glasses", glasses.bond, _CONFIG, after=("daemon", "bus")),
         Check("link", "glasses", "link", glasses.link, needs=_DAEMON, effect=True),
         Check("mtu", "glasses", "MTU", glasses.mtu, needs=_DAEMON, effect=True),
+        Check("voice", "glasses", "voice", voice.voice, needs=_CONFIG),
     )
 
 

@@ -1,11 +1,12 @@
-"""Sets the brightness, the silent mode, notifications and the dashboard of finished glasses.
+"""Sets the brightness, the silent mode, notifications and the dashboard of finished glasses, and
+the volume of the voice.
 
 Their capabilities say what they can do; what they refuse is passed on as an error.
 """
 
 import asyncio
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -34,6 +35,7 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "silent": ("display.silent", "know no silent mode"),
     "notify": ("display.notifications", "know no notifications of their own"),
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
+    "volume": ("speaker", "have no speaker"),
 }
 """Action → the capability it needs, and the message for glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
@@ -43,12 +45,13 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 @dataclass(eq=False, repr=False)
 class GlassesSettings:
     """Implements `tools_cache.api.handed.Deeds`. `display` sends commands that change the lens; it
-    refuses them while a question is shown.
+    refuses them while a question is shown. `set_volume` sets the voice's, in percent.
     """
 
     glasses: GlassesPort
     clock: Clock
     display: SendPort
+    set_volume: Callable[[int], Awaitable[None]]
     _allowed: dict[str, App] = field(default_factory=dict, init=False)
     _allowed_on: str = field(default="", init=False)
     _notifying: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -58,14 +61,17 @@ class GlassesSettings:
         INVALID_ARGUMENTS.
         """
         self._check_able(action)
-        if action == "notify":
+        if action == "volume":
+            await self.set_volume(_percent(details.get("level")))
+        elif action == "notify":
             await self._notify(str(details["title"]), str(details["text"]), str(details["app"]))
         else:
             await self._send(_command(action, details))
 
     def _check_able(self, action: str) -> None:
         status = self.glasses.status()
-        if not status.ready or status.capabilities is None:
+        there = status.ready or action == "volume"  # the voice is ours: it can be set before
+        if not there or status.capabilities is None:
             raise _failure(
                 ErrorCode.SESSION_INACTIVE,
                 "The glasses are away",
@@ -120,7 +126,8 @@ class GlassesSettings:
 
 def able(record: Capabilities, action: str) -> bool:
     """Return whether these glasses can do it; unknown is no."""
-    return record.get("display") is True and record.get(NEEDS[action][0]) is True
+    capability = NEEDS[action][0]
+    return all(record.get(each) is True for each in (capability.partition(".")[0], capability))
 
 
 def _command(action: str, details: Mapping[str, Json]) -> Command:
@@ -136,6 +143,13 @@ def _create(make: Callable[[], Command]) -> Command:
         return make()
     except ValueError as e:
         raise _failure(ErrorCode.INVALID_ARGUMENTS, str(e)) from None
+
+
+def _percent(level: Json) -> int:
+    """Return a volume. Raises `ToolFailure` (INVALID_ARGUMENTS) for invalid values."""
+    if isinstance(level, int) and not isinstance(level, bool) and 0 <= level <= 100:
+        return level
+    raise _failure(ErrorCode.INVALID_ARGUMENTS, "volume must be a whole number, 0 to 100")
 
 
 def _failure(

@@ -29,7 +29,6 @@ NO_DISPLAY = (
     "glasses:clear",
     "glasses:dismiss",
     "glasses:notify",
-    "glasses:set",
 )
 EITHER = ("glasses:say", "glasses:show_card", "glasses:show_image", "glasses:show_text")
 """Tools for which a display or a speaker will do."""
@@ -119,7 +118,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
         await until(lambda: place.daemon.registry.describe()["origin"] == "cloud", "the registry")
         needs = {
             **dict.fromkeys(NO_DISPLAY, "a display"),
-            **dict.fromkeys(EITHER[1:], "a display or a speaker"),
+            **dict.fromkeys((*EITHER[1:], "glasses:set"), "a display or a speaker"),
             "glasses:say": "a speaker or a display",
             PHOTO: "a camera",
         }
@@ -137,7 +136,8 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
                 capsys,
                 {
                     **none_of("Mock display glasses", **{PHOTO: "a camera"}),
-                    "glasses:set": f"needs a display that lets its brightness be set; {shy}",
+                    "glasses:set": "needs a display that lets its brightness be set or a speaker; "
+                    f"{shy}",
                     "glasses:notify": f"needs a display that shows notifications of its own; {shy}",
                     "glasses:dismiss": f"needs a display that has a dashboard of its own; {shy}",
                 },
@@ -156,7 +156,9 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
                 capsys,
                 none_of("Mock audio glasses", **dict.fromkeys(NO_DISPLAY, "a display")),
             )
-            await reported(cloud_side, "mock:audio", there=EITHER, gone=NO_DISPLAY)
+            await reported(
+                cloud_side, "mock:audio", there={*EITHER, "glasses:set"}, gone=NO_DISPLAY
+            )
             await told_clients(place, 2)
 
             await wear(place, "sim:even_g1")
@@ -165,7 +167,9 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
                 capsys,
                 none_of("Even Realities G1", **{PHOTO: "a camera"}),
             )
-            await reported(cloud_side, "even_g1", there={*NO_DISPLAY, *EITHER}, gone={PHOTO})
+            await reported(
+                cloud_side, "even_g1", there={*NO_DISPLAY, *EITHER, "glasses:set"}, gone={PHOTO}
+            )
 
         assert "hidden: needs a camera; these glasses (Even Realities G1) have none" in await tools(
             place, capsys
@@ -176,7 +180,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
             lambda: place.daemon.registry.snapshot().find("glasses:set").stale, "the stale mark"
         )
         assert (
-            "of the glasses' display, or their silent mode. "
+            "of the glasses' display, their silent mode, or the volume of the voice. "
             "(judged by what the glasses last seen could do)"
         ) in await tools(place, capsys)
         said = [
@@ -188,7 +192,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
         ]
         assert said == [
             ({"glasses:say"}, set()),
-            (set(), set()),
+            ({"glasses:set"}, set()),
         ], "once a change"
 
 

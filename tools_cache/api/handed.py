@@ -158,7 +158,7 @@ class Config(Protocol):
 
 class Deeds(Protocol):
     """Actions of finished glasses besides showing and speaking: `brightness {level?, auto}`,
-    `silent {on}`, `notify {title, text, app}`, `dashboard {}`.
+    `silent {on}`, `notify {title, text, app}`, `dashboard {}`; and `volume {level}` of the voice.
     """
 
     async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:

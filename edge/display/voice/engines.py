@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from edge.display.voice import espeak, sound, wyoming
+from edge.display.voice.languages import UNKNOWN
 
 BUILT_IN: Final = {
     "de": "de-DE",
@@ -28,7 +29,7 @@ RETRY_S: Final = 30.0
 _servers: dict[wyoming.Address, tuple[float, Mapping[str, str] | str]] = {}
 """What a server has, or until when (monotonic clock) it is left alone, and why."""
 BuiltIn = Callable[[str, str], bytes]
-"""(text, voice) → PCM at `sound.RATE`."""
+"""(text, voice) → PCM at `sound.RATE`. Raises `NoVoice`."""
 
 
 class NoVoice(Exception):
@@ -46,25 +47,37 @@ class Wanted:
     server: str = ""
 
 
-def say(wanted: Wanted, built_in: BuiltIn) -> "array[int]":
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """A sentence as sound, and the engine and voice that spoke it."""
+
+    samples: "array[int]"
+    voice: str
+
+
+def say(wanted: Wanted, built_in: BuiltIn) -> Speech:
     """Speak with the first engine that can. Raises `NoVoice`."""
     why: list[str] = []
-    for name, speak in _engines(wanted, built_in, why):
+    for name, voice, speak in _engines(wanted, built_in, why):
         try:
             samples = sound.from_bytes(speak())
-        except (wyoming.WyomingFault, espeak.CannotRead) as e:
+        except (wyoming.WyomingFault, espeak.CannotRead, NoVoice) as e:
             why.append(f"{name}: {e}")
             continue
-        if sound.audible(samples):
-            return sound.levelled(samples, wanted.volume)
+        if sound.heard_after(samples):
+            return Speech(sound.levelled(samples, wanted.volume), f"{name} {voice}")
         why.append(f"{name}: no sound for this text")
     raise NoVoice("; ".join(why) or "nothing speaks it")
 
 
 def _engines(
     wanted: Wanted, built_in: BuiltIn, why: list[str]
-) -> Iterator[tuple[str, Callable[[], bytes]]]:
+) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
+    """Yield each engine with its voice for the language; add to `why` what the others lack."""
     text, language = wanted.text, wanted.language
+    if language == UNKNOWN:
+        why.append("no voice knows these letters")
+        return
     if wanted.server:
         address = wyoming.Address.parse(wanted.server)
         try:
@@ -73,14 +86,14 @@ def _engines(
             voice = ""
             why.append(f"{wanted.server}: {e}")
         if voice:
-            yield wanted.server, lambda: wyoming.speak(text, voice, address, LIMIT_S)
+            yield wanted.server, voice, lambda: _ask_server(text, voice, address)
     if own := _own_voice(language, wanted.voice):
-        yield "the built-in voice", lambda: built_in(text, own)
+        yield "built-in", own, lambda: built_in(text, own)
     if not espeak.installed():
         why.append(f"no voice for {language}: install espeak-ng")
         return
     if name := espeak.voice_for(language, _espeak_voices()):
-        yield "espeak-ng", lambda: espeak.speak(text, name, LIMIT_S)
+        yield espeak.PROGRAM, name, lambda: espeak.speak(text, name, LIMIT_S)
     else:
         why.append(f"espeak-ng has no voice for {language}")
 
@@ -103,12 +116,55 @@ def _server_voices(address: wyoming.Address) -> Mapping[str, str]:
     try:
         known = wyoming.voices(address, LIMIT_S)
     except wyoming.WyomingFault as e:
-        _servers[address] = (time.monotonic() + RETRY_S, str(e))
+        _leave_alone(address, e)
         raise
     _servers[address] = (0.0, known)
     return known
 
 
+def _ask_server(text: str, voice: str, address: wyoming.Address) -> bytes:
+    """Let the server speak; one that is away is left alone for a while. Raises `WyomingFault`."""
+    try:
+        return wyoming.speak(text, voice, address, LIMIT_S)
+    except wyoming.ServerAway as e:
+        _leave_alone(address, e)
+        raise
+
+
+def _leave_alone(address: wyoming.Address, why: wyoming.WyomingFault) -> None:
+    _servers[address] = (time.monotonic() + RETRY_S, str(why))
+
+
 @lru_cache(maxsize=1)
 def _espeak_voices() -> frozenset[str]:
     return espeak.languages(LIMIT_S)
+
+
+# ------------------------------------------------------------------ for the status and the doctor
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One engine: the languages it speaks, or the reason why it speaks none."""
+
+    name: str
+    languages: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def survey(server: str, *, has_built_in: bool, limit_s: float = LIMIT_S) -> tuple[Engine, ...]:
+    """Look at all engines, in the order in which they are asked. Waits for each as long."""
+    found = [_survey_server(server, limit_s)] if server else []
+    missing = "" if has_built_in else "not installed: install glassd[voice]"
+    found.append(Engine("built-in", () if missing else tuple(sorted(BUILT_IN)), missing))
+    known = espeak.languages(limit_s)
+    broken = "it does not work" if espeak.installed() else "not installed: install espeak-ng"
+    return (*found, Engine(espeak.PROGRAM, tuple(sorted(known)), "" if known else broken))
+
+
+def _survey_server(server: str, limit_s: float) -> Engine:
+    try:
+        known = wyoming.voices(wyoming.Address.parse(server), limit_s)
+    except wyoming.WyomingFault as e:
+        return Engine(server, reason=str(e))
+    return Engine(server, tuple(sorted(known)), "" if known else "it has no voice")

@@ -7,9 +7,11 @@ frequent words. Without evidence the language stays what it was.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
+UNKNOWN: Final = "und"
+"""The language of letters that no voice here knows; what BCP 47 calls undetermined."""
 _SCRIPTS: Final = (
     (0x0370, 0x03FF, "el"),
     (0x0400, 0x052F, "ru"),
@@ -139,19 +141,40 @@ _SPECIAL: Final = {script: frozenset("".join(own.values())) for script, own in _
 _VIETNAMESE: Final = frozenset("ăđơưạảấầẩẫậắằẳẵặẹẻẽếềểễệỉịọỏốồổỗộớờởỡợụủứừửữựỳỵỷỹ") - set("ă")
 
 
-def language_of(sentence: str, otherwise: str) -> str:
-    """Return the language as in BCP 47 (`de`, `zh`); `otherwise` where nothing decides.
+def language_of(sentence: str, *otherwise: str) -> str:
+    """Return the language as in BCP 47 (`de`, `zh`); one of `otherwise` where nothing decides.
 
-    `otherwise` is the language of the sentence before, or the configured one; it wins a tie.
+    `otherwise`: the language of the text around it, then the configured one. The first that is
+    written in the same letters counts; it wins a tie.
     """
     text = unicodedata.normalize("NFC", sentence).lower()
     scripts = Counter(script for script in map(_script_of, text) if script)
     if not scripts:
-        return otherwise
+        return otherwise[0]
     if scripts["ja"]:  # Japanese is written with Chinese characters as well
         scripts["ja"] += scripts.pop("zh", 0)
     script = scripts.most_common(1)[0][0]
-    return _choose(script, text, otherwise) if script in _LETTERS else script
+    if script not in _LETTERS:
+        return script
+    same = [each for each in otherwise if each in _LETTERS[script]]
+    return _choose(script, text, next(iter((*same, *_LETTERS[script]))))
+
+
+def parts(sentence: str) -> Iterator[str]:
+    """Cut a sentence where its script changes, for an engine skips in silence the letters of a
+    script it does not know. What is no letter stays with the letters before it.
+    """
+    kana = any(_script_of(ch) == "ja" for ch in sentence)
+    begin, before = 0, ""
+    for at, ch in enumerate(sentence):
+        script = _script_of(ch)
+        if script == "zh" and kana:
+            script = "ja"
+        if script and before and script != before:
+            yield sentence[begin:at].strip()
+            begin = at
+        before = script or before
+    yield sentence[begin:].strip()
 
 
 def _script_of(character: str) -> str:
@@ -161,8 +184,8 @@ def _script_of(character: str) -> str:
         return "latin" if character.isalpha() else ""
     for first, last, language in _SCRIPTS:
         if first <= code <= last:
-            return language if unicodedata.category(character)[0] in "LM" else ""
-    return ""
+            return language if unicodedata.category(character)[0] in "LMN" else ""
+    return UNKNOWN if character.isalnum() and not 0x2B0 <= code <= 0x2FF else ""
 
 
 def _choose(script: str, text: str, otherwise: str) -> str:

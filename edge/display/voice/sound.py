@@ -25,6 +25,8 @@ CEILING_DB: Final = -3.0
 """No sample is louder. Opus raised peaks by up to 1.1 dB in seven languages, and what the glasses
 play is to stay below -1 dBFS.
 """
+_RANGE_DB: Final = 20.0
+"""Between the lowest volume and the highest: what is levelled can be heard at any but 0."""
 _WINDOW: Final = RATE // 50
 _TAPS: Final = 24
 """Input samples that one output sample is made of."""
@@ -42,10 +44,16 @@ def peak_of(samples: Sequence[int]) -> int:
     return max(high, -low)
 
 
-def audible(samples: "array[int]") -> bool:
-    """Return whether a person can hear it: samples alone are no sound."""
-    loud = sum(peak_of(window) >= AUDIBLE_PEAK for window in _windows(samples))
-    return loud * _WINDOW >= AUDIBLE_S * RATE
+def heard_after(samples: "array[int]") -> int:
+    """Return how many samples must be played until a person has heard something; 0: never. Samples
+    alone are no sound.
+    """
+    left = AUDIBLE_S * RATE
+    for number, window in enumerate(_windows(samples), 1):
+        left -= len(window) if peak_of(window) >= AUDIBLE_PEAK else 0
+        if left <= 0:
+            return min(number * _WINDOW, len(samples))
+    return 0
 
 
 def levelled(samples: "array[int]", volume: int = 100) -> "array[int]":
@@ -66,8 +74,8 @@ def levelled(samples: "array[int]", volume: int = 100) -> "array[int]":
 
 
 def gain(volume: int) -> float:
-    """Return the factor for a volume in percent: half of it sounds half as loud (-12 dB)."""
-    return (min(100, max(0, volume)) / 100) ** 2
+    """Return the factor for a volume in percent; half of it sounds half as loud (-10 dB)."""
+    return _ratio(_RANGE_DB * (min(100, volume) / 100 - 1)) if volume > 0 else 0.0
 
 
 def silence(seconds: float) -> "array[int]":

@@ -13,8 +13,9 @@ from enum import StrEnum
 from typing import Final
 
 from edge.core.results import LayoutKind
+from edge.display.plain_text import plain, spoken
 from edge.display.presentation import Presentation, SpeechState
-from edge.display.voice.languages import language_of
+from edge.display.voice.languages import language_of, parts as speakable_parts
 from edge.display.voice.tts import (
     MAX_SENTENCE,
     TextToSpeech,
@@ -40,8 +41,8 @@ FASTEST: Final = 100.0
 """A `speaker.speed` above this is ignored."""
 MAX_SPOKEN: Final = 4000
 """Characters spoken of one result: four minutes of listening."""
+NO_SPEAKER: Final = "these glasses have no speaker"
 _ANSWER_S: Final = 5.0
-_PCM_FRAME: Final = RATE * FRAME_MS // 1000 * 2
 _ENDS: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _UNSAFE: Final = str.maketrans({"‹": " ", "›": " ", "<": " ", ">": " "})
 """The speech engine drops what stands inside these."""
@@ -49,16 +50,23 @@ _UNSAFE: Final = str.maketrans({"‹": " ", "›": " ", "<": " ", ">": " "})
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What was played. `samples`: None if not counted; `skipped`: sentences without sound."""
+    """What was played. `samples`: None if not counted, 0 if nothing could be heard yet; `skipped`:
+    parts without sound, and `why` the last of them has none.
+    """
 
     samples: int | None
-    sentences: int
+    parts: int
     skipped: int = 0
     stopped: bool = False
+    why: str = ""
 
 
 class CannotSpeak(Exception):
     """Nothing was spoken, and why."""
+
+
+class NotWhole(CannotSpeak):
+    """No voice knows a part of what is to be spoken whole."""
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -96,10 +104,21 @@ class SpeechPlayer:
     def why_not(self, capabilities: Capabilities) -> str:
         """Empty when words can be spoken on these glasses, else the first thing that is missing."""
         try:
-            _form(capabilities)
+            self._form(capabilities)
         except CannotSpeak as e:
             return str(e)
         return self._voice.why_not()
+
+    def _form(self, capabilities: Capabilities) -> AudioFormat:
+        """Opus where it goes (a tenth of the bytes on the air), else PCM. Raises `CannotSpeak`."""
+        codecs = [c.strip() for c in str(capabilities.get("speaker.codecs", "")).split(",")]
+        known = [form for form in (AudioFormat.OPUS, AudioFormat.PCM16) if form in codecs]
+        if not known:
+            raise CannotSpeak("these glasses take no sound we can make")
+        for form in known:
+            if self._voice.can_code(form):
+                return form
+        raise CannotSpeak("these glasses take only Opus: install glassd[voice]")
 
     async def speak(
         self,
@@ -108,10 +127,15 @@ class SpeechPlayer:
         *,
         stop: asyncio.Event,
         started: Callable[[], None],
+        whole: bool = False,
     ) -> Spoken:
-        """Speak; call `started` when the stream is open. Raises `CannotSpeak`, `GlassesAway`."""
-        form, speed = _form(capabilities), _speed(capabilities)
-        return await self._stream_out(form, speed, self._utterances(text, form), stop, started)
+        """Speak; call `started` when the stream is open. `whole`: all of it, as it is, or nothing.
+        Raises `CannotSpeak`, `GlassesAway`.
+        """
+        form, speed = self._form(capabilities), _speed(capabilities)
+        sound = self._utterances(text if whole else spoken(plain(text).text), form)
+        sound = _all_of(sound) if whole else sound
+        return await self._stream_out(form, speed, sound, stop, started)
 
     async def play(
         self,
@@ -121,27 +145,33 @@ class SpeechPlayer:
         stop: asyncio.Event,
         started: Callable[[], None],
     ) -> Spoken:
-        """Play base64 PCM (16 kHz mono 16-bit) as it is. Raises `CannotSpeak`, `GlassesAway`."""
-        if AudioFormat.PCM16 not in _codecs(capabilities):
-            raise CannotSpeak("these glasses take no PCM")
+        """Play base64 PCM (16 kHz mono 16-bit). Raises `CannotSpeak`, `GlassesAway`."""
         try:
-            raw = base64.b64decode(pcm, validate=True)
+            base64.b64decode(pcm, validate=True)
         except (binascii.Error, ValueError) as e:
             raise CannotSpeak(f"audio.pcm is not base64: {e}") from None
-        starts = range(0, len(raw), _PCM_FRAME)
-        frames = tuple(raw[at : at + _PCM_FRAME].ljust(_PCM_FRAME, b"\0") for at in starts)
-        sound = _only(Utterance(frames, len(raw) // 2))
-        speed = _speed(capabilities)
-        return await self._stream_out(AudioFormat.PCM16, speed, sound, stop, started)
+        form, speed = self._form(capabilities), _speed(capabilities)
+        return await self._stream_out(form, speed, self._samples(pcm, form), stop, started)
+
+    async def _samples(self, pcm: str, form: AudioFormat) -> AsyncIterator[Utterance | str]:
+        try:
+            yield await self._voice.code(pcm, form)
+        except (Unspeakable, VoiceUnavailable) as e:
+            raise CannotSpeak(f"audio.pcm: {e}") from None
 
     async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | str]:
-        """Yield each sentence as sound, or why it has none."""
-        language = language_of(text, self._voice.voice.partition("-")[0])
-        for sentence in sentences(text):
+        """Yield each part as sound, or why it has none."""
+        configured, first = self._voice.voice.partition("-")[0], True
+        language = language_of(text, configured)
+        for part in (part for sentence in sentences(text) for part in speakable_parts(sentence)):
             try:
-                yield await self._voice.say(sentence, form, language_of(sentence, language))
+                known = language_of(part, language, configured)
+                utterance = await self._voice.say(part, form, known, first=first)
+                _log.debug("%s speaks %d characters", utterance.voice, len(part))
+                first = False
+                yield utterance
             except Unspeakable as e:
-                _log.debug("a sentence of %d characters is not spoken: %s", len(sentence), e)
+                _log.debug("a part of %d characters is not spoken: %s", len(part), e)
                 yield str(e)
             except VoiceUnavailable as e:
                 raise CannotSpeak(str(e)) from None
@@ -154,7 +184,7 @@ class SpeechPlayer:
         stop: asyncio.Event,
         started: Callable[[], None],
     ) -> Spoken:
-        said = skipped = 0
+        said = skipped = heard_after = 0
         why = ""
         player: _Player | None = None
         try:
@@ -169,6 +199,7 @@ class SpeechPlayer:
                     player = _Player(self._glasses, self._stream, speed, stop)
                     await player.open(form)
                     started()
+                    heard_after = utterance.heard_after
                 await player.feed(utterance.frames)
                 said += 1
         except BaseException:
@@ -181,12 +212,19 @@ class SpeechPlayer:
         if player is None and stop.is_set():
             raise CannotSpeak("stopped before it began")
         if player is None:
-            raise CannotSpeak("; ".join(filter(None, ("no sound for this text", why))))
-        return Spoken(await player.end(), said, skipped, stop.is_set())
+            raise CannotSpeak(": ".join(filter(None, ("no sound for this text", why))))
+        played = await player.end()
+        heard = played and (played if played >= heard_after else 0)
+        return Spoken(heard, said, skipped, stop.is_set(), why)
 
 
-async def _only(utterance: Utterance) -> AsyncIterator[Utterance | str]:
-    yield utterance
+async def _all_of(sound: AsyncIterator[Utterance | str]) -> AsyncIterator[Utterance | str]:
+    """Yield nothing until all of it is there. Raises `NotWhole` when a part has no sound."""
+    ready = [part async for part in sound]
+    if missing := next((part for part in ready if isinstance(part, str)), ""):
+        raise NotWhole(f"a part of it cannot be spoken: {missing}")
+    for part in ready:
+        yield part
 
 
 class _Player:
@@ -280,24 +318,11 @@ async def _pause(stop: asyncio.Event, seconds: float) -> None:
                 await stop.wait()
 
 
-def _codecs(capabilities: Capabilities) -> list[str]:
-    return [c.strip() for c in str(capabilities.get("speaker.codecs", "")).split(",")]
-
-
 def _speed(capabilities: Capabilities) -> float:
     """How fast these glasses play; only simulated ones play faster than people listen."""
     speed = capabilities.get("speaker.speed", 1.0)
     known = isinstance(speed, int | float) and not isinstance(speed, bool)
     return float(speed) if known and 1 <= speed <= FASTEST else 1.0
-
-
-def _form(capabilities: Capabilities) -> AudioFormat:
-    """Opus where it goes (a tenth of the bytes on the air), else PCM. Raises `CannotSpeak`."""
-    codecs = _codecs(capabilities)
-    for form in (AudioFormat.OPUS, AudioFormat.PCM16):
-        if form in codecs:
-            return form
-    raise CannotSpeak("these glasses take no sound we can make")
 
 
 class StoppedBy(StrEnum):
@@ -318,6 +343,8 @@ class SpeechOver:
     reason: str
     stopped_by: StoppedBy | None
     away: bool = False
+    no_voice: bool = False
+    """No voice knows a part of it, so trying again does not help."""
 
     @property
     def unsaid(self) -> bool:
@@ -336,8 +363,10 @@ class SpeechOver:
         """What there is to say about a speech that was heard."""
         remarks = [f"stopped by {self.stopped_by}"] if self.stopped_by else []
         if self.spoken is not None and self.spoken.skipped:
-            total = self.spoken.sentences + self.spoken.skipped
-            remarks.append(f"{self.spoken.skipped} of {total} sentences have no sound")
+            total = self.spoken.parts + self.spoken.skipped
+            remarks.append(
+                f"{self.spoken.skipped} of {total} parts have no sound: {self.spoken.why}"
+            )
         return "; ".join(remarks)
 
 
@@ -374,10 +403,11 @@ class SpeechOutput:
     def begin(self, item: Presentation, capabilities: Capabilities, why: list[str]) -> bool:
         """Begin to speak, and report the end through `over`; or add to `why` and return False."""
         if not capabilities.has(Hardware.SPEAKER):
-            why.append("these glasses have no speaker")
+            why.append(NO_SPEAKER)
             return False
-        reason = self._speaker.why_not(capabilities)
-        if (reason and not item.rendering.pcm) or self._tasks is None:
+        words = not item.rendering.pcm
+        reason = self._speaker.why_not(capabilities) if words else self._voice.why_silent()
+        if reason or self._tasks is None:
             why.append(reason)
             return False
         if not item.lit and item.rendering.layout is not None:
@@ -403,18 +433,24 @@ class SpeechOutput:
     async def _speak(
         self, item: Presentation, capabilities: Capabilities, stop: asyncio.Event
     ) -> None:
-        spoken, reason, away, wanted = None, "", False, item.rendering
+        result, reason, away, no_voice, wanted = None, "", False, False, item.rendering
 
         def started() -> None:
             if not item.lit:
                 item.say(Delivery.SENT)
 
         try:
-            say = self._speaker.play if wanted.pcm else self._speaker.speak
-            what = wanted.pcm or wanted.speech or wanted.words
-            spoken = await say(what, capabilities, stop=stop, started=started)
+            if wanted.pcm:
+                result = await self._speaker.play(
+                    wanted.pcm, capabilities, stop=stop, started=started
+                )
+            else:
+                text = wanted.speech or wanted.words
+                result = await self._speaker.speak(
+                    text, capabilities, stop=stop, started=started, whole=item.asks
+                )
         except CannotSpeak as e:
-            reason = str(e)
+            reason, no_voice = str(e), isinstance(e, NotWhole)
         except GlassesAway:
             reason, away = "glasses away", True
         except BridgeError as e:
@@ -422,4 +458,4 @@ class SpeechOutput:
         finally:
             self.speaking = None
             self._silent.set()
-        self._over(SpeechOver(item, spoken, reason, self._stopped_by, away))
+        self._over(SpeechOver(item, result, reason, self._stopped_by, away, no_voice))

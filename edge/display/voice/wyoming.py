@@ -28,6 +28,10 @@ class WyomingFault(Exception):
     """The server did not do what was asked; the text says what it did."""
 
 
+class ServerAway(WyomingFault):
+    """It cannot be reached, or does not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Address:
     """Where the server is: a host and a port, or the path of a socket."""
@@ -103,7 +107,7 @@ class _Conversation:
         try:
             self._socket = address.connect(limit_s)
         except OSError as e:
-            raise WyomingFault(f"cannot connect: {e}") from None
+            raise ServerAway(f"cannot connect: {e}") from None
         self._held = bytearray()
 
     def __enter__(self) -> Self:
@@ -118,7 +122,7 @@ class _Conversation:
             self._socket.settimeout(self._left())
             self._socket.sendall(line.encode())
         except OSError as e:
-            raise WyomingFault(f"cannot send: {e}") from None
+            raise ServerAway(f"cannot send: {e}") from None
 
     def receive(self, wanted: str) -> Mapping[str, Any]:
         """Return the data of the next event of this kind."""
@@ -165,17 +169,17 @@ class _Conversation:
             self._socket.settimeout(self._left())
             part = self._socket.recv(65536)
         except TimeoutError:
-            raise WyomingFault("it took too long") from None
+            raise ServerAway("it took too long") from None
         except OSError as e:
-            raise WyomingFault(f"the connection broke: {e}") from None
+            raise ServerAway(f"the connection broke: {e}") from None
         if not part:
-            raise WyomingFault("it closed the connection")
+            raise ServerAway("it closed the connection")
         self._held += part
 
     def _left(self) -> float:
         left = self._until - time.monotonic()
         if left <= 0:
-            raise WyomingFault("it took too long")
+            raise ServerAway("it took too long")
         return left
 
 

@@ -15,6 +15,7 @@ from edge.config.errors import every_key
 from edge.config.load import FORM, MAX_FILE, load
 from edge.config.model import BadSettings, Settings
 from edge.core import permissions
+from edge.display.voice.wyoming import Address
 from edge.runtime import paths
 
 NOBODY = {"HOME": "/nonexistent"}
@@ -102,6 +103,22 @@ def test_capabilities_are_flat_however_they_are_written(tmp_path):
 )
 def test_the_port_follows_tls_unless_it_is_given(tmp_path, text, port):
     assert load(write(tmp_path, "[uplink]\n" + text), NOBODY).uplink.port_in_use == port
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "",
+        "tcp://127.0.0.1:10200",
+        "tcp://box.local:1",
+        "tcp://[::1]:10200/",
+        "unix:///run/tts.sock",
+    ],
+)
+def test_the_voice_asks_the_server_that_is_configured(tmp_path, server):
+    found = load(write(tmp_path, f'[audio]\nserver = "{server}"\n'), NOBODY).audio
+    assert (found.server, found.volume, found.preroll_ms) == (server, 80, 300)
+    assert not server or Address.parse(server), "what is accepted can be read"
 
 
 def test_settings_cannot_be_changed_later():
@@ -223,6 +240,27 @@ def test_a_wrong_variable_is_reported_with_the_nearest():
         ('[uplink]\nhost = "b:8883"\n', "uplink.host: must be a bare host name"),
         ('[uplink]\nhost = "me:word@b:8883"\n', "uplink.host: must be a bare host name"),
         ('[uplink]\nhost = "me@b"\n', "uplink.host: must be a bare host name"),
+        ("[audio]\nvolume = 101\n", "audio.volume: must be at most 100, got 101"),
+        ("[audio]\npreroll_ms = -1\n", "audio.preroll_ms: must be at least 0, got -1"),
+        *(
+            (
+                f'[audio]\nserver = "{bad}"\n',
+                "audio.server: must be tcp://HOST:PORT or unix:///PATH, for example tcp://",
+            )
+            for bad in (
+                "localhost",
+                "localhost:10200",
+                "http://box:10200",
+                "tcp://box",
+                "tcp://box:0",
+                "tcp://box:65536",
+                "tcp://me:word@box:10200",
+                "tcp://box:10200/path",
+                "unix://relative",
+                "unix:///",
+            )
+        ),
+        (f'[audio]\nserver = "unix:///{"x" * 107}"\n', "audio.server: must have at most 107 bytes"),
         ('[uplink]\ncert_file = "relative.pem"\n', "uplink.cert_file: must be an absolute path"),
         ('[uplink]\ncert_file = "/x"\n', "uplink: cert_file and key_file are needed together"),
         ('[uplink]\npassword_file = "/x"\n', "uplink: password_file needs a username"),

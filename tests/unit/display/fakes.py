@@ -223,7 +223,7 @@ class FakeGlasses:
         if command.flush:
             self.flushed.append(command.stream)
             self._flush.set()
-            return Done(samples=played // 2)
+            return Done(samples=played // 2 if self.samples == -1 else self.samples)
         try:
             async with asyncio.timeout(played / 16000 / self.speed):
                 await self._flush.wait()

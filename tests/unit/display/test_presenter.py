@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from array import array
 from typing import Any
 
 import pytest
@@ -10,13 +11,21 @@ from edge.core import pages
 from edge.display import lens_plan
 from edge.display.presenter import LIFE_S
 from edge.display.queue import LATER
-from edge.display.voice.tts import TextToSpeech
+from edge.display.voice.tts import TextToSpeech, Utterance
 from edge.ports import Wait
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import DeliveryChanged, LensChanged
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
-from firmware_bridge.messages import AudioChunk, ClearPage, EndAudio, Gesture, ShowPage, StartAudio
+from firmware_bridge.messages import (
+    AudioChunk,
+    AudioFormat,
+    ClearPage,
+    EndAudio,
+    Gesture,
+    ShowPage,
+    StartAudio,
+)
 from tests.unit.display.conftest import stage_on
 from tests.unit.display.fakes import AUDIO, DISPLAY, FULL, FakeGlasses, Notebook
 from tests.unit.display.test_asking import Boot
@@ -116,7 +125,7 @@ async def test_speech_without_sound_goes_to_the_lens(open_stage) -> None:
         report = await stage.present("c1", text("x", audio={"text": "👍 ✨"}), wait=Wait.DELIVERY)
         assert report.state is Delivery.SHOWN
         assert report.downgrade == "speech→display"
-        assert report.reason == "", "the emoji are drawn"
+        assert report.reason == "no sound for this text", "why it is shown; the emoji are drawn"
 
 
 @pytest.mark.requirement("K3-shown")
@@ -201,12 +210,59 @@ async def test_an_image_is_drawn_as_pixels_else_as_words(open_stage) -> None:
         assert report == DeliveryReport(Delivery.SPOKEN, downgrade="image→speech")
 
 
-async def test_pcm_of_a_tool_is_played_as_it_is(open_stage) -> None:
-    pcm = base64.b64encode(b"\x01\x02" * 1600).decode()
-    async with open_stage(AUDIO) as (stage, glasses):
+@pytest.mark.requirement("I13-sound-volume", "I13-sound-preroll")
+async def test_pcm_of_a_tool_is_played_as_loud_as_speech(open_stage) -> None:
+    quiet = array("h", [600 if n % 80 < 40 else -600 for n in range(3200)])
+    pcm = base64.b64encode(quiet).decode()
+    voice = TextToSpeech(volume=100, preroll_ms=100)
+    facts = {**AUDIO, "speaker.codecs": "pcm16"}
+    async with open_stage(facts, voice=voice) as (stage, glasses):
         report = await stage.present("c1", text("x", audio={"pcm": pcm}), wait=Wait.DELIVERY)
         assert report.state is Delivery.SPOKEN
-        assert b"".join(glasses.streams[1][1]) == b"\x01\x02" * 1600
+        played = array("h", b"".join(glasses.streams[1][1]))
+    assert not any(played[:1600]), "0.1 s of silence before"
+    factor = played[1600] / quiet[0]
+    assert played[1600] == pytest.approx(32768 / 10, rel=0.01), "-20 dBFS"
+    assert played[1600:] == array("h", [int(sample * factor) for sample in quiet])
+
+
+@pytest.mark.requirement("I13-sound-energy")
+async def test_silent_pcm_is_not_spoken(open_stage) -> None:
+    silent = text("x", audio={"pcm": base64.b64encode(bytes(32000)).decode()})
+    async with open_stage(AUDIO) as (stage, glasses):
+        report = await stage.present("c1", silent, wait=Wait.DELIVERY)
+        assert report == DeliveryReport(Delivery.DROPPED, "audio.pcm: it is silent")
+        assert not glasses.streams
+
+
+@pytest.mark.requirement("I13-sound-volume")
+async def test_with_volume_0_not_even_pcm_is_played(open_stage) -> None:
+    loud = text("x", audio={"pcm": base64.b64encode(b"\0\x20" * 16000).decode()})
+    async with open_stage(AUDIO, voice=TextToSpeech(volume=0)) as (stage, glasses):
+        report = await stage.present("c1", loud, wait=Wait.DELIVERY)
+        assert (report.state, report.reason) == (Delivery.DROPPED, "the volume is 0")
+        assert not glasses.streams
+
+
+@pytest.mark.requirement("I13-sound-energy", "I13-sound-preroll")
+@pytest.mark.parametrize(
+    ("played", "state"),
+    [(4800, Delivery.DROPPED), (4800 + 959, Delivery.DROPPED), (20000, Delivery.SPOKEN)],
+)
+async def test_a_tap_in_the_silence_before_a_speech_leaves_it_unspoken(
+    open_stage, played, state
+) -> None:
+    glasses = FakeGlasses(Bus(), AUDIO, speed=1.0)
+    glasses.samples = played
+    voice = TextToSpeech(preroll_ms=300)
+    async with open_stage(AUDIO, glasses=glasses, voice=voice) as (stage, _):
+        speaking = asyncio.ensure_future(
+            stage.present("c1", text("One two three four five six."), wait=Wait.DELIVERY)
+        )
+        await glasses.until(lambda: bool(glasses.streams))
+        await glasses.say(Gesture.BUTTON)
+        report = await speaking
+    assert (report.state, report.reason) == (state, "stopped by the wearer")
 
 
 @pytest.mark.parametrize(
@@ -430,6 +486,14 @@ async def test_sound_runs_at_most_a_second_ahead_of_the_ear(open_stage) -> None:
         assert glasses.frames() * 0.02 - heard <= 1.1 + 0.1
 
 
+class TenSeconds(TextToSpeech):
+    """A voice without a child, whose time does not run as fast as the test's."""
+
+    async def code(self, pcm: str, form: AudioFormat) -> Utterance:
+        assert (len(base64.b64decode(pcm)), form) == (320_000, AudioFormat.OPUS)
+        return Utterance((b"x",) * 500, 160_000, 1)
+
+
 @pytest.mark.parametrize(
     ("said", "speed"),
     [(None, 1), (1, 1), (8.0, 8), (100, 100), (0, 1), (0.5, 1), (101, 1), (True, 1), ("8", 1)],
@@ -438,8 +502,9 @@ async def test_sound_runs_at_most_a_second_ahead_of_the_ear(open_stage) -> None:
 async def test_sound_is_sent_as_fast_as_the_glasses_play_it(said, speed) -> None:
     """Ten seconds of it, the last one ahead; without a speed that can be, in real time."""
     facts = {**AUDIO, "speaker.speed": said}
-    async with stage_on(facts, glasses=FakeGlasses(Bus(), facts, speed=1e9)) as (stage, glasses):
-        pcm = base64.b64encode(bytes(320_000)).decode()
+    glasses = FakeGlasses(Bus(), facts, speed=1e9)
+    async with stage_on(facts, glasses=glasses, voice=TenSeconds()) as (stage, glasses):
+        pcm = base64.b64encode(b"\0\x20" * 160_000).decode()
         began = asyncio.get_running_loop().time()
         await stage.present("c1", text("", audio={"pcm": pcm}))
         await glasses.until(lambda: any(isinstance(c, EndAudio) for c in glasses.told))
@@ -538,7 +603,7 @@ async def test_speech_ends_with_the_link_even_if_glasses_return_at_once(
 
     glasses.refuse = lose
     async with open_stage(glasses.facts, glasses=glasses) as (stage, _):
-        pcm = base64.b64encode(b"\1\0" * 32000).decode()
+        pcm = base64.b64encode(b"\0\x20" * 32000).decode()
         loud = ToolResponse(data="x", render={"audio": {"pcm": pcm}})
         report = await stage.present("c1", loud, wait=Wait.DELIVERY)
         assert (report.state, report.reason) == (Delivery.DROPPED, "glasses away")
@@ -635,7 +700,7 @@ async def test_a_speech_that_breaks_leaves_no_stream_open(open_stage) -> None:
                 raise CommandTimeout("no room in 10 s")
 
         glasses.refuse = refuse
-        pcm = base64.b64encode(b"\1\0" * 16000).decode()
+        pcm = base64.b64encode(b"\0\x20" * 16000).decode()
         loud = ToolResponse(data="x", render={"audio": {"pcm": pcm}})
         await stage.present("c1", loud, wait=Wait.DELIVERY)
         told = [type(command).__name__ for command in glasses.told]

@@ -66,6 +66,10 @@ DONE = {
     "put the secret into {}": "test_a_server_whose_secret_cannot_be_read_is_given_it",
     "name what you use of {}": "test_a_server_without_allowed_tools_is_a_warning",
     "see to it ({})": "test_a_server_that_is_away_is_refreshed",
+    "start the server at {}, or correct [audio] server": (
+        "test_a_voice_server_that_is_away_is_named_and_started"
+    ),
+    "[audio] volume = 80": "test_a_configured_volume_of_0_is_named",
     "start it, in a terminal of its own": ("test_a_daemon_without_a_unit_is_started_in_a_terminal"),
     "examine what it was started with": (
         "test_a_daemon_of_another_configuration_is_examined_by_its_own_radio"

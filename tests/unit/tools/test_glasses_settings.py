@@ -47,8 +47,12 @@ class Glasses:
         return Done()
 
 
-def amenities(glasses):
-    return GlassesSettings(glasses, CLOCK, SideCommands(glasses, CLOCK, lambda: False))
+def amenities(glasses, volumes=None):
+    async def set_volume(percent):
+        volumes.append(percent)
+
+    side = SideCommands(glasses, CLOCK, lambda: False)
+    return GlassesSettings(glasses, CLOCK, side, set_volume)
 
 
 @pytest.mark.parametrize(
@@ -167,3 +171,32 @@ async def test_what_cannot_be_a_command_is_its_askers_mistake():
     with pytest.raises(ToolFailure, match="outside 0…100") as failed:
         await amenities(Glasses())("brightness", {"level": 101})
     assert failed.value.error.code is ErrorCode.INVALID_ARGUMENTS
+
+
+SPEAKER = Capabilities.of("mock:audio", {"speaker": True}, origin=Origin.CATALOGUE, now=0.0)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+async def test_the_volume_is_the_voices_so_glasses_that_are_away_do_not_matter(ready):
+    glasses, volumes = Glasses(SPEAKER, ready=ready), []
+    await amenities(glasses, volumes)("volume", {"level": 40})
+    assert (volumes, glasses.told) == ([40], [])
+
+
+@pytest.mark.parametrize(
+    ("record", "level", "code"),
+    [
+        (G1, 40, ErrorCode.UNSUPPORTED),
+        (None, 40, ErrorCode.SESSION_INACTIVE),
+        (SPEAKER, 101, ErrorCode.INVALID_ARGUMENTS),
+        (SPEAKER, -1, ErrorCode.INVALID_ARGUMENTS),
+        (SPEAKER, True, ErrorCode.INVALID_ARGUMENTS),
+        (SPEAKER, None, ErrorCode.INVALID_ARGUMENTS),
+    ],
+)
+async def test_a_volume_that_cannot_be_is_refused(record, level, code):
+    volumes = []
+    with pytest.raises(ToolFailure) as refused:
+        await amenities(Glasses(record), volumes)("volume", {"level": level})
+    assert refused.value.error.code == code
+    assert not volumes

@@ -14,6 +14,7 @@ from edge.tools.glasses_settings import GlassesSettings
 from edge.tools.local import LocalTools
 from edge.tools.registry import ToolRegistry
 from edge.tools.services import Services
+from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.messages import (
     AllowApps,
     ExitToDashboard,
@@ -43,7 +44,11 @@ def run(tmp_path, glasses):
     )
     registry.load()
 
-    able = GlassesSettings(glasses, CLOCK, SideCommands(glasses, CLOCK, lambda: False))
+    async def set_volume(percent):
+        glasses.told.append(percent)
+
+    side = SideCommands(glasses, CLOCK, lambda: False)
+    able = GlassesSettings(glasses, CLOCK, side, set_volume)
 
     async def go(tool, args, *, do=able):
         definition = registry.snapshot().find(tool).definition
@@ -80,6 +85,18 @@ def run(tmp_path, glasses):
 async def test_settings_reach_the_glasses_and_the_answer_says_which(run, glasses, args, told, text):
     answer = await run("glasses:set", args)
     assert (glasses.told, answer.data, answer.render) == (told, {**args, "text": text}, None)
+
+
+@pytest.mark.requirement("I13-sound-volume")
+@pytest.mark.parametrize(
+    ("volume", "text"), [(40, "Volume: 40 %"), (0, "Volume: 0 %, nothing is spoken")]
+)
+async def test_the_volume_of_the_voice_is_set(run, glasses, volume, text):
+    glasses.record = Capabilities.of(
+        "mock:audio", {"speaker": True}, origin=Origin.CATALOGUE, now=0.0
+    )
+    answer = await run("glasses:set", {"volume": volume})
+    assert (glasses.told, answer.data["text"]) == ([volume], text)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Who speaks a sentence, and that silence is never speech."""
 
 import math
+import sys
 from array import array
 from pathlib import Path
 
@@ -40,8 +41,8 @@ def decibels(peak: int) -> float:
 )
 @pytest.mark.usefixtures("alone")
 def test_a_built_in_voice_of_the_language_speaks_below_the_ceiling(language, text):
-    samples = say(Wanted(text, language), built_in)
-    assert sound.audible(samples)
+    samples = say(Wanted(text, language), built_in).samples
+    assert sound.heard_after(samples)
     assert decibels(sound.peak_of(samples)) <= sound.CEILING_DB
 
 
@@ -57,7 +58,7 @@ def test_a_language_without_a_voice_is_refused_with_the_help(language, text):
 
 @pytest.mark.usefixtures("alone")
 def test_letters_that_the_engine_skips_are_no_sound_even_if_the_language_was_guessed_wrong():
-    with pytest.raises(NoVoice, match="built-in voice: no sound"):
+    with pytest.raises(NoVoice, match="built-in: no sound"):
         say(Wanted("Привет, мир! Как дела?", "en"), built_in)
 
 
@@ -77,8 +78,8 @@ def test_the_configured_accent_is_used_for_its_language():
 @needs("espeak-ng")
 @pytest.mark.parametrize(("language", "text"), [("ru", "Привет, мир!"), ("hi", "नमस्ते, आप कैसे हैं?")])
 def test_espeak_speaks_what_the_built_in_voices_cannot(language, text):
-    samples = say(Wanted(text, language), built_in)
-    assert sound.audible(samples)
+    samples = say(Wanted(text, language), built_in).samples
+    assert sound.heard_after(samples)
     assert decibels(sound.peak_of(samples)) <= sound.CEILING_DB
 
 
@@ -101,7 +102,58 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(monkeypatch):
     assert len(tries) == 4
 
 
+@pytest.mark.usefixtures("alone")
+def test_a_server_that_dies_while_it_speaks_is_left_alone_but_not_one_without_a_model(monkeypatch):
+    faults = [engines.wyoming.WyomingFault("no model"), engines.wyoming.ServerAway("it is gone")]
+    asked = []
+
+    def speak(text, *_):
+        asked.append(text)
+        raise faults[min(len(asked), 2) - 1]
+
+    monkeypatch.setattr(engines.wyoming, "voices", lambda *_: {"en": "anna"})
+    monkeypatch.setattr(engines.wyoming, "speak", speak)
+    for text in "One.", "Two.", "Three.", "Four.":
+        assert sound.heard_after(say(Wanted(text, "en", server="tcp://box:1"), built_in).samples)
+    assert asked == ["One.", "Two."]
+
+
+@pytest.mark.usefixtures("alone")
+def test_letters_that_no_voice_knows_are_refused_without_asking_any():
+    with pytest.raises(NoVoice, match="no voice knows these letters"):
+        say(Wanted("ᏣᎳᎩ", "und"), built_in)
+
+
+@pytest.mark.usefixtures("alone")
+def test_without_the_extra_the_built_in_voice_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "py_nanotts", None)
+    with pytest.raises(NoVoice, match=r"built-in: not installed: install glassd\[voice\]"):
+        say(Wanted("Hello.", "en"), built_in)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_survey_names_the_languages_of_each_engine_or_what_it_lacks(monkeypatch):
+    monkeypatch.setattr(engines.wyoming, "voices", lambda *_: {"th": "somchai", "de": "anna"})
+    found = engines.survey("tcp://box:1", has_built_in=True)
+    assert [(e.name, e.languages, e.reason) for e in found] == [
+        ("tcp://box:1", ("de", "th"), ""),
+        ("built-in", ("de", "en", "es", "fr", "it"), ""),
+        ("espeak-ng", (), "not installed: install espeak-ng"),
+    ]
+    (missing, _) = engines.survey("", has_built_in=False)
+    assert (missing.languages, missing.reason) == ((), "not installed: install glassd[voice]")
+
+
+@needs("espeak-ng")
+def test_a_survey_counts_the_languages_of_espeak():
+    *_, found = engines.survey("", has_built_in=True)
+    assert len(found.languages) > 80
+    assert {"ru", "hi", "he", "en-gb"} <= set(found.languages)
+    assert not found.reason
+
+
 @pytest.mark.enable_socket
 @pytest.mark.usefixtures("alone")
 def test_a_server_that_is_away_leaves_the_built_in_voice():
-    assert sound.audible(say(Wanted("Hello.", "en", server="tcp://127.0.0.1:1"), built_in))
+    wanted = Wanted("Hello.", "en", server="tcp://127.0.0.1:1")
+    assert say(wanted, built_in).voice == "built-in en-GB"

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.display.voice.languages import language_of
+from edge.display.voice.languages import UNKNOWN, language_of, parts
 
 SENTENCES = [
     ("en", "The train leaves in ten minutes."),
@@ -95,3 +95,39 @@ def test_decomposed_accents_count_like_composed_ones():
 @given(st.text(max_size=200))
 def test_any_text_has_a_language(text):
     assert language_of(text, "en")
+
+
+@pytest.mark.parametrize(
+    ("sentence", "expected"),
+    [
+        (
+            "Meeting with Иван (the new one) at 15:30.",
+            ["Meeting with", "Иван (", "the new one) at 15:30."],
+        ),
+        ("5 € or 15:30", ["5 € or 15:30"]),
+        ("15:30", ["15:30"]),
+        ("電車は十分後に出ます。", ["電車は十分後に出ます。"]),
+        ("火车十分钟后开。", ["火车十分钟后开。"]),
+        ("комп\u02bcютер", ["комп\u02bcютер"]),
+        ("नमस्ते John", ["नमस्ते", "John"]),
+        ("Pay ٥٠ or Ⅷ", ["Pay", "٥٠", "or", "Ⅷ"]),
+        ("ᏣᎳᎩ and 𐍈", ["ᏣᎳᎩ", "and", "𐍈"]),
+    ],
+)
+def test_a_sentence_is_cut_where_its_script_changes(sentence, expected):
+    assert list(parts(sentence)) == expected
+
+
+def test_each_part_has_a_language_written_in_its_letters():
+    """The language around it, else the configured one, else the commonest of that script."""
+    assert language_of("John", "ru", "de") == "de"
+    assert language_of("John", "fr", "de") == "fr"
+    assert language_of("John", "ru", "el") == "en"
+    assert language_of("Иван", "bg", "en") == "bg"
+    assert language_of("ᏣᎳᎩ", "en") == UNKNOWN
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet="ab 1.,éЖжя漢かع-", max_size=60))
+def test_no_letter_is_lost_where_a_sentence_is_cut(text):
+    assert "".join("".join(parts(text)).split()) == "".join(text.split())

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.display.voice import sound
-from edge.display.voice.sound import FULL, RATE, audible, levelled, mixed, peak_of, resampled
+from edge.display.voice.sound import FULL, RATE, heard_after, levelled, mixed, peak_of, resampled
 
 
 def tone(hertz: float, peak: float, seconds: float = 0.5, rate: int = RATE) -> "array[int]":
@@ -30,15 +30,15 @@ def rms(samples: "array[int]") -> float:
 
 @pytest.mark.parametrize("samples", [array("h"), sound.silence(2.0), tone(300, FULL * 0.0041, 2.0)])
 def test_silence_and_the_noise_of_an_engine_that_skipped_all_letters_are_not_audible(samples):
-    assert not audible(samples)
+    assert not heard_after(samples)
 
 
 def test_a_short_quiet_word_is_audible():
-    assert audible(tone(200, FULL * 0.02, 0.1) + sound.silence(3.0))
+    assert heard_after(tone(200, FULL * 0.02, 0.1) + sound.silence(3.0))
 
 
 def test_a_click_is_not_audible_speech():
-    assert not audible(array("h", [FULL - 1]) + sound.silence(1.0))
+    assert not heard_after(array("h", [FULL - 1]) + sound.silence(1.0))
 
 
 def test_loud_and_quiet_engines_end_equally_loud():
@@ -54,10 +54,26 @@ def test_peaks_stay_below_the_ceiling_even_if_the_speech_is_then_quieter():
     assert decibels(peak_of(levelled(spiky))) <= sound.CEILING_DB
 
 
-def test_half_the_volume_is_twelve_decibels_less_and_none_is_silence():
+def test_half_the_volume_is_ten_decibels_less_and_none_is_silence():
     full = rms(levelled(tone(220, 9000)))
-    assert decibels(full) - decibels(rms(levelled(tone(220, 9000), 50))) == pytest.approx(12, 0.1)
+    assert decibels(full) - decibels(rms(levelled(tone(220, 9000), 50))) == pytest.approx(10, 0.1)
     assert peak_of(levelled(tone(220, 9000), 0)) == 0
+
+
+def test_the_lowest_volume_can_be_heard_and_each_step_is_louder():
+    square = array("h", [9000 if n % 80 < 40 else -9000 for n in range(8000)])
+    for samples in tone(220, 9000), square:
+        assert heard_after(levelled(samples, 1))
+    gains = [sound.gain(volume) for volume in range(101)]
+    assert gains == sorted(set(gains))
+    assert (gains[0], gains[100], sound.gain(300)) == (0.0, 1.0, 1.0)
+
+
+def test_it_is_known_when_the_first_sound_is_heard():
+    quiet, word = sound.silence(0.3), tone(200, 9000, 0.5)
+    assert heard_after(quiet + word) == pytest.approx(0.36 * RATE, abs=RATE // 50)
+    assert heard_after(quiet) == 0
+    assert heard_after(word[:960]) == 960
 
 
 @settings(max_examples=60, deadline=None)

@@ -1,6 +1,7 @@
 """The voice: a real child process, its failures included."""
 
 import asyncio
+import base64
 import sys
 from array import array
 
@@ -9,7 +10,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from edge.display.voice.speech import sentences
-from edge.display.voice.tts import MAX_SENTENCE, TextToSpeech, Unspeakable, VoiceUnavailable
+from edge.display.voice.tts import (
+    MAX_PCM,
+    MAX_SENTENCE,
+    TextToSpeech,
+    Unspeakable,
+    VoiceUnavailable,
+)
 from firmware_bridge.messages import AudioFormat
 
 
@@ -29,13 +36,53 @@ async def test_a_sentence_becomes_opus_frames_that_decode_to_sound(voice: TextTo
     loud = max(
         abs(int.from_bytes(pcm[i : i + 2], "little", signed=True)) for i in range(0, len(pcm), 2)
     )
-    assert 1000 < loud <= 32768 * 10 ** (-1 / 20), "audible, and below -1 dBFS"
+    assert 1000 < loud <= 32768 * 10 ** (-1 / 20), "heard_after, and below -1 dBFS"
     assert sum(map(len, said.frames)) < said.samples * 2 / 5, "coded, not copied"
 
 
 async def test_pcm_frames_are_640_bytes(voice: TextToSpeech) -> None:
     said = await voice.say("Hello.", AudioFormat.PCM16)
     assert {len(frame) for frame in said.frames} == {640}
+
+
+async def test_the_silence_before_a_stream_is_no_speech(voice: TextToSpeech) -> None:
+    voice.preroll_ms = 300
+    first = await voice.say("Hello.", AudioFormat.PCM16, first=True)
+    next_one = await voice.say("Hello.", AudioFormat.PCM16)
+    assert first.samples - next_one.samples == 4800
+    assert not any(b"".join(first.frames[:15])), "0.3 s of zeros"
+    assert 4800 + 960 <= first.heard_after < 4800 + 8000
+    assert 960 <= next_one.heard_after < 8000
+
+
+async def test_samples_are_as_loud_as_speech_and_silent_ones_are_refused(
+    voice: TextToSpeech,
+) -> None:
+    voice.preroll_ms = 100
+    quiet = array("h", [400 if n % 80 < 40 else -400 for n in range(8000)])
+    for form in AudioFormat.OPUS, AudioFormat.PCM16:
+        made = await voice.code(base64.b64encode(quiet).decode(), form)
+        assert made.samples == 1600 + 8000
+        assert made.heard_after >= 1600 + 960
+    loud = array("h", b"".join(made.frames))
+    assert 2000 < max(loud) <= 32768 * 10 ** (-3 / 20)
+    assert (await voice.code(base64.b64encode(quiet * 110).decode(), AudioFormat.OPUS)).samples
+    with pytest.raises(Unspeakable, match="it is silent"):
+        await voice.code(base64.b64encode(bytes(16000)).decode(), AudioFormat.OPUS)
+    with pytest.raises(Unspeakable, match="longer than two minutes"):
+        await voice.code("A" * (MAX_PCM + 4), AudioFormat.OPUS)
+
+
+async def test_with_volume_0_nothing_is_spoken_and_the_reason_says_so(voice: TextToSpeech) -> None:
+    voice.volume = 0
+    assert voice.why_not() == "the volume is 0"
+    assert not voice.missing(), "this machine has a voice all the same"
+    with pytest.raises(VoiceUnavailable, match="the volume is 0"):
+        await voice.say("Hello.", AudioFormat.OPUS)
+    with pytest.raises(VoiceUnavailable, match="the volume is 0"):
+        await voice.code("AAAA", AudioFormat.OPUS)
+    voice.volume = 1
+    assert (await voice.say("Hello.", AudioFormat.OPUS)).heard_after
 
 
 @pytest.mark.parametrize("text", ["こんにちは", "👍", "Привет, мир! Как дела?"])
@@ -56,7 +103,7 @@ async def test_the_volume_is_heard(voice: TextToSpeech) -> None:
         said = await voice.say("Hello world.", AudioFormat.PCM16)
         samples = array("h", b"".join(said.frames))
         peaks.append(max(samples))
-    assert peaks[0] / peaks[1] == pytest.approx(4, rel=0.05)
+    assert peaks[0] / peaks[1] == pytest.approx(10**0.5, rel=0.05)
     assert peaks[0] < 32768 * 0.9
 
 
@@ -120,11 +167,19 @@ async def test_a_cancelled_sentence_leaves_no_half_answer_behind() -> None:
     await voice.close()
 
 
-async def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_any_voice_the_reason_names_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("edge.display.voice.tts.find_spec", lambda name: None)
-    assert "glassd[voice]" in TextToSpeech().why_not()
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert TextToSpeech().why_not().endswith("install glassd[voice] or espeak-ng")
     with pytest.raises(VoiceUnavailable):
         await TextToSpeech().say("x", AudioFormat.OPUS)
+    assert not TextToSpeech().can_code(AudioFormat.OPUS)
+    assert TextToSpeech().can_code(AudioFormat.PCM16)
+    assert not TextToSpeech(server="tcp://127.0.0.1:1").why_not(), "a server may have voices"
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert not TextToSpeech().why_not()
 
 
 def test_sentences_are_cut_and_cleaned_for_the_speech_engine() -> None:

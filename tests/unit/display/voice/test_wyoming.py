@@ -1,18 +1,14 @@
 """A Wyoming text-to-speech server: a real one, and ones that misbehave."""
 
-import math
 import socket
-import subprocess
-import sys
 import threading
-from array import array
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from edge.display.voice import sound, wyoming
-from edge.display.voice.wyoming import Address, WyomingFault, speak, voices
+from edge.display.voice.wyoming import Address, ServerAway, WyomingFault, speak, voices
+from tests.sounds import strength, wyoming_server
 
 pytest.importorskip("wyoming")
 pytestmark = pytest.mark.enable_socket
@@ -21,24 +17,8 @@ LONG_S = 40.0
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Address]:
-    program = Path(__file__).with_name("wyoming_server.py")
-    child = subprocess.Popen([sys.executable, program], stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    try:
-        yield Address("127.0.0.1", int(child.stdout.readline()))
-    finally:
-        child.kill()
-        child.wait()
-        child.stdout.close()
-
-
-def strength(samples: "array[int]", hertz: float) -> float:
-    """Amplitude of one frequency."""
-    parts = [
-        sum(v * f(2 * math.pi * hertz * n / sound.RATE) for n, v in enumerate(samples))
-        for f in (math.sin, math.cos)
-    ]
-    return 2 * math.hypot(*parts) / len(samples)
+    with wyoming_server() as address:
+        yield Address.parse(address)
 
 
 def test_it_names_the_languages_of_installed_voices(server: Address) -> None:
@@ -49,8 +29,19 @@ def test_it_names_the_languages_of_installed_voices(server: Address) -> None:
 def test_the_chosen_voice_speaks_at_our_rate(server: Address, voice, hertz, other) -> None:
     samples = sound.from_bytes(speak("Hello", voice, server, LONG_S))
     assert len(samples) == pytest.approx(0.5 * sound.RATE, abs=2)
-    assert sound.audible(samples)
+    assert sound.heard_after(samples)
     assert strength(samples, hertz) > 8000 > 500 > strength(samples, other)
+
+
+def test_a_socket_in_the_file_system_is_as_good(tmp_path) -> None:
+    with wyoming_server(tmp_path / "tts") as address:
+        assert address == f"unix://{tmp_path}/tts"
+        assert voices(Address.parse(address), LONG_S) == {"de": "anna", "th": "somchai"}
+
+
+def test_a_server_that_dies_in_the_middle_is_away() -> None:
+    with wyoming_server() as address, pytest.raises(ServerAway, match=r"closed|broke"):
+        speak("^Hello", "anna", Address.parse(address), LONG_S)
 
 
 def test_its_error_is_passed_on(server: Address) -> None:

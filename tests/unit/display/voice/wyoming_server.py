@@ -1,10 +1,12 @@
 """A text-to-speech server made of the `wyoming` package, as a process: a tone for each letter.
 
-Prints its port. A text that begins with `!` is answered with an error, one with `?` never.
+Run: wyoming_server.py [PATH OF A SOCKET]. Prints its address. A text that begins with `!` is
+answered with an error, one with `?` never; at one with `^` it dies in the middle.
 """
 
 import asyncio
 import math
+import os
 import struct
 import sys
 
@@ -48,6 +50,8 @@ class Server(AsyncEventHandler):
         )
         await self.write_event(AudioStart(RATE, 2, 1).event())
         for at in range(0, len(pcm), 2048):
+            if asked.text.startswith("^") and at > len(pcm) / 2:
+                os._exit(1)
             await self.write_event(AudioChunk(RATE, 2, 1, pcm[at : at + 2048]).event())
         await self.write_event(AudioStop().event())
 
@@ -57,8 +61,13 @@ async def main() -> None:
         tasks.add(asyncio.ensure_future(Server(reader, writer).run()))
 
     tasks: set[asyncio.Future[None]] = set()
-    listener = await asyncio.start_server(handler, "127.0.0.1", 0)
-    sys.stdout.write(f"{listener.sockets[0].getsockname()[1]}\n")
+    if len(sys.argv) > 1:
+        listener = await asyncio.start_unix_server(handler, sys.argv[1])
+        address = f"unix://{sys.argv[1]}"
+    else:
+        listener = await asyncio.start_server(handler, "127.0.0.1", 0)
+        address = f"tcp://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+    sys.stdout.write(f"{address}\n")
     sys.stdout.flush()
     await listener.serve_forever()
 
