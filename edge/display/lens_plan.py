@@ -24,7 +24,7 @@ from edge.core.pages import (
     without_tables,
 )
 from edge.core.results import LayoutKind, Rendering
-from edge.core.words.drawable_text import name_lost
+from edge.core.words.drawable_text import name_lost, needs_drawing
 from edge.display.bitmap import BadImage, decode, fit
 from edge.display.drawn_text import CannotDraw, DrawnText, Rows
 from edge.display.lens import (
@@ -255,6 +255,9 @@ async def _drawn_pages(
     face, whole = typeface_of(capabilities), capabilities.get("display.tiles") is not True
     columns = rendering.layout in _TWO_COLUMNS
     texts = (rendering.first, rendering.second) if columns else (rendering.words,)
+    if not any(needs_drawing(text, face.has_glyph) for text in texts):
+        laid = _laid_out(rendering, canvas, face)
+        return laid, tuple(map(_written, laid.pages))
     width = canvas.width * COLUMN if columns else canvas.width
     found = await drawn.rows_of(texts, face, drawn_rows(capabilities, width), whole=whole)
     laid = _laid_out(rendering, canvas, face, found)
@@ -272,6 +275,10 @@ async def _drawn_pages(
     rows = await drawn.draw(sorted(others), drawn_rows(capabilities, canvas.width))
     pictures = {text: row[0].tile for text, row in zip(sorted(others), rows, strict=True)}
     return laid, tuple(sheet_of(page, capabilities, pictures) for page in laid.pages)
+
+
+def _written(page: Page) -> Sheet:
+    return Sheet(tuple(line for line in page.lines if line.text), dwell_s=dwell_s(page.words))
 
 
 def is_drawn(page: Page) -> bool:

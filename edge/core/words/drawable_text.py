@@ -34,18 +34,24 @@ def clean(text: str, has_glyph: HasGlyph = lambda _: True) -> Cleaned:
     """Make a text drawable. Control characters are removed; a missing glyph is replaced by a plain
     relative, else by a box.
     """
-    out: list[str] = []
-    lost: list[str] = []
-    replaced = 0
-    for ch in unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n")):
-        drawable = _plain(ch, has_glyph)
-        if drawable is None and (drawable := _relative(ch, has_glyph)) is not None:
-            replaced += 1
-        elif drawable is None:
-            lost.append(ch)
-            drawable = next((c for c in _STAND_INS if has_glyph(c)), "?")
-        out.append(drawable)
-    return Cleaned("".join(out), replaced, tuple(lost))
+    text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+    changed = {ch: plain for ch in set(text) if (plain := _plain(ch, has_glyph)) != ch}
+    if not changed:
+        return Cleaned(text)
+    lost, similar = set(), set()
+    for ch in [ch for ch, plain in changed.items() if plain is None]:
+        if (relative := _relative(ch, has_glyph)) is None:
+            lost.add(ch)
+            relative = next((c for c in _STAND_INS if has_glyph(c)), "?")
+        else:
+            similar.add(ch)
+        changed[ch] = relative
+    replaced = sum(map(text.count, similar))
+    return Cleaned(
+        "".join(changed.get(ch, ch) or "" for ch in text),
+        replaced,
+        tuple(ch for ch in text if ch in lost),
+    )
 
 
 def _plain(ch: str, has_glyph: HasGlyph) -> str | None:
