@@ -97,8 +97,8 @@ ONLY_IN = {
     "py_nanotts": ("edge/display/voice/tts_worker.py",),
     "opuslib_next": ("edge/display/voice/tts_worker.py", "firmware_bridge/sim/"),
     "PIL": ("firmware_bridge/sim/", "edge/display/image_worker.py"),
-    "uharfbuzz": ("edge/display/typesetter.py",),
-    "unicode_segmentation_rs": ("edge/display/typesetter.py",),
+    "uharfbuzz": ("edge/display/typesetting/typesetter.py",),
+    "unicode_segmentation_rs": ("edge/display/typesetting/typesetter.py",),
     "httpx": (
         "edge/tools/registry.py",
         "edge/tools/registry_http.py",

@@ -24,7 +24,7 @@ from edge.runtime.stdio import serve_frames
 if TYPE_CHECKING:
     from PIL import Image
 
-    from edge.display.typesetter import Typesetter
+    from edge.display.typesetting.typesetter import Typesetter
 
 MAX_QUESTION: Final = 24 * 1024 * 1024
 """Bytes: a photograph of 16 MiB, which `glassd call` makes smaller before it sends it."""
@@ -133,14 +133,14 @@ def draw_text(asked: dict[str, Any]) -> list[list[dict[str, Any]]]:
 
 @lru_cache(maxsize=1)
 def _fonts(folders: tuple[str, ...]) -> tuple[str, ...]:
-    from edge.display.fonts import find_fonts, font_folders  # noqa: PLC0415 - as above
+    from edge.display.typesetting.fonts import find_fonts, font_folders  # noqa: PLC0415 - as above
 
     return tuple(find_fonts(font_folders(folders)))
 
 
 @lru_cache(maxsize=2)
 def _typesetter(fonts: tuple[str, ...], height: int, bpp: int) -> "Typesetter":
-    from edge.display import typesetter  # noqa: PLC0415 - as above
+    from edge.display.typesetting import typesetter  # noqa: PLC0415 - as above
 
     return typesetter.Typesetter(fonts, height, bpp)
 

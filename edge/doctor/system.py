@@ -9,7 +9,7 @@ from typing import Final
 
 from edge.config import load as configuration
 from edge.config.validators import BadSettings
-from edge.display.fonts import CJK, EMOJI, SYSTEM, family, find_fonts, scripts
+from edge.display.typesetting.fonts import CJK, EMOJI, SYSTEM, family, find_fonts, scripts
 from edge.doctor.machine import CheckGroup
 from edge.doctor.models import (
     Finding,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from edge import __version__
-from edge.display.fonts import wheel_folders
+from edge.display.typesetting.fonts import wheel_folders
 from edge.doctor.machine import Machine, Who
 from edge.runtime.clock import wall_is_set
 

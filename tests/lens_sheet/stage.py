@@ -102,7 +102,8 @@ class Stage:
             "kb": {"folder": str(folder / "kb")},
             "calendar": {"folder": str(folder / "calendars")},
         }
-        await self.world.switch_glasses_on(speed=8.0, mtu=251)
+        speaks = self.world.model == "mock:full"
+        await self.world.switch_glasses_on(speed=8.0 if speaks else 1.0, mtu=251)
         await self.world.start_daemon()
         self.world.daemon.own_tools.use(read([folder / "tools.d"]))
         await self.world.ready()

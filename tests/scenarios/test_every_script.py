@@ -3,6 +3,7 @@ drawn is named, and there is no yes to boxes.
 """
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from edge.core.results import LayoutKind, Rendering
 from edge.display.drawn_text import DrawnText
 from edge.display.lens_plan import plan
+from edge.display.typesetting.fonts import family, find_fonts, font_folders
 from firmware_bridge.messages import ShowPage
 from firmware_bridge.sim.lens import SimLens
 from tests.scenarios.world import until, world
@@ -140,3 +142,25 @@ async def test_a_drawn_page_returns_with_a_restarted_daemon(tmp_path):
         await place.start_daemon()
         await until(lambda: lens.image.tobytes() == before, "the page")
         await says(place, HEBREW)
+
+
+async def test_text_is_drawn_with_the_fonts_of_the_configured_folder(tmp_path):
+    """One that calls itself Hebrew and is Thai: what it draws instead of Hebrew are boxes."""
+    wheels = {family(font): font for font in find_fonts(font_folders())}
+    if "NotoSansThai" not in wheels:
+        pytest.skip("no Noto fonts: pip install 'glassd[scripts]'")
+    own = tmp_path / "fonts"
+    own.mkdir()
+    for name in wheels:  # of the system's Hebrew fonts none may stand in
+        if "Hebrew" in name or name == "NotoSans":
+            shutil.copy(wheels["NotoSansThai"], own / f"{name}-Regular.ttf")
+    for fonts in ([], [str(own)]):
+        async with world(
+            tmp_path / str(len(fonts)), "mock:full", display={"fonts": fonts}
+        ) as place:
+            place.folder.mkdir()
+            await place.switch_glasses_on()
+            await place.start_daemon()
+            await place.ready()
+            response = await place.call("glasses:show_text", {"text": HEBREW})
+            assert (told(response)[0] == "shown") is not bool(fonts)

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from edge.core.call_summary import lines, text
 from edge.core.words.text_direction import END, ISOLATES, LTR, MARK, RTL, isolated
 from edge.core.words.visible_text import for_terminal, visible
-from edge.display.bidi import find_levels, reorder
+from edge.display.typesetting.bidi import find_levels, reorder
 from tools_cache.api.tool import Source, ToolDefinition
 
 MIRRORED = str.maketrans("()[]<>", ")(][><")
@@ -158,8 +158,8 @@ def test_joiners_that_nobody_sees_are_escaped(value):
 def test_a_joiner_between_arabic_letters_is_drawn():
     """With the font that draws them: the letters do not join."""
     pytest.importorskip("uharfbuzz")
-    from edge.display.fonts import find_fonts, font_folders
-    from edge.display.typesetter import Typesetter
+    from edge.display.typesetting.fonts import find_fonts, font_folders
+    from edge.display.typesetting.typesetter import Typesetter
 
     fonts = find_fonts(font_folders())
     if not fonts:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.display.bidi import find_levels, reorder
+from edge.display.typesetting.bidi import find_levels, reorder
 
 CONFORMANCE = Path("/usr/share/unicode/BidiCharacterTest.txt")
 """Unicode's own 91,707 cases: Debian's package unicode-data."""

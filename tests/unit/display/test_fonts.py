@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from edge.display.fonts import family, find_fonts, font_folders, scripts
+from edge.display.typesetting.fonts import family, find_fonts, font_folders, scripts
 
 DEBIAN = (
     *("NotoSans-Regular.ttf", "NotoSansHebrew-Regular.ttf", "NotoSansThai-Regular.ttf"),
@@ -50,7 +50,7 @@ def test_of_the_same_font_the_first_folder_counts(tmp_path):
 
 
 def test_folders_are_the_configured_ones_then_the_wheels_then_the_system(monkeypatch):
-    monkeypatch.setattr("edge.display.fonts.wheel_folders", lambda: ["/wheels"])
+    monkeypatch.setattr("edge.display.typesetting.fonts.wheel_folders", lambda: ["/wheels"])
     assert font_folders(["/srv/fonts"]) == ["/srv/fonts", "/wheels", "/usr/share/fonts"]
 
 

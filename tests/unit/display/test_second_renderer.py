@@ -13,9 +13,9 @@ from PIL import Image, ImageChops
 
 pytest.importorskip("uharfbuzz", reason="pip install 'glassd[scripts]'")
 
-from edge.display import typesetter
-from edge.display.fonts import find_fonts, font_folders
-from edge.display.typesetter import Typesetter
+from edge.display.typesetting import typesetter
+from edge.display.typesetting.fonts import find_fonts, font_folders
+from edge.display.typesetting.typesetter import Typesetter
 
 SENTENCES = json.loads(Path(__file__).with_name("sentences.json").read_text(encoding="utf-8"))
 PYTHON = "/usr/bin/python3"

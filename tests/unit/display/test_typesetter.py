@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("uharfbuzz", reason="pip install 'glassd[scripts]'")
 
-from edge.display.fonts import find_fonts, font_folders
-from edge.display.typesetter import DrawnRow, Typesetter
+from edge.display.typesetting.fonts import find_fonts, font_folders
+from edge.display.typesetting.typesetter import DrawnRow, Typesetter
 
 SENTENCES = json.loads(Path(__file__).with_name("sentences.json").read_text(encoding="utf-8"))
 WIDTH, ROW = 576, 27

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import uharfbuzz as hb
 from unicode_segmentation_rs import graphemes, line_break_units
 
-from edge.display.bidi import find_levels, reorder
+from edge.display.typesetting.bidi import find_levels, reorder
 
 MAX_TEXT: Final = 8000
 MAX_ROWS: Final = 400

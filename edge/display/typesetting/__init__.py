@@ -1,0 +1,1 @@
+"""Setting text of any script in rows of pixels: fonts, order, shapes. Runs in a child process."""
