@@ -75,7 +75,9 @@ class Action(Enum):
     CANCEL = auto()
     """Cancel the call whose progress it is."""
     RECALL = auto()
-    """Show the newest of the last results again; on a recalled page the one before it."""
+    """Show the newest of the last results again; after the last page of a recalled one the one
+    before it.
+    """
     UNMARK = auto()
     NOTHING = auto()
 

@@ -179,11 +179,15 @@ class Stage:
                 item.say(Delivery.DROPPED, self._queue.why or "other progress is shown", final=True)
 
     async def _recall(self) -> None:
-        """Show the newest of the last results again; on a recalled page the one before it."""
+        """Show the newest of the last results again; after the last page of a recalled one the one
+        before it.
+        """
         page, status = self._current.now, self._glasses.status()
         if page is None and (not status.ready or status.unseen or self._lens_just_went_dark()):
             return
         if status.capabilities is None or not status.capabilities.has(Hardware.DISPLAY):
+            return
+        if page is not None and await self._current.turn(tapped=True):
             return
         item = self._current.recent.before(page.recalled if page else 0, self._report)
         if item is not None:

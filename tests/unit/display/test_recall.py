@@ -127,6 +127,22 @@ async def test_a_recalled_result_says_how_old_it_is_and_leaves_after_its_reading
 
 @pytest.mark.requirement("I13-recall")
 @virtual_time
+async def test_taps_turn_the_pages_of_a_recalled_result_before_they_recall_the_one_before():
+    async with lens() as (stage, glasses):
+        await some_results(stage, names=("Ann",))
+        await stage.present("long", show(LONG, durationMs=2000))
+        await asyncio.sleep(4)
+        seen = []
+        for side in (RIGHT, RIGHT, LEFT, *[RIGHT] * 6):
+            await tap(glasses, side)
+            seen.append(stage.lens()["page"])
+        assert seen == [1, 2, 1, 2, 3, 4, 5, 6, 7]
+        await tap(glasses)
+        assert "Ann" in on_lens(stage)
+
+
+@pytest.mark.requirement("I13-recall")
+@virtual_time
 async def test_a_recalled_result_offers_nothing_any_more():
     async with lens() as (stage, glasses):
         await stage.present("c1", show("Noted: milk"), offer=TapOffer("tap to undo"))
