@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from edge.commands import confirm
+from edge.commands.shared import form
 from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import Who, ask, asks, client, tell
 from edge.commands.shared.spinner import Spinner
@@ -20,6 +21,8 @@ MARGIN_S: Final = 70.0
 """The daemon ends a call 60 s after the call's deadline at the latest; this waits a little longer,
 so that the daemon's answer arrives first.
 """
+ROUNDS: Final = 8
+"""Questions of a server within one call."""
 SHOW_IMAGE: Final = "glasses:show_image"
 SAID_S: Final = 120.0
 """The text may start the slowest kind of tool (40 s), whose answer is then spoken."""
@@ -36,12 +39,7 @@ def call(args: Namespace, screen: Screen) -> int:
         )
     who: Who = "owner" if args.confirm else "either"
     patience_s = args.ttl + MARGIN_S
-    body = _body(args)
-    with Spinner(screen, args.tool) as spinner:
-        if screen.live and not args.no_wait and not args.confirm:
-            answer = _followed(args, body, spinner, patience_s=patience_s)
-        else:
-            answer = ask(args, "POST", "/v1/call", body, timeout_s=patience_s, who=who)
+    answer = _sent(args, screen, _body(args), patience_s=patience_s, who=who)
     if "ok" not in answer:  # stored, and answered later
         return screen.result(answer, answer["call_id"])
     if asks(answer) and args.no_wait:
@@ -53,6 +51,27 @@ def call(args: Namespace, screen: Screen) -> int:
     if error.get("code") == "TOOL_NOT_FOUND" and error.get("suggestion") and not screen.as_json:
         error["suggestion"] = _nearest(args)
     return tell(answer, screen)
+
+
+def _sent(
+    args: Namespace, screen: Screen, body: dict[str, Any], *, patience_s: float, who: Who
+) -> dict[str, Any]:
+    """Send the call and return what is answered; a person at a terminal sees its progress, and
+    answers what the tool's server asks within the call.
+    """
+    watched = screen.live and not args.no_wait and not args.confirm
+    if may_ask := watched and form.can_ask(screen):
+        body["input"] = {}
+    for _ in range(ROUNDS):
+        with Spinner(screen, args.tool) as spinner:
+            if watched:
+                answer = _followed(args, body, spinner, patience_s=patience_s)
+            else:
+                answer = ask(args, "POST", "/v1/call", body, timeout_s=patience_s, who=who)
+        if not (may_ask and form.questions_of(answer)):
+            break
+        body["input"] = form.answers_to(answer, screen)
+    return dict(answer)
 
 
 def _followed(

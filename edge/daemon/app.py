@@ -283,6 +283,8 @@ class Daemon:
             note=self.audit,
             present=self.stage.present,
             draw=lambda text: self.tool_services.pictures().code(text),
+            ask=self.stage,
+            ready=lambda: self.link.status().ready,
         )
         self.gateway = HttpTools()
         stack.push_async_callback(self.gateway.close)

@@ -15,7 +15,7 @@ from edge.config.model import MAX_SERVERS, McpServerConfig, Settings, read_secre
 from edge.config.validators import BadSettings
 from edge.control.dependencies import NoServer
 from edge.core.tools.user_tools import Own, Secret, ServerDefinition
-from edge.ports import Progress
+from edge.ports import AskPort, Progress
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.paths import Env
@@ -50,6 +50,9 @@ class McpServers:
     hide: Callable[[str], None]
     present: Present
     draw: Draw
+    ask: AskPort
+    ready: Callable[[], bool]
+    """Whether the glasses are there."""
     note: Callable[[Mapping[str, Json]], None] | None = None
     _off: tuple[ServerDefinition, ...] = field(default=(), init=False)
     _manager: "McpManager | None" = field(default=None, init=False)
@@ -73,6 +76,7 @@ class McpServers:
         from edge.mcp.client.cache import ListCache  # noqa: PLC0415 - as above
         from edge.mcp.client.client import UpstreamClient  # noqa: PLC0415 - a daemon without servers never loads it
         from edge.mcp.client.manager import McpManager  # noqa: PLC0415 - as above
+        from edge.mcp.client.wearer_questions import WearerQuestions  # noqa: PLC0415 - as above
 
         tokens = self.state / "upstream"
         tokens.mkdir(mode=0o700, exist_ok=True)
@@ -86,6 +90,7 @@ class McpServers:
             tokens=tokens,
             note=self.note,
             sign_in=self._sign_in,
+            wearer=WearerQuestions(self.ask, self.ready),
         )
         manager.load()
         return manager

@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
-import mcp_types as types
 
 from edge.mcp.client.models import McpServer, Outcome
 from edge.mcp.client.server import McpServerClient, serving
@@ -45,7 +44,7 @@ async def main(url: str) -> int:
     config = configured(url, context, os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"])
     async with (
         asyncio.timeout(WHOLE_S),
-        serving(config, elicit=accept, browser=signed_in) as server,
+        serving(config, browser=signed_in) as server,
     ):
         problem = await server.connected(CALL_S)
         if problem is not None:
@@ -93,14 +92,6 @@ def answered(request: Mapping[str, Any]) -> dict[str, Any]:
     if request["method"] == "roots/list":
         return {"roots": []}
     return {"role": "assistant", "content": {"type": "text", "text": "yes"}, "model": "none"}
-
-
-async def accept(_context: Any, params: Any) -> types.ElicitResult:
-    """The same person, asked over a handshake."""
-    return types.ElicitResult(
-        action="accept",
-        content=example(params.model_dump(by_alias=True).get("requestedSchema") or {}),
-    )
 
 
 def example(schema: Mapping[str, Any]) -> dict[str, Any]:

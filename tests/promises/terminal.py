@@ -29,6 +29,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "on a model of glasses, without glasses and daemon.",
         _SOURCE,
     ),
+    "I13-older-questions": Promise(
+        "What a server of 2025 asks within a call reaches the caller that can answer, else the "
+        "wearer where taps are an answer; else it is declined and the result says why.",
+        "issue 13, Agents get the truth where they read it",
+    ),
     "I13-demo-long-path": Promise(
         "`glassd demo` runs in a folder whose path is too long for sockets.", "issue 13"
     ),

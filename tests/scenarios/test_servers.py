@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from edge.config.model import McpConfig, McpServerConfig
 from edge.runtime.ids import new_call_id
+from firmware_bridge.messages import Gesture
 from tests.scenarios.world import until, world
 from tests.unit.commands.test_cli import glassd
 from tools_cache.api.tool import CallOrigin, ToolCall
@@ -427,3 +428,68 @@ async def test_servers_come_and_go_while_the_daemon_runs_and_after_it(tmp_path):
             "listed anew",
         )
         assert (await place.call("raw:echo", {"x": 1})).data == {"x": 1}
+
+
+# ------------------------------------------------------------------ what an older server asks
+
+
+YES = {"sure": {"type": "boolean"}}
+DRINKS = {"drink": {"type": "string", "enum": ["tea", "coffee"]}}
+NAME = {"name": {"type": "string"}}
+
+
+async def asked(place, args, *gestures, **more):
+    """Call the tool that asks; the wearer answers page by page: what the server was told."""
+    call = asyncio.ensure_future(place.call("raw:ask", args, origin=CallOrigin.MCP, **more))
+    for number, gesture in enumerate(gestures, 1):
+        await place.lens_shows(f"{number}/{len(gestures)}" if len(gestures) > 1 else "raw asks:")
+        await place.answer_page(gesture)
+    response = await call
+    texts = [block["text"] for block in response.meta["content"]]
+    return json.loads(texts[0]), texts[1:], response
+
+
+@pytest.mark.requirement("I13-older-questions")
+@pytest.mark.parametrize(
+    ("form", "gestures", "told_server"),
+    [
+        (YES, [Gesture.TAP], {"action": "accept", "content": {"sure": True}}),
+        (YES, [Gesture.DOUBLE_TAP], {"action": "accept", "content": {"sure": False}}),
+        ({}, [Gesture.TAP], {"action": "accept", "content": {}}),
+        ({}, [Gesture.DOUBLE_TAP], {"action": "decline"}),
+        (
+            DRINKS,
+            [Gesture.DOUBLE_TAP, Gesture.TAP],
+            {"action": "accept", "content": {"drink": "coffee"}},
+        ),
+        (DRINKS, [Gesture.DOUBLE_TAP, Gesture.DOUBLE_TAP], {"action": "decline"}),
+    ],
+)
+async def test_the_wearer_answers_what_an_older_server_asks_with_taps(
+    place, form, gestures, told_server
+):
+    words = {"message": "Delete 3 photos?", "form": form}
+    said, notes, _ = await asked(place, words, *gestures)
+    assert {key: said[key] for key in told_server} == told_server
+    assert notes == []
+
+
+@pytest.mark.requirement("I13-older-questions")
+async def test_what_needs_more_than_taps_is_declined_and_the_result_says_why(place):
+    said, _, response = await asked(place, {"message": "Your name?", "form": NAME})
+    assert said["action"] == "decline"
+    assert "Declined without being answered: “Your name?”" in response.error.message
+    assert "needs more than taps" in response.error.message
+
+
+@pytest.mark.requirement("I13-older-questions")
+async def test_a_caller_that_takes_questions_is_asked_itself(place):
+    """As our MCP server for a client that can, and `glassd call` at a terminal."""
+    words = {"message": "Your name?", "form": NAME}
+    first = await place.call("raw:ask", words, origin=CallOrigin.MCP, input={})
+    details = first.error.details
+    assert details["inputRequests"]["question"]["params"]["message"] == "Your name?"
+    answers = {"question": {"action": "accept", "content": {"name": "Ada"}}}
+    given = {"inputResponses": answers, "requestState": details["requestState"]}
+    said, notes, _ = await asked(place, words, input=given)
+    assert (said["content"], notes) == ({"name": "Ada"}, [])

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 
 from edge.mcp.client import outcomes
 from edge.mcp.client.connection import ServerConnection, describe
+from edge.mcp.client.held import ServerQuestion
 from edge.mcp.client.models import CallFault, Json, OnProgress, Outcome, ServerProgress, fault
 from edge.mcp.client.request_trace import TRACE, RequestTrace
 from edge.runtime.logs import clean
@@ -47,12 +48,15 @@ class ToolRequest:
     input: Mapping[str, Json] | None = None
     on_progress: OnProgress | None = None
     trace: RequestTrace = field(default_factory=RequestTrace)
+    questions: "asyncio.Queue[ServerQuestion]" = field(default_factory=asyncio.Queue)
+    """What an older server asks within the call."""
 
 
 async def call_tool(connection: ServerConnection, request: ToolRequest) -> Outcome:
     """Call the tool. Run it in a task of its own: the context of the task carries the trace."""
     TRACE.set(request.trace)
     connection.declined = ""
+    connection.calls.append(request)
     try:
         outcome = await _call(connection, request)
     except MCPError as e:
@@ -64,8 +68,10 @@ async def call_tool(connection: ServerConnection, request: ToolRequest) -> Outco
     except Exception as e:  # noqa: BLE001 - whatever a server brings the SDK to raise is its fault, not the caller's
         log.debug("a call of %s failed: %r", connection.config.id, e)
         return _unclear(request.trace, describe(e))
+    finally:
+        connection.calls.remove(request)
     if outcome.is_error and connection.declined:
-        asked = f"it asked a person “{connection.declined}”, which this connection cannot"
+        asked = f"it asked “{connection.declined}” while several of its calls were under way"
         message = clean(f"{outcome.message} ({asked})", outcomes.MAX_MESSAGE)
         return replace(outcome, message=message)
     return outcome

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp import ClientSession, MCPError
-from mcp.client.session import ClientRequestContext, ElicitationFnT
+from mcp.client.session import ClientRequestContext
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, listen
 from mcp_types import CONNECTION_CLOSED
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from edge.mcp.client.held import ServerQuestion
 from edge.mcp.client.listing import Listing
 from edge.mcp.client.models import AUTHORIZE_S, CallFault, McpServer
 from edge.mcp.client.request_trace import TRACE, RequestTrace
@@ -33,6 +34,7 @@ MAX_TTL_S: Final = 24 * 3600.0
 MAX_MESSAGE: Final = 300
 
 if TYPE_CHECKING:
+    from edge.mcp.client.call import ToolRequest
     from edge.mcp.client.oauth import Authorizer
 
 log = logging.getLogger(__name__)
@@ -58,7 +60,6 @@ class ServerConnection:
         *,
         on_change: Callable[[], None],
         legacy: bool = False,
-        elicit: ElicitationFnT | None = None,
         authorizer: "Authorizer | None" = None,
     ) -> None:
         self.config = config
@@ -70,7 +71,8 @@ class ServerConnection:
         """Whether it ended by itself, not by `close`."""
         self._over = asyncio.Event()
         self._legacy = legacy
-        self._elicit = elicit
+        self.calls: list[ToolRequest] = []
+        """Those under way."""
         self._authorizer = authorizer
         self._on_change = on_change
         self._session: McpSession | None = None
@@ -82,7 +84,7 @@ class ServerConnection:
         self.probing = False
         self.too_slow = False
         self.declined = ""
-        """What the server last asked a person for, in vain."""
+        """What the server last asked a person for while several of its calls were under way."""
 
     @property
     def session(self) -> ClientSession:
@@ -138,7 +140,7 @@ class ServerConnection:
                     client_info=US,
                     message_handler=self._on_message,
                     list_roots_callback=_no_roots,
-                    elicitation_callback=self._elicit or self._decline,
+                    elicitation_callback=self._ask,
                 ) as session:
                     await self._open(session)
                     async with asyncio.TaskGroup() as group:
@@ -269,12 +271,18 @@ class ServerConnection:
         if isinstance(message, types.ToolListChangedNotification):
             self.mark_stale()
 
-    async def _decline(
+    async def _ask(
         self,
         context: ClientRequestContext,  # noqa: ARG002
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult:
-        """An older server asks within a call, which cannot wait for a person here."""
+        """An older server asks within a call, and does not say which: with several under way nobody
+        knows whose caller is meant.
+        """
+        if len(self.calls) == 1:
+            question = ServerQuestion(params)
+            self.calls[0].questions.put_nowait(question)
+            return await question.answer
         self.declined = clean(params.message, MAX_MESSAGE) or "something"
         return types.ElicitResult(action="decline")
 

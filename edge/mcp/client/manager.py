@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -26,6 +27,7 @@ from edge.mcp.client.state import (
     hide_secrets,
     raw,
 )
+from edge.mcp.client.wearer_questions import WearerQuestions, converse
 from edge.ports import Progress
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -66,6 +68,7 @@ class McpManager:
         tokens: Path,
         note: Callable[[Mapping[str, Json]], None] | None = None,
         sign_in: SignIn | None = None,
+        wearer: WearerQuestions | None = None,
     ) -> None:
         self._client = client
         self._use = use
@@ -75,6 +78,7 @@ class McpManager:
         self._tokens = tokens
         self._note = note
         self._sign_in = sign_in
+        self._wearer = wearer
         self._known: dict[str, ServerState] = {}
         self._cached: dict[str, CachedList] = {}
         self._origins: dict[str, tuple[str, str]] = {}
@@ -181,24 +185,25 @@ class McpManager:
             )
         wanted = self._known[found[0]].wanted
         relay, outcomes = ProgressRelay(progress, wanted.secrets), list[Outcome]()
+        title = wanted.server.title or wanted.server.name
+
+        send = partial(
+            self._client.call,
+            *found,
+            call.args,
+            call_id=call.call_id,
+            idempotent=repeatable(tool),
+            on_progress=relay.put,
+        )
 
         async def ask() -> None:
+            life_s = max(limit_s / 2, limit_s - FIRST_S)
             outcomes.append(
-                await self._client.call(
-                    found[0],
-                    found[1],
-                    call.args,
-                    call_id=call.call_id,
-                    timeout_s=max(limit_s / 2, limit_s - FIRST_S),
-                    idempotent=repeatable(tool),
-                    input=call.input,
-                    on_progress=relay.put,
-                )
+                await converse(send, self._wearer, call=call, server=title, life_s=life_s)
             )
 
         try:
             await race(ask(), relay.run())
-            title = wanted.server.title or wanted.server.name
             return remove_secrets(response_of(outcomes[0], tool, server=title), wanted.secrets)
         except Exception:  # a server's answer must not end the service that runs all calls
             log.exception("unexpected error in the answer of %s to %s", found[0], call.call_id)

@@ -49,6 +49,10 @@ class CallFault(StrEnum):
     CANCELLED = "cancelled"
 
 
+HELD: Final = "glassd-held:"
+"""How the request state begins of a question that an older server asks within a call."""
+
+
 @dataclass(frozen=True, slots=True)
 class McpServer:
     """One configured server: `command` (stdio) or `url` (streamable HTTP), never both. Secrets
@@ -184,6 +188,12 @@ class Outcome:
     @property
     def ok(self) -> bool:
         return self.fault is None and not self.is_error and self.input_requests is None
+
+
+def state_of(given: Mapping[str, Json] | None) -> str:
+    """Return the state of a held call from what a caller brings; "" if it brings none."""
+    state = (given or {}).get("requestState")
+    return state if isinstance(state, str) and state.startswith(HELD) else ""
 
 
 def fault(kind: CallFault, message: str, **more: Any) -> Outcome:

@@ -13,11 +13,26 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp.client.session import ElicitationFnT
+from pydantic import ValidationError
 
 from edge.core.backoff import Backoff, Chance
 from edge.mcp.client.call import ToolRequest, call_tool
-from edge.mcp.client.connection import MAX_TTL_S, MIN_TTL_S, ConnectionProblem, ServerConnection
+from edge.mcp.client.connection import (
+    MAX_TTL_S,
+    MIN_TTL_S,
+    ConnectionProblem,
+    ServerConnection,
+    describe,
+)
+from edge.mcp.client.held import (
+    HOLD_S,
+    OVER,
+    HeldCall,
+    ServerQuestion,
+    answer_of,
+    new_state,
+    question_of,
+)
 from edge.mcp.client.models import (
     CallFault,
     Json,
@@ -28,6 +43,7 @@ from edge.mcp.client.models import (
     Status,
     UpstreamTool,
     fault,
+    state_of,
 )
 from edge.mcp.client.request_trace import RequestTrace
 from edge.runtime.logs import clean
@@ -83,7 +99,6 @@ class McpServerClient:
         report: Callable[[ServerNews], None] = lambda _: None,
         chance: Chance = random.random,
         tools: tuple[UpstreamTool, ...] | None = None,
-        elicit: ElicitationFnT | None = None,
         browser: "Browser | None" = None,
     ) -> None:
         self.config = config
@@ -91,7 +106,8 @@ class McpServerClient:
         self.news = ServerNews(server=config.id, status=Status.DISCONNECTED, tools=tools)
         self._group = group
         self._report = report
-        self._elicit = elicit
+        self._held: dict[str, HeldCall] = {}
+        """Calls that wait for an answer to the server's question, by its request state."""
         self._backoff = Backoff(chance, first_s=1.0, most_s=300.0)
         self._authorizer = _authorizer(config, browser)
         self._current: ServerConnection | None = None
@@ -129,6 +145,8 @@ class McpServerClient:
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
+        for state in list(self._held):
+            self._give_up(state)
         if self._relisting is not None:
             self._relisting.cancel()
         if self._current is not None:
@@ -161,6 +179,8 @@ class McpServerClient:
         awaited before anything is sent. Cancelling cancels it at the server. `retry`: send it again
         if it was not sent or is `idempotent`.
         """
+        if state := state_of(input):
+            return await self._go_on(state, input or {}, timeout_s, sending)
         if self.in_progress >= MAX_CALLS:
             return fault(CallFault.UNSENT, f"{MAX_CALLS} calls are under way at this server")
         self.in_progress += 1
@@ -190,10 +210,25 @@ class McpServerClient:
         if sending is not None:
             await sending()
         task = self._group.create_task(call_tool(found, request))
+        return await self._end_of(task, found, request, ends_at)
+
+    async def _end_of(
+        self,
+        task: asyncio.Task[Outcome],
+        found: ServerConnection,
+        request: ToolRequest,
+        ends_at: float,
+    ) -> Outcome:
+        """Wait for the end of a call, or for what an older server asks within it."""
+        asked, held = asyncio.ensure_future(request.questions.get()), False
         try:
-            await asyncio.wait({task}, timeout=max(0.0, ends_at - _now()))
+            left_s = max(0.0, ends_at - _now())
+            await asyncio.wait({task, asked}, timeout=left_s, return_when=asyncio.FIRST_COMPLETED)
+            if held := asked.done() and not task.done():
+                return self._hold(task, found, request, asked.result())
         finally:
-            if not task.done():
+            asked.cancel()
+            if not (held or task.done()):
                 # This notifies the server. It is not awaited: a server that does not read would
                 # block it.
                 task.cancel()
@@ -208,6 +243,52 @@ class McpServerClient:
             return _fault_of(problem)
         message = "the server did not answer in time and was asked to stop; it may have been done"
         return fault(CallFault.TIMEOUT, message)
+
+    def _hold(
+        self,
+        task: asyncio.Task[Outcome],
+        connection: ServerConnection,
+        request: ToolRequest,
+        question: ServerQuestion,
+    ) -> Outcome:
+        """Return the question; the call waits for its answer, and is not forgotten as idle."""
+        state = new_state()
+        timer = asyncio.get_running_loop().call_later(HOLD_S, self._give_up, state)
+        self._held[state] = HeldCall(connection, request, task, question, timer)
+        self.in_progress += 1
+        return question_of(question, state)
+
+    def _give_up(self, state: str) -> None:
+        log.debug("%s: nobody answered what it asked", self.config.id)
+        self._held.pop(state).give_up()
+        self.in_progress -= 1
+        self._restart_idle_timer()
+
+    async def _go_on(
+        self, state: str, given: Mapping[str, Json], timeout_s: float, sending: Sending | None
+    ) -> Outcome:
+        """Bring the answer to a call that waits for it, and wait for its end."""
+        if state not in self._held:
+            return fault(CallFault.DENIED, OVER)
+        try:
+            answer = answer_of(given)
+        except ValidationError as e:
+            why = "the input is no answer to what the server asked, and was not sent"
+            return fault(CallFault.INVALID, f"{why}: {describe(e)}")
+        held = self._held.pop(state)
+        held.timer.cancel()
+        try:
+            if sending is not None:
+                await sending()
+            held.question.settle(answer)
+            outcome = await self._end_of(
+                held.task, held.connection, held.request, _now() + timeout_s
+            )
+        finally:
+            self.in_progress -= 1
+            self._restart_idle_timer()
+        self._replace_if_silent(outcome)
+        return outcome
 
     async def _connect(self, ends_at: float) -> ServerConnection | ConnectionProblem:
         while True:
@@ -244,7 +325,6 @@ class McpServerClient:
             self.config,
             on_change=self._update,
             legacy=self._legacy,
-            elicit=self._elicit,
             authorizer=self._authorizer,
         )
         self._current = connection

@@ -113,6 +113,9 @@ class Calls:
             waits_for_owner = asking is not None and asking.call_id and self._owner is None
             if asking is None or (waits_for_owner and isinstance(outcome, Mapping)):
                 return self._result(outcome, request, caller)
+            if (roots := elicitation.no_roots(asking, caller.capabilities)) is not None:
+                request = replace(request, back=roots)
+                continue
             requests = elicitation.askable(asking.requests, caller.capabilities)
             able = bool(requests or not asking.requests) and (caller.modern or caller.reachable)
             if able and caller.modern:
@@ -157,8 +160,8 @@ class Calls:
         body = self._body(request) | {"call_id": call_id, "ask": "return"}
         if request.back is not None:
             body["input"] = request.back.input
-        elif "roots" in caller.capabilities:
-            body["input"] = {}  # this client answers about roots itself, not the daemon
+        elif "roots" in caller.capabilities or _can_answer(caller):
+            body["input"] = {}  # this client answers itself, not the daemon or the wearer
         if not caller.listens or self._followed >= MAX_FOLLOWED:
             return await self._answer(body, caller)
         self._followed += 1
@@ -286,6 +289,11 @@ class Calls:
             await self._daemon.ask("POST", path, reason, timeout_s=CANCEL_S)
         except UserError as e:
             log.debug("call %s was not cancelled: %s", call_id, e.message)
+
+
+def _can_answer(caller: McpCaller) -> bool:
+    """Return whether this client's user can be asked what a server asks."""
+    return "elicitation" in caller.capabilities and (caller.modern or caller.reachable)
 
 
 async def _responses(requests: elicitation.Requests, caller: McpCaller) -> dict[str, Any]:

@@ -139,6 +139,16 @@ def lacking(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, An
     return {_NEEDS[request["method"]]: {} for request in missing}
 
 
+def no_roots(asking: Asking, capabilities: Mapping[str, Any]) -> Answered | None:
+    """Return the answer to a server that asks for nothing but the roots of a client without any;
+    None for any other question.
+    """
+    only = asking.requests and all(r["method"] == "roots/list" for r in asking.requests.values())
+    if asking.call_id or not only or "roots" in capabilities:
+        return None
+    return Answered({key: {"roots": []} for key in asking.requests}, asking.state)
+
+
 def parse_answer(responses: Mapping[str, Any] | None, state: str | None) -> Answered | None:
     """Return what came back; None if nothing did. Raises ValueError for an unknown state."""
     if responses is None and state is None:

@@ -51,6 +51,8 @@ class House:
             hide=self.hidden.append,
             present=present,
             draw=present,
+            ask=None,
+            ready=lambda: False,
         )
 
     def _use(self, apps, away, _digest):

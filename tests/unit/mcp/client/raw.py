@@ -217,11 +217,14 @@ def call(id_, name, args, params):
                 },
             )
     elif name == "ask":
-        waiting["e1"] = id_
+        waiting[f"e{id_}"] = id_
         send(
-            id="e1",
+            id=f"e{id_}",
             method="elicitation/create",
-            params={"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}},
+            params={
+                "message": args.get("message", "sure?"),
+                "requestedSchema": {"type": "object", "properties": args.get("form", {})},
+            },
         )
     elif name == "roots":
         if params.get("inputResponses"):
@@ -259,7 +262,8 @@ def call(id_, name, args, params):
 def take(message):
     method, id_, params = message.get("method"), message.get("id"), message.get("params") or {}
     if method is None and id_ in waiting:
-        texts(waiting.pop(id_), json.dumps(message.get("result")), isError=True)
+        said = message.get("result") or {}
+        texts(waiting.pop(id_), json.dumps(said), isError=said.get("action") != "accept")
     elif method == "server/discover" and "modern" in FLAGS:
         answer(
             id_,

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.mcp.client import frames
+from edge.mcp.client import frames, held, server as server_module
 from edge.mcp.client.models import CallFault, McpServer, Status
 from edge.mcp.client.server import FEW, McpServerClient, serving
 from tests.system import runs, state
@@ -226,12 +226,55 @@ async def test_a_modern_servers_question_is_answered_in_a_second_call():
         assert (await ask(server, "roots")).structured == {"r": {"roots": []}}
 
 
-async def test_an_older_servers_question_is_declined_with_the_reason():
+@pytest.mark.requirement("I13-older-questions")
+@pytest.mark.parametrize(
+    "answer", [{"action": "accept", "content": {"ok": True}}, {"action": "decline"}]
+)
+async def test_an_older_servers_question_goes_to_the_caller_and_the_call_goes_on(notes, answer):
+    async with serving(raw(f"notes={notes}")) as server:
+        first = await ask(server, "ask")
+        asked = first.input_requests["question"]
+        assert asked["method"] == "elicitation/create"
+        assert asked["params"]["message"] == "sure?"
+        back = {"requestState": first.request_state}
+        wrong = await ask(server, "ask", input={**back, "inputResponses": {"question": 5}})
+        assert (wrong.fault, "was not sent" in wrong.message) == (CallFault.INVALID, True)
+        answers = {**back, "inputResponses": {"question": answer}}
+        outcome = await ask(server, "ask", input=answers)
+        assert f'"{answer["action"]}"' in outcome.content[0]["text"]
+        assert outcome.is_error is (answer["action"] != "accept")
+        again = await ask(server, "ask", input=answers)
+        assert (again.fault, again.message) == (CallFault.DENIED, held.OVER)
+        assert server.in_progress == 0
+
+
+@pytest.mark.requirement("I13-older-questions")
+async def test_with_two_calls_under_way_nobody_knows_who_is_asked():
     async with serving(raw()) as server:
-        outcome = await ask(server, "ask")
-        assert outcome.is_error
-        assert '"decline"' in outcome.content[0]["text"]
-        assert "asked a person “sure?”" in outcome.message
+        first = asyncio.ensure_future(ask(server, "ask"))
+        while not server.in_progress:
+            await asyncio.sleep(0)
+        held_one = await first
+        second = await ask(server, "ask")
+        assert "while several of its calls were under way" in second.message
+        assert "“sure?”" in second.message
+        answers = {"inputResponses": {"question": {"action": "accept", "content": {}}}}
+        done = await ask(server, "ask", input={**answers, "requestState": held_one.request_state})
+        assert not done.is_error
+
+
+@pytest.mark.requirement("I13-older-questions")
+async def test_a_question_that_nobody_answers_ends_its_call(notes, monkeypatch):
+    monkeypatch.setattr(server_module, "HOLD_S", 0.1)
+    async with serving(raw(f"notes={notes}")) as server:
+        first = await ask(server, "ask")
+        async with asyncio.timeout(30):
+            while server.in_progress or "cancelled" not in " ".join(read(notes)):
+                await asyncio.sleep(0.02)
+        answers = {"inputResponses": {"question": {"action": "accept", "content": {}}}}
+        late = await ask(server, "ask", input={**answers, "requestState": first.request_state})
+        assert (late.fault, late.message) == (CallFault.DENIED, held.OVER)
+        assert (await ask(server, "env")).ok
 
 
 # ------------------------------------------------------------------ losing it

@@ -264,9 +264,25 @@ async def test_what_a_tool_asks_reaches_the_client_and_the_answer_the_tool(tmp_p
         got = wants(mcp, {"who": NAME}, state)
         called = await client.call_tool(ADD, {})
     assert text_of(called) == "thanks"
-    assert got[0] is None
+    assert got[0] == {}, "this client is asked, and not the wearer"
     assert got[1]["inputResponses"]["who"]["content"] == {"name": "Ada"}
     assert got[1].get("requestState") == state
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_for_a_client_that_takes_no_questions_others_are_asked(tmp_path, era):
+    async with mcp_house(tmp_path) as mcp, mcp.client(era) as client:
+        got = wants(mcp, {}, rounds=0)
+        assert text_of(await client.call_tool(ADD, {})) == "thanks"
+    assert got == [None]
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_without_roots_is_not_asked_for_them(tmp_path, era):
+    async with mcp_house(tmp_path) as mcp, mcp.client(era, elicitation_callback=named) as client:
+        got = wants(mcp, {"r": {"method": "roots/list"}}, "s")
+        assert text_of(await client.call_tool(ADD, {})) == "thanks"
+    assert got[1] == {"inputResponses": {"r": {"roots": []}}, "requestState": "s"}
 
 
 @pytest.mark.requirement("MCP-asks-back")
