@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Final
 
 from edge.calls.faults import Attempt
-from edge.core import results
+from edge.core import results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import HERE, Route
 from edge.ports import CallAccepted, CallProgress, CallResult, Progress, RegistryPort, Wait
@@ -237,11 +237,13 @@ class Call:
 
     @property
     def wearer_name(self) -> str:
-        """What the wearer calls its tool: its name in a sentence, else its app's; "" while it is
-        not known.
+        """What the wearer calls its tool: its name in a sentence, the title of an owner's own,
+        else its app's name; "" while it is not known.
         """
         if self.tool is not None and self.tool.wearer.name:
             return self.tool.wearer.name
+        if self.tool is not None and self.tool.own:
+            return visibility.title(self.tool)
         entry = self._tools.registry.snapshot().find(self.request.tool)
         return "" if entry is None else entry.app_name
 

@@ -20,6 +20,7 @@ from edge.config.model import Settings
 from edge.config.validators import BadSettings, Problem
 from edge.runtime.paths import Env, config_candidates
 from tools_cache.builder import user_packages
+from tools_cache.frozen import FrozenDict
 from tools_cache.registry.models import Dropped
 
 VERSION: Final = 1
@@ -131,7 +132,20 @@ def load(path: Path | None, env: Env) -> Settings:
     problems += wrong_tools
     if problems:
         raise BadSettings.of(problems, str(source) if source else "the environment")
+    single = replace(single, values=_in_zone(single.values, settings.wearer.timezone))
     return replace(settings, source=source, tool=single)
+
+
+def _in_zone(tools: Mapping[str, Mapping[str, Any]], zone: str) -> Mapping[str, Mapping[str, Any]]:
+    """Give the wearer's time zone to the tools that have none of their own."""
+    return FrozenDict(
+        {
+            name: FrozenDict({**values, "timezone": zone})
+            if values.get("timezone") == ""
+            else values
+            for name, values in tools.items()
+        }
+    )
 
 
 def _own_folders(document: Mapping[str, Any]) -> tuple[list[Path], bool]:

@@ -60,13 +60,13 @@ def test_every_code_belongs_to_one_of_the_fourteen_types():
 
 
 @pytest.mark.requirement("S2-110")
-async def test_a_permanent_failure_tells_the_wearer_what_to_do(tmp_path):
+async def test_the_wearer_hears_of_a_permanent_failure_and_its_caller_what_to_do(tmp_path):
     error = ToolError.of(ErrorCode.HTTP_ERROR, "The door is gone", suggestion="Use the window")
     async with house(tmp_path, tools=failing(error)) as h:
         answer = await h.call("notes:add", ARGS)
         assert answer.meta["delivery"] == "shown"
-        assert "The door is gone" in h.glasses.texts()[-1]
-        assert "Use the window" in h.glasses.texts()[-1]
+        assert h.glasses.texts()[-1] == "The door is gone."
+        assert answer.error.suggestion == "Use the window"
 
 
 @pytest.mark.requirement("S2-135")

@@ -137,6 +137,14 @@ def test_the_daemon_reads_them_in_a_child_and_keeps_plain_values(tmp_path):
     assert pickle.loads(pickle.dumps(settings)).tool == settings.tool
 
 
+@pytest.mark.parametrize(("own", "zone"), [("", "Europe/Berlin"), ("Asia/Tokyo", "Asia/Tokyo")])
+def test_a_tool_without_a_time_zone_of_its_own_has_the_wearers(tmp_path, own, zone):
+    file = tmp_path / "glassd.toml"
+    text = 'version = 1\n[wearer]\ntimezone = "Europe/Berlin"\n[tool.clock.now]\ntimezone = '
+    file.write_text(f'{text}"{own}"\n')
+    assert load.load(file, {}).tool.values["clock:now"] == {"enabled": True, "timezone": zone}
+
+
 def test_a_file_with_an_unknown_key_of_a_tool_is_refused_whole(tmp_path):
     file = tmp_path / "glassd.toml"
     file.write_text('version = 1\n[tool.clock.now]\ntimezon = "x"\n[edge]\nnope = 1\n')

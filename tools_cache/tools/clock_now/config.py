@@ -10,7 +10,7 @@ class Config(BaseModel):
     timezone: str = Field(
         "",
         description=(
-            "Time zone when a call names none, such as Europe/Berlin; empty: the machine's own."
+            "Time zone when a call names none, such as Europe/Berlin; empty: that of [wearer]."
         ),
     )
 
