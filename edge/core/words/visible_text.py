@@ -27,6 +27,10 @@ _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufff
 """Characters that are drawn as nothing, although Unicode calls them letters or symbols."""
 _STYLED: Final = ("<wide>", "<font>", "<small>", "<narrow>")
 """Decompositions of look-alikes of plain characters: full-width forms, mathematical letters."""
+_SET_WIDE: Final = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "IDEOGRAPHIC"})
+"""Scripts whose commas and brackets are as wide as their letters."""
+_NEAR: Final = 4
+"""Commas and brackets in a row."""
 _LOOKALIKES: Final = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
 """Scripts with letters that look like Latin ones."""
 _LATIN_LIKE: Final = frozenset(
@@ -138,13 +142,35 @@ def _figure(value: str, at: int) -> str:
 
 def _misleading(value: str) -> set[int]:
     """Return the positions of characters that look like others."""
-    found = {at for at, ch in enumerate(value) if unicodedata.decomposition(ch).startswith(_STYLED)}
+    found = {
+        at
+        for at, ch in enumerate(value)
+        if unicodedata.decomposition(ch).startswith(_STYLED) and not _is_usual(value, at)
+    }
     for word in _WORD.finditer(value):
         scripts = {at: _script(value[at]) for at in range(*word.span()) if value[at].isalpha()}
         if len(_LOOKALIKES.union({"LATIN"}).intersection(scripts.values())) > 1:
             found |= {at for at, script in scripts.items() if script in _LOOKALIKES}
     found |= _all_latin_like(value)
     return found
+
+
+def _is_usual(value: str, at: int) -> bool:
+    """Return whether a full-width comma or bracket stands beside Han, kana or Hangul, as is usual
+    there.
+    """
+    if not _is_wide_sign(value[at]):
+        return False
+    before, after = value[max(0, at - _NEAR) : at], value[at + 1 : at + 1 + _NEAR]
+    beside = (
+        next((ch for ch in text if not _is_wide_sign(ch)), " ") for text in (before[::-1], after)
+    )
+    return any(_script(ch) in _SET_WIDE for ch in beside)
+
+
+def _is_wide_sign(ch: str) -> bool:
+    wide = unicodedata.decomposition(ch).startswith("<wide>")
+    return wide and unicodedata.category(ch)[0] == "P"
 
 
 def _all_latin_like(value: str) -> set[int]:

@@ -202,6 +202,25 @@ def test_what_is_not_seen_as_what_it_is_is_escaped(hidden, seen):
 
 
 @pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [
+        ("要给牙医打电话吗？", "要给牙医打电话吗？"),
+        ("明天（周一）开会，地点：东厅！？", "明天（周一）开会，地点：东厅！？"),
+        ("カード（赤）、「東」", "カード（赤）、「東」"),
+        ("회의（３층）", "회의（\\uff13층）"),
+        ("1，000", "1\\uff0c000"),
+        ("一1，000", "一1\\uff0c000"),
+        ("evil．example", "evil\\uff0eexample"),
+        ("一ＡＢ％", "一\\uff21\\uff22\\uff05"),
+        ("？？", "\\uff1f\\uff1f"),
+    ],
+)
+def test_full_width_signs_stay_only_beside_letters_as_wide(value, seen):
+    assert visible(value) == seen
+
+
+@pytest.mark.requirement("I11-consent-visible")
 def test_a_key_cannot_forge_a_line():
     said = arguments(
         {"to: mum\namount: 1 EUR\ntap: yes": "evil", "a (2)": 1, "x[1].y": 2, "| z": 3}
