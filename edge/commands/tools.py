@@ -49,9 +49,9 @@ def tools(args: Namespace, screen: Screen) -> int:
         of_category = f" of category {plain(args.category)}" if args.category else ""
         screen.line(f"No tools{of_category}. See also: glassd tools --all")
     else:
-        about = partial(_about, warn=args.all)
+        about = partial(_about, every=args.all)
         screen.table([(t["name"], t["category"], t["source"], about(t)) for t in listed])
-    if (document.get("loader") or {}).get("crowded"):
+    if args.all and (document.get("loader") or {}).get("crowded"):
         counts = document["counts"]
         screen.line(
             f"{counts['offered']} of {counts['offered'] + counts['available']} are offered "
@@ -130,13 +130,14 @@ def _not_offered(tool: dict[str, Any], mode: str | None) -> str:
     return f"not for {mode} mode" if mode and mode not in tool["allowedModes"] else ""
 
 
-def _about(tool: dict[str, Any], *, warn: bool) -> str:
+def _about(tool: dict[str, Any], *, every: bool) -> str:
     first: str = tool["description"].split(". ")[0].strip()
     needs = f" (needs: {', '.join(tool['needs']).lower()})" if tool.get("needs") else ""
-    warning = f" ({tool['warnings'][0]})" if warn and tool.get("warnings") else ""
+    warning = f" ({tool['warnings'][0]})" if every and tool.get("warnings") else ""
     if tool.get("hidden"):
         return f"hidden: {tool['hidden']}"
-    offered = " (not offered now)" if tool.get("state") == "available" else ""
+    available = every and tool.get("state") == "available"
+    offered = " (available; models find it by searching)" if available else ""
     return first + needs + warning + offered
 
 

@@ -1,6 +1,7 @@
 """Requests to the daemon, and how the answer of a call is shown."""
 
 import os
+import re
 from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -45,6 +46,7 @@ def ask(
 
 # ------------------------------------------------------------------ the answer of a call
 
+_MISSING: Final = re.compile(r'"(\w+)" is a required property')
 _TIMED_OUT: Final = frozenset(
     {"TIMEOUT", "DEADLINE_EXPIRED", "NOT_ACCEPTED", "APP_ACTIVATION_TIMEOUT"}
 )
@@ -129,9 +131,22 @@ def _failure(envelope: dict[str, Any]) -> UserError:
     error = envelope.get("error") or {}
     fix = how_to_confirm(token_of(envelope)) if asks(envelope) else error.get("suggestion") or ""
     details, code = error.get("details"), str(error.get("code", ""))
-    listed = "".join(
-        f"\n  {fault.get('path') or 'root'}: {fault['problem']}"
+    message = str(error.get("message", ""))
+    faults = [
+        _fault(fault)
         for fault in (details if isinstance(details, list) else ())
         if isinstance(fault, dict) and fault.get("problem")
-    )  # details in any other form are in the message already
-    return UserError(code, f"{error.get('message', '')} ({code}){listed}", str(fix))
+    ]  # details in any other form are in the message already
+    tool = str((envelope.get("meta") or {}).get("tool") or "")
+    if faults and tool and message.startswith("Invalid parameters: "):
+        message, fix = f"{tool}: {faults.pop(0)}", fix or f"glassd tools show {tool}"
+    listed = "".join(f"\n  {fault}" for fault in faults)
+    return UserError(code, f"{message} ({code}){listed}", str(fix))
+
+
+def _fault(fault: dict[str, Any]) -> str:
+    """Return what is wrong with one argument."""
+    problem = str(fault["problem"])
+    if missing := _MISSING.fullmatch(problem):
+        return f"{fault.get('path') or ''} {missing[1]} is missing".strip()
+    return f"{fault.get('path') or 'root'}: {problem}"

@@ -373,6 +373,23 @@ async def test_a_failed_call_prints_reason_and_fix_to_stderr(tmp_path):
     )
 
 
+async def test_wrong_arguments_are_said_by_name_with_where_to_look(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.calls.answers["cam:shot"] = ToolResponse.failure(
+            ErrorCode.INVALID_ARGUMENTS,
+            'Invalid parameters: root "text" is a required property, /zoom "x" is not a number',
+            details=[
+                {"path": "", "problem": '"text" is a required property'},
+                {"path": "/zoom", "problem": '"x" is not a number'},
+            ],
+        ).with_meta(tool="cam:shot")
+        people = await glassd("call", "cam:shot", "--socket", str(house.path))
+    assert people.err == (
+        "error: cam:shot: text is missing (INVALID_ARGUMENTS)\n"
+        '  /zoom: "x" is not a number\nnext:  glassd tools show cam:shot\n'
+    )
+
+
 async def test_other_details_add_no_empty_line(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["registry:load"] = ToolResponse.failure(

@@ -19,7 +19,8 @@ def person(monkeypatch):
         monkeypatch.setattr(tools, "_ask", lambda *_, **__: answer)
         monkeypatch.setattr(tools, "_document", lambda _: answer)
         screen = Screen(out, StringIO(), {}, as_json=False)
-        args = Namespace(act=act, tool=name, socket=None, all=False, category=None, **more)
+        given = {"all": False, "category": None, **more}
+        args = Namespace(act=act, tool=name, socket=None, **given)
         assert tools.tools(args, screen) == 0
         return out.getvalue().splitlines()
 
@@ -146,8 +147,10 @@ def test_a_long_listing_prints_how_many_tools_models_get(person):
         "loader": {"crowded": True},
         "counts": {"offered": 1, "available": 1, "hidden": 0},
     }
-    first, second, last = person("", listed, None, mode=None)
-    assert ("(not offered now)" in first, "(not offered now)" in second) == (False, True)
+    first, second, last = person("", listed, None, mode=None, all=True)
+    found = "(available; models find it by searching)"
+    assert (found in first, found in second) == (False, True)
+    assert not any("search" in line for line in person("", listed, None, mode=None))
     assert last == "1 of 2 are offered to models; they find the others with registry:search"
 
 
