@@ -220,10 +220,13 @@ class _Lens:
         return needs_drawing(text, self._face.has_glyph, exact=True)
 
     async def _rows(self, line: str) -> tuple[DrawnRow, ...]:
-        """Draw a line from left to right, its value by itself; rows after the first begin with
-        `CONTINUED`.
+        """Draw a line; of an exact question from left to right, its value by itself, and rows after
+        the first begin with `CONTINUED`.
         """
-        rows = await self._draw(_isolated(line), self._canvas.width)
+        if not self._question.exact:
+            rows = await self._draw(line, self._canvas.width, base=None)
+        else:
+            rows = await self._draw(_isolated(line), self._canvas.width)
         if len(rows) > 1 and self._lead:
             narrow = self._canvas.width - self._face.width(self._lead)
             rows = await self._draw(_isolated(line), narrow)
@@ -235,9 +238,9 @@ class _Lens:
         fits = self._face.width(self._lead + row.text) <= self._canvas.width
         return fits and not self._needs_drawing(row.text)
 
-    async def _draw(self, text: str, width: float) -> tuple[DrawnRow, ...]:
+    async def _draw(self, text: str, width: float, *, base: int | None = 0) -> tuple[DrawnRow, ...]:
         """Draw a text of a question: whole, or not at all."""
-        (rows,) = await self._drawn.draw([text], drawn_rows(self._capabilities, width), base=0)
+        (rows,) = await self._drawn.draw([text], drawn_rows(self._capabilities, width), base)
         if lost := name_lost(tuple(dict.fromkeys(ch for row in rows for ch in row.lost))):
             raise CannotDraw(lost)
         if any(row.clipped for row in rows):

@@ -306,6 +306,17 @@ async def test_only_the_lines_that_need_it_are_drawn_from_left_to_right(drawn: D
 
 
 @pytest.mark.requirement("I13-question-drawn")
+async def test_a_question_in_hebrew_is_read_from_the_right_edge(drawn: DrawnText) -> None:
+    """Its question mark is at the left end; the lines of a call's arguments begin at the left."""
+    for exact in (False, True):
+        question = Question("s", "להתקשר לרופא?", 30.0, exact=exact)
+        (sheet,) = await pages(question, glasses(display__tiles=True), drawn)
+        (tile,) = sheet.tiles
+        assert (tile.x + tile.width == 576) is not exact
+        assert (tile.x < 3) is exact
+
+
+@pytest.mark.requirement("I13-question-drawn")
 async def test_where_tiles_are_not_taken_the_whole_page_is_a_picture(drawn: DrawnText) -> None:
     question = Question("s", "Send?\nto: שלום", 30.0, exact=True)
     (sheet,) = await pages(question, glasses(), drawn)
