@@ -1,5 +1,8 @@
 """The language of a sentence, guessed from its letters and small words."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -131,3 +134,39 @@ def test_each_part_has_a_language_written_in_its_letters():
 @given(st.text(alphabet="ab 1.,éЖжя漢かع-", max_size=60))
 def test_no_letter_is_lost_where_a_sentence_is_cut(text):
     assert "".join("".join(parts(text)).split()) == "".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("de", "Wie geht es dir?"),
+        ("de", "Das Taxi ist da."),
+        ("fr", "Bonjour à tous"),
+        ("es", "Buenos días, ¿qué tal?"),
+        ("it", "Dove sono i bambini adesso?"),
+        ("pt", "Onde está a minha mala?"),
+        ("nl", "Waar is mijn koffer?"),
+        ("da", "Hej, hvad laver du?"),
+        ("nb", "Hei, hva gjør du?"),
+        ("pl", "Dzień dobry"),
+        ("cs", "Ne, to je v pořádku"),
+        ("id", "Di mana anda sekarang?"),
+    ],
+)
+def test_a_few_words_of_a_person_are_enough(language, sentence):
+    assert language_of(sentence, "en") == language
+
+
+def test_english_text_stays_english_next_to_so_many_lists_of_words():
+    """The documents of this project, also those parts of sentences that are left without code."""
+    text = "\n\n".join(
+        path.read_text(encoding="utf-8") for path in sorted(Path("docs").glob("*.md"))
+    )
+    text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    found = re.split(r"(?<=[.!?])\s+|\n\n", re.sub(r"`[^`]*`|\|", "", text))
+    pieces = [piece for piece in found if 15 < len(piece) < 200]
+    assert len(pieces) > 500
+    wrong = [piece for piece in pieces if language_of(piece, "en") != "en"]
+    assert len(wrong) < len(pieces) / 200, wrong
+    silent = [piece for piece in pieces if language_of(piece, "de") != "en"]
+    assert len(silent) < len(pieces) / 5
