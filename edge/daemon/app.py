@@ -49,6 +49,7 @@ from edge.display.drawn_text import DrawnText
 from edge.display.presenter import Presenter
 from edge.display.voice.tts import TextToSpeech
 from edge.display.voice.volume import VoiceVolume
+from edge.display.wording import Wording
 from edge.link.bonds import Bonds, allowed
 from edge.link.discovery import BleFinder
 from edge.link.glasses_state import GlassesState
@@ -262,7 +263,11 @@ class Daemon:
                 configs=s.tool.values,
                 network=self.tool_services.network,
                 glasses_do=GlassesSettings(
-                    self.link, self.clock, self.stage.side_commands, self.volume.set
+                    self.link,
+                    self.clock,
+                    self.stage.side_commands,
+                    self.volume.set,
+                    Wording(self.writer).of,
                 ),
                 knowledge=self.tool_services.knowledge,
                 calendars=self.tool_services.calendars,

@@ -43,6 +43,10 @@ class Wording:
             links=_links(read[text] for text in shown),
         )
 
+    async def of(self, text: str) -> str:
+        """Return a text as the wearer reads it, where others draw it."""
+        return self.writer().text((await _read(text)).text)
+
 
 async def _read(text: str) -> PlainText:
     if not has_markdown(text):

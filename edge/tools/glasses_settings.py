@@ -42,16 +42,22 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 
 
+async def _as_it_is(text: str) -> str:
+    return text
+
+
 @dataclass(eq=False, repr=False)
 class GlassesSettings:
     """Implements `tools_cache.api.handed.Deeds`. `display` sends commands that change the lens; it
-    refuses them while a question is shown. `set_volume` sets the voice's, in percent.
+    refuses them while a question is shown. `set_volume` sets the voice's, in percent. `word` makes
+    a text plain, in the wearer's form.
     """
 
     glasses: GlassesPort
     clock: Clock
     display: SendPort
     set_volume: Callable[[int], Awaitable[None]]
+    word: Callable[[str], Awaitable[str]] = _as_it_is
     _allowed: dict[str, App] = field(default_factory=dict, init=False)
     _allowed_on: str = field(default="", init=False)
     _notifying: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -82,6 +88,7 @@ class GlassesSettings:
 
     async def _notify(self, title: str, text: str, name: str) -> None:
         """Send a notification; glasses only show those of apps on their list of allowed apps."""
+        title, text = await self.word(title), await self.word(text)
         async with self._notifying:
             app = await self._allow(name)
             await self._send(

@@ -8,7 +8,11 @@ import pytest
 from edge.config.locale_forms import load
 from edge.core.results import LayoutKind, Link, Rendering
 from edge.core.words.wearer_forms import WearerForms, Writer
+from edge.display.voice import speech
 from edge.display.wording import Wording
+from edge.ports import Wait
+from tests.unit.display.fakes import AUDIO
+from tools_cache.api.tool import ToolResponse
 
 NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 ENGLISH = Writer(now=NOW)
@@ -50,3 +54,18 @@ async def test_links_are_named_once():
     link = "[x](https://a.example)"
     wanted = await worded(text=f"{link}\n{link}", first=link, second=link)
     assert wanted.links == (Link("x", "https://a.example"),)
+
+
+@pytest.mark.requirement("I13-plain-text")
+async def test_the_voice_says_what_the_lens_shows(open_stage, monkeypatch):
+    said = []
+    sentences = speech.sentences
+    monkeypatch.setattr(
+        speech, "sentences", lambda text: (said.append(s) or s for s in sentences(text))
+    )
+    async with open_stage(AUDIO) as (stage, _):
+        answer = ToolResponse(
+            data="# **Sale** today\n- see [shop](https://a.example)\n\n`50 %` off"
+        )
+        await stage.present("c1", answer, wait=Wait.DELIVERY)
+    assert " ".join(said).split() == "Sale today see shop 50 % off".split()

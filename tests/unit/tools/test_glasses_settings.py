@@ -2,9 +2,13 @@
 comes of a refusal.
 """
 
+from datetime import UTC, datetime
+
 import pytest
 
+from edge.core.words.wearer_forms import Writer
 from edge.display.side_commands import SideCommands
+from edge.display.wording import Wording
 from edge.ports import GlassesAway, GlassesStatus
 from edge.runtime.clock import Clock
 from edge.tools.glasses_settings import MAX_ALLOWED, GlassesSettings
@@ -47,12 +51,12 @@ class Glasses:
         return Done()
 
 
-def amenities(glasses, volumes=None):
+def amenities(glasses, volumes=None, **more):
     async def set_volume(percent):
         volumes.append(percent)
 
     side = SideCommands(glasses, CLOCK, lambda: False)
-    return GlassesSettings(glasses, CLOCK, side, set_volume)
+    return GlassesSettings(glasses, CLOCK, side, set_volume, **more)
 
 
 @pytest.mark.parametrize(
@@ -90,6 +94,16 @@ async def test_whom_a_notification_is_from_is_allowed_first_and_once():
     await do("notify", {**NOTE, "app": "Küche"})
     assert [type(c) for c in glasses.told[2:]] == [ShowNotification, AllowApps, ShowNotification]
     assert [app.name for app in glasses.told[3].apps] == ["Doorbell", "Küche"]
+
+
+@pytest.mark.requirement("I13-plain-text")
+async def test_a_notification_is_plain_text_in_the_wearers_form():
+    glasses = Glasses()
+    writer = Writer(now=datetime(2026, 11, 23, tzinfo=UTC))
+    able = amenities(glasses, word=Wording(lambda: writer).of)
+    await able("notify", {**NOTE, "title": "**Door**", "text": "since 2026-11-23T09:05:00Z"})
+    _, shown = glasses.told
+    assert (shown.title, shown.text) == ("Door", "since Mon 23 Nov, 09:05")
 
 
 async def test_other_glasses_get_the_list_of_apps_again():
