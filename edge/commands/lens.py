@@ -4,6 +4,8 @@ changes. `glassd lens preview`: how a text would look.
 
 import json
 from argparse import Namespace
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,12 +33,29 @@ def lens(args: Namespace, screen: Screen) -> int:
     if args.glasses:
         fix = "glassd lens preview TEXT --glasses MODEL"
         raise UserError("USAGE", "--glasses is for the preview of a text", fix)
-    _look(args, screen, lines=args.watch)
     if args.watch:
-        for _, _, data in client(args).events():
-            if json.loads(data).get("event") in CHANGES:
-                _look(args, screen, lines=True)
+        return _watch(args, screen)
+    _look(args, screen, lines=False)
     return 0
+
+
+def _watch(args: Namespace, screen: Screen) -> int:
+    from edge.commands import lens_keys  # noqa: PLC0415 - a terminal's own modules
+
+    show = partial(_look, args, screen, lines=True)
+    if (simulator := lens_keys.simulator_of(args, screen)) is not None:
+        return lens_keys.watch(_changes(args), screen, simulator, show)
+    show()
+    for _ in _changes(args):
+        show()
+    return 0
+
+
+def _changes(args: Namespace) -> Iterator[object]:
+    """Yield after each change of the lens. Raise `UserError` at the end of the daemon."""
+    for _, _, data in client(args).events():
+        if json.loads(data).get("event") in CHANGES:
+            yield data
 
 
 def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:

@@ -213,7 +213,13 @@ def _lens(verb: argparse.ArgumentParser) -> None:
     _add(verb, "text TEXT", "the text of the preview; - reads standard input", nargs="*")
     _add(verb, "--glasses MODEL", "the glasses of the preview (default mock:display)")
     _add(verb, "--png FILE", "draw it into a PNG file; further pages of a preview are numbered")
-    _flag(verb, "--watch", "show it again whenever it changes")
+    _flag(verb, "--watch", "show it again whenever it changes; with keys for simulated glasses")
+    _add(
+        verb,
+        "--control PATH",
+        "the control channel of the simulated glasses that the keys are for "
+        "(default: mock.sock beside the daemon's socket)",
+    )
 
 
 def _events(verb: argparse.ArgumentParser) -> None:

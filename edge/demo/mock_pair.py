@@ -49,10 +49,14 @@ async def pair(env: Mapping[str, str], *, model: str = DEFAULT_MODEL) -> AsyncIt
     async with AsyncExitStack() as stack:
         folder = tempfile.TemporaryDirectory(prefix="glassd-demo-", ignore_cleanup_errors=True)
         out = Path(stack.enter_context(folder))
-        words = ("sim", model, "--radio", "tcp:127.0.0.1:0", "--out", str(out), "--json")
-        radio = (await start(stack, out, "glasses", *words)).announcement["radio"]
         sockets = stack.enter_context(folder_for_sockets(out))
         control, config = _free_socket(env, sockets), out / "glassd.toml"
+        wearer = (
+            "--control",
+            str(control.with_name("mock.sock")),
+        )  # as `lens --watch` looks for it
+        words = ("sim", model, "--radio", "tcp:127.0.0.1:0", "--out", str(out), *wearer, "--json")
+        radio = (await start(stack, out, "glasses", *words)).announcement["radio"]
         model = model.removeprefix(SIMULATED)
         text = CONFIG.format(state=out / "state", radio=radio, model=model, socket=control)
         config.write_text(text, encoding="utf-8")

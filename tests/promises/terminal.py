@@ -20,6 +20,9 @@ PROMISES: Final[dict[str, Promise]] = {
     "I13-lens-pictures": Promise(
         "`glassd lens` shows the pictures on the lens, and calls no lit lens dark.", _SOURCE
     ),
+    "I13-lens-keys": Promise(
+        "In `glassd lens --watch` keys do what the wearer of simulated glasses does.", _SOURCE
+    ),
     "I13-lens-png": Promise(
         "The PNG of `glassd lens` is what the mock's framebuffer holds, font and margins included.",
         _SOURCE,

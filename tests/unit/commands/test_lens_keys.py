@@ -1,0 +1,117 @@
+"""Keys in `glassd lens --watch`: what the wearer of simulated glasses does."""
+
+import asyncio
+import json
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from edge.commands.lens_keys import HINT, Simulator
+from edge.runtime.events import LensChanged
+from tests.unit.commands.test_confirm import at_terminal
+from tests.unit.control.house import open_house
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.requirement("I13-lens-keys")]
+WITHIN_S = 60.0
+
+
+async def open_simulator(path, *, answer=None):
+    """A control channel that notes what it is asked to do."""
+    done = []
+
+    async def serve(reader, writer):
+        while line := await reader.readline():
+            done.append(json.loads(line)["do"])
+            writer.write(json.dumps(answer or {"ok": True}).encode() + b"\n")
+        writer.close()
+
+    server = await asyncio.start_unix_server(serve, str(path))
+    return SimpleNamespace(done=done, close=server.close)
+
+
+async def watch(tmp_path, work, *more, answer=None, beside=True):
+    async with open_house(tmp_path) as house:
+        simulator = await open_simulator(
+            tmp_path / ("mock.sock" if beside else "other.sock"), answer=answer
+        )
+        words = ("lens", "--watch", "--socket", str(house.path), *more)
+        loop = asyncio.get_running_loop()
+
+        def change(text):
+            house.lens["lines"] = [text]
+            event = LensChanged("s", 1, 1, (text,))
+            loop.call_soon_threadsafe(house.bus.publish, event)
+
+        code, seen = await at_terminal(lambda person: work(person, change), *words)
+        simulator.close()
+        return code, seen, simulator.done
+
+
+def press(person, key):
+    os.write(person.fd, key.encode())
+
+
+async def test_keys_do_what_the_wearer_does_until_q(tmp_path):
+    def work(person, _change):
+        person.reads(HINT)
+        for key in "tdhxT":
+            person.seen = ""
+            press(person, key)
+            if key != "x":
+                person.reads(HINT)
+        press(person, "q")
+
+    code, _, done = await watch(tmp_path, work)
+    assert (code, done) == (0, ["tap", "double_tap", "head_up", "tap"])
+
+
+async def test_changes_are_shown_between_keys(tmp_path):
+    def work(person, change):
+        person.reads("Hello")
+        person.reads(HINT)
+        person.seen = ""
+        while "Bye" not in person.seen:  # the first may come before anybody follows
+            change("Bye")
+            person.reads(HINT)
+        press(person, "q")
+
+    code, _, done = await watch(tmp_path, work)
+    assert (code, done) == (0, [])
+
+
+async def test_what_the_simulator_refuses_is_said(tmp_path):
+    def work(person, _change):
+        person.reads(HINT)
+        press(person, "t")
+        person.reads("nobody is connected")
+        press(person, "q")
+
+    answer = {"ok": False, "error": "nobody is connected"}
+    assert (await watch(tmp_path, work, answer=answer))[0] == 0
+
+
+async def test_another_control_channel_can_be_named(tmp_path):
+    def work(person, _change):
+        person.reads(HINT)
+        press(person, "t")
+        press(person, "q")
+
+    where = ("--control", str(tmp_path / "other.sock"))
+    assert (await watch(tmp_path, work, *where, beside=False))[2] == ["tap"]
+
+
+async def test_without_a_simulator_there_are_no_keys(tmp_path):
+    def work(person, _change):
+        person.reads("Hello")
+        os.write(person.fd, b"\x03")
+
+    code, seen, done = await watch(tmp_path, work, beside=False)
+    assert (code, done) == (130, [])
+    assert HINT not in seen
+
+
+def test_a_simulator_that_is_gone_is_said(tmp_path):
+    gone = Simulator(str(tmp_path / "none.sock"))
+    assert not gone.is_there()
+    assert gone.do("tap") == "the simulator does not answer: No such file or directory"
