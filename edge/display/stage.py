@@ -166,6 +166,7 @@ class Stage:
                 self._queue.wait(item, at_least_until=until)
             case Action.CORNER if item is not None:
                 self._progress.wait_behind(item)
+                await self._current.refresh()
             case Action.NEXT_PAGE:
                 if not await self._current.turn(tapped=event is PageEvent.TAP):
                     await self._leave()

@@ -329,9 +329,11 @@ async def test_a_call_that_works_is_marked_in_the_corner_of_the_page_being_read(
     async with on(DISPLAY, glasses=Watched(DISPLAY, updates=updates)) as (stage, glasses):
         await stage.present("c0", text("being read", 20))
         await asyncio.sleep(2)
+        began = asyncio.get_running_loop().time()
         telling = stage.tell("Working…", call_id=CALL, brief=True, mark=True)
         assert (await telling).state is Delivery.QUEUED
         await glasses.until(lambda: glasses.shows == "being read / Working…")
+        assert asyncio.get_running_loop().time() - began < 0.3, "it waits for nothing else"
         stage.ended(CALL)
         await glasses.until(lambda: glasses.shows == "being read")
         assert len(glasses.pages()) == (1 if updates else 3)
