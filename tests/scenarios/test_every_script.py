@@ -24,8 +24,8 @@ SENTENCES = json.loads(
 )
 TOOL = "glasses:show_text"
 HEBREW = "הרכבת לחיפה יוצאת בשעה 15:30"
-UNDRAWABLE = "༄"
-"""A Tibetan sign: none of the fonts has it."""
+UNDRAWABLE = "𑻷"
+"""A Makasar sign: it is in no Noto Sans, and no voice says signs."""
 
 
 async def alone(place):

@@ -23,21 +23,19 @@ async def test_a_text_that_is_drawn_whole_is_shown(open_stage) -> None:
 @pytest.mark.requirement("I13-lost-named")
 async def test_a_text_with_a_box_is_acknowledged_and_the_lost_character_named(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
-        report = await stage.present("c1", text("press ⌥ then C"), wait=Wait.DELIVERY)
+        report = await stage.present("c1", text("press 𗀀 then C"), wait=Wait.DELIVERY)
         assert report.state is Delivery.ACKNOWLEDGED
-        assert report.reason == "not readable on this lens: ⌥"
+        assert report.reason == "not readable on this lens: 𗀀"
         assert len(glasses.pages()) == 1
 
 
 @pytest.mark.requirement("I13-readable")
 async def test_letters_that_can_be_spelled_are_written_in_latin_ones(open_stage) -> None:
-    async with open_stage(DISPLAY) as (stage, _glasses):
-        report = await stage.present("c1", text("שלום ᎣᏏᏲ"), wait=Wait.DELIVERY)
+    async with open_stage({**DISPLAY, **PLAIN}) as (stage, _glasses):
+        report = await stage.present("c1", text("Grüße აბ"), wait=Wait.DELIVERY)
         assert (report.state, report.downgrade) == (Delivery.ACKNOWLEDGED, "script→latin")
-        assert report.reason == "not readable on this lens: Ꭳ Ꮟ Ᏺ"
-        (line,) = stage.lens()["lines"]
-        assert line.startswith("שלום "), "what can be drawn stays as it is"
-        assert line.removeprefix("שלום ").isascii()
+        assert report.reason == "not readable on this lens: ა ბ; these glasses show no bitmaps"
+        assert stage.lens()["lines"] == ["Grüße ab"], "what can be drawn stays as it is"
 
 
 @pytest.mark.requirement("I13-readable")
@@ -53,7 +51,7 @@ async def test_without_a_voice_latin_letters_are_better_than_nothing(open_stage)
 @pytest.mark.requirement("I13-readable")
 async def test_mostly_boxes_are_spoken_instead(open_stage) -> None:
     async with open_stage(FULL) as (stage, glasses):
-        report = await stage.present("c1", text("⌥⌥⌥⌥⌥ hello"), wait=Wait.DELIVERY)
+        report = await stage.present("c1", text("𗀀𗀁𗀂𗀃𗀄 hello"), wait=Wait.DELIVERY)
         assert (report.state, report.downgrade) == (Delivery.SPOKEN, "display→speech")
         assert not glasses.pages()
 
