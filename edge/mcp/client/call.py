@@ -56,7 +56,7 @@ async def call_tool(connection: ServerConnection, request: ToolRequest) -> Outco
     """Call the tool. Run it in a task of its own: the context of the task carries the trace."""
     TRACE.set(request.trace)
     connection.declined = ""
-    connection.calls.append(request)
+    connection.calls.append(request.questions)
     try:
         outcome = await _call(connection, request)
     except MCPError as e:
@@ -69,7 +69,7 @@ async def call_tool(connection: ServerConnection, request: ToolRequest) -> Outco
         log.debug("a call of %s failed: %r", connection.config.id, e)
         return _unclear(request.trace, describe(e))
     finally:
-        connection.calls.remove(request)
+        connection.calls.remove(request.questions)
     if outcome.is_error and connection.declined:
         asked = f"it asked “{connection.declined}” while several of its calls were under way"
         message = clean(f"{outcome.message} ({asked})", outcomes.MAX_MESSAGE)

@@ -34,7 +34,6 @@ MAX_TTL_S: Final = 24 * 3600.0
 MAX_MESSAGE: Final = 300
 
 if TYPE_CHECKING:
-    from edge.mcp.client.call import ToolRequest
     from edge.mcp.client.oauth import Authorizer
 
 log = logging.getLogger(__name__)
@@ -71,8 +70,8 @@ class ServerConnection:
         """Whether it ended by itself, not by `close`."""
         self._over = asyncio.Event()
         self._legacy = legacy
-        self.calls: list[ToolRequest] = []
-        """Those under way."""
+        self.calls: list[asyncio.Queue[ServerQuestion]] = []
+        """Of each call under way, where its questions go."""
         self._authorizer = authorizer
         self._on_change = on_change
         self._session: McpSession | None = None
@@ -281,7 +280,7 @@ class ServerConnection:
         """
         if len(self.calls) == 1:
             question = ServerQuestion(params)
-            self.calls[0].questions.put_nowait(question)
+            self.calls[0].put_nowait(question)
             return await question.answer
         self.declined = clean(params.message, MAX_MESSAGE) or "something"
         return types.ElicitResult(action="decline")

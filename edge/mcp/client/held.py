@@ -5,16 +5,12 @@ like that of a newer server, and the call goes on when the caller brings the ans
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 import mcp_types as types
 
 from edge.mcp.client.models import HELD, Json, Outcome
-
-if TYPE_CHECKING:
-    from edge.mcp.client.call import ToolRequest
-    from edge.mcp.client.connection import ServerConnection
 
 HOLD_S: Final = 330.0
 """How long a call waits for the answer: clients of our MCP server are asked for 300 s."""
@@ -34,23 +30,6 @@ class ServerQuestion:
     def settle(self, answer: types.ElicitResult) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldCall:
-    """A call that waits for the answer to a question."""
-
-    connection: "ServerConnection"
-    request: "ToolRequest"
-    task: asyncio.Task[Outcome]
-    question: ServerQuestion
-    timer: asyncio.TimerHandle
-
-    def give_up(self) -> None:
-        """End it: nobody brought an answer."""
-        self.timer.cancel()
-        self.question.settle(types.ElicitResult(action="cancel"))
-        self.task.cancel()
 
 
 def new_state() -> str:

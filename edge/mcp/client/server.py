@@ -10,9 +10,10 @@ import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import mcp_types as types
 from pydantic import ValidationError
 
 from edge.core.backoff import Backoff, Chance
@@ -27,7 +28,6 @@ from edge.mcp.client.connection import (
 from edge.mcp.client.held import (
     HOLD_S,
     OVER,
-    HeldCall,
     ServerQuestion,
     answer_of,
     new_state,
@@ -84,6 +84,23 @@ async def serving(config: McpServer, **options: Any) -> AsyncGenerator["McpServe
             server.close()
     if failed is not None:
         raise failed
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCall:
+    """A call that waits for the answer to a question."""
+
+    connection: ServerConnection
+    request: ToolRequest
+    task: asyncio.Task[Outcome]
+    question: ServerQuestion
+    timer: asyncio.TimerHandle
+
+    def give_up(self) -> None:
+        """End it: nobody brought an answer."""
+        self.timer.cancel()
+        self.question.settle(types.ElicitResult(action="cancel"))
+        self.task.cancel()
 
 
 class McpServerClient:

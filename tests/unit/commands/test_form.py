@@ -6,7 +6,7 @@ from tests.unit.commands.test_confirm import at_terminal
 from tests.unit.control.house import open_house
 from tools_cache.api.tool import ErrorCode, ToolResponse
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.requirement("I13-older-questions")]
+pytestmark = pytest.mark.enable_socket
 FORM = {
     "type": "object",
     "properties": {
@@ -47,6 +47,7 @@ async def call(tmp_path, question, work, *more):
         return code, seen, [call.input for call, _ in house.calls.seen]
 
 
+@pytest.mark.requirement("I13-older-questions")
 async def test_each_field_is_asked_for_and_a_wrong_value_again(tmp_path):
     def work(person):
         for prompt, line in (

@@ -3,16 +3,18 @@
 import asyncio
 import json
 import os
+import signal
 from types import SimpleNamespace
 
 import pytest
 
 from edge.commands.lens_keys import HINT, Simulator
 from edge.runtime.events import LensChanged
+from tests.unit.commands.test_cli import start
 from tests.unit.commands.test_confirm import at_terminal
 from tests.unit.control.house import open_house
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.requirement("I13-lens-keys")]
+pytestmark = pytest.mark.enable_socket
 WITHIN_S = 60.0
 
 
@@ -52,6 +54,7 @@ def press(person, key):
     os.write(person.fd, key.encode())
 
 
+@pytest.mark.requirement("I13-lens-keys")
 async def test_keys_do_what_the_wearer_does_until_q(tmp_path):
     def work(person, _change):
         person.reads(HINT)
@@ -109,6 +112,21 @@ async def test_without_a_simulator_there_are_no_keys(tmp_path):
     code, seen, done = await watch(tmp_path, work, beside=False)
     assert (code, done) == (130, [])
     assert HINT not in seen
+
+
+async def test_a_pipe_gets_no_keys_even_beside_a_simulator(tmp_path):
+    async with open_house(tmp_path) as house:
+        simulator = await open_simulator(tmp_path / "mock.sock")
+        process = await start("lens", "--watch", "--socket", str(house.path))
+        async with asyncio.timeout(WITHIN_S):
+            while not house.server.streams:
+                await asyncio.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = await process.communicate()
+        simulator.close()
+    assert (process.returncode, err) == (130, b"")
+    assert b"Hello" in out
+    assert HINT.encode() not in out
 
 
 def test_a_simulator_that_is_gone_is_said(tmp_path):

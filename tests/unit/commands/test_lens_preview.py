@@ -8,7 +8,7 @@ from PIL import Image
 from firmware_bridge.catalog import CATALOG
 from tests.unit.commands.test_cli import glassd
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.requirement("I13-lens-preview")]
+pytestmark = pytest.mark.enable_socket
 LONG = " ".join(f"word{n}" for n in range(60))
 
 
@@ -17,6 +17,7 @@ async def preview(*words, **more):
     return ran.code, ran.json
 
 
+@pytest.mark.requirement("I13-lens-preview")
 async def test_pages_pixels_bytes_and_reading_time_of_a_model():
     code, shown = await preview("Hello **world**", "--glasses", "even_g1")
     assert code == 0

@@ -1,4 +1,4 @@
-"""Story: a person at the terminal looks at the lens of mock glasses and of a simulated Even G1."""
+"""A person at the terminal looks at the lens of mock glasses and of a simulated Even G1."""
 
 import json
 
