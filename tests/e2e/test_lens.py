@@ -6,7 +6,7 @@ import pytest
 
 from firmware_bridge.sides import Side
 from tests import warm
-from tests.scenarios.test_glasses_tools import picture
+from tests.scenarios.lens.test_glasses_tools import picture
 from tests.scenarios.world import until, world
 from tests.unit.commands.test_cli import environment
 

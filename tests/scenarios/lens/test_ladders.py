@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from firmware_bridge.messages import Gesture
-from tests.scenarios.test_glasses_tools import picture
+from tests.scenarios.lens.test_glasses_tools import picture
 from tests.scenarios.world import until, world
 from tools_cache.api.tool import CallOrigin, ErrorCode, Mode
 

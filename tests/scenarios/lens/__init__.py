@@ -1,0 +1,1 @@
+"""Stories of what the wearer sees and hears on the glasses."""
