@@ -153,8 +153,6 @@ def _of_text(shown: DataText, *, silent: bool, spoken: bool = False) -> Renderin
 
 _LONG: Final = 200
 """Characters from which a text may need several pages: then its age is shown first."""
-_OF_OLD: Final = 60.0
-"""Seconds from which a result is not from just now."""
 
 
 def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
@@ -169,8 +167,6 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
         return f"{shown}\n{text}" if len(text) > _LONG else f"{text}\n{shown}"
 
     speech = rendering.speech
-    if not shown:
-        return rendering
     return replace(
         rendering,
         text=with_age(rendering.text),
@@ -180,14 +176,14 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
 
 
 def _age(age_s: Any) -> tuple[str, str]:
-    """Return the age for the lens and for speech; "" for what is from just now."""
+    """Return the age for the lens and for speech."""
     if (
         isinstance(age_s, bool)
         or not isinstance(age_s, int | float)
         or not 0 <= age_s < float("inf")
     ):
         return "not up to date", "not up to date"
-    return ("", "") if age_s < _OF_OLD else (age(age_s), age(age_s, spoken=True))
+    return age(age_s), age(age_s, spoken=True)
 
 
 def describe(response: ToolResponse, *, name: str = "", writer: Writer = _ENGLISH) -> DataText:

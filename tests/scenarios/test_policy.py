@@ -152,7 +152,7 @@ async def test_with_the_cloud_away_the_weather_is_told_with_its_age_and_nothing_
             "cache",
             "shown",
         )
-        await place.lens_shows("as of")
+        await place.lens_shows("just now")
         unknown = await place.call(FORECAST, {"place": "Rome"})
         assert unknown.error.code == "OFFLINE"
         refused = await place.call(EVENT, LUNCH)
