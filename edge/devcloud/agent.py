@@ -75,7 +75,13 @@ class Agent:
         )
 
     async def invoke(
-        self, edge_id: str, tool: str, args: Mapping[str, Json], *, ttl_s: float = TTL_S
+        self,
+        edge_id: str,
+        tool: str,
+        args: Mapping[str, Json],
+        *,
+        ttl_s: float = TTL_S,
+        present: bool | None = None,
     ) -> Invoked:
         """Call a tool of an edge. Never raises for errors of the edge or the link: they are
         returned as an envelope.
@@ -89,6 +95,7 @@ class Agent:
             args=args,
             origin=CallOrigin.CLOUD,
             ttl_s=ttl_s,
+            present=present,
         )
         topics = Topics(self._tenant, edge_id)
         pending = _Pending(asyncio.get_running_loop().create_future())

@@ -75,7 +75,9 @@ class DebugApi:
         return answer({"running": self._broker.running, "port": self._broker.port})
 
     async def _invoke(self, body: Mapping[str, Any]) -> "Response":
-        """`{edge_id, tool, args?, ttl_s?, trace?}` → the envelope; with `trace` more details."""
+        """`{edge_id, tool, args?, ttl_s?, present?, trace?}` → the envelope; with `trace` more
+        details.
+        """
         edge_id, tool, args = body.get("edge_id"), body.get("tool"), body.get("args", {})
         ttl_s, trace = body.get("ttl_s", TTL_S), body.get("trace", False)
         try:
@@ -89,7 +91,9 @@ class DebugApi:
         number = isinstance(ttl_s, int | float) and not isinstance(ttl_s, bool)
         if not (number and 0 < ttl_s <= MAX_TTL_S):
             raise _invalid("ttl_s", f"must be seconds, up to {MAX_TTL_S:g}")
-        result = await self._agent.invoke(str(edge_id), tool, args, ttl_s=ttl_s)
+        if not isinstance(present := body.get("present"), bool | None):
+            raise _invalid("present", "must be true or false")
+        result = await self._agent.invoke(str(edge_id), tool, args, ttl_s=ttl_s, present=present)
         envelope = result.response.to_json()
         if trace is not True:
             return answer(envelope)

@@ -8,7 +8,7 @@ import pytest
 
 from firmware_bridge.messages import Gesture
 from tests.scenarios.lens.test_glasses_tools import picture
-from tests.scenarios.world import until, world
+from tests.scenarios.world import until, whole_world, world
 from tools_cache.api.tool import CallOrigin, ErrorCode, Mode
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -159,3 +159,16 @@ async def test_an_agents_look_ups_are_silent_and_its_words_are_not(tmp_path):
             "glasses:wait_for_event", {"after": said.data["after"]}, origin=CallOrigin.MCP
         )
         assert nod.data["event"] == "nod"
+
+
+@pytest.mark.requirement("I13-present")
+async def test_the_cloud_says_whether_the_wearer_sees_what_it_looks_up(tmp_path, cloud):
+    may = {"policy": {"cloud_may": ["notes:*"]}}
+    async with whole_world(tmp_path, cloud=cloud, **may) as place:
+        await place.call("notes:add", {"text": "the car is on level three"}, present=False)
+        asked = {"edge_id": place.edge_id, "tool": "notes:list", "args": {}}
+        for present, delivery in ((None, "none"), (False, "none"), (True, "shown")):
+            body = asked | ({} if present is None else {"present": present})
+            answer = await place.ask_cloud("POST", "/devcloud/invoke", body)
+            assert (answer["ok"], answer["meta"]["delivery"]) == (True, delivery), answer
+        assert [page["lines"] for page in place.drawn()] == [["- the car is on level three"]]
