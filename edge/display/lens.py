@@ -4,7 +4,7 @@ import asyncio
 import base64
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -60,22 +60,39 @@ class CannotShow(Exception):
     """These glasses cannot show this, and why."""
 
 
-def corner(sheet: Sheet, text: str, canvas: Canvas, face: Typeface) -> Sheet | None:
+def in_corner(sheet: Sheet, text: str, capabilities: Capabilities) -> Sheet | None:
+    """Put a short text into the corner of a page for these glasses; see `corner`."""
+    if sheet.tiles and capabilities.get("display.tiles") is not True:
+        return None  # they show text or pictures
+    canvas = canvas_of(capabilities)
+    top, margin = (canvas.lines - 1) * line_height(capabilities), margin_of(capabilities)
+    taken = [(t.x - margin, t.width) for t in sheet.tiles if t.y + t.height > top]
+    return corner(sheet, text, canvas, typeface_of(capabilities), taken)
+
+
+def corner(
+    sheet: Sheet,
+    text: str,
+    canvas: Canvas,
+    face: Typeface,
+    tiles: Sequence[tuple[float, float]] = (),
+) -> Sheet | None:
     """Put a short text at the right of the last row, left of a page number; None where there is no
-    room for it.
+    room for it. `tiles`: where pictures in this row begin, and how wide they are.
     """
-    if sheet.tiles or not all(map(face.has_glyph, text)):
+    if not all(map(face.has_glyph, text)):
         return None
     row, width, right = canvas.lines - 1, face.width(text), canvas.width
-    there = sorted((line for line in sheet.lines if line.row == row), key=lambda line: -line.x)
-    for line in there:
-        if right - width >= line.x + face.width(line.text) + _GAP:
+    lines = [(line.x, face.width(line.text)) for line in sheet.lines if line.row == row]
+    there = sorted([*tiles, *lines], reverse=True)
+    for x, taken in there:
+        if right - width >= x + taken + _GAP:
             break
-        right = line.x - _GAP
-    lines = (*sheet.lines, TextLine(row, text, max(0, math.floor(right - width))))
-    if right < width or _bytes(lines, face) > canvas.page_bytes:
+        right = x - _GAP
+    page = (*sheet.lines, TextLine(row, text, max(0, math.floor(right - width))))
+    if right < width or _bytes(page, face) > canvas.page_bytes:
         return None
-    return replace(sheet, lines=lines)
+    return replace(sheet, lines=page)
 
 
 def _bytes(lines: tuple[TextLine, ...], face: Typeface) -> int:
@@ -104,6 +121,11 @@ def canvas_of(capabilities: Capabilities) -> Canvas:
     lines = int(capabilities.get("display.lines", 0) or height // line_height(capabilities))
     size = int(capabilities.get("display.page_bytes", 0) or _DEFAULT_BYTES)
     return Canvas(width, max(1, min(lines, MAX_LINES)), max(32, size))
+
+
+def margin_of(capabilities: Capabilities) -> int:
+    """Pixels on both sides of the lens where the glasses write no text."""
+    return int(pixels_of(capabilities)[0] - canvas_of(capabilities).width) // 2
 
 
 def typeface_of(capabilities: Capabilities) -> Typeface:
@@ -212,8 +234,7 @@ class LensWriter:
         known = self._glasses.status().capabilities
         if known is None:
             return None
-        canvas, face = canvas_of(known), typeface_of(known)
-        marked = (corner(sheet, text, canvas, face) for text in texts)
+        marked = (in_corner(sheet, text, known) for text in texts)
         return next((found for found in marked if found is not None), None)
 
     async def restore(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> None:

@@ -31,8 +31,9 @@ from edge.display.lens import (
     CannotShow,
     Sheet,
     canvas_of,
-    corner,
+    in_corner,
     line_height,
+    margin_of,
     pixels_of,
     typeface_of,
 )
@@ -79,7 +80,7 @@ async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnTex
         return planned
     on_tap = await _on_tap(rendering, capabilities, drawn)
     hint = _MORE if rendering.more else _LINK
-    last = corner(planned.sheets[-1], hint, canvas_of(capabilities), typeface_of(capabilities))
+    last = in_corner(planned.sheets[-1], hint, capabilities)
     if last is not None:
         return replace(planned, sheets=(*planned.sheets[:-1], last), on_tap=on_tap)
     # No room in the corner: it is the last line of the text.
@@ -310,8 +311,7 @@ def sheet_of(page: Page, capabilities: Capabilities, pictures: Mapping[str, Tile
 def placed(tile: Tile, line: TextLine, capabilities: Capabilities) -> Tile:
     """Return the tile of a row where the glasses would write this line."""
     width, height, _ = pixels_of(capabilities)
-    margin = int(width - canvas_of(capabilities).width) // 2
-    x = min(margin + line.x + tile.x, width - tile.width)
+    x = min(margin_of(capabilities) + line.x + tile.x, width - tile.width)
     y = line.row * drawn_rows(capabilities, width).height + tile.y
     return replace(tile, x=max(0, x), y=min(y, height - tile.height))
 

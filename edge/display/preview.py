@@ -12,7 +12,15 @@ from edge.core.readability import Rung, choose_rung, is_mostly_lost
 from edge.core.results import LayoutKind, Rendering
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import spelled
-from edge.display.lens import CannotShow, Sheet, canvas_of, pixels_of, rows_of, typeface_of
+from edge.display.lens import (
+    CannotShow,
+    Sheet,
+    canvas_of,
+    margin_of,
+    pixels_of,
+    rows_of,
+    typeface_of,
+)
 from edge.display.lens_plan import LensPlan, plan
 from edge.display.wording import Wording
 from firmware_bridge.capabilities import Capabilities, Hardware, Origin
@@ -90,9 +98,8 @@ async def _chosen(
 def _page(sheet: Sheet, capabilities: Capabilities) -> dict[str, Any]:
     """Return the facts of one page."""
     face = typeface_of(capabilities)
-    margin = (pixels_of(capabilities)[0] - int(canvas_of(capabilities).width)) // 2
     ends = [line.x + face.width(line.text) for line in sheet.lines]
-    ends += [tile.x + tile.width - margin for tile in sheet.tiles]
+    ends += [tile.x + tile.width - margin_of(capabilities) for tile in sheet.tiles]
     words = "\n".join(line.text for line in sheet.lines)
     return {
         "lines": list(rows_of(sheet.lines + sheet.said)),

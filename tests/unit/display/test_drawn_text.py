@@ -14,7 +14,7 @@ from edge.core.results import LayoutKind, Rendering
 from edge.core.words.drawable_text import name_lost
 from edge.display import drawn_text
 from edge.display.drawn_text import CannotDraw, DrawnText, Rows
-from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
+from edge.display.lens import CannotShow, Sheet, canvas_of, in_corner, typeface_of
 from edge.display.lens_plan import LensPlan, plan
 from edge.display.presentation import Presentation
 from edge.display.saved_scene import NOTE, to_note
@@ -336,3 +336,20 @@ async def test_without_work_no_child_is_started(open_stage: OpenStage) -> None:
         (child,) = children(drawn)
     await child.wait()
     assert children(drawn) == [], "it ends with the stage"
+
+
+async def test_a_mark_stands_in_the_corner_of_a_drawn_page_where_there_is_room(
+    drawn: DrawnText,
+) -> None:
+    (short,) = (await planned(HEBREW, FULL, drawn)).sheets
+    marked = in_corner(short, "…", FULL)
+    assert marked is not None
+    assert (texts(marked), marked.tiles) == (["…"], short.tiles)
+    (full,) = (await planned(f"{HEBREW}\n" * 5, FULL, drawn)).sheets
+    left = in_corner(full, "…", FULL)
+    assert left is not None
+    assert left.lines[0].x < full.tiles[-1].x - 12, "beside the last row"
+    (wide,) = (await planned("一\n二\n三\n四\n" + "五 " * 19, FULL, drawn)).sheets
+    assert in_corner(wide, "working …", FULL) is None
+    (picture,) = (await planned(HEBREW, G1, drawn)).sheets
+    assert in_corner(picture, "…", G1) is None, "text or a picture, not both"
