@@ -100,12 +100,13 @@ def create_tool(
     pending_ttl_s: float | None = None,
     cache_ttl_s: float | None = None,
     rate_limit: RateLimit | None = None,
+    wearer: Mapping[str, Json] | None = None,
 ) -> AppTool:
     """Create a tool. Raises `BadToolName` for a colon in the name, `BadDefinition` for any other
     error.
 
     A tool without `handler` (`execution_type` external or space) is answered later, by submitting
-    its result.
+    its result. `wearer`: what the wearer reads of it, `{"name": "the calculator"}` (docs/tools.md).
     """
     if ":" in name:
         raise BadToolName(f'Tool name "{name}" cannot contain colon character')
@@ -129,6 +130,8 @@ def create_tool(
         # MentraOS has neither of the first two
         shown = {} if category in POLICY_CATEGORIES[:2] else {"category": category}
         extras["mentraExtensions"] = {"activationPhrases": list(activation_phrases), **shown}
+    if wearer is not None:
+        extras["mentraExtensions"] = {**extras.get("mentraExtensions", {}), "wearer": dict(wearer)}
     tool = AppTool(name, description, dict(input_schema), handler or _no_handler, extras)
     if problem := _problem(tool, deferred=handler is None):
         raise BadDefinition(f"{name}: {problem}")

@@ -29,7 +29,7 @@ NOTES = {"cloud_may": ["notes:*"]}
 # ------------------------------------------------------------------ known to be down
 
 
-@pytest.mark.requirement("K4-queue")
+@pytest.mark.requirement("K4-queue", "I13-table-of-strings")
 async def test_a_call_that_may_wait_is_pending_and_finishes_once_when_the_broker_is_back(
     tmp_path, cloud
 ):
@@ -41,7 +41,7 @@ async def test_a_call_that_may_wait_is_pending_and_finishes_once_when_the_broker
         assert pending.ok
         assert pending.data == {"status": "pending", "pendingToolCallId": call_id}
         assert (pending.meta["route"], pending.meta["delivery"]) == ("queue", "queued")
-        await place.lens_shows("Saved. I'll do it when we're online: Add")
+        await place.lens_shows("I'll add it when we're online")
         assert place.daemon.status()["outbox"]["waiting"] == 1
         assert await place.runs(call_id) is None
         await place.cable.plug_in()
@@ -70,7 +70,7 @@ async def test_a_call_that_waits_outlives_the_daemon_and_is_finished_by_the_next
         assert await place.runs(pending.meta["callId"]) == 1
 
 
-@pytest.mark.requirement("K4-fallback")
+@pytest.mark.requirement("K4-fallback", "I13-table-of-strings")
 async def test_a_call_that_may_not_wait_is_answered_offline_on_the_lens_at_once_and_never_sent(
     tmp_path, cloud
 ):
@@ -84,7 +84,7 @@ async def test_a_call_that_may_not_wait_is_answered_offline_on_the_lens_at_once_
             True,
         )
         assert (answer.meta["route"], answer.meta["delivery"]) == ("fallback", "shown")
-        assert place.lens() == ["No internet. Calculator needs it."]
+        assert place.lens() == ["No internet. The calculator needs it."]
         await place.cable.plug_in()
         await place.heard("uplink.up")
         later = await place.call(
@@ -126,7 +126,7 @@ async def test_on_a_silent_link_the_wearer_sees_work_within_a_second_and_a_fallb
         assert answer.error.code == "NOT_ACCEPTED"
         assert answer.meta["route"] == "fallback"
         assert took_s >= CallLimits().accept_s
-        await place.lens_shows("Calculator did not answer. Try again in a moment.")
+        await place.lens_shows("The calculator did not answer. Try again in a moment.")
 
 
 async def test_a_silent_connection_is_replaced_without_anybody_asking_and_later_calls_are_fine(
@@ -217,7 +217,7 @@ async def test_a_result_after_the_deadline_is_not_shown_and_the_cloud_is_told_th
         )
         answer = await asking
         assert (answer.error.code, answer.error.retryable) == ("TIMEOUT", True)
-        await place.lens_shows("Calculator took too long.")
+        await place.lens_shows("The calculator took too long.")
         late = {"v": 1, "id": call_id, "ok": True, "data": "thirty-six", "meta": {}}
         await worker.says("result", late, kind="result", correlation=call.correlation)
         await worker.hears(

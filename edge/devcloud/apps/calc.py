@@ -138,6 +138,7 @@ def _convert_tool(args: dict[str, Any], _: CallContext) -> Any:
     return reply({"value": value, "unit": args["to"]}, show=shown)
 
 
+WEARER: Final = {"name": "the calculator"}
 app = AppServer("com.example.calc", name="Calculator")
 app.register_tool(
     create_tool(
@@ -146,6 +147,7 @@ app.register_tool(
         params(["expression"], expression=string("The expression", MAX_EXPRESSION)),
         _evaluate_tool,
         activation_phrases=["calculate", "compute"],
+        wearer=WEARER,
         side_effects="none",
         idempotent=True,
     )
@@ -165,6 +167,7 @@ app.register_tool(
         ),
         _convert_tool,
         activation_phrases=["convert"],
+        wearer=WEARER,
         side_effects="none",
         idempotent=True,
     )

@@ -41,6 +41,7 @@ app.register_tool(
         activation_phrases=["add a task", "add to my list"],
         category="productivity",
         queueable=True,
+        wearer={"later": "I'll add it when we're online"},
     )
 )
 app.register_tool(

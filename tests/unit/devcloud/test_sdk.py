@@ -72,6 +72,7 @@ def test_a_definition_carries_mcp_fields_and_our_policy():
         queue_ttl_s=60,
         timeout_s=5,
         category="media",
+        wearer={"name": "the thing"},
     ).definition()
     assert made == {
         "name": "a",
@@ -84,7 +85,11 @@ def test_a_definition_carries_mcp_fields_and_our_policy():
         "queueable": True,
         "queue_ttl_s": 60,
         "timeoutS": 5,
-        "mentraExtensions": {"activationPhrases": ["do a"], "category": "media"},
+        "mentraExtensions": {
+            "activationPhrases": ["do a"],
+            "category": "media",
+            "wearer": {"name": "the thing"},
+        },
     }
 
 
