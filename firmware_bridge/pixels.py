@@ -1,9 +1,10 @@
-"""Pixels of a lens, for people: what a tile holds, and a picture as braille characters. Standard
-library only.
+"""Pixels of a lens, for people: what a tile holds, and a picture as braille characters or in the
+sixels of a terminal. Standard library only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from typing import Final
 
 _DOTS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -59,3 +60,29 @@ def _cells(dots: Sequence[Sequence[bool]]) -> str:
         for x, lit in enumerate(row):
             cells[x // 2] |= bits[x % 2] if lit else 0
     return "".join(chr(0x2800 + cell) for cell in cells).rstrip("\u2800")
+
+
+def sixel(levels: bytes, width: int) -> str:
+    """Return a picture of one byte per pixel (0 is dark) as a terminal with sixels takes it: its
+    lit pixels, each as bright as its level of all there are.
+    """
+    rows = [levels[start : start + width] for start in range(0, len(levels), width)]
+    shades = sorted(set(levels) - {0})
+    shares = [100 * shade // shades[-1] for shade in shades]
+    colours = "".join(f"#{n};2;{share};{share};{share}" for n, share in enumerate(shares, 1))
+    bands = (rows[top : top + 6] for top in range(0, len(rows), 6))
+    drawn = "-".join("$".join(_band(band, shades)) for band in bands)
+    return f'\x1bP0;1;0q"1;1;{width};{len(rows)}{colours}{drawn}\x1b\\'
+
+
+def _band(rows: Sequence[bytes], shades: Sequence[int]) -> Iterator[str]:
+    """Yield six rows of a picture, one shade after the other."""
+    for number, shade in enumerate(shades, 1):
+        columns = [
+            chr(63 + sum(1 << y for y, pixel in enumerate(column) if pixel == shade))
+            for column in zip(*rows, strict=True)
+        ]
+        runs = ((same, len(list(run))) for same, run in groupby(columns))
+        line = "".join(f"!{count}{ch}" if count > 3 else ch * count for ch, count in runs)
+        if set(columns) != {"?"}:
+            yield f"#{number}{line}"

@@ -12,7 +12,7 @@ from typing import Any, Final
 from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import ask, client
 from edge.commands.shared.extras import load
-from edge.commands.shared.lens_frame import PLACE, framed, pictured, save, tiles_of
+from edge.commands.shared.lens_frame import PLACE, save, show, tiles_of
 from edge.runtime.errors import UserError
 
 NEVER: Final = "never seen"
@@ -42,12 +42,12 @@ def lens(args: Namespace, screen: Screen) -> int:
 def _watch(args: Namespace, screen: Screen) -> int:
     from edge.commands import lens_keys  # noqa: PLC0415 - a terminal's own modules
 
-    show = partial(_look, args, screen, lines=True)
+    look = partial(_look, args, screen, lines=True)
     if (simulator := lens_keys.simulator_of(args, screen)) is not None:
-        return lens_keys.watch(_changes(args), screen, simulator, show)
-    show()
+        return lens_keys.watch(_changes(args), screen, simulator, look)
+    look()
     for _ in _changes(args):
-        show()
+        look()
     return 0
 
 
@@ -74,8 +74,7 @@ def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:
     if lines:
         screen.clear()
     words = [_text(line) for line in content.get("lines") or []]
-    for line in framed([*words, *pictured(screen, tiles)], dark=not content.get("page")):
-        screen.line(line)
+    show(screen, words, tiles, dark=not content.get("page"))
     screen.line(_below(content))
     if glasses in AWAY:
         screen.line(AWAY[glasses])

@@ -28,6 +28,7 @@ ASLEEP: Final = (
     "glassd is not running: these are the tools it would start with; "
     "which of them work with your glasses is known when it runs"
 )
+AVAILABLE: Final = "available; models find it by searching"
 
 
 def tools(args: Namespace, screen: Screen) -> int:
@@ -137,7 +138,7 @@ def _about(tool: dict[str, Any], *, every: bool) -> str:
     if tool.get("hidden"):
         return f"hidden: {tool['hidden']}"
     available = every and tool.get("state") == "available"
-    offered = " (available; models find it by searching)" if available else ""
+    offered = f" ({AVAILABLE})" if available else ""
     return first + needs + warning + offered
 
 
@@ -188,6 +189,7 @@ def _show(args: Namespace, screen: Screen) -> int:
 
 def _facts(tool: dict[str, Any]) -> list[tuple[str, Any]]:
     state = f"{tool['state']}: {tool['reason']}" if tool["reason"] else tool["state"]
+    state = AVAILABLE if tool["state"] == "available" else state
     names = {"tool": "tool", "about": "summary", "app": "app", "source": "source"}
     rows = [(name, tool[key]) for name, key in names.items()]
     depends = [("dependsOn", tool["dependsOn"])] if tool["dependsOn"] else []

@@ -36,6 +36,10 @@ class Screen:
         """Write one line for a person."""
         self._out.write(self._fit(harmless(text)) + "\n")
 
+    def picture(self, sequence: str) -> None:
+        """Write an escape sequence of our own that draws a picture."""
+        self._out.write(sequence + "\n")
+
     def clear(self) -> None:
         """Clear a terminal; in other outputs the pictures follow one another."""
         if self._colour:

@@ -3,6 +3,7 @@ file.
 """
 
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,7 +57,28 @@ def _is_whole(tile: dict[str, Any]) -> bool:
     )
 
 
-def pictured(screen: Screen, tiles: list[dict[str, Any]]) -> list[str]:
+def show(screen: Screen, lines: list[str], tiles: list[dict[str, Any]], *, dark: bool) -> None:
+    """Show what is on the lens: its text in a frame, its pictures in it as braille, or below it on
+    a terminal that draws sixels.
+    """
+    sixels = bool(tiles) and screen.live and not screen.ascii and _draws_sixels()
+    if lines or not sixels:
+        for line in framed([*lines, *([] if sixels else _braille(screen, tiles))], dark=dark):
+            screen.line(line)
+    if sixels:
+        from firmware_bridge.pixels import sixel  # noqa: PLC0415 - only for a picture
+
+        screen.picture(sixel(*_canvas(tiles)))
+
+
+@cache
+def _draws_sixels() -> bool:
+    from edge.commands.shared.terminal import draws_sixels  # noqa: PLC0415 - only for a picture
+
+    return draws_sixels()
+
+
+def _braille(screen: Screen, tiles: list[dict[str, Any]]) -> list[str]:
     """Return the pictures in braille, cut to the part of the lens that they cover."""
     if not tiles:
         return []

@@ -9,6 +9,7 @@ import select
 import sys
 import termios
 import time
+import tty
 import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
@@ -30,6 +31,9 @@ CHOICES: Final[Mapping[str, tuple[bool, str]]] = {
     "never": (False, "never"),
 }
 """Answers that may be typed: (allow, grant)."""
+SIXELS: Final = "4"
+"""What a terminal that draws sixels has among its attributes."""
+ANNOUNCED_S: Final = 0.5
 _INDENT: Final = "  "
 _FURTHER: Final = "  | "
 COLUMNS: Final = 80
@@ -51,6 +55,15 @@ def typed(timeout_s: float) -> str | None:
             return line.decode("utf-8", "replace").strip() if line else None
         line += byte
     return line.decode("utf-8", "replace").strip()
+
+
+def draws_sixels() -> bool:
+    """Return whether the terminal announces that it draws sixels; it is asked once."""
+    terminal = Terminal.open()
+    if terminal is None:
+        return False
+    with terminal:
+        return SIXELS in terminal.attributes()
 
 
 class Terminal:
@@ -104,6 +117,22 @@ class Terminal:
         if (line := self._line(over)) is None:
             self.write("\nanswered elsewhere, or expired\n")
         return line
+
+    def attributes(self) -> frozenset[str]:
+        """Return the numbers of what the terminal can do, as it says itself (DA1)."""
+        before = termios.tcgetattr(self._fd)
+        answer, end = b"", time.monotonic() + ANNOUNCED_S
+        try:
+            tty.setcbreak(self._fd)
+            os.write(self._fd, b"\x1b[c")
+            while not answer.endswith(b"c") and len(answer) < MAX_LINE:
+                if not select.select([self._fd], [], [], max(0.0, end - time.monotonic()))[0]:
+                    return frozenset()
+                answer += os.read(self._fd, 1)
+        finally:
+            termios.tcsetattr(self._fd, termios.TCSADRAIN, before)
+        found = answer.decode("ascii", "replace").rpartition("\x1b[?")[2]
+        return frozenset(found.rstrip("c").split(";"))
 
     def _size(self) -> os.terminal_size:
         try:

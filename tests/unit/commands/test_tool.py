@@ -76,7 +76,7 @@ def test_a_tool_is_shown_with_policy_and_documentation(person):
         "about Gives a document.",
         "app Kb",
         "source local",
-        "state available: not loaded",
+        "state available; models find it by searching",
         "idempotent yes",
         "allowedModes text, voice",
         "dependsOn kb:search",

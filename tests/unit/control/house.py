@@ -261,6 +261,7 @@ class House:
     status: dict
     server: ControlServer
     lens: dict
+    drawn: dict
     store: Store
     confirmations: Confirmations
     sessions: Sessions
@@ -381,7 +382,18 @@ async def open_house(
     running = asyncio.ensure_future(server.run())
     try:
         yield House(
-            path, bus, calls, said, status, server, lens, store, confirmations, sessions, registry
+            path,
+            bus,
+            calls,
+            said,
+            status,
+            server,
+            lens,
+            drawn,
+            store,
+            confirmations,
+            sessions,
+            registry,
         )
         if running.done():
             await running

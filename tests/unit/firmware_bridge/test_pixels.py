@@ -1,8 +1,11 @@
 """A picture in braille: dots where pixels are lit, and no wider than there are columns."""
 
-import pytest
+import re
 
-from firmware_bridge.pixels import braille
+import pytest
+from hypothesis import given, strategies as st
+
+from firmware_bridge.pixels import braille, sixel
 
 
 def picture(*rows):
@@ -29,3 +32,35 @@ def test_strokes_stay_and_specks_vanish():
     speck = picture("#...", "....", "....", "....")
     assert braille(*stroke, 1) == ["\u2803"]
     assert braille(*speck, 1) == [""]
+
+
+def seen(sequence):
+    """What a terminal draws of it: the rows, each pixel its brightness in percent."""
+    head = re.match(r'\x1bP0;1;0q"1;1;(\d+);(\d+)((?:#\d+;2;\d+;\d+;\d+)*)', sequence)
+    width, height = int(head[1]), int(head[2])
+    shares = {n: int(share) for n, share in re.findall(r"#(\d+);2;(\d+)", head[3])}
+    assert sequence.endswith("\x1b\\")
+    rows = [[0] * width for _ in range(height)]
+    for band, text in enumerate(sequence[head.end() : -2].split("-")):
+        for shade, line in re.findall(r"#(\d+)([^#$]*)", text):
+            columns = re.sub(r"!(\d+)(.)", lambda m: m[2] * int(m[1]), line)
+            for x, ch in enumerate(columns):
+                for y in range(6):
+                    if (ord(ch) - 63) >> y & 1:
+                        rows[band * 6 + y][x] = shares[shade]
+    return rows
+
+
+@given(st.integers(1, 30), st.integers(1, 20), st.data())
+def test_a_terminal_that_reads_the_sixels_sees_the_picture(width, height, data):
+    levels = data.draw(
+        st.lists(st.sampled_from([0, 0, 7, 15]), min_size=width * height, max_size=width * height)
+    )
+    most = max(levels) or 1
+    expected = [100 * level // most for level in levels]
+    rows = seen(sixel(bytes(levels), width))
+    assert [pixel for row in rows for pixel in row] == expected
+
+
+def test_long_runs_are_written_short():
+    assert len(sixel(bytes([1]) * 576 * 136, 576)) < 400
