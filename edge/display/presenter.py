@@ -32,7 +32,7 @@ from edge.ports import GlassesAway, GlassesPort, Question, Wait
 from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Within, unwatched
-from edge.runtime.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid
+from edge.runtime.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid, GlassesUnpaired
 from edge.storage.notes import Notes
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.deadlines import timeout
@@ -264,6 +264,8 @@ class Presenter:
         async for event in events:
             if isinstance(event, GlassesReady):
                 self._put(_Back())
+            elif isinstance(event, GlassesUnpaired):
+                self._current.recent.forget()  # others may wear the next glasses
             elif isinstance(event, GlassesSaid) and isinstance(event.event, Gestured):
                 self._gesture(event.event.gesture, event.event.side)
             elif isinstance(event, GlassesSaid) and isinstance(event.event, UncertainTap):

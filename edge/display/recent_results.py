@@ -38,6 +38,9 @@ class RecentResults:
         newest = _Result(item.scene, item.rendering, self._clock.boot())
         self._results = deque((newest, *others[: KEPT - 1]), maxlen=KEPT)
 
+    def forget(self) -> None:
+        self._results.clear()
+
     def before(self, number: int, on_report: OnReport) -> Presentation | None:
         """Return what was shown before result `number` (0: the newest of all); None if there is
         none.

@@ -14,7 +14,7 @@ from edge.display.sign_in import sign_in
 from edge.ports import Question, Wait
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
-from edge.runtime.events import GlassesSaid
+from edge.runtime.events import GlassesSaid, GlassesUnpaired
 from firmware_bridge.messages import Gesture, Gestured, UncertainTap
 from firmware_bridge.sides import Side
 from tests.unit.display.conftest import stage_on
@@ -233,6 +233,17 @@ async def test_nothing_is_recalled_after_a_restart():
     async with lens(notes=notes) as (stage, glasses):
         await asyncio.sleep(1)
         assert stage.lens()["page"] == 0
+        await tap(glasses)
+        assert stage.lens()["page"] == 0
+
+
+@pytest.mark.requirement("I13-recall")
+@virtual_time
+async def test_nothing_is_recalled_after_the_glasses_were_unpaired():
+    async with lens() as (stage, glasses):
+        await some_results(stage)
+        glasses.bus.publish(GlassesUnpaired("mock", "AA"))
+        await asyncio.sleep(0.1)
         await tap(glasses)
         assert stage.lens()["page"] == 0
 
