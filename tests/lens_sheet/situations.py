@@ -9,7 +9,9 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 from firmware_bridge.messages import Gesture
+from firmware_bridge.sides import Side
 from tests.lens_sheet.stage import Stage
+from tests.scenarios.world import until
 
 Act = Callable[[Stage], Awaitable[None]]
 SENTENCES = json.loads(
@@ -95,6 +97,52 @@ async def left_by_double_tap(stage: Stage) -> None:
     await stage.rest(1.0)
 
 
+async def live_value(stage: Stage) -> None:
+    for minutes in (4, 3, 2):
+        text = f"Bus 42 leaves in {minutes} min"
+        await stage.call("glasses:show_text", text=text, scene="bus-42", title="Central station")
+        await stage.rest(1.0)
+
+
+async def recalled(stage: Stage) -> None:
+    for text in ("The first result", "The second result"):
+        await stage.call("glasses:show_text", text=text, duration_s=1.5)
+        await stage.rest(1.6)
+    await until(lambda: not stage.world.lens(), "a dark lens")
+    await stage.rest(1.2)
+    for _ in range(2):
+        stage.does(Gesture.TAP)
+        await stage.rest(1.5)
+
+
+async def page_back(stage: Stage) -> None:
+    await stage.call("glasses:show_text", text=f"{STORY} {STORY}")
+    await stage.rest(1.0)
+    for side in (Side.RIGHT, Side.LEFT):
+        stage.does(Gesture.TAP, side)
+        await stage.rest(9.0 if side is Side.RIGHT else 1.0)
+
+
+async def silent_look_up(stage: Stage) -> None:
+    await stage.call("glasses:show_text", text="A page that is being read.")
+    await stage.rest(1.6)
+    await stage.look_up("notes:list")
+    await stage.rest(1.5)
+
+
+def tapped(tool: str, **args: object) -> Act:
+    """What a result offers behind a tap: undo, the rest, a link as a code."""
+
+    async def act(stage: Stage) -> None:
+        await stage.call(tool, **args)
+        await stage.turn_pages()
+        await stage.rest(1.0)
+        await stage.tap_on()
+        await stage.rest(2.5)
+
+    return act
+
+
 def photo() -> str:
     image = Image.radial_gradient("L").resize((400, 300))
     canvas = ImageDraw.Draw(image)
@@ -152,7 +200,6 @@ TOOLS: dict[str, Act] = {
     "spoken": spoken_tool,
 }
 FAILURES: dict[str, Act] = {
-    "no such tool": called("glasses:show_txt", text="x"),
     "server fails": called("weather:now", town="html"),
     "server unknown": called("weather:now", town="nowhere"),
 }
@@ -178,6 +225,14 @@ DELETION = {
     "folder": "2025/Summer",
     "limit": 4312,
 }
+MORE: dict[str, Act] = {
+    "live value": live_value,
+    "recalled": recalled,
+    "look-up of an agent": silent_look_up,
+    "note, undone": tapped("notes:add", text="the keys are in the bowl"),
+    "long JSON, tap": tapped("weather:now", town="json"),
+    "link, tap": tapped("weather:now", town="markdown"),
+}
 QUESTIONS: dict[str, Act] = {
     "question": asked(Gesture.TAP, "glasses:ask", question="Shall I call the dentist?"),
     "question, no": asked(Gesture.DOUBLE_TAP, "glasses:ask", question="Shall I call the dentist?"),
@@ -190,6 +245,7 @@ QUESTIONS: dict[str, Act] = {
     "eight arguments, no": asked(Gesture.DOUBLE_TAP, "photos:delete", **DELETION),
 }
 NATIVE: dict[str, Act] = {
+    "page back": page_back,
     "notification": called("glasses:notify", title="Eva", text="I am at the station.", app="Mail"),
 }
 G1_GROUPS = (
@@ -205,9 +261,9 @@ def of(model: str) -> dict[str, Act]:
         some = ("story", "list", "markdown", "mixed scripts", "numbers in Hebrew")
         few = {name: TEXTS[name] for name in some}
         tools = {name: TOOLS[name] for name in ("clock", "card", "picture", "picture with words")}
-        return few | tools | ORDER | QUESTIONS | NATIVE | groups
+        return few | tools | ORDER | MORE | QUESTIONS | NATIVE | groups
     groups = {name: shown(group[0]) for name, group in SENTENCES.items()}
-    return TEXTS | TOOLS | FAILURES | ORDER | QUESTIONS | groups
+    return TEXTS | TOOLS | FAILURES | ORDER | MORE | QUESTIONS | groups
 
 
 def _on_g1(name: str) -> bool:

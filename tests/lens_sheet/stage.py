@@ -11,9 +11,10 @@ from typing import Any
 from edge.ports import Wait
 from edge.tools.user_tools import read
 from firmware_bridge.messages import Gesture
+from firmware_bridge.sides import Side
 from tests.lens_sheet.film import Film
 from tests.scenarios.world import World, until
-from tools_cache.api.tool import ToolResponse
+from tools_cache.api.tool import CallOrigin, ToolResponse
 
 TOOLS = """
 [[tools]]
@@ -132,12 +133,16 @@ class Stage:
         self.film.takes[-1].deliveries.append(said + more)
         return answer
 
+    async def look_up(self, tool: str, /, **args: Any) -> None:
+        """Call a tool as an agent does for itself."""
+        await self.world.call(tool, args, wait=Wait.ANSWER, origin=CallOrigin.MCP)
+
     def begin(self, tool: str, /, **args: Any) -> "asyncio.Task[ToolResponse]":
         return asyncio.create_task(self.call(tool, **args))
 
-    def does(self, gesture: Gesture) -> None:
+    def does(self, gesture: Gesture, side: Side | None = None) -> None:
         self.film.takes[-1].acts.append(time.monotonic())
-        self.world.wearer_does(gesture)
+        self.world.mock.glasses.gesture(gesture, side=side)
 
     async def shows(self, *words: str) -> None:
         await self.world.lens_shows(*words)
@@ -153,8 +158,16 @@ class Stage:
             now, _, pages = (self.world.lens() or [""])[-1].rpartition(" ")[2].partition("/")
             if not (now.isdigit() and pages.isdigit() and int(now) < int(pages)):
                 return
-            self.does(Gesture.TAP)
+            await self.tap_on()
             await until(lambda: len(self.film.takes[-1].frames) > before, "the next page")  # noqa: B023 - awaited here
+
+    async def tap_on(self) -> None:
+        """Tap; once more if the first one was for the voice."""
+        before = len(self.film.takes[-1].frames)
+        self.does(Gesture.TAP)
+        await self.rest(0.5)
+        if len(self.film.takes[-1].frames) == before:
+            self.does(Gesture.TAP)
 
     async def answers(self, gesture: Gesture = Gesture.TAP) -> None:
         """Answer the question on the lens, page by page."""

@@ -25,6 +25,8 @@ _NUMBER: Final = re.compile(r"(-?)(\d+)((?:\.\d+)?)")
 _LIKE_NUMBER: Final = re.compile(r"[-+−]?\d[\d.,'’  \u00a0\u202f]*")
 _WORDS: Final = {True: "yes", False: "no", None: "nothing"}
 _YEARS: Final = range(1900, 2200)
+_NEAR_DAYS: Final = 183
+"""A day of this year that is further away is easily taken for one of the next or the last."""
 _UNITS: Final = ((86_400, "day", "day"), (3600, "hour", "h"), (60, "minute", "min"))
 _LONGEST: Final = 100
 """Characters of the longest moment of any language, doubled."""
@@ -69,7 +71,7 @@ ENGLISH: Final = LocaleForms(
 
 @dataclass(frozen=True, slots=True)
 class WearerForms:
-    """`zone` None is the machine's own. `now` is an aware moment: days of its year need no year."""
+    """`zone` None is the machine's own. `now` is an aware moment: days near it need no year."""
 
     locale: LocaleForms = ENGLISH
     zone: tzinfo | None = None
@@ -81,9 +83,12 @@ class WearerForms:
         return self.locale.joined.replace("{1}", day).replace("{0}", time)
 
     def day(self, day: date, *, now: datetime) -> str:
-        """Return `Tue 1 Dec`, with the year if it is not this one."""
-        this_year = day.year == now.astimezone(self.zone).year
-        pattern = self.locale.day if this_year else self.locale.day_of_year
+        """Return `Tue 1 Dec`, with the year if it is not this one, or the day could be taken for
+        one of next year.
+        """
+        today = now.astimezone(self.zone).date()
+        near = day.year == today.year and abs((day - today).days) <= _NEAR_DAYS
+        pattern = self.locale.day if near else self.locale.day_of_year
         return _filled(pattern, self._fields_of_day(day))
 
     def clock(self, at: datetime) -> str:

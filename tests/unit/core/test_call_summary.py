@@ -362,7 +362,7 @@ def test_a_question_has_the_wearers_dates_and_numbers():
     oslo = Writer(WearerForms(ENGLISH, ZoneInfo("Europe/Oslo")), datetime(2026, 11, 23, tzinfo=UTC))
     args = {"before": "2026-01-01T00:00:00+01:00", "on": "2026-12-01", "most": 4312, "sum": 43120.5}
     assert lines(tool(), args, writer=oslo)[1:-1] == (
-        "before (not declared): Thu 1 Jan, 00:00",
+        "before (not declared): Thu, 1 Jan 2026, 00:00",
         "on (not declared): Tue 1 Dec",
         "most (not declared): 4312",
         "sum (not declared): 43,120.5",

@@ -101,6 +101,7 @@ def test_thousands_are_grouped_as_the_language_groups_them():
         ("2026-12-01T12:00:00", "Tue 1 Dec, 12:00 (no time zone)"),
         ("2026-12-01", "Tue 1 Dec"),
         ("2027-12-01", "Wed, 1 Dec 2027"),
+        ("2026-01-01", "Thu, 1 Jan 2026"),
         (True, "yes"),
         (False, "no"),
         (None, "nothing"),
