@@ -12,6 +12,7 @@ from io import BytesIO
 
 import pytest
 
+from edge.core.config_changes import plan
 from edge.display.voice.tts import TextToSpeech
 from edge.ports import NobodyToAsk, Question
 from firmware_bridge.messages import Answer, Gesture
@@ -196,6 +197,20 @@ async def test_the_volume_that_the_wearer_sets_is_heard_and_outlives_the_daemon(
         assert place.daemon.status()["audio"]["volume"] == 50
         _, (again,) = await say(place, BUILT_IN["en-GB"])
         assert again.peak_db == pytest.approx(half.peak_db, abs=1.5)
+
+
+@pytest.mark.requirement("I13-sound-volume", "I13-sound-preroll")
+async def test_a_reload_changes_volume_and_silence_from_the_next_sentence_on(tmp_path):
+    async with wearing(tmp_path, volume=100) as place:
+        _, (before,) = await say(place, BUILT_IN["en-GB"])
+        new = {"audio": {"volume": 50, "preroll_ms": 1000, "server": "tcp://127.0.0.1:1"}}
+        changes = plan(place.daemon.settings, place._settings(new))
+        assert set(changes.live) == {"audio.volume", "audio.preroll_ms", "audio.server"}
+        place.daemon.reload.applier.prepared(changes.effective)()
+        _, (after,) = await say(place, BUILT_IN["en-GB"])
+        assert before.peak_db - after.peak_db == pytest.approx(10, abs=1.5)
+        assert after.lead_s - before.lead_s == pytest.approx(0.7, abs=0.05)
+        assert place.daemon.voice.server == "tcp://127.0.0.1:1"
 
 
 @pytest.mark.requirement("I13-sound-volume")
