@@ -55,6 +55,7 @@ class StatusLook:
     clock: Clock
     machine: "Callable[[Mapping[str, str]], Machine]" = _this_machine
     _listened: float = field(default_factory=lambda: float("-inf"), init=False)
+    _server: str = field(default="", init=False)
     _looked: float = field(default_factory=lambda: float("-inf"), init=False)
     _looking: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     seen: MachineLook = field(default_factory=MachineLook, init=False)
@@ -120,12 +121,12 @@ class StatusLook:
         )
 
     async def _look_at_engines(self) -> None:
-        if self.clock.boot() - self._listened < ENGINES_AGAIN_S:
+        server, built_in = self.settings().audio.server, find_spec("py_nanotts") is not None
+        if server == self._server and self.clock.boot() - self._listened < ENGINES_AGAIN_S:
             return
         from edge.display.voice.engines import survey  # noqa: PLC0415 - only for who asks for the status
         from edge.doctor.subprocesses import in_thread  # noqa: PLC0415
 
-        server, built_in = self.settings().audio.server, find_spec("py_nanotts") is not None
         found = await in_thread(lambda: survey(server, has_built_in=built_in, limit_s=ENGINE_S))
         self.seen = replace(self.seen, engines=tuple(asdict(engine) for engine in found))
-        self._listened = self.clock.boot()
+        self._listened, self._server = self.clock.boot(), server

@@ -60,11 +60,11 @@ def speak(text: str, voice: str, limit_s: float) -> bytes:
     phonemes = _run(["-v", voice, "-q", "-x"], words, limit_s).decode(errors="replace")
     foreign = 0 if voice.startswith("en") else len(_LATIN.findall(words))
     if phonemes.count(_ENGLISH) > foreign:
-        raise CannotRead(f"espeak-ng cannot read this in {voice}")
+        raise CannotRead(f"cannot read this in {voice}")
     wav = _run(["-v", voice, "--stdout"], words, limit_s)
     rate = int.from_bytes(wav[24:28], "little")
     if wav[:4] != b"RIFF" or not 8000 <= rate <= 48000:
-        raise CannotRead("espeak-ng made no sound")
+        raise CannotRead("it made no sound")
     return sound.resampled(sound.from_bytes(wav[_HEADER:]), rate).tobytes()
 
 
@@ -72,17 +72,17 @@ def _run(options: list[str], text: str, limit_s: float) -> bytes:
     """Run it with UTF-8 on stdin, never on the command line. Raises `CannotRead`."""
     path = installed()
     if not path:
-        raise CannotRead("espeak-ng is not installed")
+        raise CannotRead("it is not installed")
     command = [path, "-b", "1", *options, *(["--stdin"] if text else [])]
     try:
         done = subprocess.run(
             command, input=text.encode(), capture_output=True, timeout=limit_s, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CannotRead("espeak-ng took too long") from None
+        raise CannotRead("it took too long") from None
     except OSError as e:
-        raise CannotRead(f"espeak-ng cannot be started: {e}") from None
+        raise CannotRead(f"it cannot be started: {e}") from None
     if done.returncode or len(done.stdout) > MAX_SOUND:
         detail = done.stderr.decode(errors="replace").strip()[:200]
-        raise CannotRead(f"espeak-ng failed: {detail or done.returncode}")
+        raise CannotRead(f"it failed: {detail or done.returncode}")
     return done.stdout

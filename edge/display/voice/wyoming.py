@@ -107,7 +107,7 @@ class _Conversation:
         try:
             self._socket = address.connect(limit_s)
         except OSError as e:
-            raise ServerAway(f"cannot connect: {e}") from None
+            raise ServerAway(f"cannot connect: {e.strerror or e}") from None
         self._held = bytearray()
 
     def __enter__(self) -> Self:
@@ -122,7 +122,7 @@ class _Conversation:
             self._socket.settimeout(self._left())
             self._socket.sendall(line.encode())
         except OSError as e:
-            raise ServerAway(f"cannot send: {e}") from None
+            raise ServerAway(f"cannot send: {e.strerror or e}") from None
 
     def receive(self, wanted: str) -> Mapping[str, Any]:
         """Return the data of the next event of this kind."""
@@ -171,7 +171,7 @@ class _Conversation:
         except TimeoutError:
             raise ServerAway("it took too long") from None
         except OSError as e:
-            raise ServerAway(f"the connection broke: {e}") from None
+            raise ServerAway(f"the connection broke: {e.strerror or e}") from None
         if not part:
             raise ServerAway("it closed the connection")
         self._held += part

@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from edge.config.load import load
+from edge.config.load import formed, load
 from edge.daemon.status import Layers, document
 from edge.daemon.status_checks import StatusLook
+from edge.display.voice.engines import Engine
 from edge.doctor.models import Mark
 from edge.ports import GlassesStatus, UplinkStatus
 from edge.runtime.clock import Clock
@@ -21,6 +22,7 @@ UNPAIRED = GlassesStatus(
     hint="find and pair them: glassd up",
 )
 FAR = replace(UNPAIRED, issue="not_found", hint="bring them near")
+READY = GlassesStatus(state="READY", ready=True)
 CAPS = Capabilities.of("mock:display", {"display": True}, origin=Origin.FIRMWARE, now=1.0)
 
 
@@ -180,3 +182,37 @@ async def test_a_virtual_radio_that_the_link_may_be_connecting_to_is_left_alone(
         mock.setblocking(False)
         with pytest.raises(BlockingIOError):
             mock.accept()
+
+
+@pytest.mark.requirement("I13-sound-engines")
+async def test_what_speaks_is_looked_at_twice_a_minute_and_after_a_change_of_the_server(
+    sandbox, monkeypatch
+):
+    asked, now = [], [0.0]
+
+    def survey(server, *, has_built_in, limit_s):
+        asked.append(server)
+        return (Engine("built-in", ("en",)),)
+
+    monkeypatch.setattr("edge.display.voice.engines.survey", survey)
+    settings = [formed({})]
+    look = StatusLook(
+        lambda: settings[0],
+        sandbox.env,
+        glasses=lambda: READY,
+        radio_open=lambda: True,
+        clock=Clock(boot=lambda: now[0]),
+        machine=lambda _env: sandbox.machine,
+    )
+    for later, server in (
+        (0.0, ""),
+        (20.0, ""),
+        (5.0, "tcp://box:1"),
+        (29.0, "tcp://box:1"),
+        (3.0, "tcp://box:1"),
+    ):
+        now[0] += later
+        settings[0] = formed({"audio": {"server": server}})
+        await look.look()
+    assert asked == ["", "tcp://box:1", "tcp://box:1"]
+    assert look.seen.engines == ({"name": "built-in", "languages": ("en",), "reason": ""},)
