@@ -16,6 +16,7 @@ from edge.display.voice.speech import NO_SPEAKER, SpeechOutput
 from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
+from tools_cache.api.tool import Delivery
 
 REFUSALS: Final = (CommandRefused, CommandTimeout, LocalMisuse)
 """How glasses that are there do not take a page."""
@@ -56,11 +57,26 @@ class Fallback:
 
     async def replace_speech(self, item: Presentation, reason: str, status: GlassesStatus) -> None:
         """Speech came to nothing and the lens has nothing yet: the words go there if they can."""
-        why, known = [reason], status.capabilities
+        why = [reason]
+        await self._show_instead(item, why, status)
+        _end(item, why)
+
+    async def complete_speech(self, item: Presentation, reason: str, status: GlassesStatus) -> None:
+        """A part of it had no sound: all of its words go to the lens if they can."""
+        await self._show_instead(item, [reason], status)
+        if item.lit:
+            item.settle()
+        else:
+            item.downgrade = ""
+            item.say(Delivery.SPOKEN, reason, final=True)
+
+    async def _show_instead(
+        self, item: Presentation, why: list[str], status: GlassesStatus
+    ) -> None:
+        known = status.capabilities
         untried = (item.rendering.layout is None or item.lost) and status.ready
         if untried and known and known.has(Hardware.DISPLAY):
             await self._show_words(item, known, why)
-        _end(item, why)
 
     async def _show(
         self, item: Presentation, wanted: Rendering, capabilities: Capabilities, why: list[str]

@@ -289,6 +289,8 @@ class Stage:
         elif over.stopped_by is StoppedBy.NEWER:
             if not self._current.has(item):
                 item.cut(NEWER, self._clock.boot())
+        elif spoken is not None and spoken.samples and spoken.skipped and not over.stopped_by:
+            await self._fallback.complete_speech(item, over.remark(), self._glasses.status())
         elif spoken is not None and spoken.samples:
             item.say(Delivery.SPOKEN, over.remark(), final=True)
         elif item.lit:

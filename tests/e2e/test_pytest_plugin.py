@@ -38,7 +38,7 @@ requiresConfirmation = "always"
 
 def test_speech_calls_an_own_tool_and_a_tap_answers(glassd_mock):
     glasses = glassd_mock("mock:full", tools=TOOL, config="[log]\\nlevel = 'warning'")
-    assert "my:colour" in glasses.tools() and "glasses:set" in glasses.hidden_tools()
+    assert "my:colour" in glasses.tools() and "glasses:notify" in glasses.hidden_tools()
     glasses.say("pick a colour")
     glasses.wait_for_lens("colour")
     glasses.tap()

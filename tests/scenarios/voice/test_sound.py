@@ -181,6 +181,17 @@ async def test_a_part_without_sound_is_named_while_the_rest_is_spoken(tmp_path, 
         assert heard.peak_db > -30
 
 
+@pytest.mark.requirement("I13-sound-energy")
+async def test_words_of_which_a_part_has_no_sound_are_shown_as_well(tmp_path, monkeypatch):
+    without_espeak(monkeypatch, tmp_path)
+    async with wearing(tmp_path, "mock:full") as place:
+        report, (heard,) = await say(place, "You meet Александра there.")
+        assert heard.peak_db > -30
+        assert (report["state"], report["downgrade"]) == ("shown", "speech→display")
+        assert "1 of 3 parts have no sound: no voice for ru" in report["reason"]
+        assert place.lens() == ["You meet Александра there."]
+
+
 # ------------------------------------------------------------------ volume
 
 
