@@ -35,6 +35,8 @@ NEXT: Final = "next"
 """The word beside the tap on every page but the last."""
 CONTINUED: Final = "| "
 """Begins a row that continues the line above; no line or value can begin so."""
+_LEAD_GAP: Final = 4
+"""Pixels between it and a row that is drawn: what stands there may be a letter as thin as it."""
 _TAPS: Final = ("tap", "double tap")
 _PRESSES: Final = ("press", "long press")
 _MOST_WORD: Final = 40
@@ -175,6 +177,7 @@ class _Lens:
         self._whole = capabilities.get("display.tiles") is not True
         self._all_drawn = False
         self._lead = CONTINUED if question.exact else ""
+        self._lead_width = math.ceil(self._face.width(self._lead)) + _LEAD_GAP
 
     async def pages(self) -> tuple[Sheet, ...]:
         text = self._question.text if self._question.exact else _prose(self._question.text)
@@ -228,7 +231,7 @@ class _Lens:
         else:
             rows = await self._draw(_isolated(line), self._canvas.width)
         if len(rows) > 1 and self._lead:
-            narrow = self._canvas.width - self._face.width(self._lead)
+            narrow = self._canvas.width - self._lead_width
             rows = await self._draw(_isolated(line), narrow)
         if self._needs_drawing(line) and is_right_to_left(line):
             return rows
@@ -272,8 +275,7 @@ class _Lens:
                 filled.append([])
                 at = used = 0
             if isinstance(row, DrawnRow) and lead:
-                x = math.ceil(self._face.width(lead))
-                filled[-1] += [TextLine(at, lead), line_of(at, row, x)]
+                filled[-1] += [TextLine(at, lead), line_of(at, row, self._lead_width)]
             elif row:
                 filled[-1].append(line_of(at, row))
             at, used = at + 1, used + size
