@@ -13,12 +13,17 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from mcp.client import Client
+from mcp_types import ElicitResult
 
 from edge.config.model import McpConfig, McpServerConfig
+from edge.mcp.server.daemon_client import DaemonClient
+from edge.mcp.server.server import Facade
 from edge.runtime.ids import new_call_id
 from firmware_bridge.messages import Gesture
 from tests.scenarios.world import until, world
 from tests.unit.commands.test_cli import glassd
+from tests.unit.mcp.server.mcp_house import ERAS, ways, wire
 from tools_cache.api.tool import CallOrigin, ToolCall
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
@@ -493,3 +498,22 @@ async def test_a_caller_that_takes_questions_is_asked_itself(place):
     given = {"inputResponses": answers, "requestState": details["requestState"]}
     said, notes, _ = await asked(place, words, input=given)
     assert (said["content"], notes) == ({"name": "Ada"}, [])
+
+
+@pytest.mark.requirement("I13-older-questions")
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_user_of_an_mcp_client_answers_an_older_server(place, era):
+    async def named(_context, params):
+        assert params.message == "Your name?"
+        return ElicitResult(action="accept", content={"name": "Ada"})
+
+    facade = Facade(DaemonClient((place.socket,)), ways())
+    words = {"message": "Your name?", "form": NAME}
+    async with facade.running():
+        async with Client(wire(facade), mode=era, elicitation_callback=named) as client:
+            answered = await client.call_tool("raw__ask", words)
+        async with Client(wire(facade), mode=era) as client:
+            silent = await client.call_tool("raw__ask", words)
+    assert json.loads(answered.content[0].text)["content"] == {"name": "Ada"}
+    assert silent.is_error
+    assert "Declined without being answered: “Your name?”" in str(silent.structured_content)
