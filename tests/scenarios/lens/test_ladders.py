@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from edge.cli import main
 from firmware_bridge.messages import Gesture
 from tests.scenarios.lens.test_glasses_tools import picture
 from tests.scenarios.world import until, whole_world, world
@@ -159,6 +160,32 @@ async def test_an_agents_look_ups_are_silent_and_its_words_are_not(tmp_path):
             "glasses:wait_for_event", {"after": said.data["after"]}, origin=CallOrigin.MCP
         )
         assert nod.data["event"] == "nod"
+
+
+@pytest.mark.requirement("I13-said")
+async def test_typed_words_count_as_said_unless_the_session_is_private(tmp_path):
+    async with world(tmp_path, "mock:display") as place:
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        await place.ready()
+
+        async def typed(words):
+            command = ["say", words, "--socket", str(place.socket)]
+            await asyncio.to_thread(main, command)
+
+        async def heard():
+            args = {"events": ["said"], "after": 0, "timeout_s": 0.1}
+            found = await place.call("glasses:wait_for_event", args, origin=CallOrigin.MCP)
+            return found.data.get("text")
+
+        place.daemon.session.restore({"suppress_transcript": True})
+        await typed("my secret")
+        await place.wearer_says("my other secret")
+        await place.heard("call.answered")
+        assert await heard() is None
+        place.daemon.session.restore({})
+        await typed("the red one")
+        assert await heard() == "the red one"
 
 
 @pytest.mark.requirement("I13-present")
