@@ -163,7 +163,7 @@ class CurrentPage:
             return False
         item.turn(self._clock.boot())
         await self._open(item)
-        if await self._lens.turn(item.scene, self.sheets(item), item.page):
+        if await self._draw(item):
             item.seen = max(item.seen, item.page)
             await self._scenes.keep(item)
         return True
@@ -174,7 +174,7 @@ class CurrentPage:
         if item is None or item.page <= 1:
             return
         item.turn_back(self._clock.boot())
-        if await self._lens.turn(item.scene, self.sheets(item), item.page):
+        if await self._draw(item):
             await self._scenes.keep(item)
 
     async def _open(self, item: Presentation) -> None:
@@ -221,9 +221,15 @@ class CurrentPage:
             return False
         item.return_at(now)
         self.now = item
-        await self._lens.turn(item.scene, self.sheets(item), item.page)
+        await self._draw(item)
         await self._scenes.keep(item)
         return True
+
+    async def _draw(self, item: Presentation) -> bool:
+        """Draw the page it is at; return whether the glasses did."""
+        drawn = await self._lens.turn(item.scene, self.sheets(item), item.page)
+        item.drawn_at = self._clock.boot()
+        return drawn
 
     async def clear(self, *, at_once: bool = False) -> None:
         """Darken the lens. The lens before the disk: a gesture's echo must not wait."""
@@ -250,6 +256,7 @@ class CurrentPage:
         item, put = self.now, self._lens.restore if returned else self._lens.turn
         if item is not None and item.until > self._clock.boot():
             await put(item.scene, self.sheets(item), item.page)
+            item.drawn_at = self._clock.boot()
             return
         self.end()
         if not await self.bring_back() and (self._lens.lit or self._scenes.leftover):

@@ -59,6 +59,8 @@ class Presentation:
     lit: bool = False
     lit_at: float = 0.0
     """When its first page was drawn (boot clock), later by the time in which others covered it."""
+    drawn_at: float = 0.0
+    """When the page that is on the lens was drawn last (boot clock)."""
     lost_at: float | None = None
     """When another page replaced it; None while it has the lens."""
     tapped: bool = False
@@ -110,13 +112,13 @@ class Presentation:
     @property
     def offers(self) -> bool:
         """Whether a tap takes what it offers."""
-        return self.offered_until is not None
+        return self.offered_until is not None and self.page == len(self.sheets)
 
     def offered_for_s(self, now: float) -> float:
-        """Return for how many seconds the offer has been on the lens."""
+        """Return for how many seconds the offer has been on the lens, since it was drawn last."""
         if self.offered_until is None or self.rendering.offer is None:
             return 0.0
-        return now - (self.offered_until - self.rendering.offer.for_s)
+        return now - max(self.offered_until - self.rendering.offer.for_s, self.drawn_at)
 
     def reading(self, now: float) -> Reading:
         """Return how far it is read, or was when it lost the lens."""
@@ -140,7 +142,8 @@ class Presentation:
     def light(self, done: Done, now: float) -> None:
         """The glasses acknowledged its first page."""
         self.lit, self.page, self.seen = True, 1, 1
-        self.lit_at, self.lost_at = now, None
+        self.lit_at = self.drawn_at = now
+        self.lost_at = None
         if self.rendering.duration_s is not None:
             self.leave_at = now + self.rendering.duration_s
         self._stay(now)

@@ -278,7 +278,7 @@ async def test_a_tap_after_the_time_undoes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(undo, "OFFER", TapOffer("tap to undo", 1.5))
     async with on(tmp_path, "mock:full") as place:
         await started(place)
-        call, _ = await begin(place, "notes:add", {"text": "bread"})
+        _call, _ = await begin(place, "notes:add", {"text": "bread"})
         await place.lens_shows("Noted: bread", "tap to undo")
         await until(lambda: "tap to undo" not in " ".join(place.lens()), "the offer is over")
         place.mark()
@@ -311,7 +311,7 @@ def _never():
 async def test_an_offer_does_not_survive_a_restart(tmp_path):
     async with on(tmp_path, "mock:full") as place:
         await started(place)
-        call, _ = await begin(place, "notes:add", {"text": "bread"})
+        _call, _ = await begin(place, "notes:add", {"text": "bread"})
         await place.lens_shows("Noted: bread", "tap to undo")
         await place.stop_daemon()
         await place.start_daemon()

@@ -586,6 +586,27 @@ async def test_what_a_result_offers_is_taken_by_a_tap_in_time(after_s, taken, en
             assert heard._queue.count(OfferTaken("c0")) == taken, "once"
 
 
+@pytest.mark.requirement("I13-offer", "I13-undo")
+@pytest.mark.parametrize(("after_s", "taken"), [(0.3, False), (1.5, True)])
+@virtual_time
+async def test_a_tap_counts_for_an_offer_that_came_back_only_once_it_can_be_read(after_s, taken):
+    """The tap that ended the page over it is no yes to it."""
+    async with on(DISPLAY) as (stage, glasses):
+        with glasses.bus.listen() as heard:
+            offer = TapOffer("tap to undo", 10.0)
+            await stage.present("c0", ToolResponse(data="Noted: milk"), offer=offer)
+            await asyncio.sleep(2)
+            await stage.present("c1", ToolResponse(data="Rain"))
+            assert glasses.shows == "Rain"
+            await asyncio.sleep(2)
+            await glasses.say(Gesture.TAP)
+            await asyncio.sleep(after_s)
+            assert glasses.shows == "Noted: milk / tap to undo"
+            await glasses.say(Gesture.TAP)
+            await asyncio.sleep(0.1)
+            assert (OfferTaken("c0") in heard._queue) is taken
+
+
 @pytest.mark.requirement("I13-offer")
 @virtual_time
 async def test_a_page_that_stays_longer_than_its_offer_loses_the_offer_alone() -> None:
