@@ -126,7 +126,7 @@ async def test_eight_arguments_are_read_in_words_on_the_lens_before_a_yes(tmp_pa
                 lambda image=image: all(lens.image.tobytes() == image for lens in sides(place)),
                 f"page {number} as it was laid out",
             )
-            await until(lambda: place.daemon.stage.lens().get("page") == number, "acknowledged")
+            await until(lambda n=number: place.daemon.stage.lens()["page"] == n, "acknowledged")
             *rows, hint = place.daemon.stage.lens()["lines"]
             assert ("tap: yes" in hint) is (number == pages)
             assert not rows[-1].endswith(":"), "a heading comes with its first item"
@@ -311,8 +311,9 @@ def _never():
 async def test_an_offer_does_not_survive_a_restart(tmp_path):
     async with on(tmp_path, "mock:full") as place:
         await started(place)
-        _call, _ = await begin(place, "notes:add", {"text": "bread"})
+        call, _ = await begin(place, "notes:add", {"text": "bread"})
         await place.lens_shows("Noted: bread", "tap to undo")
+        await offered(place, call)
         await place.stop_daemon()
         await place.start_daemon()
         await place.ready()
