@@ -48,6 +48,7 @@ Code = Callable[[str], Awaitable[str]]
 """Text → QR code for this lens as base64 PNG, "" where there is none (`LensImages.code`)."""
 _MORE: Final = "tap: more"
 _LINK: Final = "tap: link"
+_CODE: Final = "tap: code"
 _GUTTER: Final = 12
 """Pixels between a picture and the words beside it."""
 _LEAST_BESIDE: Final = 0.4
@@ -140,8 +141,13 @@ async def open_sheet(
     except CannotShow as e:
         _log.debug("display: more of a page cannot be shown: %s", e)
         return (replace(sheet, opens=None),)
-    stay_s = LINK_DWELL_S if sheet.lines else 0.0
-    return tuple(replace(page, dwell_s=max(page.dwell_s, stay_s)) for page in planned.sheets)
+    pages = planned.sheets
+    if not wanted.links and not sheet.lines:
+        return pages
+    if len(pages) > 1:  # words first, then the code: these glasses take no tiles beside lines
+        hinted = in_corner(pages[0], _CODE, capabilities)
+        pages = (hinted or pages[0], *pages[1:])
+    return tuple(replace(page, dwell_s=max(page.dwell_s, LINK_DWELL_S)) for page in pages)
 
 
 def host_of(address: str) -> str:

@@ -24,6 +24,9 @@ _KEYS: Final = 4
 """Lines of a summary: with the line that says how to read on they fill a lens."""
 _BRIEF: Final = 40
 """Characters of a value in a summary."""
+_FEW_KEYS: Final = 5
+_LINE: Final = 80
+"""Characters of an object that is one line; a lens takes two rows for them."""
 _MOST_LINES: Final = 400
 _DEEPEST: Final = 6
 _LONGEST_JSON: Final = 256 * 1024
@@ -96,11 +99,27 @@ def _outline(data: Json, write: Write, depth: int) -> Iterator[str]:
             yield f"{indent}{label}: none"
         elif isinstance(value, list) and not any(isinstance(v, Mapping | list) for v in value):
             yield f"{indent}{label}: {', '.join(map(write, value))}"
+        elif (line := _in_a_line(value, write)) is not None:
+            yield f"{indent}{label}: {line}"
         elif depth >= _DEEPEST:
             yield f"{indent}{label}: {_size(value)}"
         else:
             yield f"{indent}{label}:"
             yield from _outline(value, write, depth + 1)
+
+
+def _in_a_line(value: Json, write: Write) -> str | None:
+    """Return a small object as `Anna, total 12.5`; None for any other value."""
+    if not isinstance(value, Mapping) or len(value) > _FEW_KEYS:
+        return None
+    if any(isinstance(inner, Mapping | list) for inner in value.values()):
+        return None
+    named = (
+        write(inner) if key in _NAMES else f"{label(str(key))} {write(inner)}"
+        for key, inner in value.items()
+    )
+    line = ", ".join(named)
+    return line if len(line) <= _LINE and "\n" not in line else None
 
 
 def _entries(data: Json) -> Iterator[tuple[str, Json]]:

@@ -68,7 +68,7 @@ MANY = {"orders": [{"id": n, "total": 12.5} for n in range(90)], "currency": "NO
 def test_long_data_is_a_summary_and_all_of_it_for_those_who_ask(response) -> None:
     wanted = rendering_of(response)
     assert wanted.text == "orders: 90 items\ncurrency: NOK"
-    assert wanted.more.startswith("orders:\n  1:\n    id: 0\n    total: 12.5")
+    assert wanted.more.startswith("orders:\n  1: id 0, total 12.5\n  2: id 1,")
     assert "{" not in wanted.more
 
 

@@ -35,7 +35,7 @@ async def test_a_summary_is_one_page_and_a_tap_shows_all_of_it(open_stage):
         await tap(glasses)
         await glasses.until(lambda: len(glasses.pages()) == 2)
         assert glasses.texts()[1].startswith("orders: ")
-        assert "total: 12.5" in glasses.texts()[1]
+        assert "1: id 0, total 12.5" in glasses.texts()[1]
 
 
 @pytest.mark.requirement("I13-data")
