@@ -97,7 +97,7 @@ class DisplayQueue:
         for item in [item for item in self._later if item.expires_at <= now]:
             self._later.remove(item)
             item.say(Delivery.EXPIRED, "the lens was busy", final=True)
-        self._number()
+            self._number()
 
     def _insert(self, item: Presentation, *, before_equals: bool = False) -> None:
         before = sum(

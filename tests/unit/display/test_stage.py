@@ -177,6 +177,33 @@ async def test_a_tap_lets_the_next_result_in_at_once() -> None:
 
 @pytest.mark.requirement("I13-equals-wait")
 @virtual_time
+async def test_a_reader_who_turns_the_page_has_seen_what_it_is() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        with glasses.bus.listen() as heard:
+            await stage.present("c0", ToolResponse(data=" ".join(f"word{n}" for n in range(50))))
+            assert glasses.pages()[0].pages == 2
+            await glasses.say(Gesture.TAP)
+            await glasses.until(lambda: glasses.pages()[-1].page == 2)
+            assert await stage.present("c1", text("newer", 60)) == SHOWN, "it need not wait"
+            assert not changes(heard, "c0"), "both pages were turned by hand"
+
+
+@pytest.mark.requirement("I13-equals-wait")
+@virtual_time
+async def test_those_that_wait_hear_their_place_when_one_gives_up() -> None:
+    async with on(DISPLAY, life_s=10.0) as (stage, glasses):
+        await stage.present("c0", text("urgent", 60, priority="urgent"))
+        await stage.present("c1", text("first"))
+        await asyncio.sleep(5)
+        with glasses.bus.listen() as heard:
+            await stage.present("c2", text("second"))
+            await asyncio.sleep(6)
+            assert [r.state for r in changes(heard, "c1")] == [Delivery.QUEUED, Delivery.EXPIRED]
+            assert [r.reason for r in changes(heard, "c2")] == ["1 of 1"]
+
+
+@pytest.mark.requirement("I13-equals-wait")
+@virtual_time
 async def test_darkness_that_was_asked_for_does_not_wait() -> None:
     async with on(DISPLAY) as (stage, glasses):
         await stage.present("c0", text("one"))
@@ -481,6 +508,17 @@ async def test_after_a_no_one_short_line_is_shown(prompts) -> None:
         assert glasses.seconds("You said no.") == pytest.approx(REFUSED_S, abs=0.02)
 
 
+@pytest.mark.requirement("I13-after-the-tap", "I13-under")
+@virtual_time
+async def test_a_page_with_no_time_left_to_be_seen_does_not_flash() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c0", text("from before", 4))
+        await asyncio.sleep(3.2)
+        await answered(stage, glasses, Answer.DENY)
+        await asyncio.sleep(10)
+        assert glasses.history()[-2:] == ["You said no.", ""]
+
+
 @pytest.mark.requirement("I13-after-the-tap")
 @virtual_time
 async def test_the_page_from_before_returns_when_the_call_ends_without_a_page() -> None:
@@ -631,6 +669,41 @@ async def test_an_offer_without_room_beside_the_text_has_a_page_of_its_own() -> 
             await glasses.say(Gesture.TAP)
             await asyncio.sleep(1)
         assert glasses.shows.endswith("tap to undo")
+
+
+@pytest.mark.requirement("I13-under")
+@virtual_time
+async def test_a_page_whose_speech_was_cut_still_returns() -> None:
+    glasses = Watched(FULL)
+    glasses.speed = 1.0
+    async with on(FULL, glasses=glasses) as (stage, _):
+        loud = {"audio": {"pcm": _SOUND}}
+        long = ToolResponse(data="", render={**text("long", 20).render, **loud})
+        with glasses.bus.listen() as heard:
+            await stage.present("long", long)
+            await asyncio.sleep(2)
+            await stage.present(
+                "new", ToolResponse(data="", render={**text("new", 3).render, **loud})
+            )
+            await asyncio.sleep(4)
+            assert glasses.shows == "long"
+            assert not changes(heard, "long")
+
+
+@pytest.mark.requirement("I13-cut-is-superseded")
+@virtual_time
+async def test_a_page_that_was_cut_while_it_was_spoken_is_spoken_to_its_end() -> None:
+    glasses = Watched(FULL)
+    glasses.speed = 1.0
+    async with on(FULL, glasses=glasses) as (stage, _):
+        loud = {**text("old", 3).render, "audio": {"pcm": _SOUND}}
+        final = asyncio.ensure_future(
+            stage.present("old", ToolResponse(data="", render=loud), wait=Wait.DELIVERY)
+        )
+        await glasses.until(lambda: glasses.frames() > 0)
+        await stage.present("new", text("new", 5, priority="urgent"))
+        assert glasses.shows == "new"
+        assert await final == DeliveryReport(Delivery.SPOKEN)
 
 
 @virtual_time
