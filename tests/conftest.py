@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,6 +91,9 @@ def pytest_configure() -> None:
     # again, and each worker rewrites every test file.
     sys.dont_write_bytecode = False
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Dates on the lens are in the language and the time zone of the machine.
+    os.environ.update(LC_ALL="C.UTF-8", TZ="UTC")
+    time.tzset()
     # A database waits for the disk at each commit; a file of storage tests waits ten times as long
     # as it computes.
     if "TMPDIR" not in os.environ and _has_room(IN_MEMORY):

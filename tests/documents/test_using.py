@@ -170,7 +170,7 @@ def test_a_question_has_the_lines_that_its_guide_shows(house):
     args = {
         "title": "Lunch",
         "attendees": ["ann@example.org", "bob@example.org"],
-        "start": "2026-12-01T12:00:00Z",
+        "start": "2030-12-01T12:00:00Z",
     }
     said = house.run(
         f"glassd call com.example.calendar:create_event '{json.dumps(args)}' --no-wait"
