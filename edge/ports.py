@@ -293,7 +293,9 @@ class CallsPort(Protocol):
     ) -> ToolResponse:
         """Never raises; cancelling the caller does not cancel the call."""
 
-    async def begin(self, call: ToolCall) -> ToolResponse | None:
+    async def begin(
+        self, call: ToolCall, *, progress: Progress | None = None
+    ) -> ToolResponse | None:
         """Start a call nobody waits for: None once it is admitted (on disk), else what it was
         answered meanwhile (a refusal, `pending`, CONFIRMATION_REQUIRED with its token). Never
         raises.

@@ -151,9 +151,11 @@ class Orchestrator:
         started = await self._start(call, Caller(wait, progress))
         return started if isinstance(started, ToolResponse) else await started.response()
 
-    async def begin(self, call: ToolCall) -> ToolResponse | None:
+    async def begin(
+        self, call: ToolCall, *, progress: Progress | None = None
+    ) -> ToolResponse | None:
         """See `CallsPort`."""
-        started = await self._start(call, Caller(to_the_end=False))
+        started = await self._start(call, Caller(progress=progress, to_the_end=False))
         if isinstance(started, ToolResponse):
             return started
         if started.joined:

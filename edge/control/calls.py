@@ -11,12 +11,12 @@ from uuid import UUID
 from edge.control import requests
 from edge.control.dependencies import ControlDependencies
 from edge.control.http import Reply, Request, RequestRefused, Slots, Stream
-from edge.control.results import Answers, unknown, with_progress
+from edge.control.results import Answers, ProgressTexts, in_time, unknown, with_progress
 from edge.control.sockets import ClientRole, SocketFile, for_the_owner
 from edge.core import confirmation, results
 from edge.core.call_state import Submission
 from edge.core.grants import Grant
-from edge.ports import Wait
+from edge.ports import Progress, Wait
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
 
@@ -179,35 +179,54 @@ class CallRoutes:
                 return Reply(200, self._envelope(response))
             return Reply(202, {"call_id": call.call_id, "state": "admitted"})
         if body["ask"] == "return" and self._may_ask(call.tool):
-            return await self._question_or_answer(call, limit_s)
+            return await self._question_or_answer(call, limit_s, progress=progress)
         if progress:
-            run = partial(self._ports.calls.call, call, wait=wait)
-            return Stream(with_progress(run, limit_s, self._envelope))
+            texts = ProgressTexts()
+            return Stream(with_progress(texts, partial(self._run, call, wait, texts, limit_s)))
         return await self._reply(self._ports.calls.call(call, wait=wait), limit_s)
 
-    async def _begin(self, call: ToolCall) -> ToolResponse | None:
+    async def _begin(self, call: ToolCall, progress: Progress | None = None) -> ToolResponse | None:
         """Return None once the call is stored, or the response it got at once."""
         with self._begins.one():
-            return await within(self._ports.calls.begin(call), call.ttl_s + GRACE_S)
+            begun = self._ports.calls.begin(call, progress=progress)
+            return await within(begun, call.ttl_s + GRACE_S)
+
+    async def _run(
+        self, call: ToolCall, wait: Wait, texts: ProgressTexts, limit_s: float
+    ) -> Envelope | None:
+        running = self._ports.calls.call(call, progress=texts.put, wait=wait)
+        response = await in_time(running, limit_s)
+        return None if response is None else self._envelope(response)
 
     def _may_ask(self, tool: str) -> bool:
         """Return whether the wearer may be asked before this tool runs."""
         entry = self._ports.registry.snapshot().find(tool)
         return entry is not None and entry.definition.requires_confirmation != "never"
 
-    async def _question_or_answer(self, call: ToolCall, limit_s: float) -> Reply:
-        """Reply CONFIRMATION_REQUIRED while the wearer is asked, otherwise with the answer."""
-        if (response := await self._begin(call)) is not None:
+    async def _question_or_answer(
+        self, call: ToolCall, limit_s: float, *, progress: bool
+    ) -> Reply | Stream:
+        """Reply CONFIRMATION_REQUIRED while the wearer is asked, otherwise with the answer, and
+        with the progress before it.
+        """
+        texts = ProgressTexts() if progress else None
+        if (response := await self._begin(call, texts.put if texts else None)) is not None:
             return Reply(200, self._envelope(response))
-        record = await self._answers.wait(call.call_id, limit_s, pending=True)
-        if record is None:
+        if texts is not None:
+            return Stream(with_progress(texts, partial(self._answer, call, limit_s)))
+        if (answer := await self._answer(call, limit_s)) is None:
             raise _late()
-        if record.get("response"):
-            return Reply(200, record["response"])
+        return Reply(200, answer)
+
+    async def _answer(self, call: ToolCall, limit_s: float) -> Envelope | None:
+        """Wait for the answer of a call that was begun."""
+        record = await self._answers.wait(call.call_id, limit_s, pending=True)
+        if record is None or record.get("response"):
+            return None if record is None else dict(record["response"])
         pending = results.pending(call).with_meta(
             tool=call.tool, callId=call.call_id, delivery=Delivery.QUEUED.value
         )
-        return Reply(200, pending.to_json())
+        return pending.to_json()
 
     async def _reply(self, answer: Awaitable[ToolResponse], limit_s: float) -> Reply:
         return Reply(200, self._envelope(await within(answer, limit_s)))

@@ -106,25 +106,30 @@ def _with_delivery(record: Record, delivery: Json) -> Record:
 
 # ------------------------------------------------------------------ with progress
 
-Running = Callable[..., Coroutine[Any, Any, ToolResponse]]
-"""A call that is started with the function that gets its progress."""
+Envelope = Mapping[str, Any]
+Wanted = Callable[[], Coroutine[Any, Any, Envelope | None]]
+"""Waits for the envelope of a call; None if there is none in time."""
 
 
-async def with_progress(
-    call: Running, limit_s: float, envelope: Callable[[ToolResponse], Any]
-) -> AsyncGenerator[str, None]:
+class ProgressTexts:
+    """What a running call reports, for one client."""
+
+    def __init__(self) -> None:
+        self.texts: deque[str] = deque()
+        self.changed = asyncio.Event()
+
+    async def put(self, text: str) -> None:
+        if len(self.texts) < MAX_PROGRESS:
+            self.texts.append(text)
+            self.changed.set()
+
+
+async def with_progress(progress: ProgressTexts, wanted: Wanted) -> AsyncGenerator[str, None]:
     """Yield a `progress` event block for each text of progress, then `answer` with the envelope, or
     `late`. A client that disconnects does not cancel its call.
     """
-    texts: deque[str] = deque()
-    changed = asyncio.Event()
-
-    async def progress(text: str) -> None:
-        if len(texts) < MAX_PROGRESS:
-            texts.append(text)
-            changed.set()
-
-    running = asyncio.ensure_future(_within(call(progress=progress), limit_s))
+    texts, changed = progress.texts, progress.changed
+    running = asyncio.ensure_future(wanted())
     running.add_done_callback(lambda _: changed.set())
     try:
         while True:
@@ -136,7 +141,7 @@ async def with_progress(
             changed.clear()
         answer = running.result()
         yield (
-            _block("answer", envelope=envelope(answer))
+            _block("answer", envelope=answer)
             if answer
             else _block("late", **failure("TIMEOUT", "there was no answer in time"))
         )
@@ -144,7 +149,8 @@ async def with_progress(
         running.cancel()
 
 
-async def _within(call: Coroutine[Any, Any, ToolResponse], limit_s: float) -> ToolResponse | None:
+async def in_time(call: Coroutine[Any, Any, ToolResponse], limit_s: float) -> ToolResponse | None:
+    """Return the answer of a call, or None if it takes longer."""
     try:
         async with timeout(limit_s):
             return await call

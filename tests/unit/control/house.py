@@ -97,8 +97,10 @@ class Calls:
             tool=call.tool, callId=call.call_id, route="local", duration=3, delivery="shown"
         )
 
-    async def begin(self, call):
+    async def begin(self, call, *, progress=None):
         self.begun.append(call)
+        for text in self.reports if progress is not None else ():
+            await progress(text)
         await self.gate.wait()
         asked = self.asked.get(call.tool)
         if asked is not None and asked.error and asked.error.confirmation_request:

@@ -162,6 +162,28 @@ async def test_progress_comes_in_order_and_the_answer_last(tmp_path):
     assert (last["event"], last["envelope"]["data"]) == ("answer", {"event": 1})
 
 
+@pytest.mark.requirement("I13-call-progress")
+async def test_a_tool_that_may_ask_first_reports_progress_when_it_need_not_ask(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.calls.reports = ["looking", "found"]
+        house.store.rows["id-1"] = row("id-1", ok=None, state="RUNNING", delivery=None)
+        telling = asyncio.ensure_future(told(house, tool="cal:add", ask="return"))
+        while not house.calls.begun:
+            await asyncio.sleep(0.01)
+        house.end("id-1", DONE)
+        *words, last = await telling
+    assert [w["text"] for w in words] == ["looking", "found"]
+    assert (last["event"], last["envelope"]["data"]) == ("answer", {"event": 1})
+
+
+async def test_the_question_of_a_call_with_progress_comes_whole(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.calls.asked["cal:add"] = ASKED
+        body = {"tool": "cal:add", "ask": "return", "progress": True}
+        status, answer = await house.ask("POST", "/v1/call", body)
+    assert (status, answer["error"]["code"]) == (200, "CONFIRMATION_REQUIRED")
+
+
 async def test_a_call_with_progress_times_out_too(tmp_path, monkeypatch):
     monkeypatch.setattr("edge.control.calls.GRACE_S", 0.0)
     async with open_house(tmp_path) as house:

@@ -57,7 +57,7 @@ def to_pay(mcp):
     mcp.house.calls.asked["cal:add"] = ASKED
     begin = mcp.house.calls.begin
 
-    async def admitted(call):
+    async def admitted(call, *, progress=None):
         mcp.house.store.rows[call.call_id] = {
             "call_id": call.call_id,
             "state": "AWAITING_CONFIRMATION",
