@@ -23,6 +23,10 @@ IDLE_S: Final = 60.0
 MAX_ANSWER: Final = 4 * 1024 * 1024
 REMEMBERED: Final = 400
 """Rows kept, of paragraphs: a text of several pages is set twice, a question at each showing."""
+_DIRECTIONS: Final = dict.fromkeys(
+    (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+)
+"""Signs for directions, left out of the words of a row: they would turn what is around them."""
 INSTALL: Final = "pip install 'glassd[scripts]'"
 
 
@@ -151,7 +155,7 @@ def _row(row: dict[str, Any], bpp: int) -> DrawnRow:
     pixels = base64.b64decode(row["pixels"])
     size = row["x"], row["y"], row["width"], row["height"]
     tile = Tile(*size, bpp, pixels) if pixels else None
-    return DrawnRow(row["text"], tile, tuple(row["lost"]), row["clipped"])
+    return DrawnRow(row["text"].translate(_DIRECTIONS), tile, tuple(row["lost"]), row["clipped"])
 
 
 def _native(row: DrawnRow, face: Typeface, rows: Rows) -> DrawnRow:

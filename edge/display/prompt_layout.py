@@ -248,7 +248,7 @@ class _Lens:
             raise CannotDraw(lost)
         if any(row.clipped for row in rows):
             raise CannotDraw("some of its letters are too high for a row")
-        return tuple(row._replace(text=row.text.translate(_ISOLATES)) for row in rows)
+        return rows
 
     # -------------------------------------------------------------- pages
 

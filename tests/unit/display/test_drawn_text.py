@@ -127,6 +127,13 @@ async def test_a_page_with_a_drawn_row_is_one_picture_where_tiles_are_not_taken(
     assert box[0] == 44, "text has its margin as a picture, too"
 
 
+async def test_the_words_of_a_row_have_no_signs_for_directions(drawn: DrawnText) -> None:
+    (sheet,) = (
+        await planned("a \u202e\u2067שלום\u2069\u202c\u200f می\u200cخواهم", FULL, drawn)
+    ).sheets
+    assert [line.text for line in sheet.said] == ["a שלום می\u200cخواهم"]
+
+
 async def test_a_footer_and_drawn_rows_do_not_touch(drawn: DrawnText) -> None:
     for known in (FULL, G1):
         sheets = (await planned("שלום עולם " * 80, known, drawn)).sheets
