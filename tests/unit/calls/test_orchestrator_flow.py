@@ -82,6 +82,20 @@ async def test_a_cloud_call_is_accepted_says_its_progress_and_is_shown(tmp_path:
         ]
 
 
+@pytest.mark.requirement("I13-call-progress")
+async def test_a_call_that_is_only_begun_says_its_progress_too(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        said: list[str] = []
+
+        async def progress(text: str) -> None:
+            said.append(text)
+
+        worker(h)
+        assert await h.orchestrator.begin(make("shop:buy"), progress=progress) is None
+        await h.happened(CallAnswered)
+        assert said == ["half way"]
+
+
 @pytest.mark.requirement("K4-not-accepted")
 async def test_nobody_accepting_is_said_to_the_wearer_and_the_call_is_withdrawn(
     tmp_path: Path,
