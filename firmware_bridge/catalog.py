@@ -211,7 +211,7 @@ _EVEN_G1: Final = Model(
             "display.font": "g1-21",
             "display.glyphs": _EVEN_G1_GLYPHS,
             "display.line_height": 27,
-            "display.page_bytes": 390,
+            "display.page_bytes": g1.PAGE_BYTES,
             "display.bitmap": True,
             "display.tiles": False,
             "display.count": 2,

@@ -261,7 +261,7 @@ def _fill(
     paragraphs: Paragraphs, canvas: Canvas, face: Typeface, *, footer: str, most: int = MAX_TEXT
 ) -> list[Lines]:
     """Set rows until the text ends or `most` pages are full; rows and bytes are limited."""
-    budget = canvas.page_bytes - len(footer.encode())
+    budget = canvas.page_bytes - (len((_FOOTER_GAP + footer).encode()) if footer else 0)
     room = canvas.width - (face.width(_FOOTER_GAP + footer) if footer else 0)
     rows = canvas.lines if room >= canvas.width / 2 else canvas.lines - 1
     pages: list[Lines] = []

@@ -3,6 +3,7 @@ drawn is named, and there is no yes to boxes.
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -101,6 +102,29 @@ async def test_on_a_g1_a_page_with_an_emoji_is_a_picture_and_the_next_page_is_te
             lambda: [lens.text()[:1] for lens in sides(place)] == [["Line 6"]] * 2,
             "text on both sides",
         )
+
+
+@pytest.mark.requirement("I13-own-glyphs")
+@pytest.mark.parametrize("group", ["Chinese, simplified", "Chinese, traditional", "Japanese"])
+async def test_a_g1_gets_the_characters_that_it_draws_itself_as_text(tmp_path, group):
+    """A page is 390 bytes at most, the line ends included: that ends it before its five rows do."""
+    text = "".join(SENTENCES[group]) * 2
+    async with world(tmp_path, "sim:even_g1", glasses={"model": "even_g1"}) as place:
+        await alone(place)
+        assert told(await place.call(TOOL, {"text": text, "duration_s": 600}))[0] == "acknowledged"
+        await until(lambda: all(lens.text() for lens in sides(place)), "text on both sides")
+        seen = ""
+        while True:
+            rows = place.lens()
+            assert all(lens.text() == rows for lens in sides(place))
+            assert len("\n".join(rows).encode()) <= 390
+            seen += "".join(rows)
+            number, _, pages = seen.rpartition(" ")[2].partition("/")
+            if number == pages or not number.isdigit():
+                break
+            place.tap()
+            await until(lambda rows=rows: place.lens() not in (rows, []), "the next page")
+        assert re.sub(r" +\d/\d|\s", "", seen) == re.sub(r"\s", "", text)
 
 
 @pytest.mark.requirement("I13-question-drawn")

@@ -11,6 +11,8 @@ _FOLDED: Final = {
     "…": "...",
     "→": "->",
     "←": "<-",
+    "℃": "°C",
+    "℉": "°F",
 }
 _DROPPED: Final = frozenset({"Cc", "Cf", "Cs"})
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})

@@ -3,15 +3,25 @@
 Lines are already fitted. The glasses cannot place text at a pixel, so columns become spaces.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from firmware_bridge.codecs.even_g1.wire import CHUNKED, STOCK, Dialect, Op, TextStatus, split
+from firmware_bridge.codecs.even_g1.wire import (
+    CHUNKED,
+    PAGE_BYTES,
+    STOCK,
+    Dialect,
+    Op,
+    TextStatus,
+    split,
+)
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import MAX_LINES, ShowPage, TextLine
 
 HEAD: Final = CHUNKED[Op.TEXT][2]
 _BYTE: Final = 255
+_GAP: Final = re.compile(r" {3,}")
 
 
 def lay_out(lines: Iterable[TextLine], width: Callable[[str], float]) -> str:
@@ -19,14 +29,18 @@ def lay_out(lines: Iterable[TextLine], width: Callable[[str], float]) -> str:
 
     LF ends each row, empty rows are LFs, columns are reached by spaces. A piece starts at its
     column or up to one space earlier, so that text ending at the edge stays on the lens, and never
-    inside the previous piece.
+    inside the previous piece. Where only the last row has a gap, that of a page number, it is
+    narrower on a page that would have too many bytes.
     """
     rows: dict[int, list[TextLine]] = {}
     for line in lines:
         rows.setdefault(line.row, []).append(line)
-    return "".join(
-        _row(rows.get(row, []), width) + "\n" for row in range(max(rows, default=-1) + 1)
-    )
+    last = max(rows, default=-1)
+    texts = [_row(rows.get(row, []), width) for row in range(last + 1)]
+    over = sum(len(text.encode()) + 1 for text in texts) - PAGE_BYTES
+    if over > 0 and not any(len(rows.get(row, ())) > 1 for row in range(last)):
+        texts[-1] = _GAP.sub(lambda gap: " " * max(2, len(gap[0]) - over), texts[-1])
+    return "".join(f"{text}\n" for text in texts)
 
 
 def _row(pieces: list[TextLine], width: Callable[[str], float]) -> str:

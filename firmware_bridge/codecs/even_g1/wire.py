@@ -32,6 +32,8 @@ SUPERVISION_S: Final = 8.0
 """Seconds of the observed supervision timeout: what a link delays longer is never delivered."""
 
 LINES: Final = 5
+PAGE_BYTES: Final = 390
+"""Of a page's text, line ends included: the smallest that every host stays under."""
 TEXT_WIDTH: Final = 488
 WIDTH: Final = 576
 HEIGHT: Final = 136

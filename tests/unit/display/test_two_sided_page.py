@@ -10,7 +10,8 @@ from edge.display.lens import canvas_of, typeface_of
 from edge.display.lens_plan import plan
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.catalog import find
-from firmware_bridge.messages import Done, ShowPage
+from firmware_bridge.codecs.even_g1.text import lay_out as page_text
+from firmware_bridge.messages import Done, ShowPage, TextLine
 from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sim.lens import SimLens
 from tests.codecs.g1_pair import L, Pair, R
@@ -74,3 +75,18 @@ async def test_two_columns_stay_on_the_lens_and_line_up():
     assert max(starts) - min(starts) <= METRICS.width(" "), (
         "a column begins within one space in every row"
     )
+
+
+def test_a_page_number_is_set_nearer_where_its_page_would_have_too_many_bytes() -> None:
+    """390 bytes: the spaces up to the right edge count too."""
+    width = metrics_for("g1-21", str(KNOWN.get("display.glyphs"))).width
+    rows = [TextLine(row, "漢字" * 13) for row in range(4)]
+    text = page_text([*rows, TextLine(4, "漢字" * 5), TextLine(4, "1/2", 459)], width)
+    assert len(text.encode()) == 390
+    assert text.endswith("字" + " " * 40 + "1/2\n")
+    roomy = page_text([TextLine(0, "a"), TextLine(4, "1/2", 459)], width)
+    assert roomy == "a\n\n\n\n" + " " * 114 + "1/2\n"
+    columns = page_text(
+        [TextLine(row, "漢字" * 7 * at, 250 * at) for row in range(5) for at in (0, 1)], width
+    )
+    assert len(columns.encode()) > 390, "columns stay aligned"
