@@ -300,6 +300,52 @@ async def test_the_wearer_sees_a_working_mark_before_a_slow_answer(tmp_path: Pat
         assert h.glasses.texts() == ["Working…", "ready"]
 
 
+@pytest.mark.requirement("I13-mark")
+@pytest.mark.parametrize("mode", [Mode.TEXT, Mode.VOICE])
+async def test_a_working_mark_never_replaces_what_a_tool_reports(tmp_path: Path, mode) -> None:
+    async with house(tmp_path) as h:
+
+        async def slow(call, progress):
+            await progress("step 1 of 2")
+            await asyncio.sleep(0.3)
+            return ToolResponse(data="ready")
+
+        h.tools.handler = slow
+        await h.call("notes:list", mode=mode)
+        await h.glasses.until(lambda: h.glasses.texts()[-1:] == ["ready"])
+        assert h.glasses.texts() == ["step 1 of 2", "ready"]
+
+
+@pytest.mark.requirement("I13-mark")
+async def test_behind_a_page_too_a_working_mark_replaces_no_progress(tmp_path: Path) -> None:
+    async with house(tmp_path, limits=replace(QUICK, run_s=20.0)) as h:
+
+        async def slow(call, progress):
+            await progress("step 1 of 2")
+            await h.glasses.until(lambda: h.glasses.texts()[-1] == "step 1 of 2")
+            return ToolResponse(data="ready")
+
+        h.tools.handler = slow
+        page = {"display": {"text": "being read", "durationMs": 500}}
+        await h.stage.present("c0", ToolResponse(data="", render=page))
+        await h.call("notes:list")
+        assert h.glasses.texts() == ["being read", "step 1 of 2", "ready"]
+
+
+async def test_progress_leaves_the_lens_with_its_call(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+
+        async def slow(call, progress):
+            await progress("step 1 of 2")
+            await asyncio.sleep(0.1)
+            return ToolResponse(data=None)
+
+        h.tools.handler = slow
+        await h.call("notes:list")
+        await h.glasses.until(lambda: h.glasses.clears() == 1)
+        assert h.glasses.texts() == ["step 1 of 2"]
+
+
 async def test_a_quick_answer_has_no_working_mark(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         await h.call("notes:list")
