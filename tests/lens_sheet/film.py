@@ -52,7 +52,10 @@ class Take:
         """Find pages that were gone before anybody could read them, and old ones that came back."""
         for at, (frame, after) in enumerate(zip(self.frames, self.frames[1:], strict=False)):
             asked = any(frame.at <= act <= after.at for act in self.acts)
-            if not frame.lit or asked or frame.seconds >= BRIEF_S or _same_page(frame, after):
+            works = bool(frame.text) and frame.text[-1].endswith("…")
+            if not frame.lit or asked or works or frame.seconds >= BRIEF_S:
+                continue
+            if _same_page(frame, after):
                 continue
             back = any(frame.image == old.image for old in self.frames[:at])
             what = "an old page came back" if back else "a page was gone"

@@ -165,7 +165,7 @@ class Stage:
         """Tap; once more if the first one was for the voice."""
         before = len(self.film.takes[-1].frames)
         self.does(Gesture.TAP)
-        await self.rest(0.5)
+        await self.rest(1.2)
         if len(self.film.takes[-1].frames) == before:
             self.does(Gesture.TAP)
 
