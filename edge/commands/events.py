@@ -217,6 +217,7 @@ KINDS: Final[Mapping[str, tuple[str, Callable[[Event], tuple[Any, ...]]]]] = {
     "call.completed": ("call", _outcome),
     "call.resolved": ("call", lambda _: ("its result was handed in",)),
     "call.off": ("call", lambda e: ("the wearer cancels it", e.get("reason"))),
+    "offer.taken": ("call", lambda _: ("the wearer taps what its result offers",)),
     "delivery": ("call", lambda e: (_delivery(e.get("report")),)),
     "confirmation.asked": ("call", _asked),
     "confirmation.decided": (
