@@ -153,15 +153,6 @@ def test_the_servers_of_the_example_are_settings_that_are_read(place):
 # selection
 
 
-@shows(CALLS, "  [wearer]")
-def test_the_wearers_language_and_time_zone_are_settings_that_are_read(place):
-    place.write("glassd.toml", f"version = 1\n{block(CALLS, '  [wearer]').text}")
-    from edge.config.load import load
-
-    wearer = load(place.folder / "glassd.toml", {}).wearer
-    assert (wearer.locale, wearer.timezone) == ("de-DE", "Europe/Berlin")
-
-
 @shows(CALLS, "$ glassd call com.example.calendar:create_event")
 def test_a_call_that_needs_a_yes_is_printed_as_shown(house):
     [(command, printed)] = commands(
@@ -171,6 +162,15 @@ def test_a_call_that_needs_a_yes_is_printed_as_shown(house):
     compare(printed, said)
     token = re.search(r"token +([0-9a-f]+)", said)[1]
     house.run(f"glassd confirm {token} --deny", fine=(0, 1))
+
+
+@shows(CALLS, "  [wearer]")
+def test_the_wearers_language_and_time_zone_are_settings_that_are_read(place):
+    place.write("glassd.toml", f"version = 1\n{block(CALLS, '  [wearer]').text}")
+    from edge.config.load import load
+
+    wearer = load(place.folder / "glassd.toml", {}).wearer
+    assert (wearer.locale, wearer.timezone) == ("de-DE", "Europe/Berlin")
 
 
 @shows("docs/confirmation.md", "Calendar: Create event?")
