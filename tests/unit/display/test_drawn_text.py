@@ -271,6 +271,7 @@ async def test_a_killed_child_is_replaced_once(drawn: DrawnText, tmp_path: Path)
     broken = DrawnText(command=(sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x')"))
     with pytest.raises(CannotDraw, match="could not be drawn"):
         await broken.draw(["x"], ROWS)
+    await broken.close()
     assert starts.read_text() == "xx"
 
 
