@@ -30,6 +30,8 @@ from tools_cache.api.tool import (
 from tools_cache.names import flaw
 
 _log: Final = logging.getLogger(__name__)
+BY_WEARER: Final = "decided by the wearer"
+"""Why a call ran, or did not, whose question the wearer answered on the glasses."""
 EVENTS: Final = 64
 """Events of one kind that may wait; further progress is dropped, an answer never is."""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edge.calls.call import Call, Ending, Known, Outcome, Refused, Started
+from edge.calls.call import BY_WEARER, Call, Ending, Known, Outcome, Refused, Started
 from edge.calls.cloud_reports import CloudReports
 from edge.calls.dependencies import CallPorts, CallRules
 from edge.calls.faults import Attempt
@@ -18,6 +18,7 @@ from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, NoEffect
 from edge.ports import GlassesStatus
 from edge.runtime.first_completed import Tasks
+from firmware_bridge.capabilities import Hardware
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import (
     Delivery,
@@ -263,6 +264,8 @@ class CallDelivery:
             return DeliveryReport(Delivery.NONE)
         if not visibility.shows_answer(call.request, call.tool, response):
             return DeliveryReport(Delivery.NONE)
+        if _is_own_no(call, response, self._glasses.status()):
+            return DeliveryReport(Delivery.NONE)
         glasses, early = self._glasses.status(), call.interim is not None
         if early and glasses.worn is False:
             return DeliveryReport(Delivery.DROPPED, "the glasses are not worn")
@@ -323,6 +326,13 @@ def _undecided(call: Call, outcome: Outcome) -> bool:
     if error is None or error.partial_side_effects or not call.may_run or call.repeatable:
         return False
     return not outcome.settled
+
+
+def _is_own_no(call: Call, response: ToolResponse, glasses: GlassesStatus) -> bool:
+    """Return whether the wearer said no to it, which the lens said where the question was."""
+    error, known = response.error, glasses.capabilities
+    denied = error is not None and error.code is ErrorCode.DENIED
+    return denied and call.reason == BY_WEARER and known is not None and known.has(Hardware.DISPLAY)
 
 
 def _seen_already(response: ToolResponse) -> bool:

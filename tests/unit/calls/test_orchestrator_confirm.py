@@ -58,6 +58,23 @@ async def test_a_no_ends_the_call_and_names_who_decided(tmp_path):
         assert (decided.outcome, decided.by) == ("denied", "the wearer")
 
 
+@pytest.mark.requirement("I13-consent-answered")
+async def test_a_wearer_who_asked_and_says_no_reads_it_once(tmp_path):
+    """On the lens it is said where the question was, so it is no result too."""
+    async with house(tmp_path) as h:
+        caller = asyncio.create_task(h.call("danger:erase", ARGS, origin=CallOrigin.GLASSES))
+        question = await h.wearer.question()
+        assert (question.accepted, question.refused) == (
+            "Yes, working…",
+            "You said no. Nothing was changed.",
+        )
+        h.wearer.say(Answer.DENY)
+        answer = await caller
+        assert answer.error.code is ErrorCode.DENIED
+        assert answer.meta["delivery"] == "none"
+        assert h.glasses.texts() == []
+
+
 @pytest.mark.requirement("S2-71", "C-22", "I11-consent-everywhere")
 async def test_a_caller_who_does_not_wait_gets_the_confirmation_request(tmp_path):
     async with house(tmp_path) as h:
