@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from edge.core.results import LayoutKind
-from edge.display.plain_text import plain, spoken
+from edge.display.plain_text import spoken
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.voice.languages import language_of, parts as speakable_parts
 from edge.display.voice.tts import (
@@ -133,7 +133,7 @@ class SpeechPlayer:
         Raises `CannotSpeak`, `GlassesAway`.
         """
         form, speed = self._form(capabilities), _speed(capabilities)
-        sound = self._utterances(text if whole else spoken(plain(text).text), form)
+        sound = self._utterances(text if whole else spoken(text), form)
         sound = _all_of(sound) if whole else sound
         return await self._stream_out(form, speed, sound, stop, started)
 

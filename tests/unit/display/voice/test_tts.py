@@ -9,7 +9,7 @@ import opuslib_next
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.display.voice.speech import sentences
+from edge.display.voice.speech import SpeechPlayer, sentences
 from edge.display.voice.tts import (
     MAX_PCM,
     MAX_SENTENCE,
@@ -17,7 +17,10 @@ from edge.display.voice.tts import (
     Unspeakable,
     VoiceUnavailable,
 )
+from edge.runtime.bus import Bus
+from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.messages import AudioFormat
+from tests.unit.display.fakes import AUDIO, FakeGlasses
 
 
 @pytest.fixture
@@ -71,6 +74,32 @@ async def test_samples_are_as_loud_as_speech_and_silent_ones_are_refused(
         await voice.code(base64.b64encode(bytes(16000)).decode(), AudioFormat.OPUS)
     with pytest.raises(Unspeakable, match="longer than two minutes"):
         await voice.code("A" * (MAX_PCM + 4), AudioFormat.OPUS)
+
+
+async def test_the_sharpest_sound_is_below_the_ceiling_as_the_glasses_decode_it(
+    voice: TextToSpeech,
+) -> None:
+    """Loud clicks in quiet noise: Opus rounds them off and swings over."""
+    sharp = array("h", [(n * 7919 % 1200) - 600 for n in range(16000)])
+    for at in range(0, len(sharp), 800):
+        sharp[at : at + 8] = array("h", [32767, -32768] * 4)
+    voice.volume = 100
+    made = await voice.code(base64.b64encode(sharp).decode(), AudioFormat.OPUS)
+    decoder = opuslib_next.Decoder(16000, 1)
+    played = array("h", b"".join(decoder.decode(frame, 320) for frame in made.frames))
+    assert 3000 < max(map(abs, played)) <= 32768 * 10 ** (-1 / 20)
+
+
+async def test_without_opus_glasses_that_take_pcm_get_pcm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.display.voice.tts.find_spec", lambda name: None)
+    player = SpeechPlayer(FakeGlasses(Bus(), AUDIO), TextToSpeech())
+    for codecs, form in (("opus,pcm16", AudioFormat.PCM16), ("pcm16", AudioFormat.PCM16)):
+        record = Capabilities.of(
+            "mock", {"speaker.codecs": codecs}, origin=Origin.FIRMWARE, now=0.0
+        )
+        assert player._form(record) is form
+    record = Capabilities.of("mock", {"speaker.codecs": "opus"}, origin=Origin.FIRMWARE, now=0.0)
+    assert player.why_not(record) == "these glasses take only Opus: install glassd[voice]"
 
 
 async def test_with_volume_0_nothing_is_spoken_and_the_reason_says_so(voice: TextToSpeech) -> None:
