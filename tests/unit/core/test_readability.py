@@ -88,6 +88,7 @@ def test_kana_beside_han_characters_are_not_spelled():
         ("□□□□□" + "a" * 19, ["□"], True),
         ("□□□□□" + "a" * 19 + " " * 80, ["□"], True),
         ("abababc" * 2, ["ab"], True),
+        ("abababc", ["ab"], True),
         ("", ["□"], False),
     ],
 )

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from firmware_bridge.catalog import find
 from firmware_bridge.messages import ShowPage, TextLine
@@ -155,6 +155,7 @@ def test_what_is_not_a_range_is_ignored_and_the_rest_is_read(declared: str) -> N
         max_size=12,
     )
 )
+@example("你好，안녕さくら")
 @settings(max_examples=100, deadline=None)
 def test_ink_of_declared_characters_never_leaves_the_measured_width(text: str) -> None:
     lens = SimLens(1024, 64, 1, 2, font="g1-21", glyphs=G1_GLYPHS)
