@@ -16,6 +16,9 @@ import pytest
 from tests.documents.agent import Agent
 from tests.documents.blocks import ROOT, block, commands, compare, shows, without_comment
 from tests.documents.place import Place
+from tools_cache.api.tool import Source
+from tools_cache.api.wearer import Undo
+from tools_cache.registry import manifest
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(240)]
 MCP, TOOLS = "docs/mcp.md", "docs/tools.md"
@@ -96,6 +99,21 @@ def initialised(url, *, token="", host=""):
 
 
 # ------------------------------------------------------------------ docs/tools.md
+
+
+@shows(TOOLS, '"wearer": {')
+def test_what_a_tool_says_to_the_wearer_is_read_as_printed():
+    said = json.loads(f"{{{block(TOOLS, chr(34) + 'wearer').text}}}")
+    document = {
+        "name": "add",
+        "description": "Adds.",
+        "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "mentraExtensions": said,
+    }
+    wearer = manifest.definition("notes", document, source=Source.LOCAL).wearer
+    assert wearer.name == said["wearer"]["name"]
+    assert wearer.later == said["wearer"]["later"]
+    assert wearer.undo == Undo(**said["wearer"]["undo"])
 
 
 @pytest.fixture
