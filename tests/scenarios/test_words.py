@@ -82,11 +82,11 @@ async def test_dates_and_numbers_are_the_wearers(tmp_path, cloud, model):
     async with wearing(tmp_path, model, cloud, wearer=GERMAN) as place:
         await place.call(ECHO, {"data": f"Leaves {year}-06-15T12:00:00Z"})
         (line,) = await place.lens_shows("Leaves")
-        assert re.fullmatch(r"Leaves \w\w\., 15\. Juni, 14:00", line)
+        assert re.fullmatch(r"Leaves \w\w\., 15\. Juni( \d{4})?, 14:00", line)
         await place.call(ECHO, {"data": {"net_total": 1234567.5, "at": f"{year}-01-02T23:30:00Z"}})
         total, at = await place.lens_shows("net total")
         assert total == "net total: 1.234.567,5"
-        assert re.fullmatch(r"at: \w\w\., 3\. Jan\., 00:30", at)
+        assert re.fullmatch(r"at: \w\w\., 3\. Jan\.( \d{4})?, 00:30", at)
 
 
 @pytest.mark.requirement("I13-data")
