@@ -51,7 +51,7 @@ async def test_without_a_voice_latin_letters_are_better_than_nothing(open_stage)
 @pytest.mark.requirement("I13-readable")
 async def test_mostly_boxes_are_spoken_instead(open_stage) -> None:
     async with open_stage(FULL) as (stage, glasses):
-        report = await stage.present("c1", text("𗀀𗀁𗀂𗀃𗀄 hello"), wait=Wait.DELIVERY)
+        report = await stage.present("c1", text("𜽐𜽑𜽒𜽓𜽔 hello"), wait=Wait.DELIVERY)
         assert (report.state, report.downgrade) == (Delivery.SPOKEN, "display→speech")
         assert not glasses.pages()
 
