@@ -242,7 +242,7 @@ async def test_a_drawing_that_never_ends_is_noticed(open_deadlines, time, monkey
             return GlassesStatus()
 
     stuck = Stuck()
-    monkeypatch.setattr(Presenter, "_enter", stuck.for_ever)
+    monkeypatch.setattr(Presenter, "_take", stuck.for_ever)
     stage = Presenter(
         glasses=Glasses(),
         bus=Bus(),
