@@ -19,6 +19,7 @@ from tools_cache.api.tool import CallOrigin, ToolResponse
 TOOLS = """
 [[tools]]
 name = "weather:now"
+title = "Weather"
 description = "The weather of a town."
 inputSchema = {{ type = "object", properties = {{ town = {{ type = "string" }} }} }}
 [tools.execution]
@@ -27,6 +28,7 @@ url = "{url}/{{{{input.town}}}}"
 
 [[tools]]
 name = "photos:delete"
+title = "Delete photos"
 description = "Delete photos of an album."
 requiresConfirmation = "always"
 inputSchema = {{ type = "object", properties = {{ album = {{ type = "string" }}, before = {{ type = "string", format = "date-time" }}, copies = {{ type = "integer" }}, recipients = {{ type = "array", items = {{ type = "string" }} }}, note = {{ type = "string" }}, keep_favourites = {{ type = "boolean" }}, folder = {{ type = "string" }}, limit = {{ type = "integer" }} }} }}
