@@ -64,7 +64,7 @@ async def five_results(stage: Stage) -> None:
 async def short_over_long(stage: Stage) -> None:
     await stage.call("glasses:show_text", text=STORY)
     await stage.rest(2.0)
-    await stage.call("notes:add", text="buy milk")
+    await stage.call("clock:now")
     await stage.rest(6.0)
 
 
