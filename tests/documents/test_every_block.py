@@ -22,6 +22,7 @@ TESTS = (
     "test_control_api",
     "test_mqtt",
     "test_mqtt_tables",
+    "test_speech",
 )
 ELSEWHERE = {
     ("README.md", "sudo apt install bluez make"): (
@@ -43,6 +44,10 @@ ELSEWHERE = {
     ("docs/devcloud.md", "mosquitto -p 1884 &"): (
         "needs Mosquitto",
         "tests/e2e/test_workers.py::test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed",
+    ),
+    ("docs/speech.md", "glassd call glasses:set volume=40"): (
+        "needs glasses with a speaker",
+        "tests/scenarios/voice/test_sound.py::test_the_volume_that_the_wearer_sets_is_heard_and_outlives_the_daemon",
     ),
     ("docs/link.md", "stateDiagram-v2"): (
         "a drawing, printed by the table that it shows",

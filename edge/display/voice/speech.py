@@ -15,7 +15,6 @@ from typing import Final
 from edge.core.results import LayoutKind
 from edge.display.plain_text import spoken
 from edge.display.presentation import Presentation, SpeechState
-from edge.display.voice.languages import language_of, parts as speakable_parts
 from edge.display.voice.tts import (
     MAX_SENTENCE,
     TextToSpeech,
@@ -161,6 +160,11 @@ class SpeechPlayer:
 
     async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | str]:
         """Yield each part as sound, or why it has none."""
+        from edge.display.voice.languages import (  # noqa: PLC0415 - lists of words that only speech needs
+            language_of,
+            parts as speakable_parts,
+        )
+
         configured, first = self._voice.voice.partition("-")[0], True
         language = language_of(text, configured)
         for part in (part for sentence in sentences(text) for part in speakable_parts(sentence)):
