@@ -20,7 +20,7 @@ from tools_cache.api.tool import CallOrigin, ToolCall
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MODELS = ["mock:full", "sim:even_g1"]
-LUNCH = {"title": "Lunch", "start": "2026-12-01T12:00:00Z", "end": "2026-12-01T13:00:00Z"}
+LUNCH = {"title": "Lunch", "start": "2031-12-01T12:00:00Z", "end": "2031-12-01T13:00:00Z"}
 ARCHIVE = """
 [[tools]]
 name = "archive:purge"
@@ -32,7 +32,7 @@ inputSchema = { type = "object", properties = { album = { type = "string" }, bef
 """  # noqa: E501
 PURGE = {
     "album": "משפחה",
-    "before": "2026-01-01T00:00:00Z",
+    "before": "2031-01-01T00:00:00Z",
     "sizes_mb": [1.5, 20000],
     "tell": ["anna@example.org", "דנה כהן", "Dana דנה"],
     "note": "נמחק ב-15:30 עם WhatsApp",
@@ -43,7 +43,7 @@ PURGE = {
 WORDS = [
     "Archive: Delete photos?",
     "album: משפחה",
-    "before: Do., 1. Jan., 01:00 (00:00 UTC)",
+    "before: Mi., 1. Jan. 2031, 01:00 (00:00 UTC)",
     "sizes mb (2):",
     "1. 1,5",
     "2. 20.000",
