@@ -86,6 +86,7 @@ async def test_what_the_wearer_or_a_mark_on_the_page_does_is_no_flash(film):
     film.takes[-1].acts.append(time.monotonic() + 0.1)
     film.later(0.1, "second page of this text")
     film.later(0.1, "second page of this text", "…")
+    film.later(0.1, "second page of this text", "and all of it")
     film.later(3)
     assert judged(film) == []
 
