@@ -15,6 +15,8 @@ _INDIC: Final = frozenset(
 )
 _VIRAMA: Final = 9
 """Unicode's combining class of the sign that joins two consonants."""
+_NEAR: Final = 4
+"""Characters on each side that are looked at: a letter, and the marks on it."""
 _SKIN: Final = range(0x1F3FB, 0x1F400)
 
 
@@ -22,13 +24,13 @@ def is_seen(text: str, at: int) -> bool:
     """Return whether the one of `JOINERS` at this place changes what is beside it."""
     if text[at] == _EMOJI_STYLE:
         return at > 0 and _is_emoji(text[at - 1])
-    before, after = text[:at], text[at + 1 : at + 2]
-    if text[at] == _JOINER and _is_emoji(after):
+    before, after = text[max(0, at - _NEAR) : at], text[at + 1 : at + 1 + _NEAR]
+    if text[at] == _JOINER and _is_emoji(after[:1]):
         base = before[-1:] if before[-1:] != _EMOJI_STYLE else before[-2:-1]
         return _is_emoji(base) or (base != "" and ord(base) in _SKIN)
-    if _is_after_virama(before, after):
+    if _is_after_virama(before, after[:1]):
         return True
-    return text[at] == _NON_JOINER and _would_join(before, text[at + 1 :])
+    return text[at] == _NON_JOINER and _would_join(before, after)
 
 
 def _is_after_virama(before: str, after: str) -> bool:
@@ -40,8 +42,8 @@ def _is_after_virama(before: str, after: str) -> bool:
 
 def _would_join(before: str, after: str) -> bool:
     """Return whether two Arabic letters would be joined without what is between them."""
-    first = next((ch for ch in reversed(before[-4:]) if not unicodedata.combining(ch)), "")
-    then = next((ch for ch in after[:4] if not unicodedata.combining(ch)), "")
+    first = next((ch for ch in reversed(before) if not unicodedata.combining(ch)), "")
+    then = next((ch for ch in after if not unicodedata.combining(ch)), "")
     return first in _with_form("initial") and then in _with_form("final")
 
 
