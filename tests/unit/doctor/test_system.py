@@ -90,10 +90,10 @@ FONTS = ("NotoSans[wght].ttf", "NotoSansHebrew[wght].ttf", "NotoEmoji[wght].ttf"
 @pytest.mark.parametrize(
     ("lacking", "said"),
     [
-        ({"uharfbuzz", "unicode_segmentation_rs"}, "uharfbuzz, unicode_segmentation_rs"),
-        ({"CJK"}, "a font for Chinese, Japanese and Korean"),
-        ({"Emoji"}, "a font for emoji"),
-        ({"Hebrew"}, "fonts for other scripts"),
+        (["uharfbuzz", "unicode_segmentation_rs"], "uharfbuzz, unicode_segmentation_rs"),
+        (["CJK"], "a font for Chinese, Japanese and Korean"),
+        (["Emoji"], "a font for emoji"),
+        (["Hebrew"], "fonts for other scripts"),
     ],
     ids=str,
 )
