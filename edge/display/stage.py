@@ -219,6 +219,9 @@ class Stage:
                     await self._fallback.present(item, status.capabilities)
             except GlassesAway:
                 self._queue.park(item)
+            except Exception:  # noqa: BLE001 - one result that cannot be rendered must not darken all others
+                _log.exception("display: a result could not be rendered")
+                item.settle() if item.lit else item.drop(["it could not be rendered"])
 
     # ------------------------------------------------------------------ the lens
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from edge.core.results import TapOffer
-from edge.display import lens_plan
+from edge.core.results import Rendering, TapOffer
+from edge.display import fallback, lens_plan
 from edge.display.current_page import UNDER_S
 from edge.display.lens import Sheet, corner
 from edge.display.lens_plan import LensPlan
@@ -173,6 +173,37 @@ async def test_the_most_important_of_those_that_wait_is_next() -> None:
             await stage.present(name, text(name, priority=name.split()[0]))
         await asyncio.sleep(60)
         assert glasses.history() == ["urgent", "high", "normal", "normal too", "low", ""]
+
+
+@pytest.mark.parametrize("tapped", [True, False])
+def test_a_result_that_cannot_be_rendered_does_not_darken_the_lens_for_the_next(
+    monkeypatch: pytest.MonkeyPatch, tapped: bool
+) -> None:
+    async def plan(wanted: Rendering, *args: Any) -> LensPlan:
+        if wanted.words == "broken":
+            raise RuntimeError("broken")
+        return await lens_plan.plan(wanted, *args)
+
+    @virtual_time
+    async def story() -> None:
+        async with on(DISPLAY) as (presenter, glasses):
+            await presenter.present("one", text("first"))
+            broken = asyncio.create_task(
+                presenter.present("two", text("broken"), wait=Wait.DELIVERY)
+            )
+            third = asyncio.create_task(
+                presenter.present("three", text("third"), wait=Wait.DELIVERY)
+            )
+            await asyncio.sleep(0.1)
+            if tapped:
+                await glasses.say(Gesture.TAP)
+            async with asyncio.timeout(60):
+                dropped = await broken
+                assert (await third).state is Delivery.SHOWN
+            assert dropped == DeliveryReport(Delivery.DROPPED, "it could not be rendered")
+
+    monkeypatch.setattr(fallback, "plan", plan)
+    story()
 
 
 @pytest.mark.requirement("I13-equals-wait")
