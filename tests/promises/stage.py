@@ -16,6 +16,11 @@ PROMISES: Final[dict[str, Promise]] = {
     "I13-cut-is-superseded": Promise(
         "A page that was cut before 1.5 s ends superseded, never shown.", _SOURCE
     ),
+    "I13-agent-learns-superseded": Promise(
+        "An unchanged MCP client that reads structured content alone learns that its text was "
+        "superseded, and why.",
+        "issue 13, Show 5",
+    ),
     "I13-under": Promise(
         "When a short page ends, the longer one under it returns with its remaining time.", _SOURCE
     ),

@@ -15,7 +15,8 @@ PENDING: Final[dict[str, Any]] = {
     "title": "Result of a pending call",
     "description": (
         "Give the result of a call that was answered `pending`, "
-        "or that waits for the wearer's yes, once there is one."
+        "or that waits for the wearer's yes, once there is one; "
+        "of any call, how far its answer got on the glasses."
     ),
     "inputSchema": {
         "type": "object",

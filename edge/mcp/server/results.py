@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from edge.mcp.server.tools import META
+from tools_cache.api.tool import Delivery
 
 BLOCKS: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})
 """Kinds of content both revisions know."""
@@ -44,7 +45,7 @@ def _with_truth(answer: dict[str, Any], envelope: Envelope) -> dict[str, Any]:
     found = answer.get("structuredContent")
     if not isinstance(found, Mapping):
         return answer
-    truth = {"delivery": _delivery(envelope), "next": later(envelope)}
+    truth = {"delivery": _delivery(envelope), "next": later(envelope) or _in_line(envelope)}
     added = {key: value for key, value in truth.items() if value and key not in found}
     return {**answer, "structuredContent": {**found, **added}}
 
@@ -56,6 +57,14 @@ def _delivery(envelope: Envelope) -> dict[str, Any]:
     if not isinstance(report, Mapping) or report.get("state") in (None, "none"):
         return {}
     return {key: report[key] for key in ("state", "reason", "downgrade") if report.get(key)}
+
+
+def _in_line(envelope: Envelope) -> str:
+    """Return how to learn what becomes of a result that waits for the lens; "" if it does not."""
+    call_id = (envelope.get("meta") or {}).get("callId")
+    if not call_id or _delivery(envelope).get("state") != Delivery.QUEUED:
+        return ""
+    return f"It waits for the glasses: {GET_PENDING} with id {call_id} tells how far it got."
 
 
 def _route(envelope: Envelope) -> Any:

@@ -85,6 +85,14 @@ def test_such_a_client_learns_how_to_get_the_answer_later():
     assert "get_pending_result with id c8" in results.result(asked)["structuredContent"]["next"]
 
 
+def test_such_a_client_learns_how_to_ask_about_a_text_that_waits_for_the_glasses():
+    meta = {"route": "glasses", "callId": "c9", "delivery": {"state": "queued", "reason": "1 of 2"}}
+    found = results.result({"ok": True, "data": DATA, "meta": meta})["structuredContent"]
+    assert "get_pending_result with id c9" in found["next"]
+    seen = {"ok": True, "data": DATA, "meta": {**meta, "delivery": "shown"}}
+    assert "next" not in results.result(seen)["structuredContent"]
+
+
 @pytest.mark.parametrize(
     ("data", "structured"),
     [
