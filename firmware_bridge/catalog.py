@@ -13,16 +13,8 @@ from typing import Any, Final, Protocol
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.codec import Codec, Role
 from firmware_bridge.codecs.even_g1 import wire as g1
-from firmware_bridge.codecs.even_g1.central import EvenG1Codec
 from firmware_bridge.codecs.even_g1.conflicts import CONFLICTS
-from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm
-from firmware_bridge.codecs.reference.codec import (
-    INFO_UUID,
-    RX_UUID,
-    SERVICE_UUID,
-    TX_UUID,
-    ReferenceCodec,
-)
+from firmware_bridge.codecs.reference.uuids import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID
 from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sides import Side
 
@@ -122,6 +114,8 @@ def _reference_codec(
     role: Role = Role.CENTRAL,
     side: Side | None = None,  # noqa: ARG001 - the factory's
 ) -> Codec[bytes]:
+    from firmware_bridge.codecs.reference.codec import ReferenceCodec  # noqa: PLC0415 - for such glasses only
+
     return ReferenceCodec(role, max_packet=max_packet)
 
 
@@ -129,7 +123,11 @@ def _even_g1_codec(
     max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None
 ) -> Codec[Any]:
     if role is Role.PERIPHERAL:
+        from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm  # noqa: PLC0415 - for the simulator only
+
         return EvenG1Arm(side or Side.LEFT, max_packet=max_packet)
+    from firmware_bridge.codecs.even_g1.central import EvenG1Codec  # noqa: PLC0415 - for a G1 only
+
     return EvenG1Codec(width=metrics_for("g1-21", _EVEN_G1_GLYPHS).width, max_packet=max_packet)
 
 

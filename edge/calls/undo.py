@@ -10,7 +10,6 @@ from edge.calls.call import Call, Caller
 from edge.core import confirmation
 from edge.core.results import TapOffer
 from edge.core.tools import templates
-from edge.core.words.failure_sentences import sentence
 from edge.ports import RegistryPort
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id
@@ -97,6 +96,8 @@ def explained(call: Call, response: ToolResponse) -> ToolResponse:
     error = response.error
     if not call.caller.undoes or error is None:
         return response
+    from edge.core.words.failure_sentences import sentence  # noqa: PLC0415 - at the first failure
+
     said = sentence(replace(error, partial_side_effects=False), call.wearer_name)
     stands = "Perhaps not undone." if error.partial_side_effects else "Not undone."
     words = f"{stands} {said}"

@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from edge.core.words.text_direction import isolated
-from edge.core.words.visible_text import visible
 from edge.core.words.wearer_forms import Writer
 from tools_cache.api.tool import Json, Source, ToolDefinition
 
@@ -111,8 +109,8 @@ def _short(words: str, most: int = MAX_TITLE) -> str:
 def _inline(words: str) -> str:
     """Return words of another author so that they end where they seem to end."""
     return (
-        isolated(words)
-        if ": " not in words and '"' not in words and visible(words) == words
+        _isolated(words)
+        if ": " not in words and '"' not in words and _visible(words) == words
         else _quoted(words)
     )
 
@@ -248,11 +246,23 @@ def _key(key: str) -> str:
 # ------------------------------------------------------------------ characters
 
 
+def _visible(value: str) -> str:
+    from edge.core.words.visible_text import visible  # noqa: PLC0415 - at the first question
+
+    return visible(value)
+
+
+def _isolated(value: str) -> str:
+    from edge.core.words.text_direction import isolated  # noqa: PLC0415 - at the first question
+
+    return isolated(value)
+
+
 def text(value: str) -> str:
     """Return a text on one line, quoted where it could be mistaken for something else."""
     plain = value and not _NEEDS_QUOTES.search(value) and not _literal(value)
-    plain = plain and visible(value) == value
-    return isolated(value) if plain else _quoted(value)
+    plain = plain and _visible(value) == value
+    return _isolated(value) if plain else _quoted(value)
 
 
 def _literal(value: str) -> bool:
@@ -265,4 +275,4 @@ def _literal(value: str) -> bool:
 
 
 def _quoted(value: str) -> str:
-    return isolated('"' + visible(value.replace("\\", "\\\\").replace('"', '\\"')) + '"')
+    return _isolated('"' + _visible(value.replace("\\", "\\\\").replace('"', '\\"')) + '"')

@@ -8,7 +8,6 @@ from typing import Any, Final
 from edge.core.routing import RouteKind
 from edge.core.words import data_text
 from edge.core.words.data_text import DataText
-from edge.core.words.failure_sentences import sentence
 from edge.core.words.wearer_forms import Writer, age
 from tools_cache.api.tool import (
     CallOrigin,
@@ -189,6 +188,8 @@ def _age(age_s: Any) -> tuple[str, str]:
 def describe(response: ToolResponse, *, name: str = "", writer: Writer = _ENGLISH) -> DataText:
     """Return the text of a result: a sentence for its error, its own text, or its data in lines."""
     if response.error is not None:
+        from edge.core.words.failure_sentences import sentence  # noqa: PLC0415 - at the first failure
+
         return DataText(sentence(response.error, name))
     return data_text.describe(response.data, writer.written)
 

@@ -3,12 +3,30 @@
 import asyncio
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from edge.display.lens import Sheet
 from edge.display.presentation import Presentation
 from edge.ports import NobodyToAsk, Question
-from firmware_bridge.messages import Answer
+from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.messages import Answer, Gesture
 from tools_cache.api.tool import Delivery
+
+ANSWERS: Final = {
+    Gesture.TAP: Answer.ALLOW,
+    Gesture.BUTTON: Answer.ALLOW,
+    Gesture.DOUBLE_TAP: Answer.DENY,
+    Gesture.BUTTON_LONG: Answer.DENY,
+}
+
+
+def can_press(capabilities: Capabilities) -> bool:
+    """True when the wearer can say yes and no with a finger."""
+    return capabilities.has(Hardware.BUTTON) or bool(gestures_of(capabilities) & {"tap", "button"})
+
+
+def gestures_of(capabilities: Capabilities) -> set[str]:
+    return {word.strip() for word in str(capabilities.get("gestures", "")).split(",")}
 
 
 class PromptWay(Enum):

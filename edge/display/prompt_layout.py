@@ -16,17 +16,12 @@ from edge.core.words.visible_text import escaped, visible
 from edge.display.drawn_text import CannotDraw, DrawnText
 from edge.display.lens import CannotShow, Sheet, canvas_of, typeface_of
 from edge.display.lens_plan import drawn_rows, sheet_of
+from edge.display.open_prompt import gestures_of
 from edge.display.voice.speech import CannotSpeak
 from edge.ports import Question
 from firmware_bridge.capabilities import Capabilities, Hardware
-from firmware_bridge.messages import Answer, Gesture, TextLine
+from firmware_bridge.messages import TextLine
 
-ANSWERS: Final = {
-    Gesture.TAP: Answer.ALLOW,
-    Gesture.BUTTON: Answer.ALLOW,
-    Gesture.DOUBLE_TAP: Answer.DENY,
-    Gesture.BUTTON_LONG: Answer.DENY,
-}
 MAX_PAGES: Final = 20
 """A longer question is not asked on a lens: nobody reads so much before answering."""
 MOST_SPOKEN: Final = 800
@@ -91,21 +86,12 @@ _SPOKEN: Final = {
 }
 
 
-def can_press(capabilities: Capabilities) -> bool:
-    """True when the wearer can say yes and no with a finger."""
-    return capabilities.has(Hardware.BUTTON) or bool(_gestures(capabilities) & {"tap", "button"})
-
-
-def _gestures(capabilities: Capabilities) -> set[str]:
-    return {word.strip() for word in str(capabilities.get("gestures", "")).split(",")}
-
-
 # ------------------------------------------------------------------ the ear
 
 
 def to_speech(question: Question, capabilities: Capabilities) -> str:
     """The whole question as spoken text, and what to press. Raises `CannotSpeak` if impossible."""
-    presses = capabilities.has(Hardware.BUTTON) or "button" in _gestures(capabilities)
+    presses = capabilities.has(Hardware.BUTTON) or "button" in gestures_of(capabilities)
     yes, no = _PRESSES if presses else _TAPS
     if question.exact:
         text = ".\n".join(map(_spell, question.text.translate(_ISOLATES).split("\n"))) + "."
@@ -182,7 +168,7 @@ class _Lens:
     async def pages(self) -> tuple[Sheet, ...]:
         text = self._question.text if self._question.exact else _prose(self._question.text)
         lines = await self._lines(text.split("\n"))
-        words = _gestures(self._capabilities)
+        words = gestures_of(self._capabilities)
         yes, no = _PRESSES if "button" in words and "tap" not in words else _TAPS
         last = (yes, self._question.allow), (no, self._question.deny)
         early = (yes, NEXT), (no, self._question.deny)

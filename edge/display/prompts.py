@@ -10,9 +10,8 @@ from edge.core.results import Rendering
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import REFUSALS
 from edge.display.lens import ANSWER_S, CannotShow, LensWriter, Sheet
-from edge.display.open_prompt import OpenPrompt, PromptWay
+from edge.display.open_prompt import ANSWERS, OpenPrompt, PromptWay, can_press
 from edge.display.presentation import ASKING_RANK, Presentation
-from edge.display.prompt_layout import ANSWERS, can_press, pages, to_speech
 from edge.display.side_commands import SideCommands
 from edge.display.voice.speech import CannotSpeak, SpeechOutput, SpeechOver, StoppedBy
 from edge.ports import GlassesAway, GlassesPort, NobodyToAsk, Question
@@ -112,6 +111,8 @@ class Prompter:
         """Why these glasses cannot ask this, or not be answered; "" when they can. `unspeakable`:
         why it cannot be spoken, as far as that was tried.
         """
+        from edge.display.prompt_layout import pages, to_speech  # noqa: PLC0415 - at the first question
+
         if capabilities is None:
             return "no glasses are known"
         why: list[str] = []
@@ -349,6 +350,8 @@ class Prompter:
         if hidden := self._hidden():
             why.append(hidden)
             return False
+        from edge.display.prompt_layout import pages  # noqa: PLC0415 - at the first question
+
         prompt.hidden = False
         try:
             sheets = await pages(prompt.question, capabilities, self._drawn)
@@ -417,6 +420,8 @@ class Prompter:
         if prompt.address != here:  # on these glasses nothing of it was heard yet
             self._say_again(prompt)
         if prompt.speech is None:
+            from edge.display.prompt_layout import to_speech  # noqa: PLC0415 - at the first question
+
             try:
                 words = Rendering(speech=to_speech(prompt.question, capabilities))
             except CannotSpeak as e:

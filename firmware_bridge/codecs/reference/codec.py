@@ -24,11 +24,6 @@ from firmware_bridge.errors import LocalMisuse, RemoteViolation
 from firmware_bridge.messages import Command, Done, Event, Failed, GlassesInfo, Reply
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 
-SERVICE_UUID: Final = "1cb70001-9a97-4c4c-abdc-2194059f5b11"
-INFO_UUID: Final = "1cb70002-9a97-4c4c-abdc-2194059f5b11"
-RX_UUID: Final = "1cb70003-9a97-4c4c-abdc-2194059f5b11"
-TX_UUID: Final = "1cb70004-9a97-4c4c-abdc-2194059f5b11"
-
 MAX_BACKLOG_BYTES: Final = 8 * MAX_MESSAGE_BYTES
 """Bytes that may wait here for the peer; callers check `backlog()` before sending."""
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dbus_fast import Message, MessageType, Variant
 from dbus_fast.aio import MessageBus
 
-from firmware_bridge.codecs.reference.codec import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID
+from firmware_bridge.codecs.reference.uuids import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID
 from firmware_bridge.sim.peripheral import serve
 from firmware_bridge.transports.bluez import recovery
 from firmware_bridge.transports.bluez.watch import ADAPTER, BLUEZ, DEVICE, OBJECTS, PROPERTIES

@@ -14,8 +14,8 @@ from bleak.exc import (
     BleakGATTProtocolError,
 )
 
-from firmware_bridge.codecs.reference.codec import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID
 from firmware_bridge.codecs.reference.messages import decode_info
+from firmware_bridge.codecs.reference.uuids import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.transports.ble import open_radio

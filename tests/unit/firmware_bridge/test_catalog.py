@@ -17,7 +17,7 @@ from firmware_bridge.catalog import (
     recognise,
 )
 from firmware_bridge.codec import Role
-from firmware_bridge.codecs.reference.codec import SERVICE_UUID
+from firmware_bridge.codecs.reference.uuids import SERVICE_UUID
 from firmware_bridge.metrics import metrics_for
 
 OURS = frozenset({SERVICE_UUID})

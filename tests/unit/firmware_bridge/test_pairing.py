@@ -14,7 +14,7 @@ from bumble.keys import PairingKeys
 
 from firmware_bridge.bonding import How, PairingError, PairingReason, Witness
 from firmware_bridge.catalog import CATALOG, Catalog, Pairing, find
-from firmware_bridge.codecs.reference.codec import RX_UUID
+from firmware_bridge.codecs.reference.uuids import RX_UUID
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sim.air import Air
