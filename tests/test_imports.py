@@ -198,7 +198,8 @@ def test_the_settings_load_no_room():
 
 def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
     """Users' own tables and files, their encryption, the class to derive from: at the first
-    tool that names them.
+    tool that names them. A codec is loaded for glasses that speak it, the words of a question or
+    of a failure at the first one.
     """
     late = [
         "edge.storage.tools.users",
@@ -216,6 +217,13 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
         "tools_cache.builder.handler_form",
         "tools_cache.builder.config_form",
         "cryptography",
+        "edge.core.words.visible_text",
+        "edge.core.words.text_direction",
+        "edge.core.words.failure_sentences",
+        "edge.display.prompt_layout",
+        "firmware_bridge.codecs.reference.codec",
+        "firmware_bridge.codecs.even_g1.central",
+        "firmware_bridge.codecs.even_g1.peripheral",
     ]
     code = f"import sys, edge.daemon.app; print([m for m in {late!r} if m in sys.modules])"
     ran = subprocess.run(
@@ -258,6 +266,21 @@ def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_
         env=_environment(),
     )
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from edge.tools import registry_http as r; r.CloudRegistry('http://127.0.0.1:1')._client()",
+        "from edge.tools import http_tools; http_tools._opened()",
+    ],
+    ids=["registry", "tools"],
+)
+def test_asking_over_http_loads_no_command_line_of_the_library(use):
+    """2 MiB: httpx imports its own command line, wherever click and pygments are installed."""
+    modules = loaded(use)
+    assert "httpx" in modules
+    assert not modules & {"click", "pygments", "rich"}
 
 
 def test_the_child_that_reads_the_settings_loads_no_glasses():

@@ -3,6 +3,7 @@
 The daemon itself loads no font and no shaping library.
 """
 
+import asyncio
 import base64
 import json
 import logging
@@ -70,7 +71,9 @@ class DrawnText:
             start_s=start_s,
             max_answer=MAX_ANSWER,
         )
+        self._idle_s = idle_s
         self._known: dict[_Key, tuple[DrawnRow, ...]] = {}
+        self._forgetting: asyncio.TimerHandle | None = None
 
     async def rows_of(
         self, texts: Iterable[str], face: Typeface, rows: Rows, *, whole: bool = False
@@ -105,16 +108,28 @@ class DrawnText:
         return [here[text, rows, base] for text in paragraphs]
 
     def _remember(self, drawn: dict[_Key, tuple[DrawnRow, ...]]) -> None:
-        """Keep these, and of the others those used last."""
+        """Keep these, and of the others those used last, until nothing is drawn for a while."""
         for key, set_ in drawn.items():
             self._known.pop(key, None)
             self._known[key] = set_
         size = sum(map(len, self._known.values()))
         while size > REMEMBERED:
             size -= len(self._known.pop(next(iter(self._known))))
+        self._forget_later()
+
+    def _forget_later(self) -> None:
+        """Forget all rows when the child ends for lack of work: up to 0.5 MiB."""
+        self._keep()
+        loop = asyncio.get_running_loop()
+        self._forgetting = loop.call_later(self._idle_s, self._known.clear)
+
+    def _keep(self) -> None:
+        if self._forgetting is not None:
+            self._forgetting.cancel()
 
     async def close(self) -> None:
         """End the child; fine when there is none."""
+        self._keep()
         await self._worker.close()
 
     async def _ask(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from edge.core.tools import templates
 from edge.core.tools.user_tools import RequestPlan
 from edge.ports import Progress
+from edge.runtime.library_imports import leave_out_command_line_of_httpx
 from firmware_bridge.deadlines import timeout
 from tools_cache import app_results
 from tools_cache.api.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolResponse
@@ -101,6 +102,7 @@ class HttpTools:
 
 
 def _opened() -> "OutgoingRequest":
+    leave_out_command_line_of_httpx()
     from edge.tools.http_request import OutgoingRequest  # noqa: PLC0415 - a daemon without own tools never loads httpx
 
     return OutgoingRequest()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from edge.core.tools.registry_sync import Fetched, SyncFailed
+from edge.runtime.library_imports import leave_out_command_line_of_httpx
 from firmware_bridge.deadlines import timeout
 from tools_cache.registry.models import MAX_BYTES
 from tools_cache.registry.registry_store import Generation
@@ -107,6 +108,7 @@ class CloudRegistry:
         return {"If-None-Match": have.etag}
 
     def _client(self) -> "httpx.AsyncClient":
+        leave_out_command_line_of_httpx()
         import httpx  # noqa: PLC0415 - a daemon without a cloud never loads it
 
         headers = {

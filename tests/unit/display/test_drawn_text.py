@@ -1,5 +1,6 @@
 """Text of scripts that the glasses' font lacks: drawn by a real child, on pages with other text."""
 
+import asyncio
 import json
 import sys
 from asyncio.subprocess import Process
@@ -244,6 +245,23 @@ async def test_what_is_remembered_is_bounded(
     await drawn.draw(["b", "e"], ROWS)
     assert [key[0] for key in drawn._known] == ["d", "b", "e"]
     assert len(await drawn.draw(list("vwxyz"), ROWS)) == 5
+
+
+async def test_rows_are_forgotten_when_nothing_is_drawn_for_a_while() -> None:
+    forgotten = asyncio.Event()
+
+    class Known(dict[Any, Any]):
+        def clear(self) -> None:
+            super().clear()
+            forgotten.set()
+
+    drawn = DrawnText(idle_s=0.05, start_s=60.0)
+    drawn._known = Known()
+    await drawn.draw(["你好"], ROWS)
+    async with asyncio.timeout(60):
+        await forgotten.wait()
+    assert not drawn._known
+    await drawn.close()
 
 
 @pytest.mark.requirement("I13-worker-ends")
