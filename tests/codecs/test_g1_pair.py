@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from firmware_bridge.codecs.even_g1.events import SAME_TAP_S
+from firmware_bridge.codecs.even_g1.events import REPEAT_S, SAME_TAP_S
 from firmware_bridge.codecs.even_g1.scheduler import ANSWER_S, MAX_REQUESTS, TRIES
 from firmware_bridge.codecs.even_g1.wire import SHUT_DOWN_S, SUPERVISION_S, arm_of, name_of
 from firmware_bridge.errors import (
@@ -508,7 +508,7 @@ def test_only_taps_are_uncertain(pair):
 
 
 @pytest.mark.requirement("I13-questions-once")
-@pytest.mark.parametrize(("after", "closes"), [(SAME_TAP_S, 1), (SAME_TAP_S + 0.1, 2)])
+@pytest.mark.parametrize(("after", "closes"), [(REPEAT_S, 1), (REPEAT_S + 0.1, 2)])
 def test_a_double_tap_that_both_arms_report_closes_the_page_once(pair, after, closes):
     pair.tell(R, b"\xf5\x00")
     pair.now += after

@@ -101,21 +101,6 @@ def initialised(url, *, token="", host=""):
 # ------------------------------------------------------------------ docs/tools.md
 
 
-@shows(TOOLS, '"wearer": {')
-def test_what_a_tool_says_to_the_wearer_is_read_as_printed():
-    said = json.loads(f"{{{block(TOOLS, chr(34) + 'wearer').text}}}")
-    document = {
-        "name": "add",
-        "description": "Adds.",
-        "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
-        "mentraExtensions": said,
-    }
-    wearer = manifest.definition("notes", document, source=Source.LOCAL).wearer
-    assert wearer.name == said["wearer"]["name"]
-    assert wearer.later == said["wearer"]["later"]
-    assert wearer.undo == Undo(**said["wearer"]["undo"])
-
-
 @pytest.fixture
 def folder(place):
     """A copy of the tools that ship with glassd, as an owner's own folder."""
@@ -166,6 +151,21 @@ def test_a_tool_of_an_owners_own_is_there_after_a_reload():
         place.until(lambda: "my:dice" in place.run("glassd tools"), "the reload was heard")
         assert '"rolled": [' in place.run(call)
         place.run(f"glassd registry build --tools {place.folder / 'packages'}")
+
+
+@shows(TOOLS, '"wearer": {')
+def test_what_a_tool_says_to_the_wearer_is_read_as_printed():
+    said = json.loads(f"{{{block(TOOLS, chr(34) + 'wearer').text}}}")
+    document = {
+        "name": "add",
+        "description": "Adds.",
+        "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "mentraExtensions": said,
+    }
+    wearer = manifest.definition("notes", document, source=Source.LOCAL).wearer
+    assert wearer.name == said["wearer"]["name"]
+    assert wearer.later == said["wearer"]["later"]
+    assert wearer.undo == Undo(**said["wearer"]["undo"])
 
 
 @shows(TOOLS, "$ glassd registry build\nerror:")

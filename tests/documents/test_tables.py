@@ -54,7 +54,7 @@ def test_a_need_is_one_of_the_types_that_are_listed():
 
 
 def test_the_wearers_gestures_are_those_that_are_listed():
-    [listed] = re.findall(r"(?s)gestures \((.+?); on a pair", SIMULATOR)
+    [listed] = re.findall(r"(?s)gestures \((.+?); with a side", SIMULATOR)
     assert words([listed]) == {gesture.value for gesture in Gesture}
 
 

@@ -299,6 +299,8 @@ def test_a_tool_that_nobody_has_is_answered_with_the_nearest_name(monkeypatch):
         turn=None,
         provider_id=None,
         no_wait=False,
+        present=False,
+        silent=False,
     )
     assert call.call(args, screen) == 1
     assert err.getvalue().endswith(

@@ -138,8 +138,8 @@ async def test_a_display_that_goes_is_noticed_by_the_next_answer(tmp_path, cloud
         assert answer.meta["delivery"] == {"state": "spoken", "downgrade": "display→speech"}
         spoken = await place.call("glasses:show_text", {"text": "x"}, wait=Wait.DELIVERY)
         assert spoken.meta["delivery"] == {"state": "spoken", "downgrade": "display→speech"}
-        light = await place.call("glasses:set", {"brightness": 40}, wait=Wait.ANSWER)
-        assert light.error.details["missing"] == ["DISPLAY"]
+        dark = await place.call("glasses:clear", wait=Wait.ANSWER)
+        assert dark.error.details["missing"] == ["DISPLAY"]
 
 
 async def test_glasses_that_were_never_known_fail_closed_and_say_so(tmp_path, cloud):

@@ -112,7 +112,7 @@ async def told_clients(place, times):
 
 @pytest.mark.requirement("I5-hardware-reason", "I5-hardware-swap")
 async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, cloud, capsys):
-    async with world(tmp_path, glasses={"model": ""}) as place:
+    async with world(tmp_path, glasses={"model": ""}, tools={"offered_max": 80}) as place:
         place.cloud = cloud
         await place.start_daemon()
         await until(lambda: place.daemon.registry.describe()["origin"] == "cloud", "the registry")

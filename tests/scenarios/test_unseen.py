@@ -8,6 +8,7 @@ import pytest
 
 from edge.display.prompts import TOO_SOON_S
 from edge.tools.user_tools import read
+from firmware_bridge.codecs.even_g1.events import REPEAT_S
 from firmware_bridge.messages import Gesture, Hiding
 from tests.scenarios.test_consent import PAY, SHORT, alone, asked, question_pages, state
 from tests.scenarios.test_two_sides import G1, L, R, both_show
@@ -132,6 +133,7 @@ async def test_a_question_is_drawn_again_after_a_double_tap_too_early_to_be_a_no
             assert not place._may_answer(), "this machine is too slow for an early double tap"
             assert place.mock.glasses.gesture(Gesture.DOUBLE_TAP, side=arm)
             assert not place.lens(), "a double tap leaves the page"
+            await asyncio.sleep(REPEAT_S)  # no wearer makes another sooner
             place.tap()
             await until(lambda before=asked_before: len(shown_questions(place)) > before, "again")
         assert await state(place, call) == "AWAITING_CONFIRMATION"

@@ -4,6 +4,7 @@ A program of its own for each sentence (it is under the GPL): started by the chi
 voice only, which may wait.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -21,6 +22,8 @@ _ENGLISH: Final = "(en)"
 _LATIN: Final = re.compile(r"[A-Za-z]+")
 _COMMANDS: Final = re.compile(r"\[\[|\]\]")
 """Between these it reads phonemes."""
+_NO_FOLDERS: Final = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"), os.devnull)
+"""Its sound library makes folders of its own even if nothing is played."""
 
 
 class CannotRead(Exception):
@@ -76,7 +79,12 @@ def _run(options: list[str], text: str, limit_s: float) -> bytes:
     command = [path, "-b", "1", *options, *(["--stdin"] if text else [])]
     try:
         done = subprocess.run(
-            command, input=text.encode(), capture_output=True, timeout=limit_s, check=False
+            command,
+            input=text.encode(),
+            capture_output=True,
+            timeout=limit_s,
+            check=False,
+            env=os.environ | _NO_FOLDERS,
         )
     except subprocess.TimeoutExpired:
         raise CannotRead("it took too long") from None

@@ -22,7 +22,9 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 
 REPEAT_S: Final = 0.5
-"""Seconds within which repeated reports of a long press count as one."""
+"""Seconds within which repeated reports of a long press, or of a double tap by both arms, count as
+one: no wearer makes two in that time.
+"""
 ECHO_S: Final = SUPERVISION_S
 """Seconds within which the other arm may report the same gesture, over its own link: a report can
 arrive as late as a link survives without an answer.
@@ -101,13 +103,11 @@ class EventDecoder:
         while alone and now - alone[0][1] > ECHO_S:
             alone.popleft()
         if alone and alone[0][0] is not side:
-            late = now - alone[-1][1] > SAME_TAP_S
+            since = now - alone[-1][1]
             alone.popleft()
-            again: dict[Gesture, list[Event]] = {
-                Gesture.TAP: [UncertainTap(side)],
-                Gesture.DOUBLE_TAP: [PageClosed()],
-            }
-            return again.get(gesture, []) if late else []
+            if gesture is Gesture.TAP and since > SAME_TAP_S:
+                return [UncertainTap(side)]
+            return [PageClosed()] if gesture is Gesture.DOUBLE_TAP and since > REPEAT_S else []
         alone.append((side, now))
         closed = [PageClosed()] if gesture is Gesture.DOUBLE_TAP else []
         return [Gestured(gesture, side if gesture in _TOUCHED else None), *closed]

@@ -8,7 +8,7 @@ from edge.config import validators
 from edge.config.locale_forms import TABLE, describe, forms, load, named_by, wearer_forms
 from edge.core.words.wearer_forms import ENGLISH, WearerForms
 
-NOW = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
+NOW = datetime(2026, 5, 23, 9, 0, tzinfo=UTC)
 AT = datetime(2026, 3, 4, 15, 7, tzinfo=UTC)
 
 

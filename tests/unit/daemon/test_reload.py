@@ -395,11 +395,8 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
         told = await daemon.ask(
             "events", "--kind", "tools_list_changed", "--count", "1", "--after", "0-0"
         )
-        assert (told["event"], set(told["removed"]), told["added"]) == (
-            "tools_list_changed",
-            notes,
-            ["my:weather"],
-        )
+        assert notes <= set(told["removed"])
+        assert (told["event"], told["added"]) == ("tools_list_changed", ["my:weather"])
         status = await daemon.ask("status")
         assert status["configuration"]["needs_restart"] == [RESTART]
         assert status["wearer"] == {"locale": "de-DE", "timezone": "Europe/Berlin"}

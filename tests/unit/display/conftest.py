@@ -43,3 +43,9 @@ async def stage_on(
 @pytest.fixture
 def open_stage() -> OpenStage:
     return stage_on
+
+
+@pytest.fixture
+def without_espeak(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the built-in voices, also where the program is installed."""
+    monkeypatch.setenv("PATH", "/var/empty")

@@ -347,7 +347,9 @@ async def test_a_question_that_was_heard_with_other_glasses_is_spoken_again(open
         Question("c9/ask", "word " * 400, 30.0),
     ],
 )
-async def test_a_question_that_cannot_be_spoken_whole_is_not_asked(open_stage, question) -> None:
+async def test_a_question_that_cannot_be_spoken_whole_is_not_asked(
+    open_stage, without_espeak, question
+) -> None:
     async with open_stage(AUDIO) as (stage, _glasses):
         with pytest.raises(NobodyToAsk, match=r"cannot be spoken|too long to be spoken"):
             await soon(begin(stage, question))

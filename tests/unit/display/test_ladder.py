@@ -57,7 +57,7 @@ async def test_mostly_boxes_are_spoken_instead(open_stage) -> None:
 
 
 @pytest.mark.requirement("I13-readable")
-async def test_what_no_voice_can_say_goes_to_the_lens_after_all(open_stage) -> None:
+async def test_what_no_voice_can_say_goes_to_the_lens_after_all(open_stage, without_espeak) -> None:
     async with open_stage({**FULL, **PLAIN}) as (stage, glasses):
         report = await stage.present("c1", text("האם להתקשר לרופא"), wait=Wait.DELIVERY)
         assert (report.state, report.downgrade) == (Delivery.ACKNOWLEDGED, "script→latin")

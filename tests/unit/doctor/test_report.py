@@ -98,7 +98,7 @@ def test_the_verb_on_this_very_machine(tmp_path, monkeypatch):
     words = ("--config", str(config), "--socket", str(tmp_path / "none.sock"))
     code, out, err = told_by(*words)
     assert (code, err) == (1, "")
-    assert "\n    5  FAIL  daemon            glassd is not running (no answer at " in out
+    assert "\n    6  FAIL  daemon            glassd is not running (no answer at " in out
     assert f"do: start it, in a terminal of its own: glassd run --config {config}" in out
     assert out.splitlines()[-1].startswith("Next: ")
     code, out, err = told_by(*words, "--json", "--bundle", str(tmp_path / "b.tgz"))

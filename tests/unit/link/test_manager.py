@@ -251,7 +251,7 @@ async def test_what_the_wearer_does_is_on_the_bus(tmp_path):
         await story.until("glasses.ready")
         story.finder.glasses.gesture(Gesture.TAP)
         said = await story.until("glasses.event")
-        assert said["said"] == {"type": "Gestured", "gesture": "tap"}
+        assert said["said"] == {"type": "Gestured", "gesture": "tap", "side": None}
 
 
 async def test_after_a_restart_the_last_known_glasses_are_known_stale_and_older(tmp_path):
