@@ -133,7 +133,7 @@ def test_a_hidden_tool_is_refused_with_exit_code_1_and_its_reason(house):
 @ON_ONE_BROKER
 def test_killed_glasses_come_back_and_the_scene_is_on_their_lens_again(house):
     house.glassd("call", "glasses:show_text", '{"text": "keep this in sight", "duration_s": 120}')
-    assert house.lens() == ["keep this in sight"]
+    house.until(lambda: house.lens() == ["keep this in sight"], "it is on the lens")
     house.mock.kill9()
     house.until(lambda: house.status()["glasses"]["state"] == "away", "the daemon notices")
     house.start_mock()
@@ -145,6 +145,7 @@ def test_killed_glasses_come_back_and_the_scene_is_on_their_lens_again(house):
 @ON_ONE_BROKER
 def test_a_killed_daemon_comes_back_and_the_scene_is_on_a_dark_lens_again(house):
     house.glassd("call", "glasses:show_text", '{"text": "outlive me", "duration_s": 120}')
+    house.until(lambda: house.lens() == ["outlive me"], "it is on the lens")
     asked = json.loads(house.glassd("calls", "--json").stdout)["calls"]
     assert asked
     house.daemon.kill9()
