@@ -220,6 +220,7 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
         "edge.core.words.visible_text",
         "edge.core.words.text_direction",
         "edge.core.words.failure_sentences",
+        "edge.display.bitmap",
         "edge.display.prompt_layout",
         "firmware_bridge.codecs.reference.codec",
         "firmware_bridge.codecs.even_g1.central",

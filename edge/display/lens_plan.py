@@ -25,7 +25,6 @@ from edge.core.pages import (
 )
 from edge.core.results import LayoutKind, Rendering
 from edge.core.words.drawable_text import name_lost, needs_drawing
-from edge.display.bitmap import BadImage, decode, fit
 from edge.display.drawn_text import CannotDraw, DrawnText, Rows
 from edge.display.lens import (
     CannotShow,
@@ -92,6 +91,8 @@ async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnTex
 
 async def _planned(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:
     if rendering.layout is LayoutKind.BITMAP_VIEW:
+        from edge.display.bitmap import BadImage  # noqa: PLC0415 - at the first image
+
         try:
             return await _pictured(rendering, capabilities, drawn)
         except BadImage as e:
@@ -193,6 +194,8 @@ def _moved(sheet: Sheet, x: int) -> Sheet:
 
 
 def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
+    from edge.display.bitmap import BadImage, decode, fit  # noqa: PLC0415 - at the first image
+
     if capabilities.get("display.bitmap") is not True:
         raise BadImage("these glasses show no bitmaps")
     tile = fit(decode(rendering.image), *pixels_of(capabilities))
