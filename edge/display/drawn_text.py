@@ -21,6 +21,8 @@ from firmware_bridge.messages import Tile
 _log: Final = logging.getLogger(__name__)
 DEADLINE_S: Final = 8.0
 IDLE_S: Final = 60.0
+REST_S: Final = 30.0
+"""Seconds after a child was stuck in which none is asked: while one is, nothing else is shown."""
 MAX_ANSWER: Final = 4 * 1024 * 1024
 REMEMBERED: Final = 400
 """Rows kept, of paragraphs: a text of several pages is set twice, a question at each showing."""
@@ -29,6 +31,8 @@ _DIRECTIONS: Final = dict.fromkeys(
 )
 """Signs for directions, left out of the words of a row: they would turn what is around them."""
 INSTALL: Final = "pip install 'glassd[scripts]'"
+
+_TOO_LONG: Final = "it took too long to draw the text"
 
 
 class CannotDraw(Exception):
@@ -74,6 +78,7 @@ class DrawnText:
         self._idle_s = idle_s
         self._known: dict[_Key, tuple[DrawnRow, ...]] = {}
         self._forgetting: asyncio.TimerHandle | None = None
+        self._rests_until = float("-inf")
 
     async def rows_of(
         self, texts: Iterable[str], face: Typeface, rows: Rows, *, whole: bool = False
@@ -139,6 +144,9 @@ class DrawnText:
             raise CannotDraw(rows.why_not)
         if not is_installed():
             raise CannotDraw(f"other scripts are not installed ({INSTALL})")
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._rests_until:
+            raise CannotDraw(_TOO_LONG)
         question = {
             "do": "set",
             "paragraphs": [{"text": text, "base": base} for text, *_ in keys],
@@ -150,7 +158,8 @@ class DrawnText:
         try:
             answer = json.loads(await self._worker.ask(json.dumps(question).encode()))
         except TimeoutError:
-            raise CannotDraw("it took too long to draw the text") from None
+            self._rests_until = loop.time() + REST_S
+            raise CannotDraw(_TOO_LONG) from None
         except (EOFError, ValueError):
             raise CannotDraw("the text could not be drawn") from None
         except OSError as e:

@@ -26,7 +26,7 @@ from firmware_bridge.messages import ShowPage, TextLine, Tile
 from firmware_bridge.sim.lens import SimLens
 from tests.unit.display.conftest import OpenStage
 from tests.unit.display.fakes import DISPLAY, Notebook
-from tools_cache.api.tool import ToolResponse
+from tools_cache.api.tool import Delivery, ToolResponse
 
 HEBREW = "הרכבת לחיפה יוצאת בשעה 15:30"
 UNDRAWABLE = "𗀀𗀁"
@@ -305,6 +305,31 @@ async def test_a_child_that_is_stuck_or_answers_nonsense_is_a_reason() -> None:
         with pytest.raises(CannotDraw, match=why):
             await odd.draw(["x"], ROWS)
         await odd.close()
+
+
+@pytest.mark.parametrize(("rest_s", "asked"), [(drawn_text.REST_S, 1), (0.0, 3)])
+async def test_a_stuck_child_holds_up_what_waits_for_the_lens_once_only(
+    open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, rest_s: float, asked: int
+) -> None:
+    monkeypatch.setattr(drawn_text, "REST_S", rest_s)
+    stuck = DrawnText(start_s=0.2, command=(sys.executable, "-c", "import time; time.sleep(600)"))
+    asks, ask = [], stuck._worker.ask
+
+    async def counted(request: bytes) -> bytes:
+        asks.append(request)
+        return await ask(request)
+
+    monkeypatch.setattr(stuck._worker, "ask", counted)
+    async with open_stage(DISPLAY, drawn=stuck) as (stage, _):
+        results = (
+            stage.present(f"call {number}", ToolResponse(data=text))
+            for number, text in enumerate((HEBREW, "שלום", "בוקר טוב"))
+        )
+        tea = stage.tell("Time's up: tea")
+        *reports, alarm = await asyncio.gather(*results, tea)
+    assert alarm.state in (Delivery.SHOWN, Delivery.QUEUED), alarm
+    assert "too long to draw" in reports[0].reason
+    assert len(asks) == asked
 
 
 # ------------------------------------------------------------------ layout alone
