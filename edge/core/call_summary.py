@@ -130,8 +130,11 @@ def origin(tool: ToolDefinition) -> str:
 
 
 def _description(tool: ToolDefinition) -> str:
-    """Return the start of the description of a tool without a title: quoted, as not our text."""
-    said = "" if _title(tool) else _short(tool.description, MAX_DESCRIPTION)
+    """Return the start of the description of a tool without a title: quoted, as not our text. A
+    tool that glassd ships needs none: its question says what it does.
+    """
+    clear = _title(tool) or (tool.wearer.ask and tool.shipped)
+    said = "" if clear else _short(tool.description, MAX_DESCRIPTION)
     return f" It says of itself: {_quoted(said)}" if said else ""
 
 

@@ -121,7 +121,7 @@ class _Reader:
                     self._row = None
                 case "paragraph_close" if token.hidden:
                     pass
-                case "paragraph_close" | "heading_close" | "table_close":
+                case "paragraph_close" | "table_close":
                     yield from self._gap()
 
     def _gap(self) -> Iterator[str]:

@@ -324,7 +324,7 @@ def test_the_shipped_calendar_is_named_below_its_sentence():
     said = lines(tool(name, Source.LOCAL, wearer=wearer), args)
     assert said[0] == "Add to calendar?"
     assert said[1:3] == ("attendees (1) (not declared):", "1. a@example.org")
-    assert said[3].startswith("calendar:create_event, from this device.")
+    assert said[3] == "calendar:create_event, from this device."
     for other in ({"source": Source.UPSTREAM}, {"source": Source.LOCAL, "own": True}):
         assert lines(tool(name, wearer=wearer, **other), {})[0] == "Calendar: Create event?"
 

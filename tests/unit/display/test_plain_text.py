@@ -15,7 +15,7 @@ from edge.display.plain_text import MAX_TEXT, has_markdown, plain, spoken
     ("markdown", "shown"),
     [
         ("# **Today:** *-10*", "Today: -10"),
-        ("# Plan\n\nGo *now*.\nThen rest.", "Plan\n\nGo now.\nThen rest."),
+        ("# Plan\n\nGo *now*.\nThen rest.", "Plan\nGo now.\nThen rest."),
         ("- milk\n- **two** eggs\n  - brown\n\nDone", "• milk\n• two eggs\n  • brown\n\nDone"),
         ("3. three\n4. four", "3. three\n4. four"),
         ("```\nx = 1\n  y\n```\nafter", "x = 1\n  y\n\nafter"),
@@ -98,4 +98,4 @@ def test_the_voice_reads_neither_signs_nor_addresses():
     shown = plain(
         "# Menu\n\n- soup\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nhttps://www.x.example/y?z=1"
     )
-    assert spoken(shown.text) == "Menu\n\nsoup\n\na, b\n1, 2\n\nx.example"
+    assert spoken(shown.text) == "Menu\nsoup\n\na, b\n1, 2\n\nx.example"

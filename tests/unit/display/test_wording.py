@@ -27,8 +27,8 @@ async def worded(writer=ENGLISH, **fields):
 async def test_the_lens_and_the_voice_have_the_same_plain_text():
     said = "## **Today**\n- rain at 2026-11-23T15:00:00Z\n- [tickets](https://a.example/t)"
     wanted = await worded(GERMAN, text=said, speech=said)
-    assert wanted.text == "Today\n\n• rain at Mo., 23. Nov., 16:00\n• tickets"
-    assert wanted.speech == "Today\n\nrain at Mo., 23. Nov., 16:00\ntickets"
+    assert wanted.text == "Today\n• rain at Mo., 23. Nov., 16:00\n• tickets"
+    assert wanted.speech == "Today\nrain at Mo., 23. Nov., 16:00\ntickets"
     assert wanted.links == (Link("tickets", "https://a.example/t"),)
 
 
