@@ -5,7 +5,7 @@ arrive.
 import pytest
 
 from firmware_bridge.codec import NEED_DATA, Incoming, Role
-from firmware_bridge.codecs.reference import codec as reference
+from firmware_bridge.codecs.reference import uuids
 from firmware_bridge.codecs.reference.codec import ReferenceCodec
 from firmware_bridge.codecs.reference.frames import Frame, FrameType, Sender
 from firmware_bridge.codecs.reference.messages import decode_info, encode_info
@@ -93,7 +93,7 @@ def test_every_listing_of_the_profile_is_checked_by_a_test_here():
 def test_the_uuids_of_the_document_are_those_of_the_code():
     text = PROFILE.read_text(encoding="utf-8")
     for name in ("SERVICE_UUID", "INFO_UUID", "RX_UUID", "TX_UUID"):
-        assert text.count(getattr(reference, name)) == 1, name
+        assert text.count(getattr(uuids, name)) == 1, name
 
 
 @pytest.mark.requirement("K7-golden")

@@ -170,6 +170,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
             await reported(
                 cloud_side, "even_g1", there={*NO_DISPLAY, *EITHER, "glasses:set"}, gone={PHOTO}
             )
+            await told_clients(place, 3)
 
         assert "hidden: needs a camera; these glasses (Even Realities G1) have none" in await tools(
             place, capsys
@@ -193,6 +194,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
         assert said == [
             ({"glasses:say"}, set()),
             ({"glasses:set"}, set()),
+            (set(), set()),
         ], "once a change"
 
 

@@ -133,7 +133,7 @@ async def test_a_question_is_drawn_again_after_a_double_tap_too_early_to_be_a_no
             assert not place._may_answer(), "this machine is too slow for an early double tap"
             assert place.mock.glasses.gesture(Gesture.DOUBLE_TAP, side=arm)
             assert not place.lens(), "a double tap leaves the page"
-            await asyncio.sleep(REPEAT_S)  # no wearer makes another sooner
+            await asyncio.sleep(2 * REPEAT_S)  # no wearer makes another sooner
             place.tap()
             await until(lambda before=asked_before: len(shown_questions(place)) > before, "again")
         assert await state(place, call) == "AWAITING_CONFIRMATION"
