@@ -141,6 +141,9 @@ async def test_with_the_cloud_away_the_weather_is_told_with_its_age_and_nothing_
 ):
     async with whole_world(tmp_path, cable=True) as place:
         fresh = await place.call(FORECAST, {"place": "Oslo"})
+        if not fresh.ok:  # a busy machine may take longer than the 2 s for a worker to accept it
+            assert fresh.error.code == "NOT_ACCEPTED"
+            fresh = await place.call(FORECAST, {"place": "Oslo"})
         assert fresh.ok
         assert "stale" not in fresh.meta
         await place.cable.pull_out()
