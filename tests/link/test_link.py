@@ -162,8 +162,12 @@ async def test_a_switched_off_adapter_is_used_again_when_on(world):
     await world.linked()
     await world.show("Lights out")
     await world.place.power("off")
-    gone = await world.away()
-    assert "power" in gone["adapter"]["hint"]
+    await world.away()
+
+    async def hinted() -> bool:
+        return "power" in (await world.status())["adapter"]["hint"]
+
+    await world.until(hinted, "a hint that the power is off")
     world.mock.glasses.lens.clear()
     await world.place.power("on")
     took = Stopwatch()
