@@ -178,13 +178,10 @@ class CurrentPage:
             await self._scenes.keep(item)
 
     async def _open(self, item: Presentation) -> None:
-        """Make the pages to which a tap has led; its words are there meanwhile."""
+        """Make the pages to which a tap has led; the page before stays on the lens meanwhile."""
         sheet = item.pages[item.page - 1]
-        if sheet.opens is None:
-            return
-        if sheet.lines:
-            await self._lens.turn(item.scene, self.sheets(item), item.page)
-        item.open(await self._make(sheet), self._clock.boot())
+        if sheet.opens is not None:
+            item.open(await self._make(sheet), self._clock.boot())
 
     def _over(self, item: Presentation) -> bool:
         return item.leave_at is not None and item.leave_at <= self._clock.boot()

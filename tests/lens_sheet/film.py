@@ -12,6 +12,8 @@ from firmware_bridge.sim.lens import SimLens
 
 BRIEF_S = 1.2
 """A lit page that another one replaces sooner, without the wearer's doing, is a flash."""
+BLINK_S = 0.5
+"""A row that is replaced sooner was not read, though the heading stays."""
 
 
 @dataclass
@@ -111,9 +113,11 @@ def _faults(lens: SimLens) -> list[str]:
 
 
 def _same_page(frame: Frame, after: Frame) -> bool:
-    """Its heading stays, or most of its pixels: a row changed, a mark or a picture came."""
+    """Its heading stays, or most of its pixels: a row changed, a mark or a picture came. Rows that
+    were not there long enough to be read were another page, even below the same heading.
+    """
     if frame.text and frame.text[:1] == after.text[:1]:
-        return True
+        return frame.seconds >= BLINK_S or set(frame.text) <= set(after.text)
     both = zip(frame.image.tobytes(), after.image.tobytes(), strict=True)
     kept = sum(bool(old and new) for old, new in both)
     return kept > 0.8 * sum(map(bool, frame.image.tobytes()))

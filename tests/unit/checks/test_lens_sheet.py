@@ -72,6 +72,16 @@ async def test_a_page_that_another_one_replaces_at_once_is_found(film):
     assert judged(film) == ["a page was gone for 0.10 s: Result 1 of 2"]
 
 
+async def test_an_address_that_stands_for_a_moment_below_the_same_heading_is_found(film):
+    film.later(0, "Tickets", "https://rail.example/t/1")
+    film.later(0.2, "Tickets", "rail.example")
+    film.later(0.6, "Tickets", "rail.example on time")
+    film.later(3)
+    assert judged(film) == [
+        "a page was gone for 0.20 s: Tickets / https://rail.example/t/1",
+    ]
+
+
 async def test_an_old_page_that_comes_back_for_a_moment_is_found(film):
     film.later(0, "An old error")
     film.later(3, "Shall I call the dentist?")
