@@ -64,7 +64,7 @@ class UserPrompts:
             more = "next" if number + 1 < len(choices) else "none"
             question = Question(
                 f"{call_id}/ask-{number + 1}",
-                f"{text}\n{number + 1}/{len(choices)} {choice}",
+                f"{text}\n{choice} ({number + 1} of {len(choices)})",
                 min(timeout_s, left_s),
                 allow="this",
                 deny=more,

@@ -34,6 +34,9 @@ _HINTS: Final = frozenset({"tap", "press", "double", "long"})
 _INNER: Final = re.compile(r"(?<=[A-Za-z0-9])_(?=[A-Za-z0-9])")
 _EMPTY_LIST: Final = "empty list"
 _EMPTY_OBJECT: Final = "empty object"
+_EMPTY_TEXT: Final = "empty text"
+_IN_WORDS: Final = frozenset({_EMPTY_LIST, _EMPTY_OBJECT, _EMPTY_TEXT})
+"""What a text is quoted for that says the same."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _NEEDS_QUOTES: Final = re.compile(r"""["\\]|:(?:\s|$)|^[\s|\[{(]|\s$""")
 
@@ -85,7 +88,10 @@ def question(tool: ToolDefinition, app: str = "") -> str:
     title = _title(tool)
     about = _short(app or package.rpartition(".")[2] or package)
     what = _short(title or name.replace("_", " ").replace("-", " ")).rstrip("?!.… ")
-    return f"{_capital(_inline(about))}: {_inline(_capital(what) if not title else what)}?"
+    asked = f"{_inline(what if title else _capital(what))}?"
+    if (tool.own or tool.shipped) and about.casefold() in what.casefold().split():
+        return _capital(asked)  # others could borrow the words of a tool that glassd ships
+    return f"{_capital(_inline(about))}: {asked}"
 
 
 def _whose(tool: ToolDefinition) -> str:
@@ -233,7 +239,9 @@ def _scalar(value: Json, writer: Writer, *, joined: bool = False) -> str:
         return said
     if not isinstance(value, str):
         return json.dumps(value, default=str)
-    mistakable = writer.resembles(value) or value in {_EMPTY_LIST, _EMPTY_OBJECT}
+    if not value:
+        return _EMPTY_TEXT
+    mistakable = writer.resembles(value) or value in _IN_WORDS
     return _quoted(value) if mistakable or (joined and "," in value) else text(value)
 
 

@@ -239,8 +239,10 @@ def _settled(rendering: Rendering, canvas: Canvas, face: Typeface) -> Rendering:
 def _remarks(laid: Layout) -> str:
     lines = (line for page in laid.pages for line in page.lines)
     clipped = sum(line.drawn.clipped for line in lines if isinstance(line, DrawnLine))
+    no_glyph = "character has" if laid.replaced == 1 else "characters have"
+    was = "was" if laid.replaced == 1 else "were"
     found = {
-        f"{laid.replaced} characters have no glyph on this lens and were replaced": laid.replaced,
+        f"{laid.replaced} {no_glyph} no glyph on this lens and {was} replaced": laid.replaced,
         f"{clipped} clipped": clipped,
         "the text was cut": laid.cut,
     }

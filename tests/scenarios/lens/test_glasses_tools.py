@@ -87,9 +87,9 @@ async def test_a_tap_is_the_answer_of_the_very_call_that_asked(place):
         {"question": "Which?", "choices": ["Tea", "Coffee"], "wait_s": 60},
         origin=CallOrigin.MCP,
     )
-    await place.lens_shows("Which?", "1/2 Tea")
+    await place.lens_shows("Which?", "Tea (1 of 2)")
     await place.answer_page(Gesture.DOUBLE_TAP)
-    await place.lens_shows("2/2 Coffee")
+    await place.lens_shows("Coffee (2 of 2)")
     await place.answer_page(Gesture.TAP)
     assert (await place.answer()).data == {"answer": "Coffee", "number": 2}
     await place.lens_shows("what was read")

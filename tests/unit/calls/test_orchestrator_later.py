@@ -176,7 +176,7 @@ async def test_choices_are_offered_in_turn_until_one_is_taken(tmp_path):
         h.wearer.say(Answer.DENY)
         h.wearer.say(Answer.ALLOW)
         await h.happened(CallCompleted)
-        assert [q.text for q in h.wearer.asked] == ["Which?\n1/3 tea", "Which?\n2/3 milk"]
+        assert [q.text for q in h.wearer.asked] == ["Which?\ntea (1 of 3)", "Which?\nmilk (2 of 3)"]
         story = await h.store.get(answer.meta["callId"])
         assert story["response"]["data"] == {"answer": "milk", "number": 2}
 

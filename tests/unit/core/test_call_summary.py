@@ -90,6 +90,26 @@ def test_the_question_is_asked_in_words_below_the_apps_name(app, raw, question):
     assert lines(tool(raw=raw), {}, app=app)[0] == question
 
 
+@pytest.mark.requirement("I13-consent-words")
+@pytest.mark.parametrize(
+    ("app", "title", "question"),
+    [
+        ("Photos", "delete photos", "Delete photos?"),
+        ("Photo", "Delete photos", "Photo: Delete photos?"),
+        ("Photos", "delete: photos", '"delete: photos"?'),
+    ],
+)
+def test_an_own_tool_whose_title_names_the_app_does_not_name_it_twice(app, title, question):
+    own = tool(source=Source.LOCAL, own=True, raw={"title": title})
+    assert lines(own, {}, app=app)[0] == question
+
+
+@pytest.mark.requirement("I11-consent-whose")
+def test_a_tool_from_elsewhere_cannot_leave_its_app_out():
+    said = lines(tool("com.evil.calendar:add", raw={"title": "Add to calendar"}), {})
+    assert said[0] == "Calendar: Add to calendar?"
+
+
 @pytest.mark.requirement("I11-consent-complete")
 def test_the_schema_says_the_order_and_what_it_does_not_know_is_marked():
     said = arguments(
@@ -123,7 +143,7 @@ def test_every_kind_of_value_has_its_line():
         "2. bob, eve",
         "none: empty list",
         "empty: empty object",
-        'blank: ""',
+        "blank: empty text",
         "where, street, no: 5",
         "price: -0.5",
     ]
@@ -136,6 +156,13 @@ def test_no_argument_looks_like_the_row_that_says_what_to_do(word):
     assert arguments({word: "read the next page"}, **{word: {}}) == [
         f'"{word}": read the next page'
     ]
+
+
+@pytest.mark.requirement("I11-consent-complete")
+@pytest.mark.parametrize("words", ["empty text", "empty list", "empty object"])
+def test_a_text_that_says_it_is_empty_is_quoted(words):
+    assert arguments({"a": words}, a={}) == [f'a: "{words}"']
+    assert arguments({"a": [words, ""]}, a={})[1:] == [f'1. "{words}"', "2. empty text"]
 
 
 @pytest.mark.requirement("I11-consent-complete")
