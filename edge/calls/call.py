@@ -239,15 +239,16 @@ class Call:
 
     @property
     def wearer_name(self) -> str:
-        """What the wearer calls its tool: its name in a sentence, the title of an owner's own,
-        else its app's name; "" while it is not known.
+        """What the wearer calls its tool: its name in a sentence, the title given to an owner's
+        own, else its app's name; "" while it is not known.
         """
-        if self.tool is not None and self.tool.wearer.name:
-            return self.tool.wearer.name
-        if self.tool is not None and self.tool.own:
-            return visibility.title(self.tool)
-        entry = self._tools.registry.snapshot().find(self.request.tool)
-        return "" if entry is None else entry.app_name
+        tool, entry = self.tool, self._tools.registry.snapshot().find(self.request.tool)
+        if tool is not None and tool.wearer.name:
+            return tool.wearer.name
+        if tool is not None and tool.own and visibility.given_title(tool):
+            return visibility.given_title(tool)
+        app = "" if entry is None else entry.app_name
+        return app or (visibility.title(tool) if tool is not None and tool.own else "")
 
     # -------------------------------------------------------------- on disk
 

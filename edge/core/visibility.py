@@ -111,11 +111,16 @@ def surface(*, ready: bool, known: bool, gone_at: float | None, began: float, no
 
 def title(tool: ToolDefinition) -> str:
     """Return the title the wearer reads: its author's, else the words of its name."""
-    given = tool.raw.get("title")
-    if isinstance(given, str) and given.strip():
-        return given.strip()[:60]
+    if given := given_title(tool):
+        return given
     words = tool.name.partition(":")[2].replace("_", " ").replace("-", " ").strip()
     return words[:1].upper() + words[1:60]
+
+
+def given_title(tool: ToolDefinition) -> str:
+    """Return the title that its author gave it, "" if none."""
+    given = tool.raw.get("title")
+    return given.strip()[:60] if isinstance(given, str) else ""
 
 
 def working(tool: ToolDefinition | None) -> str:

@@ -52,6 +52,7 @@ _GUTTER: Final = 12
 """Pixels between a picture and the words beside it."""
 _LEAST_BESIDE: Final = 0.4
 """Share of the lens that words need beside a picture; with less they get a page of their own."""
+_APART: Final = "the picture has a page of its own, after the words"
 _TWO_COLUMNS: Final = (LayoutKind.DOUBLE_TEXT_WALL, LayoutKind.DASHBOARD_CARD)
 _NOTHING: Final[Drawn] = MappingProxyType({})
 
@@ -176,7 +177,8 @@ async def _pictured(rendering: Rendering, capabilities: Capabilities, drawn: Dra
     room = Canvas(canvas.width - tile.width - _GUTTER, canvas.lines, canvas.page_bytes)
     if capabilities.get("display.tiles") is not True or room.width < width * _LEAST_BESIDE:
         said = await _words(words, capabilities, drawn)
-        return replace(said, sheets=(*said.sheets, sheet))
+        remark = "; ".join(filter(None, (said.remark, _APART)))
+        return replace(said, sheets=(*said.sheets, sheet), remark=remark)
     said = await _words(words, capabilities, drawn, room=room)
     beside = _moved(said.sheets[0], tile.width + _GUTTER)
     remark = said.remark or ("the text was cut" if len(said.sheets) > 1 else "")

@@ -33,7 +33,7 @@ _SIGNS: Final = re.compile(
 _TIMES: Final = re.compile(r"(?<=\w)\*(?=\w)")
 _TIMES_SIGN: Final = "\ufdd0"
 """Stands for a `*` between letters or digits, which is no markup in 2*3*4; no text has this."""
-_ALONE: Final = re.compile(r"[ ]{0,3}(?=[->+][ ])")
+_ALONE: Final = re.compile(r"[ ]{0,3}(?:(?=[>+][ ])|(?=-[ ]+\d))")
 """Begins a text of one line that is neither a list nor a quotation: `> 5 km`, `- 5 degrees`."""
 _BLANK: Final = re.compile(r"\n{3,}")
 _BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)

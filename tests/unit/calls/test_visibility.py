@@ -5,9 +5,11 @@ kind of tool takes the same road.
 import asyncio
 import logging
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from edge.calls.call import Call
 from edge.core import visibility
 from edge.core.call_state import Submission
 from edge.core.tools.snapshot import Entry
@@ -510,3 +512,24 @@ def test_no_tool_of_the_seeds_second_version_is_built_in():
         "send_message",
         "read_messages",
     }
+
+
+@pytest.mark.parametrize(
+    ("raw", "app", "name"),
+    [
+        ({"title": "Bus times"}, "Bus", "Bus times"),
+        ({}, "Weather", "Weather"),
+        ({"title": " "}, "Weather", "Weather"),
+        ({}, "", "Now"),
+    ],
+)
+def test_an_own_tool_is_called_by_its_title_or_else_by_its_app(raw, app, name):
+    now = replace(tool("weather:now", source=Source.LOCAL), own=True, raw=raw)
+    entry = SimpleNamespace(app_name=app)
+    registry = SimpleNamespace(snapshot=lambda: SimpleNamespace(find=lambda _: entry))
+    call = SimpleNamespace(
+        tool=now,
+        request=SimpleNamespace(tool=now.name),
+        _tools=SimpleNamespace(registry=registry),
+    )
+    assert Call.wearer_name.fget(call) == name

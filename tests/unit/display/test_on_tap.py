@@ -6,7 +6,11 @@ import io
 
 import pytest
 
+from edge.core.pages import Layout
+from edge.core.results import LayoutKind, Rendering
 from edge.display import lens_plan
+from edge.display.drawn_text import DrawnText
+from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.messages import Gesture
 from tests.unit.display.fakes import DISPLAY
 from tools_cache.api.tool import ToolResponse
@@ -102,3 +106,23 @@ async def test_a_full_page_says_in_a_line_of_its_own_that_there_is_more(open_sta
 
 async def tap(glasses):
     await glasses.say(Gesture.TAP)
+
+
+async def test_a_picture_that_cannot_stand_beside_its_words_is_named_in_the_delivery():
+    facts = {**TILES, "display.tiles": False}
+    known = Capabilities.of("mock", facts, origin=Origin.FIRMWARE, now=0.0)
+    both = Rendering(LayoutKind.BITMAP_VIEW, "Alps", second="The Alps", image=picture())
+    planned = await lens_plan.plan(both, known, DrawnText())
+    assert [bool(sheet.tiles) for sheet in planned.sheets] == [False, True]
+    assert planned.remark == "the picture has a page of its own, after the words"
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (1, "1 character has no glyph on this lens and was replaced"),
+        (2, "2 characters have no glyph on this lens and were replaced"),
+    ],
+)
+def test_replaced_characters_are_counted_in_words(count, said):
+    assert lens_plan._remarks(Layout((), replaced=count)) == said
