@@ -73,7 +73,7 @@ _INSIDE: Final = re.compile(
 
 
 def sentence(error: ToolError, name: str) -> str:
-    """Return what the wearer is told of a failure. `name`: the app or tool, in people's words."""
+    """Return the sentence about a failure for the wearer. `name`: its app or tool, in words."""
     said = _said(error).format_map({"name": _name(name)})
     if error.partial_side_effects and error.type is not ErrorType.CONFIRMATION_EXPIRED:
         said = f"{said} {_PERHAPS}"

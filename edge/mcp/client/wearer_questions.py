@@ -162,8 +162,8 @@ async def converse(
 
 
 async def _decline(send: Send, asked: Outcome, why: str) -> Outcome:
-    """End a call whose question nobody answers. An older server waits within the call: it is told
-    no, and the outcome says why, because the server itself knows only that somebody declined. A
+    """End a call whose question nobody answers. An older server waits within the call: it gets
+    a no, and the outcome says why, because the server itself knows only that somebody declined. A
     newer server does not wait: its question is the outcome.
     """
     requests, state = asked.input_requests or {}, {"requestState": asked.request_state}

@@ -198,4 +198,4 @@ async def test_the_cloud_says_whether_the_wearer_sees_what_it_looks_up(tmp_path,
             body = asked | ({} if present is None else {"present": present})
             answer = await place.ask_cloud("POST", "/devcloud/invoke", body)
             assert (answer["ok"], answer["meta"]["delivery"]) == (True, delivery), answer
-        assert [page["lines"] for page in place.drawn()] == [["- the car is on level three"]]
+        assert [page["lines"] for page in place.drawn()] == [["• the car is on level three"]]

@@ -139,9 +139,20 @@ def test_a_declared_width_counts_more_than_the_table() -> None:
 
 @pytest.mark.parametrize(
     "declared",
-    ["", "4e00", "4e00-9fff", "4e00-9fff:0", "4e00-9fff:1000", "9fff-4e00:18", "4e00-zzzz:18",
-     "4e00-ffffff:18", "4e00-9fff:18px", "4e00–9fff:18", "-:18"],
-)  # fmt: skip
+    [
+        "",
+        "4e00",
+        "4e00-9fff",
+        "4e00-9fff:0",
+        "4e00-9fff:1000",
+        "9fff-4e00:18",
+        "4e00-zzzz:18",
+        "4e00-ffffff:18",
+        "4e00-9fff:18px",
+        "4e00–9fff:18",
+        "-:18",
+    ],
+)
 def test_what_is_not_a_range_is_ignored_and_the_rest_is_read(declared: str) -> None:
     read = metrics_for("lens-22", f"{declared} 3040-30ff:18")
     assert not read.has_glyph("你")
