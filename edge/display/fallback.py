@@ -12,7 +12,7 @@ from edge.display.drawn_text import DrawnText
 from edge.display.lens import CannotShow, LensWriter, Sheet
 from edge.display.lens_plan import LensPlan, plan
 from edge.display.presentation import Presentation, SpeechState
-from edge.display.voice.speech import NO_SPEAKER, SpeechOutput
+from edge.display.voice.speech import NO_SPEAKER, SpeechOutput, StoppedBy
 from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
@@ -33,14 +33,6 @@ class Fallback:
         self._speech = speech
         self._current = current
 
-    def will_speak(self, item: Presentation, capabilities: Capabilities | None) -> bool:
-        """Return whether it wants the voice: its own sound, or words where no lens shows them."""
-        wanted = item.rendering
-        if wanted.silent or capabilities is None or not capabilities.has(Hardware.SPEAKER):
-            return False
-        shown = wanted.layout is not None and capabilities.has(Hardware.DISPLAY)
-        return bool(wanted.speech or wanted.pcm or (wanted.words and not shown))
-
     async def present(self, item: Presentation, capabilities: Capabilities) -> None:
         """Show it on the lens, else speak it, else show its words."""
         why: list[str] = []
@@ -48,9 +40,10 @@ class Fallback:
         if wanted.layout is not None:
             await self._show(item, wanted, capabilities, why)
         sound = wanted.speech or wanted.pcm or (wanted.words if not item.lit else "")
-        speak = sound and not wanted.silent and item.speech is SpeechState.NOT_BEGUN
-        if speak and self._speech.begin(item, capabilities, why):
-            return
+        if sound and not wanted.silent and item.speech is SpeechState.NOT_BEGUN:
+            await self._speech.silence(StoppedBy.NEWER)  # two voices at once are no speech
+            if self._speech.begin(item, capabilities, why):
+                return
         if not item.lit and wanted.layout is None and capabilities.has(Hardware.DISPLAY):
             await self._show_words(item, capabilities, why)
         _end(item, why)

@@ -13,8 +13,8 @@ _READING: Final = "a result is being read"
 _CANCELLED: Final = 64
 """Calls, cancelled or over, whose late progress is not shown: twice as many as may run."""
 LATER: Final = 4
-"""Results that wait for the lens; the fifth supersedes the oldest of the least important. Alarms
-and the like go last.
+"""Results that wait for the lens; of more the oldest of the least important is given up. Alarms and
+the like go last.
 """
 _BEHIND: Final = 16
 """Calls whose progress may wait behind the page that is being read; the oldest is given up."""
@@ -72,10 +72,12 @@ class DisplayQueue:
             self._replace(older, item)
             return
         if len(self._later) >= LATER:
-            results = [waiting for waiting in self._later if waiting.call_id]
-            oldest = min(results or self._later, key=lambda waiting: waiting.rank)
-            self._later.remove(oldest)
-            oldest.supersede(NEWER)
+            least = min((*self._later, item), key=lambda each: (not each.call_id, each.rank))
+            if least is item:
+                item.say(Delivery.DROPPED, "more important results wait", final=True)
+                return
+            self._later.remove(least)
+            least.supersede(NEWER)
         self._insert(item)
 
     def _replace(self, older: Presentation, item: Presentation) -> None:
@@ -140,7 +142,7 @@ class ProgressIndicator:
     @property
     def behind(self) -> bool:
         """Whether a call works while the wearer reads something else."""
-        return bool(self._behind)
+        return any(item.progress_of for item in self._behind.values())
 
     def wait_behind(self, item: Presentation) -> None:
         """Let it wait until the page that is being read is over."""

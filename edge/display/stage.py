@@ -109,14 +109,14 @@ class Stage:
             await self._prompter.put()
         elif self._current.covered and not self._prompter.active:
             self._current.uncover()
+            ended = self._prompter.take_ended()
             if self._glasses.status().ready:
-                await self._after_question()
+                await self._after_question(ended)
 
-    async def _after_question(self) -> None:
+    async def _after_question(self, ended: OpenPrompt | None) -> None:
         """Say what follows from the answer, or bring back what was there, unless something newer
         has waited.
         """
-        ended = self._prompter.take_ended()
         self._queue.why = ""
         self._queue.unpark()
         first, now = self._queue.first, self._current.now
@@ -201,11 +201,6 @@ class Stage:
         return self._clock.boot() - self._current.dark_since < TOO_SOON_S
 
     async def _show(self, item: Presentation) -> None:
-        if self._fallback.will_speak(item, self._glasses.status().capabilities):
-            await self._speech.silence(StoppedBy.NEWER)
-        await self._perform(item)
-
-    async def _perform(self, item: Presentation) -> None:
         status = self._glasses.status()
         if status.capabilities is None:
             item.say(Delivery.DROPPED, "no glasses", final=True)
@@ -275,7 +270,7 @@ class Stage:
         if self._prompter.stray:
             await self._prompter.end_prompt()
         parked = self._queue.take_parked()
-        await (self._current.again(returned=True) if parked is None else self._perform(parked))
+        await (self._current.again(returned=True) if parked is None else self._show(parked))
 
     # ------------------------------------------------------------------ speech
 

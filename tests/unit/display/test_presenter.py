@@ -375,7 +375,7 @@ async def test_a_brief_word_never_interrupts_a_result_being_read(open_stage) -> 
     async with open_stage(DISPLAY) as (stage, glasses):
         assert await stage.tell("Working…", brief=True) == SHOWN
         await stage.present("c1", text("the result"))
-        report = await stage.tell("half way", brief=True)
+        report = await stage.tell("half way", call_id="c2", brief=True)
         assert report == DeliveryReport(Delivery.QUEUED, "a result is being read")
         assert glasses.texts() == ["Working…", "the result"]
         assert await stage.tell("Timer over") == SHOWN

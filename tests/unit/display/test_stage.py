@@ -114,7 +114,8 @@ _SOUND = "AQAB"
 def on(facts: dict[str, Any], *, glasses: Watched | None = None, **more: Any) -> Any:
     clock = Clock(boot=now, wall=now)
     glasses = glasses or Watched(facts)
-    return stage_on(facts, glasses=glasses, clock=clock, voice=ThreeSeconds(), **more)
+    more.setdefault("voice", ThreeSeconds())
+    return stage_on(facts, glasses=glasses, clock=clock, **more)
 
 
 def text(words: str, seconds: float | None = None, **display: Any) -> ToolResponse:

@@ -1,0 +1,135 @@
+"""Things that come together: two voices, a no and a result, more than the queue holds."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from edge.display.queue import LATER
+from edge.display.voice.tts import TextToSpeech, Utterance
+from edge.ports import Wait
+from firmware_bridge.errors import CommandRefused
+from firmware_bridge.messages import (
+    Answer,
+    AudioFormat,
+    Command,
+    EndAudio,
+    ShowPage,
+    StartAudio,
+)
+from tests.unit.display.fakes import DISPLAY, FULL
+from tests.unit.display.test_stage import ASKED, Watched, on, text
+from tests.unit.firmware_bridge.virtual import virtual_time
+from tools_cache.api.tool import Delivery, DeliveryReport, ToolResponse
+
+pytestmark = pytest.mark.usefixtures("reading_time")
+
+
+class Voice(TextToSpeech):
+    """Says anything in three seconds, without a child process."""
+
+    def missing(self) -> str:
+        return ""
+
+    async def say(
+        self, sentence: str, form: AudioFormat, language: str = "", *, first: bool = False
+    ) -> Utterance:
+        return Utterance((b"x",) * 150, 48_000, 1)
+
+
+def refuse_pages(command: Command) -> None:
+    if isinstance(command, ShowPage):
+        raise CommandRefused("too_large")
+
+
+@virtual_time
+async def test_words_that_the_lens_refuses_are_spoken_after_the_older_speech_was_stopped() -> None:
+    glasses = Watched(FULL)
+    glasses.speed = 1.0
+    async with on(FULL, glasses=glasses, voice=Voice()) as (stage, _):
+        speech = ToolResponse(data="a", render={"audio": {"text": "A long story."}})
+        older = asyncio.ensure_future(stage.present("c1", speech, wait=Wait.DELIVERY))
+        await glasses.until(lambda: glasses.frames() > 0)
+        glasses.refuse = refuse_pages
+        report = await stage.present("c2", text("hello"), wait=Wait.DELIVERY)
+        order = [type(c) for c in glasses.told if isinstance(c, StartAudio | EndAudio)]
+        assert order[:3] == [StartAudio, EndAudio, StartAudio]
+        assert (await older).state is Delivery.SUPERSEDED
+        assert report.state is Delivery.SPOKEN
+
+
+async def no(stage: Any, glasses: Watched) -> None:
+    """Ask, let a result arrive meanwhile, and say no."""
+    asking = asyncio.ensure_future(stage.ask(ASKED))
+    await glasses.until(lambda: "Delete photos?" in glasses.shows)
+    await asyncio.sleep(1)
+    result = asyncio.ensure_future(stage.present("c9", text("dinner at 8", 10)))
+    await asyncio.sleep(0.1)
+    glasses.answer(Answer.DENY)
+    assert await asking is Answer.DENY
+    await result
+
+
+@virtual_time
+async def test_a_page_shown_after_a_no_does_not_say_that_something_works() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await no(stage, glasses)
+        assert glasses.shows == "dinner at 8"
+
+
+@virtual_time
+async def test_a_short_line_about_no_call_leaves_the_page_that_is_read_without_a_mark() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c9", text("dinner at 8", 10))
+        await asyncio.sleep(2)
+        await stage.tell("Answered no elsewhere.", brief=True)
+        await asyncio.sleep(2)
+        assert glasses.shows == "dinner at 8"
+
+
+# ------------------------------------------------------------------ more than the queue holds
+
+
+def urgent(number: int) -> ToolResponse:
+    return text(f"urgent {number}", 10, priority="urgent")
+
+
+@virtual_time
+async def test_a_full_queue_takes_nothing_less_important_than_what_waits_in_it() -> None:
+    async with on(DISPLAY) as (stage, _):
+        await stage.present("page", text("page", 10, priority=9))
+        waiting = [await stage.present(f"u{n}", urgent(n)) for n in range(LATER)]
+        report = await stage.present("low", text("low", 10, priority="low"))
+        assert [item.state for item in waiting] == [Delivery.QUEUED] * LATER
+        assert report == DeliveryReport(Delivery.DROPPED, "more important results wait")
+        kept = [item.call_id for item in stage._queue]
+        assert kept == [f"u{n}" for n in range(LATER)]
+
+
+@virtual_time
+async def test_no_result_takes_the_place_of_an_alarm_that_waits() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        asking = asyncio.ensure_future(stage.ask(ASKED))
+        await glasses.until(lambda: "Delete photos?" in glasses.shows)
+        for number in range(LATER):
+            await stage.tell(f"alarm {number}", scene=f"alarm-{number}")
+        report = await stage.present("c9", urgent(1))
+        assert report.state is Delivery.DROPPED
+        assert [item.scene for item in stage._queue] == [f"alarm-{n}" for n in range(LATER)]
+        asking.cancel()
+
+
+# ------------------------------------------------------------------ what became of a question
+
+
+@virtual_time
+async def test_a_yes_from_before_the_glasses_left_is_not_repeated_after_another_question() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        asking = asyncio.ensure_future(stage.ask(ASKED))
+        await glasses.until(lambda: "Delete photos?" in glasses.shows)
+        await asyncio.sleep(1)
+        glasses.answer(Answer.ALLOW)
+        glasses.leave()
+        assert await asking is Answer.ALLOW
+        await asyncio.sleep(0.1)
+        assert stage._prompter.take_ended() is None
