@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any, Final
 
 import mcp_types as types
@@ -23,7 +24,7 @@ from pydantic import ValidationError
 
 from edge.mcp.client import outcomes
 from edge.mcp.client.connection import ServerConnection, describe
-from edge.mcp.client.held import ServerQuestion
+from edge.mcp.client.held import ServerQuestion, cancel_all, waiting_questions
 from edge.mcp.client.models import CallFault, Json, OnProgress, Outcome, ServerProgress, fault
 from edge.mcp.client.request_trace import TRACE, RequestTrace
 from edge.runtime.logs import clean
@@ -48,7 +49,7 @@ class ToolRequest:
     input: Mapping[str, Json] | None = None
     on_progress: OnProgress | None = None
     trace: RequestTrace = field(default_factory=RequestTrace)
-    questions: "asyncio.Queue[ServerQuestion]" = field(default_factory=asyncio.Queue)
+    questions: "asyncio.Queue[ServerQuestion]" = field(default_factory=waiting_questions)
     """What an older server asks within the call."""
 
 
@@ -59,6 +60,9 @@ async def call_tool(connection: ServerConnection, request: ToolRequest) -> Outco
     connection.calls.append(request.questions)
     try:
         outcome = await _call(connection, request)
+    except asyncio.CancelledError:
+        connection.given_up_at = monotonic()
+        raise
     except MCPError as e:
         return _error(connection, request.trace, e)
     except ValidationError as e:
@@ -70,8 +74,9 @@ async def call_tool(connection: ServerConnection, request: ToolRequest) -> Outco
         return _unclear(request.trace, describe(e))
     finally:
         connection.calls.remove(request.questions)
+        cancel_all(request.questions)
     if outcome.is_error and connection.declined:
-        asked = f"it asked “{connection.declined}” while several of its calls were under way"
+        asked = f"it asked “{connection.declined}” while another of its calls was under way"
         message = clean(f"{outcome.message} ({asked})", outcomes.MAX_MESSAGE)
         return replace(outcome, message=message)
     return outcome

@@ -6,9 +6,11 @@ failed, or waits for a person's authorisation; `problem` says which.
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
@@ -32,6 +34,8 @@ _STEP_UP: Final = 403
 MIN_TTL_S: Final = 60.0
 MAX_TTL_S: Final = 24 * 3600.0
 MAX_MESSAGE: Final = 300
+GIVEN_UP_S: Final = 30.0
+"""Seconds in which a server may still ask for a call that was given up."""
 
 if TYPE_CHECKING:
     from edge.mcp.client.oauth import Authorizer
@@ -83,7 +87,9 @@ class ServerConnection:
         self.probing = False
         self.too_slow = False
         self.declined = ""
-        """What the server last asked a person for while several of its calls were under way."""
+        """What the server last asked a person for when nobody knew for which of its calls."""
+        self.given_up_at = -math.inf
+        """When a call of it last ended without its answer."""
 
     @property
     def session(self) -> ClientSession:
@@ -275,10 +281,11 @@ class ServerConnection:
         context: ClientRequestContext,  # noqa: ARG002
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult:
-        """An older server asks within a call, and does not say which: with several under way nobody
-        knows whose caller is meant.
+        """An older server asks within a call, and does not say which: with several under way, or
+        one given up just now that it may still be busy with, nobody knows whose caller is meant.
         """
-        if len(self.calls) == 1:
+        alone = len(self.calls) == 1 and monotonic() - self.given_up_at > GIVEN_UP_S
+        if alone and not self.calls[0].full():
             question = ServerQuestion(params)
             self.calls[0].put_nowait(question)
             return await question.answer

@@ -12,6 +12,8 @@ import mcp_types as types
 
 from edge.mcp.client.models import HELD, Json, Outcome
 
+MAX_QUESTIONS: Final = 8
+"""Questions of one call that may wait; further ones are declined."""
 HOLD_S: Final = 330.0
 """How long a call waits for the answer: clients of our MCP server are asked for 300 s."""
 KEY: Final = "question"
@@ -30,6 +32,20 @@ class ServerQuestion:
     def settle(self, answer: types.ElicitResult) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
+
+    def cancel(self) -> None:
+        """Answer it if nobody did: its call is over."""
+        self.settle(types.ElicitResult(action="cancel"))
+
+
+def waiting_questions() -> "asyncio.Queue[ServerQuestion]":
+    return asyncio.Queue(MAX_QUESTIONS)
+
+
+def cancel_all(questions: "asyncio.Queue[ServerQuestion]") -> None:
+    """Answer what waits for a call that is over."""
+    while not questions.empty():
+        questions.get_nowait().cancel()
 
 
 def new_state() -> str:

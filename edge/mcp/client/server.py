@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import mcp_types as types
 from pydantic import ValidationError
 
 from edge.core.backoff import Backoff, Chance
@@ -99,7 +98,7 @@ class HeldCall:
     def give_up(self) -> None:
         """End it: nobody brought an answer."""
         self.timer.cancel()
-        self.question.settle(types.ElicitResult(action="cancel"))
+        self.question.cancel()
         self.task.cancel()
 
 
@@ -244,6 +243,8 @@ class McpServerClient:
             if held := asked.done() and not task.done():
                 return self._hold(task, found, request, asked.result())
         finally:
+            if asked.done() and not held:
+                asked.result().cancel()
             asked.cancel()
             if not (held or task.done()):
                 # This notifies the server. It is not awaited: a server that does not read would
@@ -272,6 +273,7 @@ class McpServerClient:
         state = new_state()
         timer = asyncio.get_running_loop().call_later(HOLD_S, self._give_up, state)
         self._held[state] = HeldCall(connection, request, task, question, timer)
+        task.add_done_callback(lambda _: question.cancel())
         self.in_progress += 1
         return question_of(question, state)
 
@@ -301,6 +303,9 @@ class McpServerClient:
             outcome = await self._end_of(
                 held.task, held.connection, held.request, _now() + timeout_s
             )
+        except asyncio.CancelledError:
+            held.give_up()
+            raise
         finally:
             self.in_progress -= 1
             self._restart_idle_timer()

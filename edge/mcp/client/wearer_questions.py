@@ -146,10 +146,13 @@ async def converse(
     """
     loop, given = asyncio.get_running_loop(), call.input
     ends_at = loop.time() + life_s
-    for _ in range(ROUNDS):
+    asked = 0
+    while True:
         outcome = await send(timeout_s=ends_at - loop.time(), input=given)
         if outcome.input_requests is None or call.input is not None or wearer is None:
-            break
+            return outcome
+        if asked == ROUNDS:
+            return await _decline(send, outcome, "it asks again and again")
         left_s = ends_at - loop.time()
         try:
             answers = await wearer.answer(
@@ -157,8 +160,7 @@ async def converse(
             )
         except NobodyAnswers as e:
             return await _decline(send, outcome, str(e))
-        given = {"inputResponses": answers, "requestState": outcome.request_state}
-    return outcome
+        given, asked = {"inputResponses": answers, "requestState": outcome.request_state}, asked + 1
 
 
 async def _decline(send: Send, asked: Outcome, why: str) -> Outcome:
@@ -166,11 +168,15 @@ async def _decline(send: Send, asked: Outcome, why: str) -> Outcome:
     a no, and the outcome says why, because the server itself knows only that somebody declined. A
     newer server does not wait: its question is the outcome.
     """
-    requests, state = asked.input_requests or {}, {"requestState": asked.request_state}
-    if not state_of(state):
+    outcome, requests = asked, asked.input_requests or {}
+    for _ in range(ROUNDS):
+        state = {"requestState": outcome.request_state}
+        if outcome.input_requests is None or not state_of(state):
+            break
+        no: dict[str, Json] = {key: {"action": "decline"} for key in outcome.input_requests}
+        outcome = await send(timeout_s=DECLINED_S, input={"inputResponses": no, **state})
+    if outcome is asked:
         return asked
-    no: dict[str, Json] = {key: {"action": "decline"} for key in requests}
-    outcome = await send(timeout_s=DECLINED_S, input={"inputResponses": no, **state})
     params = [one.get("params") for one in requests.values() if isinstance(one, Mapping)]
     messages = [p.get("message") for p in params if isinstance(p, Mapping)]
     said = clean(str(messages[0]) if messages else "", MAX_MESSAGE)

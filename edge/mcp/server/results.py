@@ -51,12 +51,13 @@ def _with_truth(answer: dict[str, Any], envelope: Envelope) -> dict[str, Any]:
 
 
 def _delivery(envelope: Envelope) -> dict[str, Any]:
-    """Return `{state, reason?, downgrade?}`; {} if nothing was to be delivered."""
+    """Return `{state, reason?, downgrade?, callId?}`; {} if nothing was to be delivered."""
     found = (envelope.get("meta") or {}).get("delivery")
     report = {"state": found} if isinstance(found, str) else found
     if not isinstance(report, Mapping) or report.get("state") in (None, "none"):
         return {}
-    return {key: report[key] for key in ("state", "reason", "downgrade") if report.get(key)}
+    known = {**report, "callId": (envelope.get("meta") or {}).get("callId")}
+    return {key: known[key] for key in ("state", "reason", "downgrade", "callId") if known.get(key)}
 
 
 def _in_line(envelope: Envelope) -> str:

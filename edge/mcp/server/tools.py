@@ -28,6 +28,10 @@ OUTPUT: Final[Mapping[str, Any]] = {
                 "state": {"type": "string", "enum": [s.value for s in Delivery]},
                 "reason": {"type": "string", "description": "Why not further."},
                 "downgrade": {"type": "string", "description": "What replaced what."},
+                "callId": {
+                    "type": "string",
+                    "description": "get_pending_result with this id gives a later state.",
+                },
             },
             "required": ["state"],
         },

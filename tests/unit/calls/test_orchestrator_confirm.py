@@ -459,6 +459,15 @@ async def test_a_yes_to_a_call_holds_for_its_answers_to_the_tool_only(tmp_path):
         assert (await h.orchestrator.confirm(token, allow=True, call=sent("mum"))).ok
 
 
+async def test_a_token_counts_for_a_call_that_takes_questions_and_for_one_that_does_not(tmp_path):
+    """`glassd call` at a terminal takes them, `glassd call --confirm TOKEN` does not."""
+    async with house(tmp_path) as h:
+        token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS, input={})))
+        same = make("danger:erase", ARGS)
+        assert (await h.orchestrator.confirm(token, allow=True, call=same)).ok
+        assert len(h.tools.runs) == 1
+
+
 @pytest.mark.requirement("I11-consent-frozen")
 async def test_a_tool_that_is_gone_does_not_run_on_a_yes(tmp_path):
     async with house(tmp_path) as h:

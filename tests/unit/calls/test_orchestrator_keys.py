@@ -22,6 +22,14 @@ async def test_a_second_call_with_the_key_gets_the_first_answer(tmp_path):
         assert second.meta["callId"] == first.meta["callId"]
 
 
+async def test_saying_that_one_can_answer_questions_does_not_make_it_another_call(tmp_path):
+    """As a person at a terminal does (`input: {}`), and a script with the same key does not."""
+    async with house(tmp_path) as h:
+        await h.call("notes:add", ARGS, idempotency_key="k1", input={})
+        assert (await h.call("notes:add", ARGS, idempotency_key="k1")).ok
+        assert len(h.tools.runs) == 1
+
+
 @pytest.mark.requirement("C-06", "S2-102")
 async def test_keys_rank_callers_key_then_providers_id_then_hash(tmp_path):
     async with house(tmp_path) as h:

@@ -217,6 +217,9 @@ def call(id_, name, args, params):
                 },
             )
     elif name == "ask":
+        form = {"message": "and?", "requestedSchema": {**OBJECT, "properties": {}}}
+        for number in range(args.get("more", 0)):
+            send(id=f"more{number}", method="elicitation/create", params=form)
         waiting[f"e{id_}"] = id_
         send(
             id=f"e{id_}",
@@ -261,7 +264,9 @@ def call(id_, name, args, params):
 
 def take(message):
     method, id_, params = message.get("method"), message.get("id"), message.get("params") or {}
-    if method is None and id_ in waiting:
+    if method is None and str(id_).startswith("more"):
+        note(f"answered {id_} {(message.get('result') or {}).get('action')}")
+    elif method is None and id_ in waiting:
         said = message.get("result") or {}
         texts(waiting.pop(id_), json.dumps(said), isError=said.get("action") != "accept")
     elif method == "server/discover" and "modern" in FLAGS:

@@ -256,11 +256,27 @@ async def test_with_two_calls_under_way_nobody_knows_who_is_asked():
             await asyncio.sleep(0)
         held_one = await first
         second = await ask(server, "ask")
-        assert "while several of its calls were under way" in second.message
+        assert "while another of its calls was under way" in second.message
         assert "“sure?”" in second.message
         answers = {"inputResponses": {"question": {"action": "accept", "content": {}}}}
         done = await ask(server, "ask", input={**answers, "requestState": held_one.request_state})
         assert not done.is_error
+
+
+@pytest.mark.requirement("I13-older-questions")
+async def test_a_caller_that_goes_away_while_it_answers_ends_the_call(notes):
+    async def never():
+        await asyncio.Event().wait()
+
+    async with serving(raw(f"notes={notes}")) as server:
+        first = await ask(server, "ask")
+        answers = {"inputResponses": {"question": {"action": "accept", "content": {}}}}
+        given = {**answers, "requestState": first.request_state}
+        going_on = asyncio.ensure_future(ask(server, "ask", input=given, sending=never))
+        await asyncio.sleep(0)
+        going_on.cancel()
+        await until(lambda: "cancelled" in " ".join(read(notes)))
+        assert server.in_progress == 0
 
 
 @pytest.mark.requirement("I13-older-questions")
@@ -275,6 +291,32 @@ async def test_a_question_that_nobody_answers_ends_its_call(notes, monkeypatch):
         late = await ask(server, "ask", input={**answers, "requestState": first.request_state})
         assert (late.fault, late.message) == (CallFault.DENIED, held.OVER)
         assert (await ask(server, "env")).ok
+
+
+@pytest.mark.requirement("I13-older-questions")
+async def test_every_question_of_a_call_is_answered_and_only_a_few_may_wait(notes):
+    """The call is over when it is told no; what waits then is cancelled."""
+    many = 40
+    async with serving(raw(f"notes={notes}")) as server:
+        await ask(server, "ask", {"more": many})
+        answered = await until(lambda: len(found := _answers(notes)) == many and found)
+    assert set(answered) == {"decline", "cancel"}
+    assert answered.count("cancel") <= held.MAX_QUESTIONS + 1
+
+
+def _answers(notes):
+    return [line.split()[-1] for line in read(notes) if line.startswith("answered")]
+
+
+@pytest.mark.requirement("I13-older-questions")
+async def test_a_call_that_was_given_up_may_still_ask_so_nobody_is_asked(notes, monkeypatch):
+    async with serving(raw(f"notes={notes}")) as server:
+        lost = await ask(server, "hang", timeout_s=0.5)
+        assert lost.fault is CallFault.TIMEOUT
+        doubtful = await ask(server, "ask")
+        assert "while another of its calls was under way" in doubtful.message
+        monkeypatch.setattr("edge.mcp.client.connection.GIVEN_UP_S", 0.0)
+        assert (await ask(server, "ask")).input_requests
 
 
 # ------------------------------------------------------------------ losing it

@@ -3,6 +3,7 @@
 import pytest
 
 from edge.mcp.server import results
+from edge.mcp.server.tools import OUTPUT
 
 DATA = {"text": "Boarding 14:20"}
 
@@ -91,6 +92,15 @@ def test_such_a_client_learns_how_to_ask_about_a_text_that_waits_for_the_glasses
     assert "get_pending_result with id c9" in found["next"]
     seen = {"ok": True, "data": DATA, "meta": {**meta, "delivery": "shown"}}
     assert "next" not in results.result(seen)["structuredContent"]
+
+
+@pytest.mark.requirement("I13-agent-learns-superseded")
+@pytest.mark.parametrize("delivery", ["shown", {"state": "superseded", "reason": "by a call"}])
+def test_such_a_client_has_the_id_with_which_it_can_ask_again(delivery):
+    meta = {"route": "glasses", "callId": "c9", "delivery": delivery}
+    found = results.result({"ok": True, "data": DATA, "meta": meta})["structuredContent"]
+    assert found["delivery"]["callId"] == "c9"
+    assert set(found["delivery"]) <= OUTPUT["properties"]["delivery"]["properties"].keys()
 
 
 @pytest.mark.parametrize(
