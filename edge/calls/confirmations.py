@@ -207,7 +207,7 @@ class Confirmations:
         app = entry.app_name if entry is not None else ""
         try:
             return call_summary.lines(
-                tool, request.args, request.input, app=app, writer=self._writer()
+                tool, request.args, request.answers, app=app, writer=self._writer()
             )
         except call_summary.TooLong:
             return None

@@ -18,7 +18,15 @@ from edge.core.call_state import Submission
 from edge.core.grants import Grant
 from edge.ports import Progress, Wait
 from firmware_bridge.deadlines import timeout
-from tools_cache.api.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
+from tools_cache.api.tool import (
+    CAN_ANSWER,
+    CallOrigin,
+    Delivery,
+    Json,
+    Mode,
+    ToolCall,
+    ToolResponse,
+)
 
 GRACE_S: Final = 60.0
 """How long after its own deadline a call's answer (speech included) may still come: the longest
@@ -63,14 +71,24 @@ def _uuid(body: Mapping[str, Json], key: str) -> str:
 
 
 def _input(body: Mapping[str, Json], key: str) -> Mapping[str, Json] | None:
-    """Read what a tool of another server asked for: `{inputResponses?, requestState?}`."""
+    """Read what a tool of another server asked for: `{inputResponses?, requestState?}`, and
+    `canAnswer?`, the methods of the questions that the caller takes (absent: all).
+    """
     found = body.get(key)
     if found is None:
         return None
-    if not isinstance(found, dict) or not found.keys() <= {"inputResponses", "requestState"}:
+    if not isinstance(found, dict) or not found.keys() <= _INPUT_KEYS:
         raise requests.malformed(
-            f"{key}: must be an object with inputResponses and requestState",
-            "they answer error.details of the previous call",
+            f"{key}: must be an object with inputResponses, requestState and canAnswer",
+            "the first two answer error.details of the previous call",
+        )
+    methods = found.get(CAN_ANSWER)
+    if not (
+        methods is None
+        or (isinstance(methods, list) and all(isinstance(each, str) for each in methods))
+    ):
+        raise requests.malformed(
+            f"{key}: canAnswer must be a list of methods", 'for example ["roots/list"]'
         )
     if not (
         isinstance(found.get("inputResponses"), dict | None)
@@ -129,6 +147,7 @@ _CONFIRM: Final[requests.Fields] = {
     "grant": partial(requests.one_of, choices=tuple(Grant)),
 }
 _CANCEL: Final[requests.Fields] = {"reason": partial(requests.optional_text, most=200)}
+_INPUT_KEYS: Final = frozenset({"inputResponses", "requestState", CAN_ANSWER})
 _RESPONSE_KEYS: Final = ("ok", "data", "error", "intents", "render", "meta")
 
 

@@ -54,7 +54,7 @@ def lines(
     writer: Writer = _ENGLISH,
 ) -> tuple[str, ...]:
     """Describe a call completely: the question, each argument in the schema's order, the `answers`
-    sent with them (`ToolCall.input`), the tool's full name and its origin. Raises `TooLong`.
+    sent with them (`ToolCall.answers`), the tool's full name and its origin. Raises `TooLong`.
     """
     head, tail = question(tool, app), _whose(tool)
     found, size = [head], len(head) + len(tail)

@@ -28,7 +28,7 @@ def subject(tool: ToolDefinition, call: ToolCall) -> str:
     sent with them. A yes is valid only while it stays the same.
     """
     about: dict[str, Json] = {"tool": definition_digest(tool), "args": dict(call.args)}
-    return idempotency.digest(about | {"input": dict(call.input)} if call.input else about)
+    return idempotency.digest(about | {"input": call.answers} if call.answers else about)
 
 
 def too_long() -> ToolError:

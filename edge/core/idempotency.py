@@ -81,8 +81,8 @@ def keys_of(call: ToolCall, epoch: str) -> tuple[str, ...]:
         found.append(stable)
     if call.turn_id:
         found.append(hash_key(epoch, call.turn_id, call.tool, call.args, call.ordinal))
-    if call.input:  # the same call with answers to its tool is another call
-        found = [f"{key}+{digest(dict(call.input))[:16]}" for key in found]
+    if call.answers:  # the same call with answers to its tool is another call
+        found = [f"{key}+{digest(call.answers)[:16]}" for key in found]
     return tuple(found)
 
 

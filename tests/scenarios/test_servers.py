@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from mcp.client import Client
-from mcp_types import ElicitResult
+from mcp_types import ElicitResult, ListRootsResult
 
 from edge.config.model import McpConfig, McpServerConfig
 from edge.mcp.server.daemon_client import DaemonClient
@@ -517,3 +517,24 @@ async def test_the_user_of_an_mcp_client_answers_an_older_server(place, era):
     assert json.loads(answered.content[0].text)["content"] == {"name": "Ada"}
     assert silent.is_error
     assert "Declined without being answered: “Your name?”" in str(silent.structured_content)
+
+
+@pytest.mark.requirement("I13-older-questions")
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_wearer_answers_for_a_client_that_has_roots_alone(place, era):
+    """Many clients of today have roots, and cannot ask their user."""
+
+    async def roots(_context):
+        return ListRootsResult(roots=[])
+
+    facade = Facade(DaemonClient((place.socket,)), ways())
+    words = {"message": "Delete 3 photos?", "form": YES}
+    async with (
+        facade.running(),
+        Client(wire(facade), mode=era, list_roots_callback=roots) as client,
+    ):
+        call = asyncio.ensure_future(client.call_tool("raw__ask", words))
+        await place.lens_shows("raw asks:")
+        await place.answer_page(Gesture.TAP)
+        answered = await call
+    assert json.loads(answered.content[0].text)["content"] == {"sure": True}

@@ -32,6 +32,8 @@ if TYPE_CHECKING:  # only the tools that use them load them
 ENVELOPE_VERSION: Final = "1.0.0"
 MAX_PENDING_TTL_S: Final = 7 * 86_400.0
 MAX_CACHE_TTL_S: Final = 30 * 86_400.0
+CAN_ANSWER: Final = "canAnswer"
+"""Key in `ToolCall.input`: the methods of the questions that its caller takes; without it all."""
 MAX_RATE_CALLS: Final = 100_000
 MAX_RATE_WINDOW_S: Final = 86_400.0
 FAREWELL: Final = "farewell_spoken"
@@ -226,6 +228,11 @@ class ToolCall:
     input: Mapping[str, Json] | None = None
     scope: Mapping[str, Json] | None = None
     present: bool | None = None
+
+    @property
+    def answers(self) -> dict[str, Json]:
+        """The answers in `input`, without what only says who can be asked."""
+        return {key: given for key, given in (self.input or {}).items() if key != CAN_ANSWER}
 
     @property
     def turn(self) -> Turn | None:

@@ -11,7 +11,7 @@ from edge.mcp.client.models import Json, Outcome, state_of
 from edge.ports import AskPort, NobodyToAsk, Question
 from edge.runtime.logs import clean
 from firmware_bridge.messages import Answer
-from tools_cache.api.tool import ToolCall
+from tools_cache.api.tool import CAN_ANSWER, ToolCall
 
 MAX_CHOICES: Final = 9
 MAX_MESSAGE: Final = 300
@@ -142,25 +142,34 @@ async def converse(
     send: Send, wearer: WearerQuestions | None, *, call: ToolCall, server: str, life_s: float
 ) -> Outcome:
     """Call a tool within `life_s`. What its server asks back is for a caller that brings `input`,
-    even an empty one; for any other the wearer answers, or nobody.
+    even an empty one, if it can answer that; else the wearer answers, or nobody.
     """
     loop, given = asyncio.get_running_loop(), call.input
     ends_at = loop.time() + life_s
     asked = 0
     while True:
         outcome = await send(timeout_s=ends_at - loop.time(), input=given)
-        if outcome.input_requests is None or call.input is not None or wearer is None:
+        requests = outcome.input_requests
+        if requests is None or wearer is None or _is_for_caller(requests, call):
             return outcome
         if asked == ROUNDS:
             return await _decline(send, outcome, "it asks again and again")
         left_s = ends_at - loop.time()
         try:
             answers = await wearer.answer(
-                outcome.input_requests, server=server, call_id=call.call_id, left_s=left_s
+                requests, server=server, call_id=call.call_id, left_s=left_s
             )
         except NobodyAnswers as e:
             return await _decline(send, outcome, str(e))
         given, asked = {"inputResponses": answers, "requestState": outcome.request_state}, asked + 1
+
+
+def _is_for_caller(requests: Mapping[str, Json], call: ToolCall) -> bool:
+    if call.input is None:
+        return False
+    methods = call.input.get(CAN_ANSWER)
+    asked = [one.get("method") for one in requests.values() if isinstance(one, Mapping)]
+    return methods is None or all(method in methods for method in asked)
 
 
 async def _decline(send: Send, asked: Outcome, why: str) -> Outcome:

@@ -17,7 +17,7 @@ from edge.mcp.server.daemon_client import DaemonClient
 from edge.mcp.server.elicitation import Answered, Asking
 from edge.mcp.server.tools import META, KnownTool
 from edge.runtime.errors import UserError
-from tools_cache.api.tool import RateLimit
+from tools_cache.api.tool import CAN_ANSWER, RateLimit
 
 log: Final = logging.getLogger(__name__)
 
@@ -158,10 +158,9 @@ class Calls:
         self, request: CallRequest, call_id: str, caller: McpCaller
     ) -> Mapping[str, Any]:
         body = self._body(request) | {"call_id": call_id, "ask": "return"}
-        if request.back is not None:
-            body["input"] = request.back.input
-        elif "roots" in caller.capabilities or _can_answer(caller):
-            body["input"] = {}  # this client answers itself, not the daemon or the wearer
+        given = request.back.input if request.back is not None else {}
+        if (methods := _answerable(caller)) or given:  # else the daemon and the wearer answer
+            body["input"] = {**given, CAN_ANSWER: methods}
         if not caller.listens or self._followed >= MAX_FOLLOWED:
             return await self._answer(body, caller)
         self._followed += 1
@@ -291,9 +290,9 @@ class Calls:
             log.debug("call %s was not cancelled: %s", call_id, e.message)
 
 
-def _can_answer(caller: McpCaller) -> bool:
-    """Return whether this client's user can be asked what a server asks."""
-    return "elicitation" in caller.capabilities and (caller.modern or caller.reachable)
+def _answerable(caller: McpCaller) -> list[str]:
+    """Return the methods of the questions that this client can be asked."""
+    return elicitation.methods(caller.capabilities) if caller.modern or caller.reachable else []
 
 
 async def _responses(requests: elicitation.Requests, caller: McpCaller) -> dict[str, Any]:

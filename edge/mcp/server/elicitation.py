@@ -117,6 +117,11 @@ def _form(particulars: str) -> dict[str, Any]:
     }
 
 
+def methods(capabilities: Mapping[str, Any]) -> list[str]:
+    """Return the methods of the questions that this client takes."""
+    return [method for method, need in _NEEDS.items() if need in capabilities]
+
+
 def askable(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the requests that this client can answer."""
     return {key: request for key, request in requests.items() if _can(request, capabilities)}

@@ -26,6 +26,7 @@ async def test_saying_that_one_can_answer_questions_does_not_make_it_another_cal
     """As a person at a terminal does (`input: {}`), and a script with the same key does not."""
     async with house(tmp_path) as h:
         await h.call("notes:add", ARGS, idempotency_key="k1", input={})
+        await h.call("notes:add", ARGS, idempotency_key="k1", input={"canAnswer": ["roots/list"]})
         assert (await h.call("notes:add", ARGS, idempotency_key="k1")).ok
         assert len(h.tools.runs) == 1
 

@@ -123,6 +123,8 @@ async def test_a_client_may_choose_the_id_of_its_call(tmp_path):
         ({"progress": "yes"}, "progress: must be true or false"),
         ({"input": {"inputResponses": 5}}, "input: inputResponses must be an object"),
         ({"input": {"requestState": {}}}, "input: inputResponses must be an object"),
+        ({"input": {"canAnswer": "roots/list"}}, "input: canAnswer must be a list of methods"),
+        ({"input": {"canAnswer": [5]}}, "input: canAnswer must be a list of methods"),
         ({"progress": True, "wait": False}, "progress: cannot be combined"),
         ({"progress": True, "confirm": "tok-1"}, "progress: cannot be combined"),
     ],

@@ -264,7 +264,7 @@ async def test_what_a_tool_asks_reaches_the_client_and_the_answer_the_tool(tmp_p
         got = wants(mcp, {"who": NAME}, state)
         called = await client.call_tool(ADD, {})
     assert text_of(called) == "thanks"
-    assert got[0] == {}, "this client is asked, and not the wearer"
+    assert got[0] == {"canAnswer": ["elicitation/create"]}, "it is asked, and not the wearer"
     assert got[1]["inputResponses"]["who"]["content"] == {"name": "Ada"}
     assert got[1].get("requestState") == state
 
@@ -282,7 +282,19 @@ async def test_a_client_without_roots_is_not_asked_for_them(tmp_path, era):
     async with mcp_house(tmp_path) as mcp, mcp.client(era, elicitation_callback=named) as client:
         got = wants(mcp, {"r": {"method": "roots/list"}}, "s")
         assert text_of(await client.call_tool(ADD, {})) == "thanks"
-    assert got[1] == {"inputResponses": {"r": {"roots": []}}, "requestState": "s"}
+    assert got[1]["inputResponses"] == {"r": {"roots": []}}
+    assert got[1]["requestState"] == "s"
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_client_with_roots_alone_leaves_other_questions_to_the_wearer(tmp_path, era):
+    async def roots(_context):
+        return types.ListRootsResult(roots=[])
+
+    async with mcp_house(tmp_path) as mcp, mcp.client(era, list_roots_callback=roots) as client:
+        got = wants(mcp, {}, rounds=0)
+        await client.call_tool(ADD, {})
+    assert got == [{"canAnswer": ["roots/list"]}]
 
 
 @pytest.mark.requirement("MCP-asks-back")
