@@ -2,6 +2,7 @@
 logs must format.
 """
 
+import gc
 import logging
 import os
 import signal
@@ -114,6 +115,15 @@ def pytest_configure() -> None:
     # (pytest-timeout guards the test).
     hypothesis.settings.register_profile("glassd", deadline=None)
     hypothesis.settings.load_profile("glassd")
+    # All that is collected stays: to look for garbage in it takes a third of a second each time,
+    # and some seconds on a busy machine, while the daemon under test stands still.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

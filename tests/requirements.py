@@ -429,6 +429,10 @@ PROMISES: Final[dict[str, Promise]] = {
         "When nobody accepts a call within 2 s the wearer is told and the call withdrawn.",
         "contract §4",
     ),
+    "I13-accept-held-up": Promise(
+        "A worker that accepts a call while the daemon is held up has accepted it in time.",
+        "issue 13",
+    ),
     "K4-late": Promise("A result after its deadline is not shown.", "contract §4"),
     "K4-twice": Promise(
         "A message that arrives twice is executed and rendered once.", "contract §4"

@@ -47,6 +47,11 @@ _UPLINK_FIRST_S: Final = 1.0
 a worker had the call.
 """
 
+_HELD_UP_S: Final = 0.1
+"""A wait that ends so much too late tells that this process was held up: the machine slept, or was
+busy. What arrived meanwhile is not read yet.
+"""
+
 
 class Router:
     """Chooses the way a call goes now."""
@@ -177,6 +182,8 @@ class Waiter:
     ) -> Outcome | None:
         """Something did not happen in time: say so, postpone, or end the call."""
         tool = call.tool
+        if timing.accept_s is not None and due.get("accept", now) < now - _HELD_UP_S:
+            due["accept"] = now + timing.accept_s
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
             del due[name]
             if name == "working" and not call.has_progress:

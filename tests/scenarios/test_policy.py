@@ -136,14 +136,11 @@ async def test_the_third_retrieval_of_a_turn_never_leaves_the_edge_and_the_next_
 
 
 @pytest.mark.requirement("I3-cache", "I3-shows-7")
-async def test_with_the_cloud_away_the_weather_is_told_with_its_age_and_nothing_is_written(
+async def test_with_the_cloud_away_the_weather_is_shown_with_its_age_and_nothing_is_written(
     tmp_path,
 ):
     async with whole_world(tmp_path, cable=True) as place:
         fresh = await place.call(FORECAST, {"place": "Oslo"})
-        if not fresh.ok:  # a busy machine may take longer than the 2 s for a worker to accept it
-            assert fresh.error.code == "NOT_ACCEPTED"
-            fresh = await place.call(FORECAST, {"place": "Oslo"})
         assert fresh.ok
         assert "stale" not in fresh.meta
         await place.cable.pull_out()

@@ -1,6 +1,7 @@
 """How calls travel: local, cloud, queue, fallback; late, twice, called off, and over a restart."""
 
 import asyncio
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,6 +128,28 @@ async def test_an_accepted_call_that_runs_too_long_reports_possible_side_effects
             harmless.meta["callId"],
         }
         assert (await h.store.get(answer.meta["callId"]))["state"] == "EXPIRED"
+
+
+@pytest.mark.requirement("I13-accept-held-up")
+@pytest.mark.parametrize("tool", ["shop:buy", "mail:send"])
+async def test_a_worker_that_accepts_while_the_daemon_is_held_up_has_accepted_in_time(
+    tmp_path: Path, tool: str
+) -> None:
+    """A slow disk, a suspended machine: what arrived meanwhile is read after the time is over."""
+    limits = replace(QUICK, accept_s=0.4, run_s=30.0, life_s=60.0)
+    async with house(tmp_path, limits=limits) as h:
+        loop = asyncio.get_running_loop()
+        worker(h)
+        serve = h.uplink.worker
+
+        def hold_up(call: ToolCall) -> None:
+            time.sleep(0.8)
+            loop.call_later(0.05, serve, call)
+
+        h.uplink.worker = lambda call: loop.call_later(0.1, hold_up, call)
+        answer = await h.call(tool)
+        assert (answer.data, answer.meta["route"]) == ("from the cloud", "cloud")
+        assert h.uplink.withdrawn == []
 
 
 async def test_progress_extends_the_run_time_up_to_the_calls_life(
