@@ -62,13 +62,13 @@ def _sent(
     watched = screen.live and not args.no_wait and not args.confirm
     if may_ask := watched and form.can_ask(screen):
         body["input"] = {}
-    for _ in range(ROUNDS):
+    for asked in range(ROUNDS + 1):
         with Spinner(screen, args.tool) as spinner:
             if watched:
                 answer = _followed(args, body, spinner, patience_s=patience_s)
             else:
                 answer = ask(args, "POST", "/v1/call", body, timeout_s=patience_s, who=who)
-        if not (may_ask and form.questions_of(answer)):
+        if not (may_ask and form.questions_of(answer)) or asked == ROUNDS:
             break
         body["input"] = form.answers_to(answer, screen)
     return dict(answer)
@@ -87,7 +87,7 @@ def _followed(
                     spinner.say(str(text))
                 case {"event": "answer", "envelope": dict(envelope)}:
                     return envelope
-                case {"ok": _}:  # a tool that may ask first has no progress
+                case {"ok": _}:  # a question or a refusal comes at once
                     return dict(part)
     except UserError as e:
         if e.code != "BUSY":
@@ -131,7 +131,7 @@ def _body(args: Namespace) -> dict[str, Any]:
     if args.tool == SHOW_IMAGE:
         from edge.commands.shared.picture_file import with_picture  # noqa: PLC0415 - only for a picture
 
-        given = with_picture(args.tool, given)
+        given = with_picture(given)
     body: dict[str, Any] = {"tool": args.tool, "args": given, "ttl_s": args.ttl}
     body |= {"wait": False} if args.no_wait else {"wait": args.wait, "ask": "return"}
     optional = {

@@ -138,6 +138,16 @@ def _keys() -> Iterator[Callable[[], str]]:
     before = termios.tcgetattr(0)
     tty.setcbreak(0)
     try:
-        yield lambda: os.read(0, 1).decode("ascii", "ignore").lower() or QUIT
+        yield _key
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
+
+
+def _key() -> str:
+    """Read one key; "" for one that sends several characters, as the arrows do."""
+    key = os.read(0, 1)
+    if key == b"\x1b":
+        while select.select([0], [], [], 0)[0]:
+            os.read(0, 1)
+        return ""
+    return key.decode("ascii", "ignore").lower() or QUIT

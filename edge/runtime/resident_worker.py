@@ -6,6 +6,7 @@ and writes frames (u32 length, big endian, then the bytes) and ends by itself wh
 
 import asyncio
 import contextlib
+import errno
 import logging
 import struct
 from collections.abc import Sequence
@@ -44,7 +45,7 @@ class ResidentWorker:
         """Exchange a request for an answer; a child that ended meanwhile is replaced once.
 
         Raises TimeoutError (the child was stuck and is killed), EOFError (it ended without an
-        answer), other OSErrors (it cannot be started).
+        answer), other OSErrors (it cannot be started, or its answer is too long).
         """
         async with self._turn:
             try:
@@ -73,7 +74,8 @@ class ResidentWorker:
                 child.stdin.write(struct.pack(">I", len(request)) + request)
                 await child.stdin.drain()
                 (size,) = struct.unpack(">I", await child.stdout.readexactly(4))
-                answer = await child.stdout.readexactly(min(size, self._max_answer))
+                self._check(size)
+                answer = await child.stdout.readexactly(size)
         except TimeoutError:
             self._drop()
             _log.warning("%s: stuck for %.1f s; killed", self._name, limit_s)
@@ -84,6 +86,10 @@ class ResidentWorker:
             raise
         self._has_answered = True
         return answer
+
+    def _check(self, size: int) -> None:
+        if size > self._max_answer:
+            raise OSError(errno.EMSGSIZE, f"{self._name}: an answer of {size} bytes")
 
     def _is_alive(self) -> bool:
         return self._child is not None and self._child.returncode is None

@@ -167,10 +167,12 @@ def cut(text: str, width: int) -> str:
 
 def fitting(text: str, columns: int) -> str:
     """Shorten a text to so many columns of a terminal, where some characters take two or none."""
-    kept = text
-    while columns_of(kept) > columns:
-        kept = kept[:-1]
-    return kept
+    taken = 0
+    for at, ch in enumerate(text):
+        taken += columns_of(ch)
+        if taken > columns:
+            return text[:at]
+    return text
 
 
 def columns_of(text: str) -> int:

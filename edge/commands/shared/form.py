@@ -1,5 +1,6 @@
 """What the server of a tool asks within a call, answered at the terminal field by field."""
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -15,6 +16,10 @@ _NUMBERS: Final[Mapping[str, Callable[[str], Any]]] = {"integer": int, "number":
 
 class NoAnswer(Exception):
     """The person typed no answer."""
+
+
+class Declined(Exception):
+    """The person said no."""
 
 
 def can_ask(screen: Screen) -> bool:
@@ -52,17 +57,19 @@ def _response(request: Any, screen: Screen) -> dict[str, Any]:
         return {"action": "decline"}
     try:
         return {"action": "accept", "content": _form(params.get("requestedSchema"), screen)}
+    except Declined:
+        return {"action": "decline"}
     except NoAnswer:
         return {"action": "cancel"}
 
 
 def _form(schema: Any, screen: Screen) -> dict[str, Any]:
-    """Ask for each field. Raise `NoAnswer`."""
+    """Ask for each field. Raise `NoAnswer`, `Declined`."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or not properties:
         if _line("Agree? Type yes or no: ", screen).lower() in ("y", "yes"):
             return {}
-        raise NoAnswer
+        raise Declined
     required = schema.get("required") or ()
     content = {}
     for name, found in properties.items():
@@ -75,10 +82,10 @@ def _form(schema: Any, screen: Screen) -> dict[str, Any]:
 
 def _field(name: str, about: Mapping[str, Any], screen: Screen, *, needed: bool) -> Any:
     """Ask until the value fits; None for a field that is left out. Raise `NoAnswer`."""
-    choices = about.get("enum")
+    choices = _choices(about)
     kind = "yes or no" if about.get("type") == "boolean" else str(about.get("type", "text"))
-    if isinstance(choices, list):
-        kind = ", ".join(map(str, choices))
+    if choices:
+        kind = ", ".join(choices)
     default = about.get("default")
     usual = f"; Enter alone: {default}" if default is not None else ""
     usual = usual or ("" if needed else "; Enter alone: leave it out")
@@ -87,9 +94,19 @@ def _field(name: str, about: Mapping[str, Any], screen: Screen, *, needed: bool)
         text = _line(prompt, screen)
         if not text and (default is not None or not needed):
             return default
-        value = _value(text, about)
-        if value is not None and (not isinstance(choices, list) or value in choices):
+        value = choices.get(text) if choices else _value(text, about)
+        if value is not None:
             return value
+
+
+def _choices(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a field by what is typed for them; {} if it takes any."""
+    titled = about.get("oneOf")
+    if isinstance(titled, list):
+        found = [one for one in titled if isinstance(one, Mapping) and "const" in one]
+        return {str(one.get("title") or one["const"]): one["const"] for one in found}
+    listed = about.get("enum")
+    return {str(value): value for value in listed} if isinstance(listed, list) else {}
 
 
 def _value(text: str, about: Mapping[str, Any]) -> Any:
@@ -99,7 +116,8 @@ def _value(text: str, about: Mapping[str, Any]) -> Any:
         return _YES.get(text.lower())
     if kind in _NUMBERS:
         with suppress(ValueError):
-            return _NUMBERS[kind](text)
+            number = _NUMBERS[kind](text)
+            return number if math.isfinite(number) else None
         return None
     return text or None
 

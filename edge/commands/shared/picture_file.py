@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from edge.runtime.errors import UserError
 
-SHOW_IMAGE: Final = "glasses:show_image"
 MAX_SENT: Final = 150_000
 """Bytes of a picture that the tool takes; a larger one is made smaller first."""
 MAX_FILE: Final = 16 * 1024 * 1024
@@ -19,12 +18,10 @@ _CODE: Final = "from edge.display.image_worker import main; main()"
 _ENDINGS: Final = (".png", ".jpg", ".jpeg")
 
 
-def with_picture(tool: str, args: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call, the path of a picture replaced by the picture. Raise
-    `UserError`.
-    """
+def with_picture(args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments with the picture in place of its path. Raise `UserError`."""
     image = args.get("image")
-    if tool != SHOW_IMAGE or not isinstance(image, str) or not _is_path(image):
+    if not isinstance(image, str) or not _is_path(image):
         return dict(args)
     return {**args, "image": _read(image)}
 

@@ -69,6 +69,21 @@ async def test_keys_do_what_the_wearer_does_until_q(tmp_path):
     assert (code, done) == (0, ["tap", "double_tap", "head_up", "tap"])
 
 
+async def test_the_arrow_keys_do_nothing(tmp_path):
+    """They send ESC [ A to D, and a D is no double tap."""
+
+    def work(person, _change):
+        person.reads(HINT)
+        for key in ("\x1b[D", "\x1b[A", "t"):
+            person.seen = ""
+            press(person, key)
+        person.reads(HINT)
+        press(person, "q")
+
+    code, _, done = await watch(tmp_path, work)
+    assert (code, done) == (0, ["tap"])
+
+
 async def test_changes_are_shown_between_keys(tmp_path):
     def work(person, change):
         person.reads("Hello")

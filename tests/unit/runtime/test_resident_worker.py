@@ -63,6 +63,14 @@ async def test_a_stuck_child_is_killed() -> None:
     await stuck.close()
 
 
+async def test_an_answer_that_is_too_long_is_an_error_and_no_part_of_the_next_one() -> None:
+    echo = worker(ECHO.format(times=99))
+    with pytest.raises(OSError, match="1001 bytes"):
+        await echo.ask(b"x" * 1001)
+    assert await echo.ask(b"next") == b"txen"
+    await echo.close()
+
+
 async def test_a_program_that_is_not_there_is_an_error_of_the_system() -> None:
     none = ResidentWorker("test", ("/nonexistent/program",), deadline_s=40.0, max_answer=10)
     with pytest.raises(FileNotFoundError):
