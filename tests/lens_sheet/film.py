@@ -9,6 +9,7 @@ from PIL import Image
 
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.lens import SimLens
+from tests.lens_sheet.boxes import DrawnRows, boxes_in_text
 
 BRIEF_S = 1.2
 """A lit page that another one replaces sooner, without the wearer's doing, is a flash."""
@@ -25,6 +26,8 @@ class Frame:
     at: float
     problems: list[str] = field(default_factory=list)
     until: float | None = None
+    lost: tuple[str, ...] = ()
+    """Characters that are boxes."""
 
     @property
     def lit(self) -> bool:
@@ -37,13 +40,20 @@ class Frame:
 
 @dataclass
 class Take:
-    """One situation as it was played: its frames, and the deliveries of its calls."""
+    """One situation as it was played: its frames, and the deliveries of its calls.
+
+    `loses`: there may be boxes for what its deliveries name; `dark`: nothing is shown or said.
+    """
 
     name: str
+    loses: bool = False
+    dark: bool = False
     frames: list[Frame] = field(default_factory=list)
     deliveries: list[str] = field(default_factory=list)
     acts: list[float] = field(default_factory=list)
     """When the wearer did something, or a call took the page away."""
+    spoken_s: list[float] = field(default_factory=list)
+    """Seconds of each text that was spoken."""
     failed: str = ""
 
     @property
@@ -51,7 +61,11 @@ class Take:
         return [frame for frame in self.frames if frame.lit]
 
     def judge(self) -> None:
-        """Find pages that were gone before anybody could read them, and old ones that came back."""
+        """Find boxes, pages that were gone before anybody could read them, and old ones that came
+        back; and whether there was anything at all.
+        """
+        for frame in self.frames:
+            self._judge_boxes(frame)
         for at, (frame, after) in enumerate(zip(self.frames, self.frames[1:], strict=False)):
             asked = any(frame.at <= act <= after.at for act in self.acts)
             works = bool(frame.text) and frame.text[-1].endswith("…")
@@ -62,6 +76,20 @@ class Take:
             back = any(frame.image == old.image for old in self.frames[:at])
             what = "an old page came back" if back else "a page was gone"
             frame.problems.append(f"{what} for {frame.seconds:.2f} s")
+
+        if bool(self.lit or self.spoken_s) is self.dark:
+            self.failed = self.failed or f"{'something' if self.dark else 'nothing'} was shown"
+
+    def _judge_boxes(self, frame: Frame) -> None:
+        """A loss is allowed where it is expected, if a delivery names it."""
+        named = " ".join(self.deliveries)
+        unnamed = [ch for ch in frame.lost if ch not in named]
+        if "□" in unnamed and "not readable on this lens" in named:
+            unnamed.remove("□")  # it stands in a text of the glasses for what is named
+        if unnamed:
+            frame.problems.append(f"boxes that no delivery names, for {' '.join(unnamed)}")
+        elif frame.lost and not self.loses:
+            frame.problems.append(f"boxes for {' '.join(frame.lost)}")
 
     @property
     def problems(self) -> list[str]:
@@ -75,11 +103,14 @@ class Film(list[dict[str, Any]]):
     def __init__(self, glasses: Callable[[], MockGlasses]) -> None:
         super().__init__()
         self._glasses = glasses
+        self.drawn = DrawnRows()
         self.takes: list[Take] = []
 
     def append(self, event: dict[str, Any]) -> None:
         super().append(event)
         if self.takes:
+            if event.get("event") == "speaker" and event["samples"]:
+                self.takes[-1].spoken_s.append(event["seconds"])
             self._expose(self._glasses().lens)
 
     def _expose(self, lens: SimLens) -> None:
@@ -90,26 +121,27 @@ class Film(list[dict[str, Any]]):
         now = time.monotonic()
         if frames:
             frames[-1].until = now
-        frames.append(Frame(image, tuple(lens.text()), now, _faults(lens)))
+        rows = self.drawn.on(image)
+        lost = boxes_in_text(lens).union(*map(self.drawn.lost_in, rows))
+        faults = _cut_lines(lens) + [f"cut ink: {row.text}" for row in rows if row.clipped]
+        frames.append(Frame(image, tuple(lens.text()), now, faults, lost=tuple(sorted(lost))))
 
     def cut(self, name: str) -> Take:
         """Begin another situation."""
+        self.drawn.rows.clear()
         if self.takes and self.takes[-1].frames:
             self.takes[-1].frames[-1].until = time.monotonic()
         self.takes.append(Take(name))
         return self.takes[-1]
 
 
-def _faults(lens: SimLens) -> list[str]:
+def _cut_lines(lens: SimLens) -> list[str]:
     font, room = lens._font, lens.width - 2 * lens._margin
-    text = "".join(line.text for line in lens.lines)
-    boxes = sorted({ch for ch in text if font._known(ch) is None or ch == "□"})
-    cut = [
-        line.text
+    return [
+        f"cut: {line.text}"
         for line in lens.lines
         if line.row >= lens.rows or line.x + font.width(line.text) > room
     ]
-    return [*([f"boxes for {' '.join(boxes)}"] if boxes else []), *(f"cut: {row}" for row in cut)]
 
 
 def _same_page(frame: Frame, after: Frame) -> bool:

@@ -33,8 +33,15 @@ def _cells(takes: list[Take]) -> Iterator[tuple[Frame, str]]:
         frames = take.lit[:MOST_FRAMES]
         for number, frame in enumerate(frames, 1):
             part = f" {number}/{len(take.lit)}" if len(take.lit) > 1 else ""
-            last = "  " + ", ".join(take.deliveries) if number == len(frames) else ""
+            last = "  " + _outcome(take) if number == len(frames) else ""
             yield frame, f"{take.name}{part}  {frame.seconds:.1f} s{last}"
+        if not frames:
+            yield Frame(Image.new("L", LENS), (), 0.0, until=0.0), f"{take.name}  {_outcome(take)}"
+
+
+def _outcome(take: Take) -> str:
+    heard = [f"heard for {seconds:.1f} s" for seconds in take.spoken_s]
+    return ", ".join([*heard, *take.deliveries])
 
 
 def _sheet(cells: list[tuple[Frame, str]], path: Path) -> Path:

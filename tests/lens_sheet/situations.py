@@ -1,161 +1,57 @@
 """The situations, by name: what happens, and what the wearer does."""
 
-import base64
-import io
 import json
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from PIL import Image, ImageDraw
-
 from firmware_bridge.messages import Gesture
-from firmware_bridge.sides import Side
-from tests.lens_sheet.stage import Stage
-from tests.scenarios.world import until
+from tests.lens_sheet.acts import (
+    STORY,
+    Act,
+    able,
+    added_later,
+    asked,
+    called,
+    cut_by_urgent,
+    event_undone,
+    failed,
+    five_results,
+    left_by_double_tap,
+    live_value,
+    look_up_presented,
+    offline,
+    old_result,
+    over_a_page,
+    page_back,
+    photo,
+    recalled,
+    refused,
+    short_over_long,
+    shown,
+    silent_look_up,
+    slow_over_a_page,
+    spoken_question,
+    spoken_tool,
+    spoken_words,
+    tapped,
+    timer_rings,
+)
 
-Act = Callable[[Stage], Awaitable[None]]
 SENTENCES = json.loads(
     (Path(__file__).parents[1] / "unit/display/sentences.json").read_text(encoding="utf-8")
 )
-STORY = (
-    "The old lighthouse keeper climbed the stairs every evening at six. He counted them, although "
-    "he knew that there were one hundred and ninety-nine. At the top he wiped the great lens, "
-    "lit the lamp, and wrote the weather into his book: wind, rain, and which ships went by. "
-    "Nobody had read the book for forty years, and he liked it that way."
-)
 
 
-def shown(text: str, pages: int = 4) -> Act:
-    async def act(stage: Stage) -> None:
-        await stage.call("glasses:show_text", text=text)
-        await stage.turn_pages(pages)
+@dataclass(frozen=True)
+class Part:
+    """Situations that are played one after the other in a world of their own."""
 
-    return act
-
-
-def called(tool: str, **args: object) -> Act:
-    async def act(stage: Stage) -> None:
-        await stage.call(tool, **args)
-        await stage.turn_pages()
-
-    return act
+    acts: dict[str, Act]
+    cloud: bool = False
 
 
-def asked(gesture: Gesture, tool: str, **args: object) -> Act:
-    async def act(stage: Stage) -> None:
-        asking = stage.begin(tool, **args)
-        await stage.answers(gesture)
-        await asking
-        await stage.rest(2.0)
-
-    return act
-
-
-async def five_results(stage: Stage) -> None:
-    calls = []
-    for n in range(1, 6):
-        calls.append(stage.begin("glasses:show_text", text=f"Result {n} of five"))
-        await stage.rest(0.15)
-    for call in calls:
-        await call
-    await stage.rest(8.0)
-
-
-async def short_over_long(stage: Stage) -> None:
-    await stage.call("glasses:show_text", text=STORY)
-    await stage.rest(2.0)
-    await stage.call("clock:now")
-    await stage.rest(6.0)
-
-
-async def slow_over_a_page(stage: Stage) -> None:
-    await stage.call("glasses:show_text", text="A page that is being read.")
-    await stage.rest(1.6)
-    await stage.call("weather:now", town="slow")
-    await stage.rest(1.0)
-
-
-async def timer_rings(stage: Stage) -> None:
-    await stage.call("timer:start", seconds=2, label="tea")
-    await stage.rest(4.5)
-
-
-async def spoken_words(stage: Stage) -> None:
-    await stage.world.wearer_says("fly me to the moon")
-    await stage.rest(1.5)
-
-
-async def spoken_tool(stage: Stage) -> None:
-    await stage.world.wearer_says("what time is it")
-    await stage.rest(1.5)
-
-
-async def left_by_double_tap(stage: Stage) -> None:
-    await stage.call("glasses:show_text", text=STORY)
-    await stage.rest(1.0)
-    stage.does(Gesture.DOUBLE_TAP)
-    await stage.rest(1.0)
-
-
-async def live_value(stage: Stage) -> None:
-    for minutes in (4, 3, 2):
-        text = f"Bus 42 leaves in {minutes} min"
-        await stage.call("glasses:show_text", text=text, scene="bus-42", title="Central station")
-        await stage.rest(1.0)
-
-
-async def recalled(stage: Stage) -> None:
-    for text in ("The first result", "The second result"):
-        await stage.call("glasses:show_text", text=text, duration_s=1.5)
-        await stage.rest(1.6)
-    await until(lambda: not stage.world.lens(), "a dark lens")
-    await stage.rest(1.2)
-    for _ in range(2):
-        stage.does(Gesture.TAP)
-        await stage.rest(1.5)
-
-
-async def page_back(stage: Stage) -> None:
-    await stage.call("glasses:show_text", text=f"{STORY} {STORY}")
-    await stage.rest(1.0)
-    for side in (Side.RIGHT, Side.LEFT):
-        stage.does(Gesture.TAP, side)
-        await stage.rest(9.0 if side is Side.RIGHT else 1.0)
-
-
-async def silent_look_up(stage: Stage) -> None:
-    await stage.call("glasses:show_text", text="A page that is being read.")
-    await stage.rest(1.6)
-    await stage.look_up("notes:list")
-    await stage.rest(1.5)
-
-
-def tapped(tool: str, **args: object) -> Act:
-    """What a result offers behind a tap: undo, the rest, a link as a code."""
-
-    async def act(stage: Stage) -> None:
-        await stage.call(tool, **args)
-        await stage.turn_pages()
-        await stage.rest(1.0)
-        await stage.tap_on()
-        await stage.rest(2.5)
-
-    return act
-
-
-def photo() -> str:
-    image = Image.radial_gradient("L").resize((400, 300))
-    canvas = ImageDraw.Draw(image)
-    canvas.polygon([(40, 260), (150, 90), (230, 200), (290, 130), (380, 260)], fill=40)
-    return _encoded(image)
-
-
-def _encoded(image: Image.Image) -> str:
-    out = io.BytesIO()
-    image.save(out, "PNG")
-    return base64.b64encode(out.getvalue()).decode()
-
-
+LOSES = ("lost characters", "mostly lost", "without pictures")
+"""Beginnings of the names of situations in which something cannot be drawn."""
 TEXTS: dict[str, Act] = {
     "short text": shown("Milk, bread and eggs"),
     "story": shown(STORY),
@@ -244,9 +140,67 @@ QUESTIONS: dict[str, Act] = {
     "eight arguments, yes": asked(Gesture.TAP, "photos:delete", **DELETION),
     "eight arguments, no": asked(Gesture.DOUBLE_TAP, "photos:delete", **DELETION),
 }
+UNDO: dict[str, Act] = {
+    "timer, undone": tapped("timer:start", seconds=600, label="rice"),
+    "event, undone": event_undone,
+}
+AGENTS: dict[str, Act] = {
+    "look-up of an agent, presented": look_up_presented,
+    "superseded": cut_by_urgent,
+    "question refused": refused("Send 𑻷?"),
+}
 NATIVE: dict[str, Act] = {
     "page back": page_back,
+    "link, code": tapped("weather:now", taps=2, town="markdown"),
     "notification": called("glasses:notify", title="Eva", text="I am at the station.", app="Mail"),
+    "said": called("glasses:say", text="Turn left at the church"),
+}
+POOL = (
+    "HTTPSConnectionPool(host='api.example', port=443): Max retries exceeded with url: /v1 "
+    "(Caused by NewConnectionError('Failed to establish a new connection'))"
+)
+CLOUD: dict[str, Act] = {
+    "offline": offline,
+    "added later": added_later,
+    "old result": old_result,
+    "connection pool": failed(POOL),
+    "'temperature'": failed("'temperature'"),
+    "traceback": failed("Traceback (most recent call last): File x, line 1"),
+    "advice for a terminal": failed("run: sudo systemctl restart bakery"),
+    "sentence of a tool": failed("that shop is closed today"),
+    "own progress": called("com.test.sheet:bake"),
+    "own progress over a page": over_a_page("com.test.sheet:bake"),
+    "progress of a long sum": called("com.example.prime:factorise", number="1000000016000000063"),
+}
+HEBREW = "הרכבת לחיפה יוצאת בשעה 15:30"
+ABILITIES: dict[str, Act] = {
+    f"without pictures, {name}": able(act, bitmap=False, tiles=False)
+    for name, act in {
+        "Georgian": shown("მატარებელი ბათუმისკენ 15:30-ზე გადის"),
+        "Korean": shown("부산행 열차는 15시 30분에 출발합니다"),
+        "emoji": shown("Well done 👍 see you soon 🚲"),
+        "a few Chinese": shown("The train to 北京 leaves at 15:30"),
+        "Chinese": shown("去北京的火车十五点三十分从四号站台发车"),
+        "Hebrew": shown(HEBREW),
+        "picture": called("glasses:show_image", image=photo(), alt="mountains at sunrise"),
+        "link": tapped("weather:now", town="markdown"),
+        "question in Hebrew": spoken_question("להתקשר לרופא?"),
+        "question in Russian": asked(Gesture.TAP, "glasses:ask", question="Позвонить врачу?"),
+    }.items()
+} | {
+    "without pictures and speaker, Hebrew": able(
+        shown(HEBREW), bitmap=False, tiles=False, speaker=False
+    ),
+    "without display, text": able(shown("Turn left at the church"), display=False),
+    "without display, Markdown": able(called("weather:now", town="markdown"), display=False),
+    "without display, picture": able(
+        called("glasses:show_image", image=photo(), alt="mountains at sunrise"), display=False
+    ),
+    "without display, question": able(spoken_question("Shall I call the dentist?"), display=False),
+    "without speaker, said": able(
+        called("glasses:say", text="Turn left at the church"), speaker=False
+    ),
+    "said": called("glasses:say", text="Turn left at the church"),
 }
 G1_GROUPS = (
     *("Russian", "Hebrew", "Arabic", "Hindi", "Thai", "Japanese", "Korean"),
@@ -254,16 +208,28 @@ G1_GROUPS = (
 )
 
 
-def of(model: str) -> dict[str, Act]:
+def of(model: str) -> list[Part]:
     """Return what is played on these glasses."""
     if model == "sim:even_g1":
         groups = {name: shown(group[1]) for name, group in SENTENCES.items() if _on_g1(name)}
-        some = ("story", "list", "markdown", "mixed scripts", "numbers in Hebrew")
+        some = ("story", "list", "markdown", "mixed scripts", "numbers in Hebrew", *LOSES[:2])
         few = {name: TEXTS[name] for name in some}
-        tools = {name: TOOLS[name] for name in ("clock", "card", "picture", "picture with words")}
-        return few | tools | ORDER | MORE | QUESTIONS | NATIVE | groups
+        named = ("clock", "timer rings", "card", "picture", "picture with words")
+        tools = {name: TOOLS[name] for name in named}
+        return [
+            Part(few | tools | NATIVE | groups),
+            Part(ORDER | MORE | AGENTS),
+            Part(QUESTIONS | UNDO),
+            Part(CLOUD, cloud=True),
+        ]
     groups = {name: shown(group[0]) for name, group in SENTENCES.items()}
-    return TEXTS | TOOLS | FAILURES | ORDER | MORE | QUESTIONS | groups
+    return [
+        Part(TEXTS | TOOLS | FAILURES),
+        Part(ORDER | MORE | AGENTS),
+        Part(QUESTIONS | UNDO),
+        Part(ABILITIES | groups),
+        Part(CLOUD, cloud=True),
+    ]
 
 
 def _on_g1(name: str) -> bool:

@@ -2,18 +2,21 @@
 
 import asyncio
 import json
+import sys
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from edge.devcloud.registry import InstalledApp
 from edge.ports import Wait
 from edge.tools.user_tools import read
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sides import Side
+from tests.lens_sheet import app
 from tests.lens_sheet.film import Film
-from tests.scenarios.world import World, until
+from tests.scenarios.world import World, all_apps, until
 from tools_cache.api.tool import CallOrigin, ToolResponse
 
 TOOLS = """
@@ -84,6 +87,17 @@ class Station:
         writer.close()
 
 
+@asynccontextmanager
+async def small_cloud(folder: Path) -> AsyncIterator[dict[str, Any]]:
+    """A cloud with the sample apps and the bakery."""
+    world = World(folder)
+    bakery = InstalledApp.of_manifest(app.app.manifest(), (sys.executable, str(app.__file__)))
+    try:
+        yield await world.start_cloud(apps=[*all_apps(), bakery])
+    finally:
+        await world.close()
+
+
 class Stage:
     """What a situation can do: call tools, act as the wearer, wait."""
 
@@ -92,9 +106,12 @@ class Stage:
         self.film = Film(lambda: world.mock.glasses)
         world.shown = self.film
 
-    async def open(self, station: Station) -> None:
+    async def open(self, station: Station, cloud: dict[str, Any]) -> None:
         """Switch everything on."""
         folder = self.world.folder
+        if cloud:
+            self.world.cloud = cloud
+            await self.world.lay_cable()
         for name in ("tools.d", "kb", "calendars"):
             (folder / name).mkdir(parents=True)
         (folder / "tools.d" / "all.toml").write_text(TOOLS.format(url=station.url))
@@ -107,13 +124,15 @@ class Stage:
         }
         speaks = self.world.model == "mock:full"
         await self.world.switch_glasses_on(speed=8.0 if speaks else 1.0, mtu=251)
-        await self.world.start_daemon()
+        daemon = await self.world.start_daemon()
+        self.film.drawn.watch(daemon.stage._drawn)
         self.world.daemon.own_tools.use(read([folder / "tools.d"]))
         await self.world.ready()
 
-    async def play(self, name: str, act: Any) -> None:
+    async def play(self, name: str, act: Any, *, loses: bool = False) -> None:
         """Play one situation on a dark lens."""
         take = self.film.cut(name)
+        take.loses = loses
         try:
             async with asyncio.timeout(60):
                 await act(self)
@@ -130,14 +149,31 @@ class Stage:
         """Call a tool as a person at the terminal does; its delivery is written down."""
         answer = await self.world.call(tool, args, wait=Wait.ANSWER)
         told = answer.meta.get("delivery", "none")
-        said = told if isinstance(told, str) else f"{told['state']}: {told.get('reason', '')}"
-        more = f" ({told['downgrade']})" if isinstance(told, dict) and "downgrade" in told else ""
-        self.film.takes[-1].deliveries.append(said + more)
+        parts = {"state": told} if isinstance(told, str) else told
+        said = ": ".join(parts[key] for key in ("state", "reason") if parts.get(key))
+        more = f" ({parts['downgrade']})" if "downgrade" in parts else ""
+        if answer.error is not None and said == "none":
+            more = f" ({answer.error.message})"
+        self.note(said + more)
         return answer
 
-    async def look_up(self, tool: str, /, **args: Any) -> None:
+    def note(self, delivery: str) -> None:
+        self.film.takes[-1].deliveries.append(delivery)
+
+    async def look_up(self, tool: str, /, *, present: bool | None = None, **args: Any) -> None:
         """Call a tool as an agent does for itself."""
-        await self.world.call(tool, args, wait=Wait.ANSWER, origin=CallOrigin.MCP)
+        more = {"origin": CallOrigin.MCP, "present": present}
+        await self.world.call(tool, args, wait=Wait.ANSWER, **more)
+
+    async def has(self, facts: Mapping[str, Any]) -> None:
+        """Change what the glasses can do."""
+        self.world.mock.glasses.set_capabilities(facts)
+
+        def known() -> bool:
+            found = self.world.daemon.link.status().capabilities
+            return found is not None and all(found.get(key) == facts[key] for key in facts)
+
+        await until(known, f"glasses with {dict(facts)}")
 
     def begin(self, tool: str, /, **args: Any) -> "asyncio.Task[ToolResponse]":
         return asyncio.create_task(self.call(tool, **args))
@@ -182,9 +218,11 @@ class Stage:
             await self.rest(0.05)
 
 
-async def opened(folder: Path, model: str, station: Station) -> Stage:
+async def opened(
+    folder: Path, model: str, station: Station, cloud: dict[str, Any] | None = None
+) -> Stage:
     """A stage with these glasses on."""
     key = "even_g1" if model == "sim:even_g1" else model
     stage = Stage(World(folder, model, sections={"glasses": {"model": key}}))
-    await stage.open(station)
+    await stage.open(station, cloud or {})
     return stage
