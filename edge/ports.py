@@ -326,7 +326,13 @@ class CallsPort(Protocol):
 
 
 class NobodyToAsk(Exception):
-    """No glasses can ask the wearer now; the text says why."""
+    """No glasses can ask the wearer now; the text says why. `for_wearer`: what a wearer reads or
+    hears of it, of glasses that are there and cannot ask this.
+    """
+
+    def __init__(self, reason: str, for_wearer: str = "") -> None:
+        super().__init__(reason)
+        self.for_wearer = for_wearer
 
 
 @dataclass(frozen=True, slots=True)

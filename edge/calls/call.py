@@ -61,9 +61,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class CannotAsk:
-    """No glasses can ask the wearer; a token still can decide."""
+    """No glasses can ask the wearer; a token still can decide. As `NobodyToAsk`."""
 
     reason: str
+    for_wearer: str = ""
 
 
 @dataclass(frozen=True, slots=True)

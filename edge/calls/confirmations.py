@@ -266,7 +266,7 @@ class Confirmations:
             try:
                 answer = await self._ask.ask(question)
             except NobodyToAsk as e:
-                call.events.put(CannotAsk(str(e)))
+                call.events.put(CannotAsk(str(e), e.for_wearer))
                 return
         if asking.error is not None:  # the token is left, and the time-out
             call.events.put(CannotAsk("the glasses could not ask"))
@@ -311,7 +311,9 @@ class Confirmations:
                 case CannotAsk() if call.request.origin is CallOrigin.CLOUD:  # it brings no token
                     if await self._close(call, "expired"):
                         text = f"The wearer cannot be asked: {event.reason}"
-                        return Decided("nobody", ToolError.of(ErrorCode.SESSION_INACTIVE, text))
+                        words = event.for_wearer
+                        away = ErrorCode.SESSION_INACTIVE
+                        return Decided("nobody", ToolError.of(away, text, for_wearer=words))
                 case None if self._clock.boot() >= end_at:
                     if await self._close(call, "expired"):
                         return Decided("nobody", confirmation.expired(call.tool))

@@ -18,6 +18,7 @@ _ANSWER_FIRST_S: Final = 2.0
 """A caller waits so much longer than its question is open, so that it gets the outcome and not
 `pending` a moment before.
 """
+_OTHER_WORDS: Final = "Ask in other words: all of a question has to be shown or spoken"
 _TEXT_KEYS: Final = ("question", "text", "message", "prompt", "title")
 
 
@@ -51,7 +52,8 @@ class UserPrompts:
             return ToolResponse.failure(
                 ErrorCode.SESSION_INACTIVE,
                 f"The wearer cannot be asked: {e}",
-                suggestion="Bring the glasses back",
+                suggestion=_OTHER_WORDS if e.for_wearer else "Bring the glasses back",
+                for_wearer=e.for_wearer,
             )
 
     async def _among(

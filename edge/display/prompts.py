@@ -32,6 +32,7 @@ from firmware_bridge.messages import (
 )
 
 _log: Final = logging.getLogger(__name__)
+UNASKED: Final = "There was a question that these glasses cannot ask."
 WAITING: Final = 8
 """Questions that may wait behind the one being asked."""
 TOO_SOON_S: Final = 0.7
@@ -87,7 +88,7 @@ class Prompter:
         """See `AskPort`."""
         expires_at = self._clock.boot() + question.timeout_s
         if reason := await self._why_nobody(question, self._glasses.status().capabilities):
-            raise NobodyToAsk(reason)
+            raise NobodyToAsk(reason, UNASKED if self._glasses.status().ready else "")
         prompt = self._enlist(question, expires_at)
         try:
             return await self._outcome(prompt)

@@ -231,6 +231,7 @@ def able(act: Act, **facts: bool) -> Act:
         await stage.has(wanted)
         try:
             await act(stage)
+            await stage.spoken()
         finally:
             await stage.has(before)
 

@@ -163,10 +163,12 @@ class Stage:
     async def look_up(self, tool: str, /, *, present: bool | None = None, **args: Any) -> None:
         """Call a tool as an agent does for itself."""
         more = {"origin": CallOrigin.MCP, "present": present}
-        await self.world.call(tool, args, wait=Wait.ANSWER, **more)
+        answer = await self.world.call(tool, args, wait=Wait.ANSWER, **more)
+        self.note(f"for the agent: {answer.meta.get('delivery')}")
 
     async def has(self, facts: Mapping[str, Any]) -> None:
-        """Change what the glasses can do."""
+        """Change what the glasses can do: they show their page again."""
+        self.film.takes[-1].acts.append(time.monotonic())
         self.world.mock.glasses.set_capabilities(facts)
 
         def known() -> bool:

@@ -157,6 +157,8 @@ async def test_a_question_with_one_lost_character_is_refused_and_says_which(tmp_
         why = UNDRAWABLE if model != "mock:audio" else "cannot be spoken"
         assert why in asked.error.message
         assert not place.daemon.stage._prompter.active
+        if model != "mock:audio":
+            await place.lens_shows("There was a question that these glasses cannot ask.")
 
 
 @pytest.mark.requirement("I13-drawn-returns")
