@@ -155,7 +155,8 @@ class Waiter:
                     if timing.remote and call.interim is None:
                         due["end"] = max(due["end"], min(now + timing.end_s, over_at))
                     if isinstance(event, CallProgress):
-                        await self._progressed(call, event.text)
+                        seen = due.get("working", now) <= now
+                        await self._progressed(call, event.text, seen=seen)
                 case None:
                     outcome = await self._overdue(call, timing, due, now)
                     if outcome is not None:
@@ -186,8 +187,8 @@ class Waiter:
             due["accept"] = now + timing.accept_s
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
             del due[name]
-            if name == "working" and not call.has_progress:
-                self._mark(call, visibility.working(tool), mark=True)
+            if name == "working":
+                self._mark(call, call.progress or visibility.working(tool), mark=not call.progress)
             elif name == "accept" and tool is not None and not tool.queueable:
                 text = "nobody accepted it in time"
                 await self._withdraw(call, timing, text)
@@ -237,7 +238,7 @@ class Waiter:
         if call.route.kind is not RouteKind.WEARER:
             what = visibility.busy if working else visibility.saved
             text = what(call.tool, call.request.args)
-            if not (working and call.has_progress):
+            if not (working and call.progress):
                 self._mark(call, text, brief=working)
         call.answer_early(call.stamp(results.pending(call.request), Delivery.QUEUED), "pending")
 
@@ -256,13 +257,15 @@ class Waiter:
             call_id = call.request.call_id
             await self._stage.tell(text, call_id=call_id, brief=brief, mark=mark)
 
-    async def _progressed(self, call: Call, text: str) -> None:
+    async def _progressed(self, call: Call, text: str, *, seen: bool) -> None:
+        """Pass progress on; `seen`: the call is so slow that the wearer sees it."""
         shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()
         if not shown:
             return
-        call.has_progress = True
+        call.progress = shown
         self._bus.publish(CallProgressed(call.request.call_id, call.request.tool, shown))
-        self._mark(call, shown)
+        if seen:
+            self._mark(call, shown)
         if call.caller.progress is not None:
             problem = "progress of %s could not be reported"
             with Attempt(problem, call.request.call_id, level=logging.DEBUG):

@@ -208,8 +208,8 @@ class Call:
         self.tool: ToolDefinition | None = None
         self.route: Route | None = None
         self.started = Started.NO
-        self.has_progress = False
-        """Whether its tool reported progress itself: nothing less is shown in its place."""
+        self.progress = ""
+        """What its tool said last of its progress: nothing less is shown in its place."""
         self.waited_s = 0.0
         self.clamped: Mapping[str, Json] = {}
         self.defaulted: tuple[str, ...] = ()

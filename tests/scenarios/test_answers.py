@@ -19,7 +19,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 CALC = "com.example.calc:evaluate"
 TELL = "com.example.storyteller:tell"
 ECHO = "com.test.echo:answer"
-TWO_PRIMES = 10000000019 * 10000000033
+TWO_PRIMES = 1000000000039 * 1000000000061
+"""Finding them takes longer than the time after which the wearer sees progress."""
 """Takes Pollard's rho some tenths of a second, which is long enough to tell how far it is."""
 LONG = " ".join(f"Sentence number {n} says something that is worth reading." for n in range(1, 25))
 MANY = [f"thing number {n}" for n in range(1, 40)]
@@ -50,10 +51,12 @@ async def test_progress_is_on_the_lens_before_the_result_and_gives_way_to_it(tmp
         response = await place.call("com.example.prime:factorise", {"number": str(TWO_PRIMES)})
         assert response.meta["delivery"] == "shown"
         words = [h["text"] for h in place.happened if h["event"] == "call.progress"]
-        assert "factorising a number of 21 digits" in words
+        assert "factorising a number of 25 digits" in words
         pages = [" ".join(page["lines"]) for page in place.drawn()]
         assert set(pages[:-1]) & set(words), "some word of progress was drawn"
-        assert pages[-1] == " ".join(place.lens()) == f"{TWO_PRIMES} = 10000000019 × 10000000033"
+        assert (
+            pages[-1] == " ".join(place.lens()) == f"{TWO_PRIMES} = 1000000000039 × 1000000000061"
+        )
 
 
 @pytest.mark.requirement("M-pages")

@@ -7,6 +7,9 @@ from typing import Final
 _ALEF: Final = "\u0627"
 """An Arabic long a, for which the library writes nothing."""
 
+_HAN: Final = "CJK UNIFIED"
+"""How the names of Han characters begin. Each is a syllable: joined, they cannot be read."""
+
 
 def to_latin(text: str, has_glyph: Callable[[str], bool]) -> str:
     """Replace the characters that a lens cannot draw by Latin letters; an emoji by its name. What
@@ -18,8 +21,15 @@ def to_latin(text: str, has_glyph: Callable[[str], bool]) -> str:
         if ch.isspace() or has_glyph(ch):
             return ch
         spelled = "a" if ch == _ALEF else str(anyascii(ch))
-        if unicodedata.name(ch, "").startswith("HANGUL"):
+        if unicodedata.name(ch, "").startswith(("HANGUL", _HAN)):
             spelled = spelled.lower()  # the library begins each syllable with a capital
         return ch if not spelled and unicodedata.category(ch) == "Lo" else spelled
 
-    return "".join(map(spell, unicodedata.normalize("NFC", text)))
+    out, after = "", False
+    for ch in unicodedata.normalize("NFC", text):
+        spelled = spell(ch)
+        syllable = spelled != ch and unicodedata.name(ch, "").startswith(_HAN)
+        if (syllable or after) and out[-1:].isalnum() and spelled[:1].isalnum():
+            out += " "
+        out, after = out + spelled, syllable
+    return out

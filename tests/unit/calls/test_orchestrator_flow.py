@@ -375,6 +375,23 @@ async def test_a_quick_answer_has_no_working_mark(tmp_path: Path) -> None:
         assert h.glasses.texts() == ["did notes:list"]
 
 
+@pytest.mark.requirement("I13-mark")
+async def test_progress_of_a_quick_call_does_not_flash_on_the_lens(tmp_path: Path) -> None:
+    async with house(tmp_path, limits=replace(QUICK, working_s=20.0)) as h:
+        heard = []
+
+        async def quick(call, progress):
+            await progress("step 1 of 2")
+            return ToolResponse(data="ready")
+
+        async def hear(text: str) -> None:
+            heard.append(text)
+
+        h.tools.handler = quick
+        await h.call("notes:list", progress=hear)
+        assert (h.glasses.texts(), heard) == (["ready"], ["step 1 of 2"])
+
+
 async def test_a_local_tool_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
     ended = asyncio.Event()
 

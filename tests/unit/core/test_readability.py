@@ -107,6 +107,11 @@ def test_characters_the_lens_has_stay_as_they_are():
     )
 
 
+def test_each_han_character_is_a_word_of_its_own():
+    assert to_latin("去北京的火车15:30开。", str.isascii) == "qu bei jing de huo che 15:30 kai."
+    assert to_latin("x北京 y", lambda _: True) == "x北京 y"
+
+
 def test_arabic_keeps_its_long_a():
     assert to_latin("باب", str.isascii) == "bab"
 
