@@ -200,11 +200,20 @@ def refused(question: str) -> Act:
     """A question that cannot be shown or spoken whole is not asked."""
 
     async def act(stage: Stage) -> None:
-        stage.film.takes[-1].dark = True
         await stage.call("glasses:ask", question=question, wait_s=5)
-        await stage.rest(0.5)
+        await stage.rest(2.0)
 
     return act
+
+
+def unseen(act: Act) -> Act:
+    """Of which nothing can reach the wearer."""
+
+    async def played(stage: Stage) -> None:
+        stage.film.takes[-1].dark = True
+        await act(stage)
+
+    return played
 
 
 def spoken_question(question: str) -> Act:

@@ -35,6 +35,7 @@ from tests.lens_sheet.acts import (
     spoken_words,
     tapped,
     timer_rings,
+    unseen,
 )
 
 SENTENCES = json.loads(
@@ -149,6 +150,9 @@ AGENTS: dict[str, Act] = {
     "superseded": cut_by_urgent,
     "question refused": refused("Send 𑻷?"),
 }
+PICTURE_AFTER = tapped(
+    "glasses:show_image", image=photo(), alt="mountains", caption="The Alps, 07:12"
+)
 NATIVE: dict[str, Act] = {
     "page back": page_back,
     "link, code": tapped("weather:now", taps=2, town="markdown"),
@@ -189,7 +193,7 @@ ABILITIES: dict[str, Act] = {
     }.items()
 } | {
     "without pictures and speaker, Hebrew": able(
-        shown(HEBREW), bitmap=False, tiles=False, speaker=False
+        unseen(shown(HEBREW)), bitmap=False, tiles=False, speaker=False
     ),
     "without display, text": able(shown("Turn left at the church"), display=False),
     "without display, Markdown": able(called("weather:now", town="markdown"), display=False),
@@ -214,8 +218,8 @@ def of(model: str) -> list[Part]:
         groups = {name: shown(group[1]) for name, group in SENTENCES.items() if _on_g1(name)}
         some = ("story", "list", "markdown", "mixed scripts", "numbers in Hebrew", *LOSES[:2])
         few = {name: TEXTS[name] for name in some}
-        named = ("clock", "timer rings", "card", "picture", "picture with words")
-        tools = {name: TOOLS[name] for name in named}
+        named = ("clock", "timer rings", "card", "picture")
+        tools = {name: TOOLS[name] for name in named} | {"picture after words": PICTURE_AFTER}
         return [
             Part(few | tools | NATIVE | groups),
             Part(ORDER | MORE | AGENTS),

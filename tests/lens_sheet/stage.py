@@ -187,6 +187,12 @@ class Stage:
     async def shows(self, *words: str) -> None:
         await self.world.lens_shows(*words)
 
+    async def spoken(self) -> None:
+        """Wait until a text that is being spoken is over."""
+        speech = self.world.daemon.stage._speech
+        await until(lambda: speech.speaking is None, "silence")
+        await self.rest(0.1)
+
     async def rest(self, seconds: float = 0.4) -> None:
         await asyncio.sleep(seconds)
 
