@@ -147,6 +147,12 @@ class CurrentPage:
         else:
             before.cut(NEWER, now)
 
+    def _cut_all(self, reason: str) -> None:
+        before, self.now = self.now, None
+        if before is not None:
+            before.cut(reason, self._clock.boot())
+        self._cut_under(reason)
+
     def _cut_under(self, reason: str) -> None:
         item, self.under = self.under, None
         if item is not None:
@@ -237,12 +243,20 @@ class CurrentPage:
 
     async def wipe(self) -> bool:
         """Clear the lens on request; return whether it is dark."""
-        before, self.now = self.now, None
-        if before is not None:
-            before.cut("the lens was cleared", self._clock.boot())
-        self._cut_under("the lens was cleared")
+        self._cut_all("the lens was cleared")
         await self.clear()
         return not self._lens.lit
+
+    async def forget(self, reason: str) -> None:
+        """Give up every page, also those that could be recalled; the lens stays as it is."""
+        self._cut_all(reason)
+        self.recent.forget()
+        await self._scenes.forget()
+
+    async def stop(self) -> None:
+        """The daemon stops: a page that it was drawing is cleared by the next one."""
+        if self._lens.cut_off:
+            await self._scenes.leave()
 
     async def again(self, *, returned: bool = False) -> None:
         """Put the page on the lens again (the same scene, no second rendering), or clear it when

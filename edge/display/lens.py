@@ -159,6 +159,8 @@ class LensWriter:
         self._at: float | None = None
         self.dark_since = float("-inf")
         """When the lens was last cleared (boot clock)."""
+        self.cut_off = False
+        """Whether it was stopped while the glasses may have been drawing a page."""
         self._link = 0
         self._whole_on = -1
         """The connection over which the glasses refused to change a part of a page."""
@@ -191,9 +193,13 @@ class LensWriter:
         await self._pace()
         link = self._glasses.status().link
         page = ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles)
-        done = await self._update(page, link)
-        if done is None:
-            done = await self._glasses.request(page, timeout_s=ANSWER_S)
+        try:
+            done = await self._update(page, link)
+            if done is None:
+                done = await self._glasses.request(page, timeout_s=ANSWER_S)
+        except asyncio.CancelledError:
+            self.cut_off = True
+            raise
         self._link = link
         self._acknowledged(
             LensChanged(scene, number, len(sheets), rows_of(sheet.lines + sheet.said)), sheet

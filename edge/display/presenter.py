@@ -73,7 +73,12 @@ class _Back:
     """The glasses are there (again)."""
 
 
-_Input = Presentation | PageEvent | _Cancelled | _Ended | _Back | SpeechOver
+@dataclass(frozen=True, slots=True)
+class _Unpaired:
+    """Others may wear the next glasses."""
+
+
+_Input = Presentation | PageEvent | _Cancelled | _Ended | _Back | _Unpaired | SpeechOver
 """A page event is a gesture."""
 
 
@@ -208,6 +213,7 @@ class Presenter:
                 try:
                     await self._work()
                 finally:
+                    await self._current.stop()
                     await self._drawn.close()
 
     def _known(self, call_id: str) -> Presentation | None:
@@ -265,7 +271,7 @@ class Presenter:
             if isinstance(event, GlassesReady):
                 self._put(_Back())
             elif isinstance(event, GlassesUnpaired):
-                self._current.recent.forget()  # others may wear the next glasses
+                self._put(_Unpaired())
             elif isinstance(event, GlassesSaid) and isinstance(event.event, Gestured):
                 self._gesture(event.event.gesture, event.event.side)
             elif isinstance(event, GlassesSaid) and isinstance(event.event, UncertainTap):
@@ -350,6 +356,8 @@ class Presenter:
                     await self._stage.remove_progress(item.call_id)
                 case _Back():
                     await self._stage.glasses_back()
+                case _Unpaired():
+                    await self._stage.forget()
                 case SpeechOver():
                     await self._stage.speech_ended(item)
         except GlassesAway:

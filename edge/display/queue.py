@@ -101,6 +101,13 @@ class DisplayQueue:
             item.say(Delivery.EXPIRED, "the lens was busy", final=True)
             self._number()
 
+    def forget(self, reason: str) -> None:
+        """Drop all that waits."""
+        items, self.parked = list(self), None
+        self._later.clear()
+        for item in items:
+            item.say(Delivery.DROPPED, reason, final=True)
+
     def _insert(self, item: Presentation, *, before_equals: bool = False) -> None:
         before = sum(
             waiting.rank > item.rank or (waiting.rank == item.rank and not before_equals)

@@ -19,6 +19,10 @@ MAX_PIXELS: Final = 64 * 1024
 """Characters of the drawn text of a scene: some 20 pages."""
 
 
+_UNKNOWN: Final[Json] = {"picture": True}
+"""The note of what is on the lens and cannot be restored."""
+
+
 class SavedScenes:
     """The one remembered scene. A disk's fault costs the memory, never the lens."""
 
@@ -42,6 +46,10 @@ class SavedScenes:
 
     async def forget(self) -> None:
         await self._put(None)
+
+    async def leave(self) -> None:
+        """Something may be on the lens that is not remembered: the next daemon clears it."""
+        await self._put(_UNKNOWN)
 
     async def recall(self, on_report: OnReport) -> Presentation | None:
         """What the last daemon was showing, if its time is not over."""
@@ -67,10 +75,10 @@ def to_note(item: Presentation, clock: Clock) -> Json:
     """Write a scene down; of a picture, and of very much drawn text, only that there was one."""
     pictured = item.rendering.layout is LayoutKind.BITMAP_VIEW
     if pictured or any(sheet.tiles and not sheet.said for sheet in item.pages):
-        return {"picture": True}
+        return _UNKNOWN
     sheets = [_sheet_to_note(sheet) for sheet in item.pages]
     if sum(len(tile[-1]) for sheet in sheets for tile in sheet["tiles"]) > MAX_PIXELS:
-        return {"picture": True}
+        return _UNKNOWN
     now = clock.boot()
     return {
         "call_id": item.call_id,

@@ -24,6 +24,7 @@ _log: Final = logging.getLogger(__name__)
 REFUSED_S: Final = 3.0
 """Seconds for which the answer to a no stays."""
 _ASKED: Final = "a question is open"
+_UNPAIRED: Final = "the glasses were unpaired"
 
 
 class Stage:
@@ -271,6 +272,11 @@ class Stage:
             await self._prompter.end_prompt()
         parked = self._queue.take_parked()
         await (self._current.again(returned=True) if parked is None else self._show(parked))
+
+    async def forget(self) -> None:
+        """Give up all that was shown, or waits to be: it is not for who wears the next glasses."""
+        self._queue.forget(_UNPAIRED)
+        await self._current.forget(_UNPAIRED)
 
     # ------------------------------------------------------------------ speech
 

@@ -8,6 +8,7 @@ import pytest
 from edge.display.queue import LATER
 from edge.display.voice.tts import TextToSpeech, Utterance
 from edge.ports import Wait
+from edge.runtime.events import DeliveryChanged, GlassesUnpaired
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import (
     Answer,
@@ -17,7 +18,7 @@ from firmware_bridge.messages import (
     ShowPage,
     StartAudio,
 )
-from tests.unit.display.fakes import DISPLAY, FULL
+from tests.unit.display.fakes import DISPLAY, FULL, Notebook
 from tests.unit.display.test_stage import ASKED, Watched, on, text
 from tests.unit.firmware_bridge.virtual import virtual_time
 from tools_cache.api.tool import Delivery, DeliveryReport, ToolResponse
@@ -133,3 +134,69 @@ async def test_a_yes_from_before_the_glasses_left_is_not_repeated_after_another_
         assert await asking is Answer.ALLOW
         await asyncio.sleep(0.1)
         assert stage._prompter.take_ended() is None
+
+
+# ------------------------------------------------------------------ when the daemon stops
+
+
+@virtual_time
+async def test_a_page_that_was_being_drawn_when_the_daemon_stopped_is_cleared_by_the_next() -> None:
+    notes = Notebook()
+    async with on(DISPLAY, notes=notes) as (stage, glasses):
+        glasses.hold()
+        presenting = asyncio.ensure_future(stage.present("c1", text("dinner at 8", 10)))
+        await glasses.until(lambda: glasses.texts() == ["dinner at 8"])
+    presenting.cancel()
+    async with on(DISPLAY, notes=notes) as (_, glasses):
+        await glasses.until(lambda: glasses.clears() == 1)
+
+
+@virtual_time
+async def test_a_daemon_that_stops_with_a_dark_lens_leaves_nothing_to_clear() -> None:
+    notes = Notebook()
+    async with on(DISPLAY, notes=notes) as (stage, glasses):
+        await stage.present("c1", text("dinner at 8", 3))
+        await asyncio.sleep(5)
+    async with on(DISPLAY, notes=notes) as (_, glasses):
+        await asyncio.sleep(5)
+        assert not glasses.told
+
+
+# ------------------------------------------------------------------ other glasses, other wearer
+
+
+def holds(stage: Any) -> list[str]:
+    """The scenes that could still get on a lens."""
+    current = stage._current
+    items = (current.now, current.under, *stage._queue)
+    return [item.scene for item in items if item is not None]
+
+
+@virtual_time
+async def test_nothing_of_the_former_wearer_gets_on_the_next_glasses() -> None:
+    notes = Notebook()
+    async with on(FULL, notes=notes) as (stage, glasses):
+        with glasses.bus.listen() as heard:
+            await stage.present("long", text(" ".join(f"word{n}" for n in range(90))))
+            await asyncio.sleep(2)
+            await stage.present("short", text("short", 3))
+            await stage.present("next", text("next", 3))
+            await stage.present("low", text("low", 3, priority="low"))
+            await stage.tell("Working…", call_id="c5", brief=True, mark=True)
+            glasses.leave()
+            await asyncio.sleep(0.1)
+            await stage.present("parked", text("parked"))
+            glasses.bus.publish(GlassesUnpaired("mock", "AA"))
+            await asyncio.sleep(0.1)
+            assert holds(stage) == []
+            last = {h.call_id: h.report for h in heard._queue if isinstance(h, DeliveryChanged)}
+        gone = DeliveryReport(Delivery.DROPPED, "the glasses were unpaired")
+        assert {last[call_id] for call_id in ("next", "low", "parked")} == {gone}
+        assert last["long"].state is Delivery.SUPERSEDED
+        glasses.told.clear()
+        glasses.come_back()
+        await asyncio.sleep(5)
+        assert glasses.texts() == []
+    async with on(FULL, notes=notes) as (_, glasses):
+        await asyncio.sleep(5)
+        assert glasses.texts() == []
