@@ -146,7 +146,7 @@ def _failure(envelope: dict[str, Any]) -> UserError:
 
 def _fault(fault: dict[str, Any]) -> str:
     """Return what is wrong with one argument."""
-    problem = str(fault["problem"])
+    path, problem = str(fault.get("path") or "root"), str(fault["problem"])
     if missing := _MISSING.fullmatch(problem):
-        return f"{fault.get('path') or ''} {missing[1]} is missing".strip()
-    return f"{fault.get('path') or 'root'}: {problem}"
+        return f"{'' if path == 'root' else path} {missing[1]} is missing".strip()
+    return f"{path}: {problem}"

@@ -379,7 +379,7 @@ async def test_wrong_arguments_are_said_by_name_with_where_to_look(tmp_path):
             ErrorCode.INVALID_ARGUMENTS,
             'Invalid parameters: root "text" is a required property, /zoom "x" is not a number',
             details=[
-                {"path": "", "problem": '"text" is a required property'},
+                {"path": "root", "problem": '"text" is a required property'},
                 {"path": "/zoom", "problem": '"x" is not a number'},
             ],
         ).with_meta(tool="cam:shot")
