@@ -132,8 +132,9 @@ async def open_sheet(
     wanted = sheet.opens
     if wanted is None or capabilities is None:
         return (replace(sheet, opens=None),)
-    if wanted.links:
-        (link,) = wanted.links
+    links = wanted.links
+    if links:
+        (link,) = links
         picture = await code(link.address)
         words = f"{link.words}\n{host_of(link.address)}"
         if picture:
@@ -144,7 +145,7 @@ async def open_sheet(
         _log.debug("display: more of a page cannot be shown: %s", e)
         return (replace(sheet, opens=None),)
     pages = planned.sheets
-    if not wanted.links and not sheet.lines:
+    if not links:
         return pages
     if len(pages) > 1:  # words first, then the code: these glasses take no tiles beside lines
         hinted = in_corner(pages[0], _CODE, capabilities)

@@ -91,6 +91,9 @@ def _json_in(text: str) -> Json:
 
 def _outline(data: Json, write: Write, depth: int) -> Iterator[str]:
     """Yield `key: value` lines; what is inside another value is indented below it."""
+    if table := _table(data, write):
+        yield from table
+        return
     indent = "  " * depth
     for label, value in _entries(data):
         if not isinstance(value, Mapping | list):
@@ -106,6 +109,23 @@ def _outline(data: Json, write: Write, depth: int) -> Iterator[str]:
         else:
             yield f"{indent}{label}:"
             yield from _outline(value, write, depth + 1)
+
+
+def _table(data: Json, write: Write) -> list[str]:
+    """Return a short list of alike objects as rows, their cells separated by tabs and the keys
+    above them; [] for any other value.
+    """
+    if not isinstance(data, list) or not 2 <= len(data) < FEW:
+        return []
+    if not all(isinstance(row, Mapping) and row.keys() == data[0].keys() for row in data):
+        return []
+    keys = tuple(data[0])
+    values = [row[key] for row in data for key in keys]
+    if not 2 <= len(keys) <= _FEW_KEYS or any(isinstance(v, Mapping | list) for v in values):
+        return []
+    rows = [[label(str(key)) for key in keys], *([write(row[key]) for key in keys] for row in data)]
+    whole = all(cell.strip() and cell.isprintable() for row in rows for cell in row)
+    return ["\t".join(row) for row in rows] if whole else []
 
 
 def _in_a_line(value: Json, write: Write) -> str | None:

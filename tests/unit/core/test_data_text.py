@@ -36,6 +36,12 @@ def told(data):
         ({"open": True, "on": ["Mon", "Tue"], "tags": []}, "open: yes\non: Mon, Tue\ntags: none"),
         ({"place": {"city": "Oslo", "people": 717710}}, "place: city Oslo, people 717,710"),
         ([{"name": "Ann"}, {"name": "Bob"}], "1: Ann\n2: Bob"),
+        ([{"item": "Milk", "qty": 2}, {"item": "Eggs", "qty": 12}], "item\tqty\nMilk\t2\nEggs\t12"),
+        ({"rows": [{"a": "x", "b": None}] * 2}, "rows:\na\tb\nx\tnothing\nx\tnothing"),
+        ([{"a": 1, "b": 2}, {"b": 3, "a": 4}], "a\tb\n1\t2\n4\t3"),
+        ([{"a": 1, "b": 2}, {"a": 3}], "1: a 1, b 2\n2: a 3"),
+        ([{"a": 1, "b": "x\ty"}, {"a": 3, "b": "z"}], "1: a 1, b x\ty\n2: a 3, b z"),
+        ([{"a": 1, "b": 2}], "1: a 1, b 2"),
         ('{"a": 1}', "a: 1"),
         ({"content": '[{"a": 1}]'}, "1: a 1"),
         ("{not json}", "{not json}"),
@@ -61,6 +67,11 @@ def test_much_data_is_summed_up_by_its_keys(data):
     assert found.text == "orders: 90 items\ncurrency: NOK\ntotal: 123,456\nand 2 more"
     assert found.more.startswith("orders:\n  1: id 0, customer Customer 0, total 12.5\n")
     assert "{" not in found.more
+
+
+def test_a_list_of_more_objects_than_a_lens_holds_names_the_values_of_each():
+    found = told([{"a": n, "b": n} for n in range(FEW)])
+    assert found.text.startswith("1: a 0, b 0\n2: a 1, b 1\n")
 
 
 def test_a_long_list_says_how_long_it_is():

@@ -7,11 +7,12 @@ import io
 import pytest
 
 from edge.core.pages import Layout
-from edge.core.results import LayoutKind, Rendering
+from edge.core.results import LayoutKind, Link, Rendering
 from edge.display import lens_plan
 from edge.display.drawn_text import DrawnText
+from edge.display.lens import Sheet
 from firmware_bridge.capabilities import Capabilities, Origin
-from firmware_bridge.messages import Gesture
+from firmware_bridge.messages import Gesture, Tile
 from tests.unit.display.fakes import DISPLAY
 from tools_cache.api.tool import ToolResponse
 
@@ -71,6 +72,26 @@ async def test_without_pictures_a_link_is_its_words_and_its_address(open_stage):
         await tap(glasses)
         await glasses.until(lambda: len(glasses.pages()) > 1)
         assert glasses.texts()[-1] == "The menu https://www.a.example/menu?day=1"
+
+
+async def test_a_code_whose_words_are_drawn_stays_long_enough_to_be_scanned():
+    facts = {**TILES, "display.tiles": False}
+    known = Capabilities.of("mock", facts, origin=Origin.FIRMWARE, now=0.0)
+    link = Rendering(LayoutKind.TEXT_WALL, "x", links=(Link("תפריט", "https://a.example"),))
+    drawn = Sheet(tiles=(Tile(0, 0, 8, 1, 1, b"\xff"),), opens=link)  # words as pixels: no lines
+
+    async def code(_address):
+        return picture()
+
+    pages = await lens_plan.open_sheet(drawn, known, DrawnText(), code)
+    assert [page.dwell_s for page in pages] == [lens_plan.LINK_DWELL_S] * 2
+
+
+async def test_all_of_a_summary_has_its_own_reading_time():
+    known = Capabilities.of("mock", DISPLAY, origin=Origin.FIRMWARE, now=0.0)
+    more = Sheet(opens=Rendering(LayoutKind.TEXT_WALL, "word"))
+    (page,) = await lens_plan.open_sheet(more, known, DrawnText(), lens_plan.no_code)
+    assert page.dwell_s < lens_plan.LINK_DWELL_S
 
 
 async def test_what_a_tap_leads_to_never_comes_by_time(open_stage):
