@@ -34,7 +34,7 @@ def llm(args: Namespace, screen: Screen) -> int:
             return 0
         tools, withheld = turn.tools()
     except ProviderError as e:
-        fix = "send the request to the provider again, or mend what it names"
+        fix = "send the request to the provider again, or correct what it names"
         raise UserError("PROVIDER_ERROR", str(e), fix, exit_code=2) from None
     except BadMessage as e:
         raise _invalid(

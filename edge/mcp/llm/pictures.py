@@ -37,8 +37,9 @@ def split(envelope: Envelope) -> tuple[Envelope, tuple[Picture, ...]]:
         changed["meta"] = {**meta, "content": blocks}
     if isinstance(render, Mapping):
         # what the wearer saw is a picture for the model too, unless the model itself sent it
-        theirs = not isinstance(meta, Mapping) or meta.get("route") != "glasses"
-        changed["render"] = _render(render, pictures, attach=theirs and not pictures)
+        sent_by_model = isinstance(meta, Mapping) and meta.get("route") == "glasses"
+        attach = not sent_by_model and not pictures
+        changed["render"] = _render(render, pictures, attach=attach)
     return {**envelope, **changed}, tuple(pictures)
 
 
