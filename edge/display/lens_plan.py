@@ -48,6 +48,7 @@ Code = Callable[[str], Awaitable[str]]
 _MORE: Final = "tap: more"
 _LINK: Final = "tap: link"
 _CODE: Final = "tap: code"
+_PICTURE: Final = "tap: picture"
 _GUTTER: Final = 12
 """Pixels between a picture and the words beside it."""
 _LEAST_BESIDE: Final = 0.4
@@ -138,7 +139,9 @@ async def open_sheet(
         picture = await code(link.address)
         words = f"{link.words}\n{host_of(link.address)}"
         if picture:
-            wanted = Rendering(LayoutKind.BITMAP_VIEW, words, second=words, image=picture)
+            wanted = Rendering(
+                LayoutKind.BITMAP_VIEW, words, second=words, image=picture, links=(link,)
+            )
     try:
         planned = await _planned(wanted, capabilities, drawn)
     except CannotShow as e:
@@ -147,9 +150,6 @@ async def open_sheet(
     pages = planned.sheets
     if not links:
         return pages
-    if len(pages) > 1:  # words first, then the code: these glasses take no tiles beside lines
-        hinted = in_corner(pages[0], _CODE, capabilities)
-        pages = (hinted or pages[0], *pages[1:])
     return tuple(replace(page, dwell_s=max(page.dwell_s, LINK_DWELL_S)) for page in pages)
 
 
@@ -179,7 +179,9 @@ async def _pictured(rendering: Rendering, capabilities: Capabilities, drawn: Dra
     if capabilities.get("display.tiles") is not True or room.width < width * _LEAST_BESIDE:
         said = await _words(words, capabilities, drawn)
         remark = "; ".join(filter(None, (said.remark, _APART)))
-        return replace(said, sheets=(*said.sheets, sheet), remark=remark)
+        hint = _CODE if rendering.links else _PICTURE
+        last = in_corner(said.sheets[-1], hint, capabilities) or said.sheets[-1]
+        return replace(said, sheets=(*said.sheets[:-1], last, sheet), remark=remark)
     said = await _words(words, capabilities, drawn, room=room)
     beside = _moved(said.sheets[0], tile.width + _GUTTER)
     remark = said.remark or ("the text was cut" if len(said.sheets) > 1 else "")

@@ -206,16 +206,6 @@ def refused(question: str) -> Act:
     return act
 
 
-def unseen(act: Act) -> Act:
-    """Of which nothing can reach the wearer."""
-
-    async def played(stage: Stage) -> None:
-        stage.film.takes[-1].dark = True
-        await act(stage)
-
-    return played
-
-
 def spoken_question(question: str) -> Act:
     """A question of which the lens cannot draw all: it is asked by voice."""
 

@@ -35,7 +35,6 @@ from tests.lens_sheet.acts import (
     spoken_words,
     tapped,
     timer_rings,
-    unseen,
 )
 
 SENTENCES = json.loads(
@@ -193,7 +192,7 @@ ABILITIES: dict[str, Act] = {
     }.items()
 } | {
     "without pictures and speaker, Hebrew": able(
-        unseen(shown(HEBREW)), bitmap=False, tiles=False, speaker=False
+        shown(HEBREW), bitmap=False, tiles=False, speaker=False
     ),
     "without display, text": able(shown("Turn left at the church"), display=False),
     "without display, Markdown": able(called("weather:now", town="markdown"), display=False),

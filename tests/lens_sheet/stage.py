@@ -143,6 +143,7 @@ class Stage:
             async with asyncio.timeout(20):
                 await self.world.call("glasses:clear", {}, wait=Wait.ANSWER)
                 await until(lambda: not self.world.lens(), "a dark lens")
+                await self.spoken()
         take.judge()
 
     async def call(self, tool: str, /, **args: Any) -> ToolResponse:

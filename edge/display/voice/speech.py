@@ -402,6 +402,8 @@ class SpeechOutput:
 
     def why_not(self, capabilities: Capabilities) -> str:
         """Empty when words can be spoken on these glasses, else the first thing that is missing."""
+        if not capabilities.has(Hardware.SPEAKER):
+            return NO_SPEAKER
         return self._speaker.why_not(capabilities)
 
     def begin(self, item: Presentation, capabilities: Capabilities, why: list[str]) -> bool:

@@ -65,6 +65,16 @@ async def test_what_no_voice_can_say_goes_to_the_lens_after_all(open_stage, with
 
 
 @pytest.mark.requirement("I13-readable")
+async def test_glasses_without_a_speaker_spell_it_whatever_sound_they_would_take(
+    open_stage,
+) -> None:
+    async with open_stage({**FULL, **PLAIN, "speaker": False}) as (stage, glasses):
+        report = await stage.present("c1", text("האם להתקשר לרופא"), wait=Wait.DELIVERY)
+        assert (report.state, report.downgrade) == (Delivery.ACKNOWLEDGED, "script→latin")
+        assert len(glasses.pages()) == 1
+
+
+@pytest.mark.requirement("I13-readable")
 async def test_without_the_library_of_latin_letters_boxes_are_dropped_and_it_says_why(
     open_stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

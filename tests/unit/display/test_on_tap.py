@@ -135,6 +135,7 @@ async def test_a_picture_that_cannot_stand_beside_its_words_is_named_in_the_deli
     both = Rendering(LayoutKind.BITMAP_VIEW, "Alps", second="The Alps", image=picture())
     planned = await lens_plan.plan(both, known, DrawnText())
     assert [bool(sheet.tiles) for sheet in planned.sheets] == [False, True]
+    assert [line.text for line in planned.sheets[0].lines] == ["The Alps", "tap: picture"]
     assert planned.remark == "the picture has a page of its own, after the words"
 
 

@@ -426,6 +426,9 @@ async def test_notes_are_kept_listed_newest_first_and_counted(shipped):
     assert [n["text"] for n in listed["notes"]] == ["four", "three", "two"]
     assert (listed["total"], listed["text"]) == (4, "- four\n- three\n- two")
     assert listed["notes"][0] == {"id": 4, "text": "four", "created": "2026-11-21T10:30:03+00:00"}
+    for number in range(1, 5):
+        await shipped.good("notes:remove", {"id": number})
+    assert (await shipped.good("notes:list")).data["text"] == "No notes yet"
 
 
 async def test_notes_survive_a_restart(shipped, tmp_path):
