@@ -22,7 +22,7 @@ _log: Final = logging.getLogger(__name__)
 DEADLINE_S: Final = 8.0
 IDLE_S: Final = 60.0
 REST_S: Final = 30.0
-"""Seconds after a child was stuck in which none is asked: while one is, nothing else is shown."""
+"""Seconds after a child was stuck in which none is asked: while one is, other texts wait."""
 MAX_ANSWER: Final = 4 * 1024 * 1024
 REMEMBERED: Final = 400
 """Rows kept, of paragraphs: a text of several pages is set twice, a question at each showing."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -265,13 +266,31 @@ def _laid_out(
 # ------------------------------------------------------------------ text that is drawn
 
 
+async def draw_ahead(
+    rendering: Rendering, capabilities: Capabilities | None, drawn: DrawnText
+) -> None:
+    """Draw what these glasses cannot write; its rows are remembered until it is planned."""
+    if capabilities is None or not capabilities.has(Hardware.DISPLAY) or rendering.layout is None:
+        return
+    has_glyph = typeface_of(capabilities).has_glyph
+    if any(needs_drawing(text, has_glyph) for text in _texts_of(rendering)):
+        with suppress(Exception):  # it fails again when it is to be shown, and is reported then
+            await plan(rendering, capabilities, drawn)
+
+
+def _texts_of(rendering: Rendering) -> tuple[str, ...]:
+    if rendering.layout in _TWO_COLUMNS:
+        return rendering.first, rendering.second
+    return (rendering.words,)
+
+
 async def _drawn_pages(
     rendering: Rendering, canvas: Canvas, capabilities: Capabilities, drawn: DrawnText
 ) -> tuple[Layout, tuple[Sheet, ...]]:
     """Lay out, drawing the paragraphs that the glasses cannot write. Raises `CannotDraw`."""
     face, whole = typeface_of(capabilities), capabilities.get("display.tiles") is not True
     columns = rendering.layout in _TWO_COLUMNS
-    texts = (rendering.first, rendering.second) if columns else (rendering.words,)
+    texts = _texts_of(rendering)
     if not any(needs_drawing(text, face.has_glyph) for text in texts):
         laid = _laid_out(rendering, canvas, face)
         return laid, tuple(map(_written, laid.pages))

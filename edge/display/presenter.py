@@ -18,7 +18,7 @@ from edge.display.current_page import CurrentPage
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
 from edge.display.lens import LensWriter, Sheet
-from edge.display.lens_plan import Code, no_code, open_sheet
+from edge.display.lens_plan import Code, draw_ahead, no_code, open_sheet
 from edge.display.page_life import Action, PageEvent, act
 from edge.display.presentation import BRIEF_RANK, NEWER, Presentation
 from edge.display.prompts import Prompter
@@ -133,6 +133,8 @@ class Presenter:
             life_s=life_s,
             report=self._report,
         )
+        self._turn = asyncio.Lock()
+        """Held while a text is prepared, so that texts reach the lens in the order they came."""
         self._inbox: deque[_Input] = deque()
         self._texts = 0
 
@@ -152,14 +154,14 @@ class Presenter:
         offer: TapOffer | None = None,
     ) -> DeliveryReport:
         """See `RenderPort`. Presenting again what is on the lens already does not draw it again."""
-        self._progress.over(call_id)
-        writer = self._wording.writer()
-        wanted = await self._wording.apply(rendering_of(response, name=name, writer=writer))
-        wanted = replace(wanted, offer=offer)
-        if wanted.layout is None and not wanted.speech and not wanted.pcm:
-            return DeliveryReport(Delivery.NONE)
-        scene = _scene_of(wanted) or call_id
-        item = self._known(call_id) or self._new(call_id, scene, wanted, rank=wanted.priority)
+        async with self._turn:
+            made = rendering_of(response, name=name, writer=self._wording.writer())
+            wanted = replace(await self._prepared(made), offer=offer)
+            self._progress.over(call_id)
+            if wanted.layout is None and not wanted.speech and not wanted.pcm:
+                return DeliveryReport(Delivery.NONE)
+            scene = _scene_of(wanted) or call_id
+            item = self._known(call_id) or self._new(call_id, scene, wanted, rank=wanted.priority)
         return await self._wait_for_report(item, wait)
 
     async def tell(
@@ -172,22 +174,31 @@ class Presenter:
         mark: bool = False,
     ) -> DeliveryReport:
         """See `RenderPort`. Brief texts are never spoken."""
-        if brief and self._progress.is_cancelled(call_id):
-            return DeliveryReport(Delivery.DROPPED, "called off by the wearer")
-        self._texts += 1
-        wanted = await self._wording.apply(
-            Rendering(
-                LayoutKind.TEXT_WALL,
-                text,
-                speech=None if brief else text,
-                silent=brief,
-                duration_s=BRIEF_S if brief else None,
-            )
+        made = Rendering(
+            LayoutKind.TEXT_WALL,
+            text,
+            speech=None if brief else text,
+            silent=brief,
+            duration_s=BRIEF_S if brief else None,
         )
-        name = f"{call_id}/word" if call_id else scene or f"word-{self._texts}"
-        item = self._new("", name, wanted, rank=BRIEF_RANK if brief else 0, progress_of=call_id)
-        item.mark = mark
+        async with self._turn:
+            wanted = await self._prepared(made)
+            if brief and self._progress.is_cancelled(call_id):
+                return DeliveryReport(Delivery.DROPPED, "called off by the wearer")
+            self._texts += 1
+            name = f"{call_id}/word" if call_id else scene or f"word-{self._texts}"
+            rank = BRIEF_RANK if brief else 0
+            item = self._new("", name, wanted, rank=rank, progress_of=call_id)
+            item.mark = mark
         return await self._wait_for_report(item, Wait.ANSWER)
+
+    async def _prepared(self, made: Rendering) -> Rendering:
+        """Return it in the wearer's words, and draw ahead what the glasses cannot write: while the
+        actor draws, nothing else can happen on the lens.
+        """
+        wanted = await self._wording.apply(made)
+        await draw_ahead(wanted, self._glasses.status().capabilities, self._drawn)
+        return wanted
 
     def ended(self, call_id: str) -> None:
         """See `RenderPort`."""

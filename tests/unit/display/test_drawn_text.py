@@ -307,7 +307,7 @@ async def test_a_child_that_is_stuck_or_answers_nonsense_is_a_reason() -> None:
         await odd.close()
 
 
-@pytest.mark.parametrize(("rest_s", "asked"), [(drawn_text.REST_S, 1), (0.0, 3)])
+@pytest.mark.parametrize(("rest_s", "asked"), [(drawn_text.REST_S, 1), (0.0, 6)])
 async def test_a_stuck_child_holds_up_what_waits_for_the_lens_once_only(
     open_stage: OpenStage, monkeypatch: pytest.MonkeyPatch, rest_s: float, asked: int
 ) -> None:

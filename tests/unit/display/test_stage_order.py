@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from edge.core.results import Rendering
+from edge.display.drawn_text import CannotDraw, DrawnText
 from edge.display.queue import LATER
 from edge.display.voice.tts import TextToSpeech, Utterance
+from edge.display.wording import Wording
 from edge.ports import Wait
 from edge.runtime.events import DeliveryChanged, GlassesUnpaired
 from firmware_bridge.errors import CommandRefused
@@ -15,6 +18,7 @@ from firmware_bridge.messages import (
     AudioFormat,
     Command,
     EndAudio,
+    Gesture,
     ShowPage,
     StartAudio,
 )
@@ -200,3 +204,76 @@ async def test_nothing_of_the_former_wearer_gets_on_the_next_glasses() -> None:
     async with on(FULL, notes=notes) as (_, glasses):
         await asyncio.sleep(5)
         assert glasses.texts() == []
+
+
+# ------------------------------------------------------------------ texts that take time to prepare
+
+
+@pytest.fixture
+def slow_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Markdown takes a second to read."""
+    apply = Wording.apply
+
+    async def slow(self: Wording, rendering: Rendering) -> Rendering:
+        if "**" in rendering.text:
+            await asyncio.sleep(1)
+        return await apply(self, rendering)
+
+    monkeypatch.setattr(Wording, "apply", slow)
+
+
+@virtual_time
+async def test_texts_reach_the_lens_in_the_order_in_which_they_came(slow_markdown) -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        shown = [text(words, 10, scene="live") for words in ("**old**", "new")]
+        await asyncio.gather(*(stage.present(f"c{n}", page) for n, page in enumerate(shown)))
+        assert glasses.shows == "new"
+
+
+@virtual_time
+async def test_progress_that_was_slow_to_prepare_does_not_follow_the_result(slow_markdown) -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        telling = asyncio.ensure_future(stage.tell("**half**", call_id="c1", brief=True))
+        await asyncio.sleep(0.5)
+        await stage.present("c1", text("done", 5))
+        assert (await telling).state is not Delivery.QUEUED
+        await asyncio.sleep(3)
+        assert glasses.shows == "done"
+        await asyncio.sleep(20)
+        assert glasses.shows == ""
+
+
+@virtual_time
+async def test_progress_of_a_call_that_is_cancelled_meanwhile_is_not_shown(slow_markdown) -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.tell("one", call_id="c1", brief=True)
+        telling = asyncio.ensure_future(stage.tell("**half**", call_id="c1", brief=True))
+        await asyncio.sleep(0.8)
+        await glasses.say(Gesture.DOUBLE_TAP)
+        assert (await telling).state is Delivery.DROPPED
+        assert glasses.shows == ""
+
+
+class StuckDrawing(DrawnText):
+    """A child that never answers."""
+
+    async def draw(self, *_: Any, **__: Any) -> Any:
+        await asyncio.sleep(20)
+        raise CannotDraw("it took too long to draw the text")
+
+
+@virtual_time
+async def test_a_text_that_cannot_be_drawn_in_time_holds_up_neither_questions_nor_taps() -> None:
+    async with on(DISPLAY, drawn=StuckDrawing()) as (stage, glasses):
+        await stage.present("c1", text("first", 60))
+        await asyncio.sleep(2)
+        drawing = asyncio.ensure_future(stage.present("c2", text("שלום")))
+        await asyncio.sleep(1)
+        await glasses.say(Gesture.DOUBLE_TAP)
+        await asyncio.sleep(0.1)
+        assert glasses.shows == ""
+        asking = asyncio.ensure_future(stage.ask(ASKED))
+        await asyncio.sleep(1)
+        assert "Delete photos?" in glasses.shows
+        asking.cancel()
+        drawing.cancel()
