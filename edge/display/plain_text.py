@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from edge.core.results import Link
+from edge.core.words.text_direction import ISOLATES
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -71,10 +72,11 @@ def has_markdown(text: str) -> bool:
 
 def spoken(text: str) -> str:
     """Return plain text for a voice: no bullets, cells of a table with commas between them, of an
-    address only its host.
+    address only its host; without signs for directions.
     """
     lines = (line.lstrip().removeprefix(BULLET).strip() for line in text.split("\n"))
-    return _WHOLE_ADDRESS.sub(r"\1", "\n".join(lines).replace("\t", ", "))
+    said = "\n".join(lines).replace("\t", ", ").translate(ISOLATES)
+    return _WHOLE_ADDRESS.sub(r"\1", said)
 
 
 @cache

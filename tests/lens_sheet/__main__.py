@@ -24,7 +24,8 @@ GLASSES = ("mock:full", "sim:even_g1")
 async def played(model: str, part: Part, station: Station, cloud: dict[str, Any]) -> list[Take]:
     """Play one situation after the other."""
     with tempfile.TemporaryDirectory() as folder:
-        stage = await opened(Path(folder), model, station, cloud if part.cloud else None)
+        about = {"cloud": cloud if part.cloud else None, "wearer": part.wearer}
+        stage = await opened(Path(folder), model, station, **about)
         short = model.rpartition(":")[2]
         try:
             for name, act in part.acts.items():

@@ -1,7 +1,8 @@
 """The situations, by name: what happens, and what the wearer does."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from firmware_bridge.messages import Gesture
@@ -48,6 +49,8 @@ class Part:
 
     acts: dict[str, Act]
     cloud: bool = False
+    wearer: dict[str, str] = field(default_factory=dict)
+    """`[wearer]` of the configuration."""
 
 
 LOSES = ("lost characters", "mostly lost", "without pictures")
@@ -205,6 +208,25 @@ ABILITIES: dict[str, Act] = {
     ),
     "said": called("glasses:say", text="Turn left at the church"),
 }
+TODAY = datetime.now(UTC).date().isoformat()
+FORMS: dict[str, Act] = {
+    "free today": called(
+        "calendar:get_availability", start=f"{TODAY}T12:00:00Z", end=f"{TODAY}T14:00:00Z"
+    ),
+    "free for two days": called(
+        "calendar:get_availability", start="2026-12-01T08:00:00Z", end="2026-12-02T18:00:00Z"
+    ),
+    "event": asked(Gesture.TAP, "calendar:create_event", **EVENT),
+    "data": tapped("weather:now", town="json"),
+    "timer": called("timer:start", seconds=5400, label="bread"),
+    "timers": called("timer:list"),
+}
+WEARERS = {
+    "German": {"locale": "de-DE", "timezone": "Europe/Berlin"},
+    "American": {"locale": "en-US", "timezone": "America/New_York"},
+    "Arabic": {"locale": "ar-EG", "timezone": "Africa/Cairo"},
+    "Japanese": {"locale": "ja-JP", "timezone": "Asia/Tokyo"},
+}
 G1_GROUPS = (
     *("Russian", "Hebrew", "Arabic", "Hindi", "Thai", "Japanese", "Korean"),
     *("Chinese, simplified", "Chinese, traditional", "Emoji"),
@@ -232,6 +254,10 @@ def of(model: str) -> list[Part]:
         Part(QUESTIONS | UNDO),
         Part(ABILITIES | groups),
         Part(CLOUD, cloud=True),
+        *(
+            Part({f"{who} forms, {name}": act for name, act in FORMS.items()}, wearer=wearer)
+            for who, wearer in WEARERS.items()
+        ),
     ]
 
 

@@ -228,10 +228,16 @@ class Stage:
 
 
 async def opened(
-    folder: Path, model: str, station: Station, cloud: dict[str, Any] | None = None
+    folder: Path,
+    model: str,
+    station: Station,
+    *,
+    cloud: dict[str, Any] | None = None,
+    wearer: dict[str, str] | None = None,
 ) -> Stage:
     """A stage with these glasses on."""
     key = "even_g1" if model == "sim:even_g1" else model
-    stage = Stage(World(folder, model, sections={"glasses": {"model": key}}))
+    sections = {"glasses": {"model": key}, "wearer": wearer or {}}
+    stage = Stage(World(folder, model, sections=sections))
     await stage.open(station, cloud or {})
     return stage

@@ -32,6 +32,17 @@ async def test_the_lens_and_the_voice_have_the_same_plain_text():
     assert wanted.links == (Link("tickets", "https://a.example/t"),)
 
 
+@pytest.mark.requirement("I13-wearer-forms")
+async def test_a_span_that_runs_from_right_to_left_is_not_torn_apart_by_the_text_before_it():
+    arabic = Writer(WearerForms(load("ar-EG"), ZoneInfo("Africa/Cairo")), NOW)
+    said = "Free 2026-11-23T12:00Z–2026-11-23T14:00Z"
+    wanted = await worded(arabic, text=said, speech=said)
+    span = "2:00 م–4:00 م"
+    assert wanted.text.replace("\u202f", " ").replace("\xa0", " ") == f"Free \u2067{span}\u2069"
+    assert "\u2067" not in (spoken := wanted.speech + await Wording(lambda: arabic).of(said))
+    assert spoken.count("م") == 4
+
+
 async def test_every_part_of_a_layout_is_worded():
     wanted = await worded(
         text="*a*\n*b*", first="*a*", second="*b*", more="*c*", speech="see https://a.example/x"
