@@ -20,7 +20,7 @@ test: $(VENV)/.dev $(REGISTRY) mosquitto lint  ## every check
 	@$(MAKE) --no-print-directory --jobs=2 types all-tests
 
 all-tests: $(VENV)/.compiled
-	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
+	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 # Each of the workers that run the tests would compile every test file; done once, while mypy runs, it costs a quarter of that.
 # What cannot be compiled is reported by the run that follows.
@@ -37,7 +37,7 @@ MAY_DIFFER := $(addprefix tests/unit/,calls cloud commands config control daemon
   $(addprefix tests/e2e/test_,demo.py mqtt_traps.py tls.py) tests/link tests/test_imports.py
 
 test-python: $(VENV)/.dev $(REGISTRY) mosquitto  ## of `make test` what may differ between Pythons (PYTHON=python3.13 VENV=.venv-3.13)
-	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile $(MAY_DIFFER) $(ARGS)
+	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(MAY_DIFFER) $(ARGS)
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet .

@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -66,6 +67,10 @@ LONGEST_TMPDIR = 16
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 << 30
 """A run leaves at most a tenth of it behind; the rest is for everything else on this machine."""
+
+OTHERS_LAST = 30
+"""So many times as long as a test that only computes lasts one with processes (measured: 10 to 30).
+"""
 
 _skipped: list[tuple[str, str]] = []
 _failed: dict[str, None] = {}
@@ -153,15 +158,28 @@ def _log_guard():
     root.removeHandler(handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Unit and codec tests get no network: a socket is the sign of a missing seam (AF_UNIX is
     ours).
     """
     for item in items:
-        parts = Path(str(item.fspath)).parts
-        local = "unit" in parts or "codecs" in parts
-        if local and not item.get_closest_marker("enable_socket"):
+        if _computes(item) and not item.get_closest_marker("enable_socket"):
             item.add_marker(pytest.mark.disable_socket)
+    if hasattr(config, "workerinput"):
+        _longest_files_first(items)
+
+
+def _computes(item: pytest.Item) -> bool:
+    parts = item.path.parts
+    return "unit" in parts or "codecs" in parts
+
+
+def _longest_files_first(items: list[pytest.Item]) -> None:
+    """Keep all workers of a parallel run busy to its end. It needs `--no-loadscope-reorder`."""
+    lasts: Counter[Path] = Counter()
+    for item in items:
+        lasts[item.path] += 1 if _computes(item) else OTHERS_LAST
+    items.sort(key=lambda item: -lasts[item.path])
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:

@@ -300,7 +300,7 @@ async def a_cloud(host: str, port: int, edge_id: str) -> AsyncIterator[Cloud]:
         port,
         protocol=aiomqtt.ProtocolVersion.V5,
         identifier=f"cloud-{uuid.uuid4().hex[:8]}",
-        timeout=10,
+        timeout=40,
     )
     async with client:
         cloud = Cloud(client, edge_id)

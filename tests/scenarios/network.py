@@ -299,7 +299,7 @@ async def onlooker(host: str, port: int, edge_id: str, *topics: str) -> AsyncIte
         port,
         protocol=aiomqtt.ProtocolVersion.V5,
         identifier=f"onlooker-{uuid.uuid4().hex[:8]}",
-        timeout=10,
+        timeout=PATIENCE_S,
     )
     async with client:
         looker = Onlooker(client, edge_id)

@@ -123,7 +123,7 @@ async def test_a_question_is_drawn_again_after_a_double_tap_too_early_to_be_a_no
 ):
     """It takes the page off the lens. One on the other arm soon after may count as the same."""
     for module in ("edge.display.prompts", "tests.scenarios.world"):
-        monkeypatch.setattr(f"{module}.TOO_SOON_S", 4.0)
+        monkeypatch.setattr(f"{module}.TOO_SOON_S", 40.0)
     async with world(tmp_path, "sim:even_g1", **G1) as place:
         await alone(place)
         call, _ = await asked(place, SHORT)

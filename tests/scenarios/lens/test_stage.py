@@ -107,10 +107,11 @@ async def test_five_results_in_a_second_are_each_seen_or_their_callers_hear_that
 ):
     async with some_world(tmp_path, model) as place:
         await worn(tmp_path, model, place)
-        told = []
+        showing = []
         for number in range(5):
-            told.append(await show(place, f"result number {number}"))
+            showing.append(asyncio.ensure_future(show(place, f"result number {number}")))
             await asyncio.sleep(0.15)
+        told = await asyncio.gather(*showing)
         seen = SEEN[model]
         assert told[0][0] == seen
         for delivery, _ in told[1:]:
