@@ -27,22 +27,17 @@ class Rung(Enum):
     LATIN = auto()
     """On the lens in Latin letters."""
     SPEECH = auto()
-    NONE = auto()
 
 
-def choose_rung(
-    text: str, lost: Collection[str], *, has_voice: bool, is_question: bool = False
-) -> Rung:
+def choose_rung(text: str, lost: Collection[str], *, has_voice: bool) -> Rung:
     """Choose the way of a text of which the lens cannot draw `lost`: characters, or clusters of
     them. `has_voice`: the glasses can speak, and a voice can read this text.
 
-    A question is shown whole or not at all: Latin letters or a box may hide what the wearer agrees
+    Not for questions (`prompt_layout.py`): Latin letters or a box may hide what the wearer agrees
     to.
     """
     if not lost:
         return Rung.DISPLAY
-    if is_question:
-        return Rung.SPEECH if has_voice else Rung.NONE
     if can_spell(lost):
         return Rung.LATIN
     if not is_mostly_lost(text, lost):

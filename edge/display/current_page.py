@@ -172,6 +172,8 @@ class CurrentPage:
         if await self._draw(item):
             item.seen = max(item.seen, item.page)
             await self._scenes.keep(item)
+        else:
+            item.miss_page()
         return True
 
     async def turn_back(self) -> None:

@@ -1,6 +1,6 @@
 """What is done about a page: state of the lens × event → action, as one table without I/O.
 
-`presenter.py` asks it and carries the action out; nothing else decides who gets the lens.
+`stage.py` asks it and carries the action out; nothing else decides who gets the lens.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class LensState(Enum):
 
 
 class PageEvent(Enum):
-    """What happens to it. The first six are arrivals."""
+    """What happens to the page on the lens. The first six are arrivals."""
 
     MARK = auto()
     """"Working…" of a call that said nothing itself."""
@@ -41,7 +41,7 @@ class PageEvent(Enum):
     EQUAL = auto()
     HIGHER = auto()
     SAME = auto()
-    """A newer version of what is on the lens: the same scene, or the result of its progress."""
+    """A newer version of what is on the lens: of the same scene."""
     TAP = auto()
     BACK = auto()
     """A tap that means "page up"."""
@@ -51,17 +51,13 @@ class PageEvent(Enum):
     """The page had its reading time."""
     RIPE = auto()
     """The page had `LEAST_S`, and a result waits."""
-    CALL_OVER = auto()
-    """The call whose progress or mark is on the lens has ended."""
 
 
 class Action(Enum):
     """What to do about it. An action never fails: what glasses cannot do is left out."""
 
     SHOW = auto()
-    """Draw the newcomer. Who had the lens: see `previous`."""
-    UPDATE = auto()
-    """Change only the rows that differ, if the page number is the same; else draw it."""
+    """Draw the newcomer. What becomes of the page before: see `previous`."""
     WAIT = auto()
     """Into the queue, as "2 of 3"."""
     CORNER = auto()
@@ -78,7 +74,6 @@ class Action(Enum):
     """Show the newest of the last results again; after the last page of a recalled one the one
     before it.
     """
-    UNMARK = auto()
     NOTHING = auto()
 
 
@@ -89,13 +84,12 @@ _READING: Final = {
     PageEvent.LOWER: Action.WAIT,
     PageEvent.EQUAL: Action.SHOW,
     PageEvent.HIGHER: Action.SHOW,
-    PageEvent.SAME: Action.UPDATE,
+    PageEvent.SAME: Action.SHOW,
     PageEvent.TAP: Action.NEXT_PAGE,
     PageEvent.BACK: Action.PREVIOUS_PAGE,
     PageEvent.LEAVE: Action.END,
     PageEvent.TIME_OVER: Action.NEXT_PAGE,
     PageEvent.RIPE: Action.SHOW,
-    PageEvent.CALL_OVER: Action.UNMARK,
 }
 TABLE: Final[Mapping[LensState, Mapping[PageEvent, Action]]] = {
     LensState.DARK: {
@@ -104,13 +98,12 @@ TABLE: Final[Mapping[LensState, Mapping[PageEvent, Action]]] = {
         PageEvent.BACK: Action.RECALL,
     },
     LensState.PROGRESS: {
-        PageEvent.PROGRESS: Action.UPDATE,
+        PageEvent.PROGRESS: Action.SHOW,
         **dict.fromkeys(_ARRIVALS, Action.SHOW),
         PageEvent.TAP: Action.END,
         PageEvent.BACK: Action.END,
         PageEvent.LEAVE: Action.CANCEL,
         PageEvent.TIME_OVER: Action.END,
-        PageEvent.CALL_OVER: Action.END,
     },
     LensState.FRESH: {**_READING, PageEvent.EQUAL: Action.WAIT, PageEvent.RIPE: Action.NOTHING},
     LensState.READ: _READING,

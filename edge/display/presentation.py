@@ -159,6 +159,13 @@ class Presentation:
             self.leave_at = None
         self._stay(now)
 
+    def miss_page(self) -> None:
+        """The glasses did not take the page it is at; what comes after a tap only is no loss."""
+        on_lens = self.report.state in (Delivery.SHOWN, Delivery.ACKNOWLEDGED)
+        if on_lens and self.page <= len(self.sheets):
+            reasons = filter(None, (self.report.reason, f"page {self.page} was not taken"))
+            self.say(Delivery.ACKNOWLEDGED, "; ".join(reasons))
+
     def turn_back(self, now: float) -> None:
         """Go to the page before."""
         self.page -= 1

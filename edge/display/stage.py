@@ -160,7 +160,7 @@ class Stage:
     ) -> None:
         """Do what the table of `page_life` says; `item` is what arrives."""
         match act(state or self._current.state(), event):
-            case Action.SHOW | Action.UPDATE:
+            case Action.SHOW:
                 await self._show(self._queue.pop() if item is None else item)
             case Action.WAIT if item is not None:
                 until = self._prompter.over_by + self._life_s

@@ -74,17 +74,15 @@ _INSIDE: Final = re.compile(
 
 def sentence(error: ToolError, name: str) -> str:
     """Return the sentence about a failure for the wearer. `name`: its app or tool, in words."""
-    said = _said(error).format_map({"name": _name(name)})
+    said = _said(error, _name(name))
     if error.partial_side_effects and error.type is not ErrorType.CONFIRMATION_EXPIRED:
         said = f"{said} {_PERHAPS}"
     return said
 
 
-def _said(error: ToolError) -> str:
+def _said(error: ToolError, name: str) -> str:
     if error.for_wearer:
-        return (
-            " ".join(error.for_wearer.split())[:MAX_MESSAGE].replace("{", "{{").replace("}", "}}")
-        )
+        return " ".join(error.for_wearer.split())[:MAX_MESSAGE]
     match error.code:
         case ErrorCode.HARDWARE_MISSING:
             return _without(error.details)
@@ -95,18 +93,18 @@ def _said(error: ToolError) -> str:
         case ErrorCode.INVALID_ARGUMENTS | ErrorCode.INVALID_REQUEST:
             message = _PREFIX.sub("", error.message, count=1)
             if missing := dict.fromkeys(_REQUIRED.findall(message)):
-                return f"{{name}} needs to know: {', '.join(map(label, missing))}."
+                return f"{name} needs to know: {', '.join(map(label, missing))}."
             foreign = _SCHEMA.search(message) is not None
-            return (not foreign and _literal(message)) or _MISUNDERSTOOD
+            return (not foreign and _literal(message)) or _MISUNDERSTOOD.format(name=name)
         case code if code in _OF_CODE:
-            return _OF_CODE[code]
+            return _OF_CODE[code].format(name=name)
     if _AWAY.search(error.message):
-        return _OF_CODE[ErrorCode.NETWORK_ERROR]
-    return _literal(error.message) or _PROBLEM
+        return _OF_CODE[ErrorCode.NETWORK_ERROR].format(name=name)
+    return _literal(error.message) or _PROBLEM.format(name=name)
 
 
 def _literal(message: str) -> str:
-    """Return a message as a sentence (braces doubled for `format`), "" if it is not for people."""
+    """Return a message as a sentence, "" if it is not for people."""
     text = " ".join(message.split())
     if not for_people(text):
         return ""

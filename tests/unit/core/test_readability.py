@@ -40,10 +40,8 @@ def _lost(text: str) -> tuple[str, ...]:
 
 @pytest.mark.requirement("I13-readable")
 @pytest.mark.parametrize("has_voice", [True, False])
-@pytest.mark.parametrize("is_question", [True, False])
-def test_what_the_lens_draws_whole_goes_there(has_voice, is_question):
-    rung = choose_rung(HEBREW, (), has_voice=has_voice, is_question=is_question)
-    assert rung is Rung.DISPLAY
+def test_what_the_lens_draws_whole_goes_there(has_voice):
+    assert choose_rung(HEBREW, (), has_voice=has_voice) is Rung.DISPLAY
 
 
 @pytest.mark.parametrize("has_voice", [True, False])
@@ -64,13 +62,6 @@ def test_letters_that_say_how_a_word_sounds_become_latin_ones(text, has_voice):
 def test_what_would_be_mostly_boxes_is_spoken_or_as_a_last_resort_spelled(text):
     assert choose_rung(text, _lost(text), has_voice=True) is Rung.SPEECH
     assert choose_rung(text, _lost(text), has_voice=False) is Rung.LATIN
-
-
-@pytest.mark.requirement("I13-readable")
-@pytest.mark.parametrize("text", [*SPELLED, *SOUNDS_OTHERWISE, "press ⌥ then C"])
-def test_a_question_with_one_lost_character_is_spoken_or_not_asked(text):
-    assert choose_rung(text, _lost(text), has_voice=True, is_question=True) is Rung.SPEECH
-    assert choose_rung(text, _lost(text)[:1], has_voice=False, is_question=True) is Rung.NONE
 
 
 def test_kana_beside_han_characters_are_not_spelled():

@@ -277,3 +277,24 @@ async def test_a_text_that_cannot_be_drawn_in_time_holds_up_neither_questions_no
         assert "Delete photos?" in glasses.shows
         asking.cancel()
         drawing.cancel()
+
+
+# ------------------------------------------------------------------ a page that is not taken
+
+
+def refuse_page_two(command: Command) -> None:
+    if isinstance(command, ShowPage) and command.page == 2:
+        raise CommandRefused("busy")
+
+
+@virtual_time
+async def test_a_later_page_that_the_glasses_refuse_is_named_in_the_delivery() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        glasses.refuse = refuse_page_two
+        with glasses.bus.listen() as heard:
+            long = text(" ".join(f"word{n}" for n in range(130)))
+            assert (await stage.present("c1", long)).state is Delivery.SHOWN
+            await asyncio.sleep(40)
+            assert [page.page for page in glasses.pages()] == [1, 3, 4]
+            reports = [h.report for h in heard._queue if isinstance(h, DeliveryChanged)]
+        assert reports == [DeliveryReport(Delivery.ACKNOWLEDGED, "page 2 was not taken")]
