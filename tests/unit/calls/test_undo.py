@@ -71,6 +71,17 @@ async def test_a_tap_runs_the_tool_once_with_the_arguments_that_were_offered(tmp
         assert len([e for e in h.heard if isinstance(e, CallReceived)]) == 2
 
 
+async def test_an_undo_that_cannot_begin_is_said(tmp_path, monkeypatch):
+    async with house(tmp_path, registry=tools()) as h:
+        await do(h)
+        monkeypatch.setattr(h.orchestrator._queue, "full", lambda _call: True)
+        await tapped(h)
+        async with asyncio.timeout(40):
+            while "Not undone." not in " ".join(h.glasses.texts()):
+                await asyncio.sleep(0.01)
+        assert not undone(h)
+
+
 @pytest.mark.requirement("I13-undo")
 @pytest.mark.parametrize(
     "registry",

@@ -36,6 +36,13 @@ SAID = ToolResponse(data={"text": "twelve degrees"})
 CARD = {"custom_ui": "card", "raw": {"title": "Weather"}}
 
 
+def test_an_internal_tool_is_never_shown_whatever_its_caller_says():
+    internal, call = tool("registry:find", execution_type=INTERNAL), make("registry:find")
+    for asked in (replace(call, present=True), replace(call, origin=CallOrigin.GLASSES)):
+        assert not visibility.shows_call(asked, internal)
+        assert not visibility.shows_answer(asked, internal, SAID)
+
+
 def put(h, made):
     h.registry.entries[made.name] = Entry(made, "app")
     return made
@@ -533,3 +540,27 @@ def test_an_own_tool_is_called_by_its_title_or_else_by_its_app(raw, app, name):
         _tools=SimpleNamespace(registry=registry),
     )
     assert Call.wearer_name.fget(call) == name
+
+
+@pytest.mark.requirement("I13-consent-answered")
+@pytest.mark.parametrize("origin", [CallOrigin.CLI, CallOrigin.GLASSES])
+async def test_a_no_elsewhere_is_on_the_lens_once_whoever_asked(tmp_path, origin):
+    async with house(tmp_path) as h:
+        caller = asyncio.create_task(h.call("danger:erase", {}, call_id="c1", origin=origin))
+        await h.wearer.question()
+        await h.orchestrator.decide("c1", allow=False)
+        await caller
+        async with asyncio.timeout(40):
+            while not h.glasses.texts():
+                await asyncio.sleep(0.01)
+        said = [*h.glasses.texts(), *(str(waiting) for waiting in h.stage._queue)]
+        assert len([text for text in said if "Answered no elsewhere" in text]) == 1
+
+
+async def test_the_progress_of_every_call_leaves_the_lens_at_its_end(tmp_path, monkeypatch):
+    async with house(tmp_path) as h:
+        over = []
+        monkeypatch.setattr(h.stage, "ended", over.append)
+        await h.call("notes:add", {"text": "milk"}, call_id="c1")
+        await h.call("notes:add", {}, call_id="c2")
+        assert over == ["c1", "c2"]

@@ -293,6 +293,13 @@ async def test_a_question_that_nobody_answers_ends_its_call(notes, monkeypatch):
         assert (await ask(server, "env")).ok
 
 
+async def test_a_client_that_is_closed_holds_no_call():
+    async with serving(raw()) as server:
+        assert (await ask(server, "ask")).input_requests
+        server.close()
+        assert server.in_progress == 0
+
+
 @pytest.mark.requirement("I13-older-questions")
 async def test_every_question_of_a_call_is_answered_and_only_a_few_may_wait(notes):
     """The call is over when it is told no; what waits then is cancelled."""

@@ -650,3 +650,10 @@ def test_the_reply_of_another_provider_is_named(wanted):
 )
 def test_a_model_that_has_nothing_to_add_has_finished(provider, message):
     assert TRANSPORTS[provider].calls(message) == ()
+
+
+def test_calls_of_a_reply_that_a_filter_cut_are_answered():
+    function = {"name": "clock__now", "arguments": "{}"}
+    said = {"content": None, "tool_calls": [{"id": "c1", "type": "function", "function": function}]}
+    message = {"choices": [{"finish_reason": "content_filter", "message": said}]}
+    assert [call.id for call in TRANSPORTS["openai"].calls(message)] == ["c1"]

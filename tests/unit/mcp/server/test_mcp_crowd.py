@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from edge.mcp.server import connections
+from tests.unit.mcp.server.mcp_house import SHOWN
 from tests.unit.mcp.server.test_mcp_http import ADD, BOTH, SECRET, head, message, request, served
 from tests.unit.mcp.server.test_mcp_server import until
 
@@ -192,7 +193,7 @@ async def test_the_longest_idle_session_ends_and_a_busy_one_stays(tmp_path):
         answer = await calling
         assert (answer.status_code, message(answer.text)["result"]["structuredContent"]) == (
             200,
-            {"id": 1, "text": "milk", "delivery": {"state": "shown"}},
+            {"id": 1, "text": "milk", **SHOWN},
         )
 
 

@@ -118,6 +118,12 @@ def test_a_tool_of_ours_always_answers_with_an_object(data, structured):
     assert results.result(envelope, ours=True)["structuredContent"] == structured
 
 
+def test_a_key_of_the_tools_own_is_not_replaced():
+    own = {"delivery": "by post", "next": "tomorrow"}
+    meta = {"route": "local", "callId": "c9", "delivery": {"state": "queued"}}
+    assert results.result({"ok": True, "data": own, "meta": meta})["structuredContent"] == own
+
+
 PICTURE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
 
 
@@ -129,5 +135,7 @@ def test_nothing_is_added_to_what_another_server_said():
     pictured = {"ok": True, "data": {"text": "a tree"}, "meta": {**meta, "content": blocks}}
     assert "structuredContent" not in results.result(pictured)
     assert results.result(pictured)["content"] == blocks
+    ours = {**pictured, "meta": {**pictured["meta"], "route": "cloud"}}
+    assert results.result(ours)["structuredContent"]["text"] == "a tree"
     theirs = {"ok": True, "data": {"text": "a tree", "n": 5}, "meta": {**meta, "content": blocks}}
     assert results.result(theirs)["structuredContent"] == theirs["data"]

@@ -289,12 +289,14 @@ async def test_a_client_without_roots_is_not_asked_for_them(tmp_path, era):
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_client_with_roots_alone_leaves_other_questions_to_the_wearer(tmp_path, era):
     async def roots(_context):
-        return types.ListRootsResult(roots=[])
+        return types.ListRootsResult(roots=[types.Root(uri="file:///srv")])
 
     async with mcp_house(tmp_path) as mcp, mcp.client(era, list_roots_callback=roots) as client:
-        got = wants(mcp, {}, rounds=0)
+        got = wants(mcp, {"r": {"method": "roots/list"}}, "s")
         await client.call_tool(ADD, {})
-    assert got == [{"canAnswer": ["roots/list"]}]
+    assert got[0] == {"canAnswer": ["roots/list"]}
+    assert got[1]["inputResponses"]["r"]["roots"][0]["uri"] == "file:///srv"
+    assert got[1]["canAnswer"] == ["roots/list"]
 
 
 @pytest.mark.requirement("MCP-asks-back")
