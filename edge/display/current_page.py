@@ -107,20 +107,15 @@ class CurrentPage:
         """Return its pages as they are drawn now: with what a tap does, or that a call works."""
         sheets, number = item.pages, max(1, item.page)
         sheet: Sheet | None = None
-        if self._offers(item, number):
-            assert item.rendering.offer is not None
-            sheet = self._lens.with_corner(sheets[number - 1], item.rendering.offer.text)
+        offer = item.rendering.offer
+        if offer is not None and number == len(item.sheets):
+            sheet = self._lens.with_corner(sheets[number - 1], offer.text)
         elif item.corner:
             sheet = self._lens.with_corner(sheets[number - 1], *item.corner)
         elif self._progress.behind and not item.brief:
             sheet = self._lens.with_corner(sheets[number - 1], *_MARKS)
         self._drawn = sheets[number - 1] if sheet is None else sheet
         return (*sheets[: number - 1], self._drawn, *sheets[number:])
-
-    def _offers(self, item: Presentation, number: int) -> bool:
-        if item.rendering.offer is None or number != len(item.sheets):
-            return False
-        return not item.page or item.offered_until is not None
 
     # ------------------------------------------------------------------ coming and going
 

@@ -81,7 +81,7 @@ async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnTex
     planned = await _planned(rendering, capabilities, drawn)
     if rendering.offer is not None or not (rendering.more or rendering.links):
         return planned
-    on_tap = await _on_tap(rendering, capabilities, drawn)
+    on_tap = _on_tap(rendering)
     hint = _MORE if rendering.more else _LINK
     last = in_corner(planned.sheets[-1], hint, capabilities)
     if last is not None:
@@ -112,17 +112,14 @@ async def no_code(_text: str) -> str:
     return ""
 
 
-async def _on_tap(
-    rendering: Rendering, capabilities: Capabilities, drawn: DrawnText
-) -> tuple[Sheet, ...]:
+def _on_tap(rendering: Rendering) -> tuple[Sheet, ...]:
     """Return the pages for a wearer who wants more; they are made when a tap leads to them."""
-    more = Sheet(opens=Rendering(LayoutKind.TEXT_WALL, rendering.more))
-    pages = [more] if rendering.more else []
-    for link in rendering.links:
-        words = Rendering(LayoutKind.TEXT_WALL, f"{link.words}\n{link.address}", links=(link,))
-        sheet = (await _words(words, capabilities, drawn)).sheets[0]
-        pages.append(replace(sheet, dwell_s=LINK_DWELL_S, opens=words))
-    return tuple(pages)
+    wanted = [Rendering(LayoutKind.TEXT_WALL, rendering.more)] if rendering.more else []
+    wanted += [
+        Rendering(LayoutKind.TEXT_WALL, f"{link.words}\n{link.address}", links=(link,))
+        for link in rendering.links
+    ]
+    return tuple(Sheet(opens=each) for each in wanted)
 
 
 async def open_sheet(

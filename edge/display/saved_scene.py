@@ -72,11 +72,14 @@ class SavedScenes:
 
 
 def to_note(item: Presentation, clock: Clock) -> Json:
-    """Write a scene down; of a picture, and of very much drawn text, only that there was one."""
+    """Write down a scene without what no tap has opened yet; of a picture, and of very much drawn
+    text, only that there was one.
+    """
+    pages = [sheet for sheet in item.pages if sheet.opens is None]
     pictured = item.rendering.layout is LayoutKind.BITMAP_VIEW
-    if pictured or any(sheet.tiles and not sheet.said for sheet in item.pages):
+    if pictured or any(sheet.tiles and not sheet.said for sheet in pages):
         return _UNKNOWN
-    sheets = [_sheet_to_note(sheet) for sheet in item.pages]
+    sheets = [_sheet_to_note(sheet) for sheet in pages]
     if sum(len(tile[-1]) for sheet in sheets for tile in sheet["tiles"]) > MAX_PIXELS:
         return _UNKNOWN
     now = clock.boot()

@@ -7,13 +7,14 @@ import io
 import pytest
 
 from edge.core.pages import Layout
-from edge.core.results import LayoutKind, Link, Rendering
+from edge.core.results import LayoutKind, Link, Rendering, TapOffer
 from edge.display import lens_plan
 from edge.display.drawn_text import DrawnText
 from edge.display.lens import Sheet
+from edge.display.saved_scene import NOTE
 from firmware_bridge.capabilities import Capabilities, Origin
-from firmware_bridge.messages import Gesture, Tile
-from tests.unit.display.fakes import DISPLAY
+from firmware_bridge.messages import Gesture, TextLine, Tile
+from tests.unit.display.fakes import DISPLAY, Notebook
 from tools_cache.api.tool import ToolResponse
 
 PIL = pytest.importorskip("PIL.Image")
@@ -22,9 +23,9 @@ TILES = {**DISPLAY, "display.bitmap": True, "display.tiles": True}
 LINK = "Lunch is on. [The menu](https://www.a.example/menu?day=1) has changed."
 
 
-def picture(side=90):
+def picture(width=90, height=90):
     out = io.BytesIO()
-    PIL.new("1", (side, side), 1).save(out, "PNG")
+    PIL.new("1", (width, height), 1).save(out, "PNG")
     return base64.b64encode(out.getvalue()).decode()
 
 
@@ -85,6 +86,65 @@ async def test_a_code_whose_words_are_drawn_stays_long_enough_to_be_scanned():
 
     pages = await lens_plan.open_sheet(drawn, known, DrawnText(), code)
     assert [page.dwell_s for page in pages] == [lens_plan.LINK_DWELL_S] * 2
+
+
+async def test_what_no_tap_has_opened_does_not_come_by_time_after_a_restart(open_stage):
+    notes = Notebook()
+    links = "[a](https://a.example) and [b](https://b.example)"
+    async with open_stage(DISPLAY, notes=notes) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=links))
+        await tap(glasses)
+        await glasses.until(lambda: len(glasses.pages()) == 2)
+        await glasses.until(lambda: notes.kept[NOTE]["page"] == 2)
+    rows = [[line[1] for line in sheet["lines"]] for sheet in notes.kept[NOTE]["sheets"]]
+    assert rows == [["a and b", "tap: link"], ["a", "https://a.example"]]
+
+
+async def test_a_result_that_offers_something_says_what_a_tap_does_and_nothing_else(open_stage):
+    async with open_stage(DISPLAY) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=LINK), offer=TapOffer("tap to undo"))
+        assert glasses.texts() == ["Lunch is on. The menu has changed. tap to undo"]
+
+
+async def pictured(words, width=90, height=90):
+    known = Capabilities.of("mock", TILES, origin=Origin.FIRMWARE, now=0.0)
+    both = Rendering(LayoutKind.BITMAP_VIEW, "x", second=words, image=picture(width, height))
+    return await lens_plan.plan(both, known, DrawnText())
+
+
+async def test_words_have_a_page_of_their_own_beside_a_picture_that_leaves_no_room():
+    planned = await pictured("The Alps", 400, 90)
+    assert [bool(sheet.tiles) for sheet in planned.sheets] == [False, True]
+
+
+async def test_a_picture_with_few_words_stays_as_long_as_a_picture():
+    (page,) = (await pictured("The Alps")).sheets
+    assert (page.dwell_s, [line.text for line in page.lines]) == (10.0, ["The Alps"])
+
+
+async def test_words_that_do_not_fit_beside_a_picture_are_said_to_be_cut():
+    planned = await pictured("word " * 200)
+    assert (len(planned.sheets), planned.remark) == (1, "the text was cut")
+
+
+def tile_at(y, width):
+    width = (width + 7) // 8 * 8
+    return Tile(0, y, width, 20, 1, bytes(width // 8 * 20))
+
+
+@pytest.mark.parametrize(
+    ("tile", "line", "place"),
+    [
+        (tile_at(0, 100), TextLine(1, "x", 30), (30, 27)),
+        (tile_at(0, 100), TextLine(1, "x", 540), (472, 27)),
+        (tile_at(0, 600), TextLine(0, "x", 0), (0, 0)),
+        (tile_at(20, 100), TextLine(4, "x", 0), (0, 116)),
+    ],
+)
+def test_a_drawn_row_is_never_placed_beyond_the_lens(tile, line, place):
+    known = Capabilities.of("mock", DISPLAY, origin=Origin.FIRMWARE, now=0.0)
+    found = lens_plan.placed(tile, line, known)
+    assert (found.x, found.y) == place
 
 
 async def test_all_of_a_summary_has_its_own_reading_time():

@@ -298,3 +298,38 @@ async def test_a_later_page_that_the_glasses_refuse_is_named_in_the_delivery() -
             assert [page.page for page in glasses.pages()] == [1, 3, 4]
             reports = [h.report for h in heard._queue if isinstance(h, DeliveryChanged)]
         assert reports == [DeliveryReport(Delivery.ACKNOWLEDGED, "page 2 was not taken")]
+
+
+@virtual_time
+async def test_a_page_cut_before_its_last_page_was_taken_was_not_delivered() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        glasses.refuse = refuse_page_two
+        with glasses.bus.listen() as heard:
+            await stage.present("c1", text(" ".join(f"word{n}" for n in range(50))))
+            assert glasses.pages()[0].pages == 2
+            await asyncio.sleep(2)
+            await glasses.say(Gesture.TAP)
+            await asyncio.sleep(0.1)
+            await stage.present("c2", text("urgent", 60, priority="urgent"))
+            reports = [h.report for h in heard._queue if isinstance(h, DeliveryChanged)]
+        assert reports[-1].state is Delivery.SUPERSEDED
+
+
+@virtual_time
+async def test_a_page_whose_time_is_over_does_not_turn_to_the_next_one() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c1", text(" ".join(f"word{n}" for n in range(130)), 3))
+        await asyncio.sleep(10)
+        assert [page.page for page in glasses.pages()] == [1]
+
+
+@virtual_time
+async def test_a_newer_version_leaves_what_lies_under_it() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("long", text("the long one", 60))
+        await asyncio.sleep(2)
+        for version in ("one", "two"):
+            await stage.present(version, text(version, 5, scene="live"))
+            await asyncio.sleep(2)
+        await asyncio.sleep(5)
+        assert glasses.history() == ["the long one", "one", "two", "the long one"]
