@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from edge.core.results import Link
-from edge.core.words.text_direction import ISOLATES
+from edge.core.words.drawable_text import APART
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -75,7 +75,7 @@ def spoken(text: str) -> str:
     address only its host; without signs for directions.
     """
     lines = (line.lstrip().removeprefix(BULLET).strip() for line in text.split("\n"))
-    said = "\n".join(lines).replace("\t", ", ").translate(ISOLATES)
+    said = "\n".join(lines).replace("\t", ", ").translate(APART)
     return _WHOLE_ADDRESS.sub(r"\1", said)
 
 

@@ -66,6 +66,18 @@ TEXTS: dict[str, Act] = {
     "long JSON": called("weather:now", town="json"),
     "table": called("weather:now", town="table"),
     "weather": called("weather:now", town="Rome"),
+    "code block": called("weather:now", town="program"),
+    "wide table": called("weather:now", town="wide"),
+    "people": called("weather:now", town="people"),
+    "numbers": called("weather:now", town="numbers"),
+    "nothing found": called("weather:now", town="empty"),
+    "card in Hebrew": called(
+        "glasses:show_card", title="רכבת לחיפה", lines=["15:30", "רציף 4"], footer="בזמן"
+    ),
+    "Arabic and Latin": shown("اجتماع مع Eva Olsen الساعة 15:30 في Oslo\nOK: نعم (2 من 3)"),
+    "two pages in Hindi": shown("दिल्ली की ट्रेन 15:30 बजे प्लेटफ़ॉर्म चार से छूटेगी। " * 5),
+    "two pages in Hebrew": shown("הרכבת לחיפה יוצאת בשעה 15:30 מרציף 4 " * 6),
+    "long line": shown("=" * 90),
     "mixed scripts": shown("Meet Γιώργος and יוסי at 北京 station 👍"),
     "lost characters": shown("press ⌥ then C, then ✗"),
     "mostly lost": shown("ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ"),
@@ -237,7 +249,10 @@ def of(model: str) -> list[Part]:
     """Return what is played on these glasses."""
     if model == "sim:even_g1":
         groups = {name: shown(group[1]) for name, group in SENTENCES.items() if _on_g1(name)}
-        some = ("story", "list", "markdown", "mixed scripts", "numbers in Hebrew", *LOSES[:2])
+        some = (
+            *("story", "list", "markdown", "mixed scripts", "numbers in Hebrew", *LOSES[:2]),
+            *("code block", "wide table", "people", "card in Hebrew", "two pages in Hebrew"),
+        )
         few = {name: TEXTS[name] for name in some}
         named = ("clock", "timer rings", "card", "picture")
         tools = {name: TOOLS[name] for name in named} | {"picture after words": PICTURE_AFTER}

@@ -54,6 +54,21 @@ ANSWERS: Mapping[str, Any] = {
         "wind": {"speed_kmh": 12, "from": "west"},
         "hours": [{"time": f"2026-11-23T{h:02}:00:00Z", "temperature": h} for h in range(24)],
     },
+    "program": {
+        "text": "## Steps\n\n1. Open *settings*\n2. Run:\n\n```sh\nsudo apt update\n```\n\n"
+        "> Mind the gap\n\n<b>Bold</b> &amp; done ~~not~~ ![map](https://a.example/m.png)"
+    },
+    "wide": {
+        "text": "| Stop | Line | Platform | Leaves |\n|---|---|---|---|\n"
+        "| Hauptbahnhof Nord | S41 Ringbahn | 12 tief | 15:30 |\n"
+        "| Alexanderplatz | U5 Hönow | 2 | 15:41 |"
+    },
+    "people": [
+        {"name": "Eva Olsen", "age": 41, "email": "eva@example.org", "active": True},
+        {"name": "אבא", "age": 70, "email": None, "active": False},
+    ],
+    "numbers": {"total": 1234567.891, "share": 0.25, "count": 12000, "none": None, "ok": True},
+    "empty": {"results": [], "next": None},
     "table": {"rows": [{"item": "Milk", "price": 1.2}, {"item": "Bread", "price": 3.45}]},
     "html": "<html><body><h1>502 Bad Gateway</h1></body></html>",
 }
@@ -202,8 +217,8 @@ class Stage:
         for _ in range(most - 1):
             await self.rest(0.8)
             before = len(self.film.takes[-1].frames)
-            now, _, pages = (self.world.lens() or [""])[-1].rpartition(" ")[2].partition("/")
-            if not (now.isdigit() and pages.isdigit() and int(now) < int(pages)):
+            page = self.world.daemon.stage.lens()
+            if page["page"] >= page["pages"]:
                 return
             await self.tap_on()
             await until(lambda: len(self.film.takes[-1].frames) > before, "the next page")  # noqa: B023 - awaited here

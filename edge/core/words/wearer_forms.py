@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final, NamedTuple
 
-from edge.core.words.text_direction import END, RTL, is_right_to_left
+from edge.core.words.drawable_text import set_apart
 
 _PATTERN: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
 """Pieces of a CLDR pattern: quoted text, a field (`MMM`), other text."""
@@ -128,12 +128,12 @@ class WearerForms:
         def write(found: re.Match[str]) -> str:
             nonlocal day
             if found[2] is None:
-                return _set_apart(self._moment_of(found[0], now) or found[0])
+                return set_apart(self._moment_of(found[0], now) or found[0])
             start, end = _parsed(found[1]), _parsed(found[2])
             if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
                 return found[0]
             before, day = day, start.astimezone(self.zone).date()
-            return _set_apart(self.span(start, end, now=now, day=day != before))
+            return set_apart(self.span(start, end, now=now, day=day != before))
 
         return _IN_TEXT.sub(write, text)
 
@@ -266,13 +266,6 @@ class Writer:
         if isinstance(value, str):
             return self.text(value)
         return self.exact(value) or str(value)
-
-
-def _set_apart(moment: str) -> str:
-    """Return a moment that, written from right to left, neither moves nor is moved by what is
-    beside it.
-    """
-    return f"{RTL}{moment}{END}" if any(map(is_right_to_left, moment)) else moment
 
 
 def _parsed(iso: str) -> datetime | None:

@@ -21,6 +21,7 @@ from edge.core.pages import (
     reading_words,
 )
 from edge.core.words.drawable_text import clean
+from edge.core.words.text_columns import Room, settle
 from firmware_bridge.messages import MAX_LINES
 
 LENS = Canvas(width=576, lines=5, page_bytes=390)
@@ -146,6 +147,14 @@ def test_a_table_has_its_cells_below_each_other() -> None:
 def test_a_table_that_does_not_fit_is_lines(table: str, shown: str) -> None:
     (page,) = lay_out(f"x\n{table}", LENS, FACE).pages
     assert " ".join(line.text for line in page.lines).strip() == f"x {shown}".strip()
+
+
+@pytest.mark.requirement("I13-columns")
+def test_a_row_of_both_directions_keeps_the_order_of_its_cells() -> None:
+    room = Room(10, 7, 100, len, str.isascii)
+    both, one = settle("אבא\t70\tnone\tno", room), settle("אבא\t70\tאין\tלא", room)
+    assert both == "\u2068אבא\u2069 · 70 · none · no"
+    assert one == "אבא · 70 · אין · לא"
 
 
 def test_a_long_table_goes_on_the_next_page_with_the_same_columns() -> None:
