@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-BULLET: Final = "•"
+BULLETS: Final = ("•", "–", "·")
+"""Signs of a list, of one within it, and of those deeper: a lens has no room for indents."""
 MAX_TEXT: Final = 8000
 """Characters that are read as Markdown; a text as hostile as can be takes 0.15 s on a PC."""
 MAX_LINKS: Final = 8
@@ -36,6 +37,16 @@ _TIMES_SIGN: Final = "\ufdd0"
 """Stands for a `*` between letters or digits, which is no markup in 2*3*4; no text has this."""
 _ALONE: Final = re.compile(r"[ ]{0,3}(?:(?=[>+][ ])|(?=-[ ]+\d))")
 """Begins a text of one line that is neither a list nor a quotation: `> 5 km`, `- 5 degrees`."""
+_HAVE_TEXT: Final = frozenset({"inline", "fence", "code_block", "tr_open"})
+_BULLET: Final = re.compile(r"^(?:\s*•|[ ]{2,}[–·](?= ))")
+_TERMINAL: Final = re.compile(
+    r"""
+    (?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]              # colours, moves of the cursor
+    |\x1b\][^\x07\x1b]{0,2000}(?:\x07|\x1b\\)     # links, titles
+    |\x1b[ -/]+[0-~]                              # character sets
+    """,
+    re.VERBOSE,
+)
 _BLANK: Final = re.compile(r"\n{3,}")
 _BREAK: Final = re.compile(r"<br ?/?>", re.IGNORECASE)
 _WRAPPED: Final = 60
@@ -65,6 +76,11 @@ def plain(text: str) -> PlainText:
     return PlainText(shown + rest, tuple(dict.fromkeys(reader.links))[:MAX_LINKS])
 
 
+def without_terminal_codes(text: str) -> str:
+    """Return a text without what colours it at a terminal, as programs print it."""
+    return _TERMINAL.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
 def has_markdown(text: str) -> bool:
     """Return whether a text seems to have Markdown in it, without the library."""
     return _SIGNS.search(text) is not None
@@ -74,7 +90,7 @@ def spoken(text: str) -> str:
     """Return plain text for a voice: no bullets, cells of a table with commas between them, of an
     address only its host; without signs for directions.
     """
-    lines = (line.lstrip().removeprefix(BULLET).strip() for line in text.split("\n"))
+    lines = (_BULLET.sub("", line).strip() for line in text.split("\n"))
     said = "\n".join(lines).replace("\t", ", ").translate(APART)
     return _WHOLE_ADDRESS.sub(r"\1", said)
 
@@ -97,23 +113,31 @@ class _Reader:
         self._first = ""
         """What the next line of text begins with: the sign of a list's item."""
         self._row: list[str] | None = None
+        self._read = 0
+        """Source lines that were read."""
+        self._gap_after: int | None = None
+        """Leave a row empty if the next block begins after this source line."""
 
     def blocks(self, tokens: Sequence["Token"]) -> Iterator[str]:
-        """Yield lines; an empty one between blocks."""
+        """Yield lines; an empty one between blocks where the writer left one."""
         for token in tokens:
+            if token.map and token.type in _HAVE_TEXT:
+                if self._gap_after is not None and token.map[0] > self._gap_after:
+                    yield ""
+                self._gap_after, self._read = None, token.map[1]
             match token.type:
                 case "inline":
                     yield from self._text(self._inline(token.children or ()))
                 case "fence" | "code_block":
                     yield from self._text(token.content.rstrip("\n"))
-                    yield from self._gap()
+                    self._end_block(-1)
                 case "bullet_list_open":
                     self._lists.append(None)
                 case "ordered_list_open":
                     self._lists.append(int(token.attrGet("start") or 1))
                 case "bullet_list_close" | "ordered_list_close":
                     self._lists.pop()
-                    yield from self._gap()
+                    self._end_block(self._read)
                 case "list_item_open":
                     self._first = self._sign()
                 case "tr_open":
@@ -124,18 +148,20 @@ class _Reader:
                 case "paragraph_close" if token.hidden:
                     pass
                 case "paragraph_close" | "table_close":
-                    yield from self._gap()
+                    self._end_block(self._read)
 
-    def _gap(self) -> Iterator[str]:
+    def _end_block(self, line: int) -> None:
         if not self._lists:
-            yield ""
+            self._gap_after = line
 
     def _sign(self) -> str:
+        """Return the sign of the next item: of a numbered list within another `2.1.`."""
         number = self._lists[-1]
         if number is None:
-            return f"{BULLET} "
+            return f"{BULLETS[min(len(self._lists), len(BULLETS)) - 1]} "
         self._lists[-1] = number + 1
-        return f"{number}. "
+        outer = (n - 1 for n in self._lists[:-1] if n is not None)
+        return ".".join(map(str, (*outer, number))) + ". "
 
     def _text(self, text: str) -> Iterator[str]:
         if self._row is not None:

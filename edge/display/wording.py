@@ -9,7 +9,13 @@ from typing import Final
 from edge.core.results import Link, Rendering
 from edge.core.words.drawable_text import APART
 from edge.core.words.wearer_forms import Writer
-from edge.display.plain_text import PlainText, has_markdown, plain, spoken
+from edge.display.plain_text import (
+    PlainText,
+    has_markdown,
+    plain,
+    spoken,
+    without_terminal_codes,
+)
 
 _LONG: Final = 500
 """Characters of Markdown that are read in a thread: as hostile as can be they take half a second on
@@ -52,6 +58,7 @@ class Wording:
 
 
 async def _read(text: str) -> PlainText:
+    text = without_terminal_codes(text)
     if not has_markdown(text):
         return PlainText(text)
     if len(text) > _LONG or _LIBRARY not in sys.modules:

@@ -17,10 +17,14 @@ _PATTERN: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
 _ISO: Final = r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:[Zz]|[+-]\d\d:?\d\d)?"
 _ISO_MOMENT: Final = re.compile(_ISO)
 _ISO_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_IN_TEXT: Final = re.compile(rf"(?<![\w./:?&=%-])({_ISO})(?:–({_ISO}))?(?![\w/:&=%-]|\.\w)")
-"""A moment, or one and the end of its span, that stands alone: not a part of an address, a file
-name or a longer number.
-"""
+_ALONE: Final = r"(?<![\w./:?&=%-]){}(?![\w/:&=%-]|\.\w)"
+"""Not a part of an address, a file name or a longer number."""
+_IN_TEXT: Final = re.compile(_ALONE.format(rf"(?:({_ISO})(?:–({_ISO}))?|{_ISO_DAY.pattern})"))
+"""A moment, one and the end of its span, or a day."""
+_DURATION: Final = re.compile(
+    _ALONE.format(r"P(?:(\d{1,4})D)?T(?=\d)(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:(\d{1,5})S)?")
+)
+_SHORT_UNITS: Final = ("d", "h", "min", "s")
 _LEAST_GROUPED: Final = 5
 """Digits from which a whole number is grouped; 2026 may be a year."""
 _NUMBER: Final = re.compile(r"(-?)(\d+)((?:\.\d+)?)")
@@ -118,15 +122,21 @@ class WearerForms:
         return found[1] + whole + found[3].replace(".", self.locale.decimal)
 
     def text(self, text: str, *, now: datetime) -> str:
-        """Return a text with its ISO moments in the wearer's form; all else stays as it is. Of
-        spans (`moment–moment`) in a row the day is said once, and today's not at all.
+        """Return a text with its ISO moments, days and durations in the wearer's form; all else
+        stays as it is. Of spans (`moment–moment`) in a row the day is said once, and today's not at
+        all.
         """
-        if "-" not in text or ":" not in text:
+        if "PT" in text or "DT" in text:
+            text = _DURATION.sub(_duration, text)
+        if "-" not in text:
             return text
         day = now.astimezone(self.zone).date()
 
         def write(found: re.Match[str]) -> str:
             nonlocal day
+            if found[1] is None:
+                alone = _parsed(found[0])
+                return set_apart(self.day(alone.date(), now=now)) if alone else found[0]
             if found[2] is None:
                 return set_apart(self._moment_of(found[0], now) or found[0])
             start, end = _parsed(found[1]), _parsed(found[2])
@@ -266,6 +276,12 @@ class Writer:
         if isinstance(value, str):
             return self.text(value)
         return self.exact(value) or str(value)
+
+
+def _duration(found: re.Match[str]) -> str:
+    """Return `1 h 30 min` for `PT1H30M`."""
+    counts = zip(found.groups(), _SHORT_UNITS, strict=True)
+    return " ".join(f"{int(count)} {unit}" for count, unit in counts if count)
 
 
 def _parsed(iso: str) -> datetime | None:

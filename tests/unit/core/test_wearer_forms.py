@@ -43,7 +43,6 @@ def test_a_moment_in_a_text_is_read_in_the_wearers_zone(iso, oslo, american):
         "2026-13-01T12:00:00Z",
         "2026-12-01T25:00:00Z",
         "see v1:2026-12-01T12:00:00Z",
-        "2026-12-01",
         "call +47 22 22 22 22 at 12:00",
     ],
 )
@@ -84,6 +83,25 @@ def test_a_number_has_the_wearers_marks(value, english, german):
     ],
 )
 def test_a_span_says_its_day_once_and_todays_not_at_all(text, said):
+    assert OSLO.text(text, now=NOW) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Due 2026-12-24.", "Due Thu 24 Dec."),
+        ("2026-12-24–2027-01-02", "Thu 24 Dec–Sat, 2 Jan 2027"),
+        ("2026-02-30 and 0001-01-01", "2026-02-30 and 0001-01-01"),
+        (
+            "log-2026-12-24 /2026-12-24/ 2026-12-24.txt",
+            "log-2026-12-24 /2026-12-24/ 2026-12-24.txt",
+        ),
+        ("PT1H30M", "1 h 30 min"),
+        ("takes P1DT2H, then PT90S", "takes 1 d 2 h, then 90 s"),
+        ("PT, P3D, PTO and PT1X", "PT, P3D, PTO and PT1X"),
+    ],
+)
+def test_a_day_and_a_duration_alone_are_in_words(text, said):
     assert OSLO.text(text, now=NOW) == said
 
 

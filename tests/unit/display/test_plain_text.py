@@ -16,7 +16,14 @@ from edge.display.plain_text import MAX_TEXT, has_markdown, plain, spoken
     [
         ("# **Today:** *-10*", "Today: -10"),
         ("# Plan\n\nGo *now*.\nThen rest.", "Plan\nGo now.\nThen rest."),
-        ("- milk\n- **two** eggs\n  - brown\n\nDone", "• milk\n• two eggs\n  • brown\n\nDone"),
+        ("- milk\n- **two** eggs\n  - brown\n\nDone", "• milk\n• two eggs\n  – brown\n\nDone"),
+        (
+            "1. Pack\n   - socks\n     - wool\n2. Go\n   1. early",
+            "1. Pack\n  – socks\n    · wool\n2. Go\n  2.1. early",
+        ),
+        ("Weather\n# Today\n*Rain*", "Weather\nToday\nRain"),
+        ("Buy:\n- milk\n- eggs", "Buy:\n• milk\n• eggs"),
+        ("Trains:\n\n| a | b |\n|---|---|\n| c | d |", "Trains:\n\na\tb\nc\td"),
         ("3. three\n4. four", "3. three\n4. four"),
         ("```\nx = 1\n  y\n```\nafter", "x = 1\n  y\n\nafter"),
         ("> said\n> twice", "said\ntwice"),
@@ -102,3 +109,8 @@ def test_the_voice_reads_neither_signs_nor_addresses():
         "# Menu\n\n- soup\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nhttps://www.x.example/y?z=1"
     )
     assert spoken(shown.text) == "Menu\nsoup\n\na, b\n1, 2\n\nx.example"
+
+
+def test_a_voice_reads_no_signs_of_nested_lists():
+    assert spoken(plain("- a\n  - b\n    - c").text) == "a\nb\nc"
+    assert spoken("– 5 degrees") == "– 5 degrees"

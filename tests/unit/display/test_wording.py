@@ -80,3 +80,19 @@ async def test_the_voice_says_what_the_lens_shows(open_stage, monkeypatch):
         )
         await stage.present("c1", answer, wait=Wait.DELIVERY)
     assert " ".join(said).split() == "Sale today see shop 50 % off".split()
+
+
+@pytest.mark.requirement("I13-plain-text")
+@pytest.mark.parametrize(
+    ("printed", "read"),
+    [
+        ("\x1b[1;31mError:\x1b[0m disk full", "Error: disk full"),
+        ("\x1b]8;;https://a.example\x07the log\x1b]8;;\x1b\\ says", "the log says"),
+        ("\x9b32mok\x1b(B", "ok"),
+        ("[31m is no colour", "[31m is no colour"),
+        ("\x1b]8;;never ends", "]8;;never ends"),
+    ],
+)
+async def test_the_colours_of_a_terminal_do_not_reach_the_lens(printed, read):
+    wanted = await worded(text=printed, speech=printed)
+    assert (wanted.text.replace("\x1b", ""), wanted.speech.replace("\x1b", "")) == (read, read)
