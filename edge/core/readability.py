@@ -7,7 +7,7 @@ from typing import Final
 
 _FEW: Final = 4
 _SHARE: Final = 0.2
-"""A text with more than `_FEW` characters, and this share, lost is mostly boxes."""
+"""A text that lacks more than `_FEW` characters, and this share of its own, is mostly lost."""
 _SPELLED: Final = (
     *("GREEK", "COPTIC", "CYRILLIC", "ARMENIAN", "GEORGIAN", "CHEROKEE"),
     *("HANGUL", "HIRAGANA", "KATAKANA", "FULLWIDTH", "HALFWIDTH", "MATHEMATICAL"),
@@ -23,9 +23,9 @@ class Rung(Enum):
     """The ways of a text to the wearer."""
 
     DISPLAY = auto()
-    """On the lens as it is, perhaps with a few boxes."""
+    """On the lens as it is."""
     LATIN = auto()
-    """On the lens in Latin letters."""
+    """On the lens, what it cannot draw in Latin letters."""
     SPEECH = auto()
 
 
@@ -38,11 +38,9 @@ def choose_rung(text: str, lost: Collection[str], *, has_voice: bool) -> Rung:
     """
     if not lost:
         return Rung.DISPLAY
-    if can_spell(lost):
-        return Rung.LATIN
-    if not is_mostly_lost(text, lost):
-        return Rung.DISPLAY
-    return Rung.SPEECH if has_voice else Rung.LATIN
+    if has_voice and is_mostly_lost(text, lost) and not can_spell(lost):
+        return Rung.SPEECH
+    return Rung.LATIN
 
 
 def is_mostly_lost(text: str, lost: Collection[str]) -> bool:

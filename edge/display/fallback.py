@@ -112,10 +112,10 @@ class Fallback:
             case Rung.DISPLAY:
                 return planned
             case Rung.LATIN:
-                with suppress(ImportError, CannotShow):  # the library may be missing
-                    latin = await plan(spelled(wanted, planned.lost), capabilities, self._drawn)
+                latin = await in_latin(wanted, planned, capabilities, self._drawn)
+                if latin is not None:
                     item.downgrade = "script→latin"
-                    return replace(latin, remark=planned.remark)
+                    return latin
                 return None if is_mostly_lost(wanted.words, planned.lost) else planned
         return None
 
@@ -142,7 +142,19 @@ class Fallback:
                 await self._current.lit(item, done)
 
 
-def spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
+async def in_latin(
+    wanted: Rendering, planned: LensPlan, capabilities: Capabilities, drawn: DrawnText
+) -> LensPlan | None:
+    """Return the plan with Latin letters in place of what is lost; None where that is no help."""
+    with suppress(ImportError, CannotShow):  # the library may be missing
+        latin = _spelled(wanted, planned.lost)
+        made = await plan(latin, capabilities, drawn)
+        if latin != wanted and not is_mostly_lost(latin.words, made.lost):
+            return replace(made, lost=planned.lost, remark=planned.remark)
+    return None
+
+
+def _spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
     """Return it with Latin letters in place of what is lost. Raises ImportError."""
     missing = frozenset("".join(lost))
     text, first, second = (

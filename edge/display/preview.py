@@ -4,14 +4,13 @@ and choices as in the daemon, and nothing sent.
 
 import base64
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from edge.core.readability import Rung, choose_rung, is_mostly_lost
 from edge.core.results import LayoutKind, Rendering
 from edge.display.drawn_text import DrawnText
-from edge.display.fallback import spelled
+from edge.display.fallback import in_latin
 from edge.display.lens import (
     CannotShow,
     Sheet,
@@ -87,9 +86,9 @@ async def _chosen(
     if rung is Rung.SPEECH:
         return planned, SPOKEN
     if rung is Rung.LATIN:
-        with suppress(ImportError, CannotShow):  # the library may be missing
-            latin = await plan(spelled(rendering, planned.lost), capabilities, drawn)
-            return replace(latin, lost=planned.lost, remark=planned.remark), LATIN
+        latin = await in_latin(rendering, planned, capabilities, drawn)
+        if latin is not None:
+            return latin, LATIN
         if is_mostly_lost(rendering.words, planned.lost):
             raise CannotShow(planned.remark)
     return planned, ""

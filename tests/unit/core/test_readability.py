@@ -20,6 +20,7 @@ SPELLED = {
     "Great job 👍🏽🎉": "Great job :thumbsup::tada:",
     "👨‍👩‍👧": ":man::woman::girl:",
     "カード": "kado",
+    "press ⌥, then ✗ or 3 × 4": "press :option key:, then x or 3 * 4",
 }
 """Text → the same in Latin letters."""
 SOUNDS_OTHERWISE = (
@@ -45,8 +46,10 @@ def test_what_the_lens_draws_whole_goes_there(has_voice):
 
 
 @pytest.mark.parametrize("has_voice", [True, False])
-def test_a_few_lost_characters_leave_a_text_on_the_lens(has_voice):
-    assert choose_rung("press ⌥ then C", ["⌥"], has_voice=has_voice) is Rung.DISPLAY
+@pytest.mark.parametrize("lost", ["⌥", "北京", "יוסי"])
+def test_a_few_lost_characters_are_spelled_and_leave_a_text_on_the_lens(lost, has_voice):
+    text = f"The train to {lost} leaves at 15:30"
+    assert choose_rung(text, tuple(lost), has_voice=has_voice) is Rung.LATIN
 
 
 @pytest.mark.parametrize("has_voice", [True, False])

@@ -39,6 +39,17 @@ async def test_letters_that_can_be_spelled_are_written_in_latin_ones(open_stage)
 
 
 @pytest.mark.requirement("I13-readable")
+async def test_a_few_lost_characters_are_spelled_even_where_a_voice_could_say_them(
+    open_stage,
+) -> None:
+    async with open_stage({**FULL, **PLAIN}) as (stage, _glasses):
+        report = await stage.present("c1", text("To 北京 at 15:30, press ⌥"), wait=Wait.DELIVERY)
+        assert (report.state, report.downgrade) == (Delivery.ACKNOWLEDGED, "script→latin")
+        assert "not readable on this lens: 北 京 ⌥" in report.reason
+        assert stage.lens()["lines"] == ["To bei jing at 15:30, press :option key:"]
+
+
+@pytest.mark.requirement("I13-readable")
 async def test_without_a_voice_latin_letters_are_better_than_nothing(open_stage) -> None:
     async with open_stage({**DISPLAY, **PLAIN}) as (stage, _glasses):
         report = await stage.present("c1", text("האם להתקשר לרופא"), wait=Wait.DELIVERY)
