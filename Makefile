@@ -52,7 +52,7 @@ conformance: $(VENV)/.dev $(REGISTRY)  ## MCP judged by strangers: the official 
 bench: $(VENV)/.dev $(REGISTRY)  ## numbers of this machine, each beside its baseline
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
-lens-sheet: $(VENV)/.dev $(REGISTRY)  ## contact sheets of what is on the lens in 180 situations, into lens-sheet-out (ARGS="--only hebrew")
+lens-sheet: $(VENV)/.dev $(REGISTRY)  ## contact sheets of what is on the lens in 220 situations, into lens-sheet-out (ARGS="--only hebrew")
 	@$(BIN)/python -m tests.lens_sheet $(ARGS)
 
 soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what grows (ARGS="--seconds 300" for less)

@@ -1,4 +1,4 @@
-"""`make lens-sheet`: plays about 180 situations on simulated glasses and writes contact sheets of
+"""`make lens-sheet`: plays about 220 situations on simulated glasses and writes contact sheets of
 what was on their lenses, with a list of boxes (in text and in drawn rows), cut lines and flashes.
 
     python -m tests.lens_sheet [--out DIR] [--glasses mock:full] [--only WORD]

@@ -188,7 +188,6 @@ CLOUD: dict[str, Act] = {
     "sentence of a tool": failed("that shop is closed today"),
     "own progress": called("com.test.sheet:bake"),
     "own progress over a page": over_a_page("com.test.sheet:bake"),
-    "progress of a long sum": called("com.example.prime:factorise", number="1000000016000000063"),
 }
 HEBREW = "הרכבת לחיפה יוצאת בשעה 15:30"
 ABILITIES: dict[str, Act] = {

@@ -150,4 +150,4 @@ async def test_a_situation_is_played_and_its_lens_is_on_the_sheet(tmp_path, monk
 
 async def test_there_are_a_hundred_lenses_to_look_at():
     parts = [part for model in ("mock:full", "sim:even_g1") for part in situations.of(model)]
-    assert sum(len(part.acts) for part in parts) >= 160
+    assert sum(len(part.acts) for part in parts) >= 220
