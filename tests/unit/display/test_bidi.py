@@ -68,6 +68,29 @@ def test_deep_nesting_is_bounded():
     assert max(levels) <= 126
 
 
+@pytest.mark.parametrize(
+    ("text", "base", "wanted"),
+    [
+        ("\u062a1/2", None, "1 2 2 2"),  # W4
+        ("%1", 1, "2 2"),  # W5
+        ("\u0661-1", 0, "2 0 0"),  # W7
+        ("a \u2329b.1\u232a", 1, "2 2 2 2 2 2 2"),  # BD16: one sign in two forms
+        (f"a((b){ALEF})", 1, "2 1 1 2 1 1 1"),  # N0: pairs in the order of their beginnings
+        ("a" + "(" * 64 + "b" + ")" * 64, 1, "2" + " 2" * 65 + " 1" * 64),  # BD16: too many
+        ("\u0661\t(\u0662)", None, "2 0 1 2 1"),  # L1
+        (f"{ALEF}\u2066\u202a\u2069{BET}", 0, "1 1 x 1 1"),  # BD13, X6a
+        (f"{ALEF}\u2066\u202c\u2069{BET}", 0, "1 1 x 1 1"),  # X7: no end beyond the isolate
+        (f"{ALEF}\u2067{BET}", 0, "1 0 1"),  # X10: an isolate without an end
+        (f"{ALEF}+\u202b", 0, "1 0 x"),  # X10: what X9 removes has no level
+        ("\u0627\u202b*\u202c 1-2", 0, "1 x 1 x 1 2 2 2"),
+        ("\u202d" * 63 + "\u202ea", 0, "x " * 64 + "124"),  # X4: too deep once is too deep after
+    ],
+)
+def test_cases_of_unicode_that_each_need_a_rule_of_their_own(text, base, wanted):
+    found = zip(find_levels(text, base)[1], wanted.split(), strict=True)
+    assert all(want in ("x", str(level)) for level, want in found)
+
+
 def test_unicode_conformance():
     if not CONFORMANCE.exists():
         pytest.skip("apt install unicode-data has Unicode's cases")
