@@ -183,7 +183,9 @@ class Waiter:
     ) -> Outcome | None:
         """Something did not happen in time: say so, postpone, or end the call."""
         tool = call.tool
-        if timing.accept_s is not None and due.get("accept", now) < now - _HELD_UP_S:
+        held_up = due.get("accept", now) < now - _HELD_UP_S
+        if held_up and timing.accept_s is not None and not call.held_up:
+            call.held_up = True  # once: a machine that is always late must not wait for ever
             due["accept"] = now + timing.accept_s
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
             del due[name]

@@ -178,8 +178,9 @@ class Call:
     `state` is where the call is on disk; RECEIVED while it is not there. `tool` and `route` are
     None until they are known. `interim` is the answer that the caller got before the end; None
     while nobody has one. `began` is on the boot clock; `waited_s` is time spent waiting for a place
-    and for a yes, no part of the duration. `caller_s` is how long the caller's request lives, while
-    the request's own `ttl_s` grows for a call that may wait longer.
+    and for a yes, no part of the duration. `held_up`: this process was, while it waited for an
+    acceptance. `caller_s` is how long the caller's request lives, while the request's own `ttl_s`
+    grows for a call that may wait longer.
 
     `answer` resolves with what the caller gets; `first` as soon as there is anything to say: None
     when the call is on disk, else an interim or final answer; `place` when the call needs its place
@@ -204,6 +205,7 @@ class Call:
         self.state = CallState(left.state) if left else CallState.RECEIVED
         self.keys = left.keys if left else ()
         self.attempts = left.attempts if left else 0
+        self.held_up = False
         self.interim = results.pending(request) if left else None
         self.tool: ToolDefinition | None = None
         self.route: Route | None = None

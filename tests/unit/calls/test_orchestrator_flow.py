@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from edge.calls import backends
 from edge.cloud.mqtt.wire import BodyTooLarge
 from edge.ports import (
     CallAccepted,
@@ -150,6 +151,15 @@ async def test_a_worker_that_accepts_while_the_daemon_is_held_up_has_accepted_in
         answer = await h.call(tool)
         assert (answer.data, answer.meta["route"]) == ("from the cloud", "cloud")
         assert h.uplink.withdrawn == []
+
+
+@pytest.mark.requirement("I13-accept-held-up")
+async def test_a_daemon_that_is_always_late_waits_once_more_for_an_acceptance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backends, "_HELD_UP_S", -1.0)
+    async with house(tmp_path, limits=replace(QUICK, run_s=20.0, life_s=40.0)) as h:
+        assert (await h.call("shop:buy")).error.code is ErrorCode.NOT_ACCEPTED
 
 
 async def test_progress_extends_the_run_time_up_to_the_calls_life(
