@@ -203,4 +203,7 @@ def pointer(path: list[Any]) -> str:
 
 def _short(problem: object) -> str:
     first = str(problem).split("\n", 1)[0]
-    return first if len(first) <= MAX_PROBLEM else first[: MAX_PROBLEM - 1] + "…"
+    if len(first) <= MAX_PROBLEM:
+        return first
+    half = (MAX_PROBLEM - 1) // 2  # what is wrong stands behind the value
+    return f"{first[:half]}…{first[-half:]}"

@@ -26,6 +26,8 @@ def show_preview(args: Namespace, screen: Screen) -> int:
         fix = "for example: glassd lens preview 'Hello' --glasses even_g1"
         raise UserError("USAGE", "the text is missing", fix)
     text = _stdin() if args.text == ["-"] else " ".join(args.text)
+    if not text.strip():
+        raise UserError("USAGE", "the text is empty", "give a text that can be seen")
     model = (args.glasses or DEFAULT).removeprefix("sim:")
     try:
         made = asyncio.run(preview(text, model))

@@ -73,8 +73,10 @@ def _no_constant(word: str) -> None:
 
 def text(body: Mapping[str, Json], key: str, *, most: int, default: str | None = None) -> str:
     value = body.get(key, default)
-    if not isinstance(value, str) or (default is None and not value.strip()):
+    if not isinstance(value, str):
         raise malformed(f"{key}: must be text")
+    if default is None and not value.strip():
+        raise malformed(f"{key}: must not be empty")
     if len(value) > most:
         raise malformed(f"{key}: must have at most {most} characters")
     return value

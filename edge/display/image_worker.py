@@ -72,8 +72,10 @@ def _grey(image: bytes, width: int, height: int) -> "Image.Image":
         grey = lit.convert("L")
     except UnidentifiedImageError:
         raise Unfit("the image is neither a PNG nor a JPEG") from None
-    except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError) as e:
-        raise Unfit(f"the image is damaged ({type(e).__name__})") from None
+    except (MemoryError, Image.DecompressionBombError):
+        raise Unfit(f"the image is too large; it may have {MAX_PIXELS} pixels in all") from None
+    except (OSError, ValueError, SyntaxError) as e:
+        raise Unfit(f"the image is damaged: {str(e)[:100] or type(e).__name__}") from None
     grey.thumbnail((width, height), Image.Resampling.LANCZOS)
     return grey
 

@@ -89,6 +89,7 @@ async def test_each_page_is_a_picture_of_these_glasses(tmp_path):
         (("x", "--glasses", "evn_g1"), 2, "there is no model 'evn_g1'", "did you mean even_g1?"),
         (("x", "--glasses", "mock:audio"), 1, "these glasses have no display", "name other"),
         ((), 2, "the text is missing", "for example"),
+        (("", "--glasses", "even_g1"), 2, "the text is empty", "give a text"),
         (("x", "--watch"), 2, "--watch and preview exclude each other", "leave one out"),
         (("x", "--png", "/nonexistent/x.png"), 1, "cannot be written", "another file"),
         (("-",), 2, "stdin has more than 64 KiB", "send less"),

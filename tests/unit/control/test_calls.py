@@ -70,6 +70,7 @@ async def test_whether_to_show_the_answer_reaches_the_port(tmp_path, given):
     ("body", "named"),
     [
         ({"session": 5}, "session: must be text"),
+        ({"tool": " "}, "tool: must not be empty"),
         ({"session": "s" * 65}, "session: must have at most 64"),
         ({"provider_call_id": "p" * 256}, "provider_call_id: must have at most 255"),
         ({"ordinal": -1}, "ordinal: must be a whole number"),

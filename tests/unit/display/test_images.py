@@ -107,8 +107,9 @@ async def test_the_lens_draws_the_shades_that_were_chosen():
         (base64.b64encode(b"GIF89a" + bytes(20)).decode(), "neither a PNG nor a JPEG"),
         (base64.b64encode(base64.b64decode(png(8, 8, bytes(64)))[:45]).decode(), "damaged"),
         (png(30000, 1000, b"", extra=b""), "24000000"),
+        (png(20000, 20000, b"", extra=b""), "too large; it may have 24000000 pixels"),
     ],
-    ids=["text", "gif", "cut", "huge"],
+    ids=["text", "gif", "cut", "huge", "a bomb"],
 )
 async def test_what_is_no_picture_is_refused_with_what_is_wrong(image, said):
     with pytest.raises(ToolFailure) as refused:

@@ -136,6 +136,7 @@ def test_a_problem_does_not_quote_a_megabyte():
         {"x": "a" * 100_000}
     )
     assert len(problems[0]["problem"]) <= schemas.MAX_PROBLEM
+    assert problems[0]["problem"].endswith('a" is not of type "integer"')
 
 
 def test_there_are_at_most_a_hundred_errors():
