@@ -97,7 +97,7 @@ def read(request: Json) -> tuple[str, tuple[Choice, ...]]:
     known = isinstance(request, Mapping) and request.get("method") == "elicitation/create"
     if not known or not isinstance(params, Mapping) or params.get("mode", "form") != "form":
         raise NobodyAnswers("it asks for more than a form")
-    message = clean(str(params.get("message") or ""), MAX_MESSAGE)
+    message = clean(str(params.get("message") or ""), MAX_MESSAGE).strip()
     if not message:
         raise NobodyAnswers("it does not say what it asks")
     schema = params.get("requestedSchema")

@@ -5,7 +5,12 @@ import pytest
 from edge.mcp.client import wearer_questions
 from edge.mcp.client.held import KEY, new_state
 from edge.mcp.client.models import Outcome
-from edge.mcp.client.wearer_questions import WearerQuestions, converse
+from edge.mcp.client.wearer_questions import (
+    MAX_MESSAGE,
+    NobodyAnswers,
+    WearerQuestions,
+    converse,
+)
 from firmware_bridge.messages import Answer
 from tools_cache.api.tool import CallOrigin, ToolCall
 
@@ -21,6 +26,7 @@ class Wearer:
 
     async def ask(self, question):
         self.asked += 1
+        self.question = question
         return Answer.ALLOW
 
 
@@ -71,3 +77,46 @@ async def test_a_newer_server_is_not_declined_its_question_is_the_outcome():
     _, outcome = await called(server)
     assert outcome.input_requests
     assert set(server.actions) == {"accept"}
+
+
+def form(properties, **more):
+    schema = {"type": "object", "properties": properties}
+    params = {"message": "Which one?", "requestedSchema": schema, **more}
+    return {"method": "elicitation/create", "params": params}
+
+
+MANY = {"one": {"type": "string", "enum": [str(n) for n in range(10)]}}
+
+
+@pytest.mark.parametrize(
+    ("requests", "ready", "why"),
+    [
+        ({"a": form({}), "b": form({})}, True, "several things at once"),
+        ({"a": form({})}, False, "the glasses are away"),
+        ({"a": form(MANY)}, True, "needs more than taps"),
+        ({"a": form({"n": {"type": "string"}})}, True, "needs more than taps"),
+        ({"a": form({"n": {"enum": [1, 2]}})}, True, "needs more than taps"),
+        ({"a": form({"n": {}, "m": {}})}, True, "several fields"),
+        ({"a": form({}, mode="url", url="https://x.example")}, True, "more than a form"),
+        ({"a": form({}, message=" ")}, True, "does not say what it asks"),
+        ({"a": {"method": "roots/list"}}, True, "more than a form"),
+    ],
+)
+async def test_what_taps_cannot_answer_is_not_asked(requests, ready, why):
+    wearer = Wearer()
+    questions = WearerQuestions(wearer, lambda: ready)
+    with pytest.raises(NobodyAnswers, match=why):
+        await questions.answer(requests, server="Raw", call_id="c1", left_s=30.0)
+    assert not wearer.asked
+
+
+async def test_a_question_names_its_server_and_is_short():
+    wearer = Wearer()
+    questions = WearerQuestions(wearer, lambda: True)
+    asked = {"a": form({}, message="x\x1b[31m" * 1000)}
+    await questions.answer(asked, server="Raw", call_id="c1", left_s=30.0)
+    text = wearer.question.text
+    assert text.startswith("Raw asks: x")
+    assert text.isprintable()
+    assert len(text) <= len("Raw asks: ") + MAX_MESSAGE
+    assert wearer.question.timeout_s <= 28.0, "its answer must reach the server in time"
