@@ -144,10 +144,11 @@ def _keys() -> Iterator[Callable[[], str]]:
 
 
 def _key() -> str:
-    """Read one key; "" for one that sends several characters, as the arrows do."""
+    """Read one key; "" for one that sends several characters, as the arrows do (ESC [ A)."""
     key = os.read(0, 1)
-    if key == b"\x1b":
-        while select.select([0], [], [], 0)[0]:
-            os.read(0, 1)
-        return ""
-    return key.decode("ascii", "ignore").lower() or QUIT
+    if key != b"\x1b":
+        return key.decode("ascii", "ignore").lower() or QUIT
+    if select.select([0], [], [], 0)[0] and os.read(0, 1) in (b"[", b"O"):
+        while (more := os.read(0, 1)) and not b"@" <= more <= b"~":
+            pass
+    return ""

@@ -157,3 +157,15 @@ def test_the_tools_of_old_calls_are_forgotten():
     assert len(lines._tools) == MAX_CALLS
     assert lines.text({"event": "call.off", "call_id": "0"})[1].startswith("call 0")
     assert lines.text({"event": "call.off", "call_id": "260"})[1].startswith("a:260")
+
+
+async def test_events_that_were_missed_are_said_whatever_kind_is_asked_for(tmp_path):
+    async with open_house(tmp_path) as house:
+        words = ("events", "--after", "0abc-1", "--kind", "call", "--count", "1")
+        process = await start(*words, "--socket", str(house.path))
+        async with asyncio.timeout(WITHIN_S):
+            await publish_when_followed(house)
+            piped, _ = await process.communicate()
+    first, *others = [json.loads(line) for line in piped.splitlines()]
+    assert first["event"] == "missed"
+    assert [each["event"] for each in others] == ["call.received"]

@@ -74,9 +74,8 @@ async def test_the_arrow_keys_do_nothing(tmp_path):
 
     def work(person, _change):
         person.reads(HINT)
-        for key in ("\x1b[D", "\x1b[A", "t"):
-            person.seen = ""
-            press(person, key)
+        press(person, "\x1b[D\x1b[1;5D\x1bODt")
+        person.seen = ""
         person.reads(HINT)
         press(person, "q")
 
@@ -127,6 +126,18 @@ async def test_without_a_simulator_there_are_no_keys(tmp_path):
     code, seen, done = await watch(tmp_path, work, beside=False)
     assert (code, done) == (130, [])
     assert HINT not in seen
+
+
+async def test_beside_a_simulator_that_has_ended_there_are_no_keys(tmp_path):
+    """Its socket may be left behind."""
+
+    def work(person, _change):
+        person.reads("Hello")
+        os.write(person.fd, b"\x03")
+
+    (tmp_path / "mock.sock").touch()
+    code, seen, _ = await watch(tmp_path, work, beside=False)
+    assert (code, HINT in seen) == (130, False)
 
 
 async def test_a_pipe_gets_no_keys_even_beside_a_simulator(tmp_path):

@@ -60,7 +60,15 @@ async def test_a_pipe_gets_braille_and_a_damaged_picture_is_left_out(tmp_path):
     async with open_house(tmp_path) as house:
         house.lens.update(lines=[])
         house.drawn.update(
-            tiles=[FULL, {**TILE, "width": 0}, {**FULL, "bpp": 3}, {**FULL, "pixels": "!"}, 7]
+            tiles=[
+                FULL,
+                {**TILE, "width": 0},
+                {**FULL, "width": 10**9},
+                {**FULL, "x": -1},
+                {**FULL, "bpp": 3},
+                {**FULL, "pixels": "!"},
+                7,
+            ]
         )
         ran = await glassd("lens", "--socket", str(house.path))
     assert (ran.code, ran.out.count("\u28ff" * 4), "\x1b" in ran.out) == (0, 2, False)

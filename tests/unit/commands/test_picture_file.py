@@ -7,7 +7,7 @@ import os
 import pytest
 from PIL import Image
 
-from edge.commands.shared.picture_file import MAX_SENT
+from edge.commands.shared.picture_file import MAX_FILE, MAX_SENT
 from tests.unit.commands.test_calls import glassd
 from tests.unit.control.house import open_house
 
@@ -57,6 +57,14 @@ async def test_a_large_file_that_is_no_picture_is_named(tmp_path):
     assert ran.code == 2
     assert f"image: {path} cannot be made smaller: the image is neither" in ran.err
     assert "at most 150 kB" in ran.err
+
+
+async def test_a_file_that_is_far_too_large_is_not_read(tmp_path):
+    path = tmp_path / "photo.png"
+    with path.open("wb") as file:
+        file.truncate(MAX_FILE + 1)
+    ran = await sent(tmp_path, f"image={path}", "alt=x")
+    assert (ran.code, "is larger than 16 MiB" in ran.err) == (2, True)
 
 
 async def test_a_path_without_a_file_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from dataclasses import replace
 from io import StringIO
 
@@ -132,3 +133,11 @@ def test_a_line_takes_no_more_columns_than_there_are():
     assert fitting("気温は", 5) == "気温"
     assert fitting("e\u0301e\u0301", 1) == "e\u0301"
     assert fitting("", 3) == ""
+
+
+def test_nothing_is_drawn_where_nobody_watches():
+    err = StringIO()
+    screen = Screen(Terminal(), err, {}, as_json=True)
+    with Spinner(screen, "notes:list"):
+        time.sleep(FIRST_S + 0.3)
+    assert err.getvalue() == ""
