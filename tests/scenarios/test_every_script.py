@@ -11,6 +11,7 @@ import pytest
 
 from edge.core.results import LayoutKind, Rendering
 from edge.display.drawn_text import DrawnText
+from edge.display.fallback import in_latin
 from edge.display.lens import LensWriter
 from edge.display.lens_plan import plan
 from edge.display.typesetting.fonts import family, find_fonts, font_folders
@@ -86,8 +87,11 @@ async def test_sentences_of_all_scripts_are_on_the_lens_as_they_were_drawn(
         for group, text in every:
             response = await place.call(TOOL, {"text": text})
             state, reason = told(response)
-            planned = await plan(Rendering(LayoutKind.TEXT_WALL, text), known, drawn)
-            await shows(place, image_of(planned.sheets[0], sides(place)[0]), f"{group}: {text}")
+            wanted = Rendering(LayoutKind.TEXT_WALL, text)
+            planned = await plan(wanted, known, drawn)
+            latin = await in_latin(wanted, planned, known, drawn) if planned.lost else None
+            page = (latin or planned).sheets[0]
+            await shows(place, image_of(page, sides(place)[0]), f"{group}: {text}")
             whole += not planned.lost
             assert state == ("acknowledged" if planned.lost else readable), (group, text)
             assert all(ch in reason for ch in planned.lost), (group, text, reason)
