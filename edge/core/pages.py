@@ -441,7 +441,8 @@ def _split(piece: str, fits: Callable[[str], bool]) -> tuple[str, str]:
     cut = low
     while 1 < cut < len(piece) and unicodedata.combining(piece[cut]):
         cut -= 1
-    cut = low if cut == 1 else cut
+    if cut < len(piece) and unicodedata.combining(piece[cut]):
+        cut = low
     return piece[:cut].rstrip() or piece[:cut], piece[cut:].lstrip()
 
 

@@ -127,7 +127,7 @@ def _without(details: Json) -> str:
     if not isinstance(missing, list) or not missing:
         return "These glasses cannot do that."
     kinds = [str(each) for each in missing]
-    if any("." in kind or kind not in missing_hardware.KNOWN for kind in kinds):
+    if any(kind not in missing_hardware.KNOWN for kind in kinds):
         return "These glasses cannot do that."
     without = (missing_hardware.word(kind).removeprefix("a ") for kind in kinds)
     return f"These glasses have no {missing_hardware.joined(without)}."

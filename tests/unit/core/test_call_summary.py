@@ -396,6 +396,11 @@ def test_a_question_has_the_wearers_dates_and_numbers():
     )
 
 
+def test_each_item_of_a_list_of_twenty_has_a_row():
+    assert len(arguments({"v": ["n"] * 20}, v={})) == 21
+    assert len(arguments({"v": ["n"] * 21}, v={})) == 1
+
+
 def test_a_long_list_is_whole_on_one_line():
     (line,) = arguments({"v": [f"n{n}" for n in range(19)] + ["a, b", "2026-12-01"]}, v={})
     assert line.startswith("v (21): n0, n1, ")

@@ -103,8 +103,26 @@ def test_a_sentence_of_the_tool_is_shown_as_it_is(message, shown):
             "Calculator took too long. It may have been done.",
         ),
         (
+            ToolError.of(ErrorCode.EXPIRED, "nobody", partial_side_effects=True),
+            "No answer, so nothing was done.",
+        ),
+        (ToolError.of(ErrorCode.EXECUTION_ERROR, "bad input"), "Calculator had a problem."),
+        (ToolError.of(ErrorCode.EXECUTION_ERROR, "не найдено"), "Не найдено."),
+        (
+            ToolError.of(ErrorCode.INVALID_ARGUMENTS, "Five is not of type number here"),
+            "Calculator did not understand that.",
+        ),
+        (
             ToolError.of(ErrorCode.RATE_LIMIT, "x is called too often", retry_after_ms=4200),
             "Too often. Try again in 5 s.",
+        ),
+        (
+            ToolError.of(ErrorCode.RATE_LIMIT, "x", retry_after_ms=89_000),
+            "Too often. Try again in 89 s.",
+        ),
+        (
+            ToolError.of(ErrorCode.RATE_LIMIT, "x", retry_after_ms=90_000),
+            "Too often. Try again in 2 min.",
         ),
         (
             ToolError.of(

@@ -15,6 +15,7 @@ from edge.core.pages import (
     Canvas,
     Layout,
     Typeface,
+    _split,
     dwell_s,
     lay_out,
     lay_out_columns,
@@ -267,3 +268,16 @@ def test_two_cjk_characters_read_like_one_word() -> None:
 def test_the_reading_time_of_a_page_does_not_count_its_footer() -> None:
     layout = lay_out("word " * 100, LENS, FACE)
     assert sum(page.words for page in layout.pages) == 100
+
+
+def test_a_letter_and_its_accent_are_on_one_row_where_there_is_room():
+    accented = "q\u0301"
+    assert _split("a" + accented, lambda text: len(text) <= 2) == ("a", accented)
+    assert _split(accented, lambda text: len(text) <= 1) == ("q", "\u0301")
+
+
+@pytest.mark.parametrize(("size", "columns"), [(8, True), (7, False)])
+def test_a_table_with_more_bytes_than_a_page_takes_is_lines(size, columns):
+    """Counted with the spaces that reach the columns on glasses that place no text."""
+    room = Room(1000, 5, size, lambda text: 12 * len(text), lambda _: True)
+    assert ("\t" in settle("ab\tcd\nabcd\te", room)) is columns

@@ -124,6 +124,9 @@ def test_thousands_are_grouped_as_the_language_groups_them():
         (False, "no"),
         (None, "nothing"),
         ("2026-12-01T12:00:00.5Z", None),
+        ("2026-12-01T12:00:00.000Z", None),
+        ("0001-01-01T00:00:00Z", None),
+        ("9999-12-31T23:59:59Z", None),
         ("2026-02-30", None),
         ("Tuesday", None),
     ],
@@ -145,7 +148,8 @@ def test_in_a_question_a_value_is_in_words_only_without_loss(value, said):
 )
 def test_a_text_that_reads_like_a_written_value_is_known(forms, value):
     said = forms.exact(value, now=NOW)
-    assert said is None or "e" in str(value).lower() or forms.resembles(said)
+    with_exponent = isinstance(value, float) and "e" in str(value)
+    assert said is None or with_exponent or forms.resembles(said)
 
 
 @given(st.integers() | st.floats(allow_nan=False), st.integers() | st.floats(allow_nan=False))
