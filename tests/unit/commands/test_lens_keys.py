@@ -8,10 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from edge.commands.lens_keys import HINT, Simulator
+from edge.commands.lens_keys import HINT, Simulator, simulator_of
+from edge.commands.shared.console import Screen
 from edge.runtime.events import LensChanged
 from tests.unit.commands.test_cli import start
 from tests.unit.commands.test_confirm import at_terminal
+from tests.unit.commands.test_console import Terminal
 from tests.unit.control.house import open_house
 
 pytestmark = pytest.mark.enable_socket
@@ -159,3 +161,12 @@ def test_a_simulator_that_is_gone_is_said(tmp_path):
     gone = Simulator(str(tmp_path / "none.sock"))
     assert not gone.is_there()
     assert gone.do("tap") == "the simulator does not answer: No such file or directory"
+
+
+def test_there_are_no_keys_where_the_input_is_no_terminal(tmp_path, monkeypatch):
+    args = SimpleNamespace(control=str(tmp_path / "m.sock"), socket=None)
+    screen = Screen(Terminal(), Terminal(), {"TERM": "xterm"}, as_json=False)
+    monkeypatch.setattr(os, "isatty", lambda fd: fd != 0)
+    assert simulator_of(args, screen) is None
+    monkeypatch.setattr(os, "isatty", lambda _fd: True)
+    assert simulator_of(args, screen) is not None
