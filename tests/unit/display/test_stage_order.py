@@ -5,13 +5,15 @@ from typing import Any
 
 import pytest
 
-from edge.core.results import Rendering
+from edge.core.results import Rendering, TapOffer
 from edge.display.drawn_text import CannotDraw, DrawnText
+from edge.display.presenter import INBOX
 from edge.display.queue import LATER
+from edge.display.saved_scene import NOTE
 from edge.display.voice.tts import TextToSpeech, Utterance
 from edge.display.wording import Wording
 from edge.ports import Wait
-from edge.runtime.events import DeliveryChanged, GlassesUnpaired
+from edge.runtime.events import DeliveryChanged, GlassesSaid, GlassesUnpaired, OfferTaken
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import (
     Answer,
@@ -19,9 +21,12 @@ from firmware_bridge.messages import (
     Command,
     EndAudio,
     Gesture,
+    Gestured,
     ShowPage,
     StartAudio,
+    UncertainTap,
 )
+from firmware_bridge.sides import Side
 from tests.unit.display.fakes import DISPLAY, FULL, Notebook
 from tests.unit.display.test_stage import ASKED, Watched, on, text
 from tests.unit.firmware_bridge.virtual import virtual_time
@@ -333,3 +338,109 @@ async def test_a_newer_version_leaves_what_lies_under_it() -> None:
             await asyncio.sleep(2)
         await asyncio.sleep(5)
         assert glasses.history() == ["the long one", "one", "two", "the long one"]
+
+
+# ------------------------------------------------------------------ under a question
+
+
+@virtual_time
+async def test_a_mark_that_ends_under_a_question_draws_nothing_over_it() -> None:
+    async with on(DISPLAY, glasses=Watched(DISPLAY, prompts=False)) as (stage, glasses):
+        await stage.present("c0", text("from before", 60))
+        await asyncio.sleep(2)
+        await stage.tell("Working…", call_id="c5", brief=True, mark=True)
+        asking = asyncio.ensure_future(stage.ask(ASKED))
+        await glasses.until(lambda: "Delete photos?" in glasses.shows)
+        stage.ended("c5")
+        await asyncio.sleep(5)
+        assert "Delete photos?" in glasses.shows
+        asking.cancel()
+        await asyncio.sleep(1)
+        assert glasses.shows == "from before"
+
+
+@virtual_time
+async def test_a_less_important_result_waits_for_the_page_that_a_question_covered() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c0", text("important", 60, priority="urgent"))
+        await stage.present("c1", text("low", 5))
+        asking = asyncio.ensure_future(stage.ask(ASKED))
+        await glasses.until(lambda: "Delete photos?" in glasses.shows)
+        asking.cancel()
+        await asyncio.sleep(5)
+        assert glasses.shows == "important"
+
+
+@virtual_time
+async def test_after_a_yes_the_next_daemon_finds_no_question() -> None:
+    notes = Notebook()
+    async with on(DISPLAY, notes=notes) as (stage, glasses):
+        asking = asyncio.ensure_future(stage.ask(ASKED))
+        await glasses.until(lambda: "Delete photos?" in glasses.shows)
+        assert notes.kept[NOTE] == {"question": True}
+        await asyncio.sleep(1)
+        glasses.answer(Answer.ALLOW)
+        assert await asking is Answer.ALLOW
+        await asyncio.sleep(1)
+        assert glasses.shows == "Yes, …"
+        assert notes.kept[NOTE] is None
+
+
+# ------------------------------------------------------------------ the same call, and many taps
+
+
+@virtual_time
+async def test_a_result_that_is_presented_twice_is_shown_once() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        both = (stage.present("c0", text("long", 60)) for _ in range(2))
+        assert [report.state for report in await asyncio.gather(*both)] == [Delivery.SHOWN] * 2
+        await asyncio.sleep(2)
+        await stage.present("c1", text("short", 5))
+        assert (await stage.present("c0", text("long", 60))).state is Delivery.SHOWN
+        await asyncio.sleep(10)
+        assert glasses.history() == ["long", "short", "long"]
+
+
+@virtual_time
+async def test_the_name_of_a_scene_is_as_long_as_glasses_take_it() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c0", text("live", 5, scene="😀" * 64))
+        assert len(glasses.pages()[0].scene.encode()) <= 120
+
+
+@virtual_time
+async def test_taps_that_nobody_handles_are_bounded() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c0", text("page", 60))
+        glasses.hold()
+        held = asyncio.ensure_future(stage.present("c1", text("urgent", 5, priority="urgent")))
+        await asyncio.sleep(1)
+        for _ in range(INBOX * 2):
+            await glasses.say(Gesture.TAP)
+        assert len(stage._inbox) == INBOX
+        held.cancel()
+
+
+@virtual_time
+async def test_an_uncertain_tap_leaves_progress_on_the_lens() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.tell("half way", call_id="c1", brief=True)
+        glasses.bus.publish(GlassesSaid(UncertainTap(Side.RIGHT)))
+        await asyncio.sleep(1)
+        assert glasses.shows == "half way"
+
+
+@virtual_time
+async def test_a_tap_on_the_left_goes_back_from_the_last_page_and_takes_no_offer() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        with glasses.bus.listen() as heard:
+            words = text(" ".join(f"word{n}" for n in range(50)))
+            await stage.present("c1", words, offer=TapOffer("tap to undo"))
+            await asyncio.sleep(2)
+            await glasses.say(Gesture.TAP)
+            await asyncio.sleep(2)
+            assert glasses.shows.endswith("tap to undo")
+            glasses.bus.publish(GlassesSaid(Gestured(Gesture.TAP, Side.LEFT)))
+            await asyncio.sleep(1)
+            assert stage.lens()["page"] == 1
+            assert not [h for h in heard._queue if isinstance(h, OfferTaken)]
