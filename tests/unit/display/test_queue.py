@@ -45,6 +45,7 @@ async def test_what_waits_for_the_glasses_may_be_parked_twice() -> None:
     queue.park(waiting)
     assert queue.parked is waiting
     assert waiting.report.state is Delivery.QUEUED
+    assert not waiting.final.done()
 
 
 async def test_the_newer_of_two_takes_the_place_for_the_glasses_return() -> None:

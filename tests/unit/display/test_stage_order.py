@@ -333,8 +333,8 @@ async def test_a_newer_version_leaves_what_lies_under_it() -> None:
     async with on(DISPLAY) as (stage, glasses):
         await stage.present("long", text("the long one", 60))
         await asyncio.sleep(2)
-        for version in ("one", "two"):
-            await stage.present(version, text(version, 5, scene="live"))
+        for version, seconds in (("one", 20), ("two", 3)):
+            await stage.present(version, text(version, seconds, scene="live"))
             await asyncio.sleep(2)
         await asyncio.sleep(5)
         assert glasses.history() == ["the long one", "one", "two", "the long one"]
