@@ -177,13 +177,15 @@ async def _decline(send: Send, asked: Outcome, why: str) -> Outcome:
     a no, and the outcome says why, because the server itself knows only that somebody declined. A
     newer server does not wait: its question is the outcome.
     """
-    outcome, requests = asked, asked.input_requests or {}
+    outcome, requests, loop = asked, asked.input_requests or {}, asyncio.get_running_loop()
+    ends_at = loop.time() + DECLINED_S
     for _ in range(ROUNDS):
         state = {"requestState": outcome.request_state}
         if outcome.input_requests is None or not state_of(state):
             break
         no: dict[str, Json] = {key: {"action": "decline"} for key in outcome.input_requests}
-        outcome = await send(timeout_s=DECLINED_S, input={"inputResponses": no, **state})
+        left_s = ends_at - loop.time()
+        outcome = await send(timeout_s=left_s, input={"inputResponses": no, **state})
     if outcome is asked:
         return asked
     params = [one.get("params") for one in requests.values() if isinstance(one, Mapping)]

@@ -34,9 +34,10 @@ class Server:
     """Asks so many times within one call, whatever it is answered."""
 
     def __init__(self, times, state=new_state):
-        self.actions, self._times, self._state = [], times, state
+        self.actions, self.left, self._times, self._state = [], [], times, state
 
     async def send(self, *, timeout_s, input):
+        self.left.append(timeout_s)
         if input is not None:
             self.actions += [one["action"] for one in input["inputResponses"].values()]
         if len(self.actions) < self._times:
@@ -70,6 +71,10 @@ async def test_a_server_that_asks_for_ever_gets_an_end():
     _, outcome = await called(server)
     assert outcome.input_requests
     assert len(server.actions) == 2 * wearer_questions.ROUNDS
+    declines = server.left[-wearer_questions.ROUNDS :]
+    assert declines == sorted(declines, reverse=True), "one time for all of them"
+    assert len(set(declines)) == len(declines)
+    assert declines[0] <= wearer_questions.DECLINED_S
 
 
 async def test_a_newer_server_is_not_declined_its_question_is_the_outcome():
