@@ -271,7 +271,7 @@ class LensWriter:
             self._acknowledged(LensChanged("", 0, 0, ()), Sheet())
 
     def report(self, *, exact: bool = False) -> Mapping[str, Json]:
-        """What is on it; `exact` adds `drawn`: lines with place, pictures with pixels (base64)."""
+        """What is on it; `exact` adds `drawn`: see `exactly`."""
         last = self._last
         report = {
             "scene": last.scene,
@@ -281,12 +281,7 @@ class LensWriter:
             "at": self._at,
         }
         if exact:
-            tiles = [
-                {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()}
-                for tile in self._sheet.tiles
-            ]
-            lines = [asdict(line) for line in self._sheet.lines]
-            report["drawn"] = {"lines": lines, "tiles": tiles}
+            report["drawn"] = exactly(self._sheet)
         return report
 
     def _acknowledged(self, event: LensChanged, sheet: Sheet) -> None:
@@ -312,6 +307,14 @@ def changed_rows(old: tuple[TextLine, ...], new: tuple[TextLine, ...]) -> tuple[
     if len(differ) == len({*before, *after}):
         return ()
     return tuple(line for row in differ for line in after.get(row, [TextLine(row, "")]))
+
+
+def exactly(sheet: Sheet) -> dict[str, Json]:
+    """Return the lines of a page with their places, and its pictures with their pixels (base64)."""
+    tiles = [
+        {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()} for tile in sheet.tiles
+    ]
+    return {"lines": [asdict(line) for line in sheet.lines], "tiles": tiles}
 
 
 def rows_of(lines: tuple[TextLine, ...]) -> tuple[str, ...]:

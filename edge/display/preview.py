@@ -2,9 +2,8 @@
 and choices as in the daemon, and nothing sent.
 """
 
-import base64
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
 
 from edge.core.readability import Rung, choose_rung, is_mostly_lost
@@ -15,6 +14,7 @@ from edge.display.lens import (
     CannotShow,
     Sheet,
     canvas_of,
+    exactly,
     margin_of,
     pixels_of,
     rows_of,
@@ -72,7 +72,8 @@ async def preview(text: str, model: str) -> Preview:
         "remark": "; ".join(filter(None, (remark, planned.remark))),
     }
     shown = tuple(
-        _exact(sheet, number, len(planned.sheets)) for number, sheet in enumerate(planned.sheets, 1)
+        {"page": number, "pages": len(planned.sheets), "drawn": exactly(sheet)}
+        for number, sheet in enumerate(planned.sheets, 1)
     )
     return Preview(document, shown, known)
 
@@ -107,11 +108,3 @@ def _page(sheet: Sheet, capabilities: Capabilities) -> dict[str, Any]:
         "drawn": len(sheet.tiles),
         "seconds": round(sheet.dwell_s, 1),
     }
-
-
-def _exact(sheet: Sheet, number: int, pages: int) -> dict[str, Any]:
-    tiles = [
-        {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()} for tile in sheet.tiles
-    ]
-    lines = [asdict(line) for line in sheet.lines]
-    return {"page": number, "pages": pages, "drawn": {"lines": lines, "tiles": tiles}}
