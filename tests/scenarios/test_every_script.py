@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_sock
 SENTENCES = json.loads(
     (Path(__file__).parents[1] / "unit/display/sentences.json").read_text(encoding="utf-8")
 )
-PARTS = 2
+PARTS = 4
 """Into which they are divided: a test has a minute, also on a busy machine."""
 TOOL = "glasses:show_text"
 HEBREW = "הרכבת לחיפה יוצאת בשעה 15:30"
@@ -85,7 +85,7 @@ async def test_sentences_of_all_scripts_are_on_the_lens_as_they_were_drawn(
         await alone(place)
         known = place.daemon.link.status().capabilities
         for group, text in every:
-            response = await place.call(TOOL, {"text": text})
+            response = await place.call(TOOL, {"text": text, "duration_s": 600})
             state, reason = told(response)
             wanted = Rendering(LayoutKind.TEXT_WALL, text)
             planned = await plan(wanted, known, drawn)
