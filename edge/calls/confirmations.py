@@ -307,7 +307,7 @@ class Confirmations:
                     if await self._close(call, "cancelled"):
                         return cancelled
                 case CannotAsk() if interim is not None:
-                    _answer_early(call, interim)
+                    _answer_early(call, confirmation.unasked(interim, event.reason))
                 case CannotAsk() if call.request.origin is CallOrigin.CLOUD:  # it brings no token
                     if await self._close(call, "expired"):
                         text = f"The wearer cannot be asked: {event.reason}"

@@ -88,6 +88,16 @@ def required(
     )
 
 
+def unasked(response: ToolResponse, reason: str) -> ToolResponse:
+    """Add to CONFIRMATION_REQUIRED why the wearer cannot be asked: no answer from the glasses will
+    come.
+    """
+    if response.error is None:
+        return response
+    message = f"{response.error.message}; the wearer cannot be asked: {reason}"
+    return replace(response, error=replace(response.error, message=message))
+
+
 def without_token(response: ToolResponse) -> ToolResponse:
     """Remove the token for the caller: a caller may not confirm its own call."""
     error = response.error

@@ -209,6 +209,7 @@ async def test_with_nobody_to_ask_the_caller_gets_the_request_at_once(tmp_path):
     async with house(tmp_path, wearer=wearer) as h:
         answer = await h.call("danger:erase", ARGS)
         assert answer.error.code is ErrorCode.CONFIRMATION_REQUIRED
+        assert answer.error.message.endswith("the wearer cannot be asked: no glasses")
         assert (await h.orchestrator.confirm(token_of(answer), allow=True)).ok
 
 
