@@ -124,17 +124,17 @@ class DrawnText:
 
     def _forget_later(self) -> None:
         """Forget all rows when the child ends for lack of work: up to 0.5 MiB."""
-        self._keep()
+        self._cancel_forgetting()
         loop = asyncio.get_running_loop()
         self._forgetting = loop.call_later(self._idle_s, self._known.clear)
 
-    def _keep(self) -> None:
+    def _cancel_forgetting(self) -> None:
         if self._forgetting is not None:
             self._forgetting.cancel()
 
     async def close(self) -> None:
         """End the child; fine when there is none."""
-        self._keep()
+        self._cancel_forgetting()
         await self._worker.close()
 
     async def _ask(

@@ -209,6 +209,13 @@ class Presentation:
         self.downgrade = ""
         self.say(Delivery.DROPPED, "; ".join(dict.fromkeys(why)) or "nothing was shown", final=True)
 
+    def fail(self) -> None:
+        """Something unforeseen happened while it was shown or spoken."""
+        if self.lit:
+            self.settle()
+        else:
+            self.drop(["it could not be rendered"])
+
     def settle(self) -> None:
         """Resolve both futures with the report as it is."""
         for future in (self.first, self.final):

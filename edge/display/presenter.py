@@ -376,7 +376,7 @@ class Presenter:
         except Exception:  # noqa: BLE001 - one result that cannot be rendered must not darken all others
             _log.exception("display: a result could not be rendered")
             if isinstance(item, Presentation):
-                item.settle() if item.lit else item.drop(["it could not be rendered"])
+                item.fail()
 
     def _has_newer(self, item: Presentation) -> bool:
         """Whether a newer version of it has come meanwhile."""

@@ -217,7 +217,7 @@ class Stage:
                 self._queue.park(item)
             except Exception:  # noqa: BLE001 - one result that cannot be rendered must not darken all others
                 _log.exception("display: a result could not be rendered")
-                item.settle() if item.lit else item.drop(["it could not be rendered"])
+                item.fail()
 
     # ------------------------------------------------------------------ the lens
 
@@ -234,7 +234,10 @@ class Stage:
     async def remove_progress(self, call_id: str, *, at_once: bool = False) -> None:
         """Remove the progress of a call that is over; a prompt has removed it already."""
         if self._current.now is not None and self._current.now.progress_of == call_id:
-            self._current.end() if self._current.covered else await self._leave(at_once=at_once)
+            if self._current.covered:
+                self._current.end()
+            else:
+                await self._leave(at_once=at_once)
 
     async def _clear(self, item: Presentation, capabilities: Capabilities) -> None:
         if not capabilities.has(Hardware.DISPLAY):
