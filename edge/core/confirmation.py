@@ -95,7 +95,8 @@ def unasked(response: ToolResponse, reason: str) -> ToolResponse:
     if response.error is None:
         return response
     message = f"{response.error.message}; the wearer cannot be asked: {reason}"
-    return replace(response, error=replace(response.error, message=message))
+    suggestion = "Run glassd confirm in a terminal"
+    return replace(response, error=replace(response.error, message=message, suggestion=suggestion))
 
 
 def without_token(response: ToolResponse) -> ToolResponse:

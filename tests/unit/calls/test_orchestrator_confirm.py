@@ -210,6 +210,7 @@ async def test_with_nobody_to_ask_the_caller_gets_the_request_at_once(tmp_path):
         answer = await h.call("danger:erase", ARGS)
         assert answer.error.code is ErrorCode.CONFIRMATION_REQUIRED
         assert answer.error.message.endswith("the wearer cannot be asked: no glasses")
+        assert answer.error.suggestion == "Run glassd confirm in a terminal"
         assert (await h.orchestrator.confirm(token_of(answer), allow=True)).ok
 
 
