@@ -212,6 +212,8 @@ class Call:
         self.started = Started.NO
         self.progress = ""
         """What its tool said last of its progress: nothing less is shown in its place."""
+        self.confirmed = False
+        """Whether somebody was asked for it and said yes."""
         self.waited_s = 0.0
         self.clamped: Mapping[str, Json] = {}
         self.defaulted: tuple[str, ...] = ()

@@ -151,7 +151,7 @@ class Confirmations:
     async def _after(self, call: Call, decided: Decided) -> Outcome | None:
         if decided.refusal is not None:
             return failed(decided.refusal)
-        call.state = CallState.ADMITTED  # on disk since the yes was
+        call.state, call.confirmed = CallState.ADMITTED, True  # on disk since the yes was
         return await self.changed(call)
 
     async def _decided_before(self, call: Call, tool: ToolDefinition) -> Outcome | None:

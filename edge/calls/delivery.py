@@ -278,7 +278,8 @@ class CallDelivery:
         return None
 
     async def _show(self, call: Call, response: ToolResponse) -> DeliveryReport:
-        response = visibility.dressed(response, call.tool)
+        awaited = call.confirmed or visibility.wearer_asked(call.request)
+        response = visibility.dressed(response, call.tool, awaited=awaited)
         call.stages.append("posted")
         if self._session.silent(self._clock.boot()):
             silent: dict[str, Json] = {**(response.render or {}), "suppressVoiceResponse": True}

@@ -40,6 +40,7 @@ TEMPLATES: Final[Mapping[str, LayoutKind]] = {
 }
 """`display.customUI` → layout. A component that only another client has is shown as text."""
 _SAVED: Final = "Saved. I'll do it when we're online"
+_EMPTY: Final[tuple[Json, ...]] = (None, "", {}, [])
 _PARTS: Final = {
     LayoutKind.REFERENCE_CARD: ("title", "text"),
     LayoutKind.DASHBOARD_CARD: ("leftText", "rightText"),
@@ -145,9 +146,15 @@ def saved(tool: ToolDefinition | None, args: Mapping[str, Json]) -> str:
     return f"{_SAVED}: {title(tool)}"
 
 
-def dressed(response: ToolResponse, tool: ToolDefinition | None) -> ToolResponse:
-    """Apply the tool's layout to a result, unless the result has its own."""
+def dressed(
+    response: ToolResponse, tool: ToolDefinition | None, *, awaited: bool = False
+) -> ToolResponse:
+    """Apply the tool's layout to a result, unless the result has its own. `awaited`: the wearer
+    asked for it, or agreed to it, and must see that it is over even if it says nothing.
+    """
     render: dict[str, Json] = dict(response.render or {})
+    if awaited and response.ok and not render and response.data in _EMPTY:
+        return replace(response, data="Nothing found" if response.data == [] else "Done")
     if tool is None or not tool.custom_ui or not response.ok or "display" in render:
         return response
     text = "" if response.data is None else data_text.raw(response.data)

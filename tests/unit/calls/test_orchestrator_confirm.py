@@ -11,7 +11,8 @@ from edge.core.grants import Grant, Granted
 from edge.runtime.events import CallCompleted, ConfirmationAsked, ConfirmationDecided
 from firmware_bridge.messages import Answer
 from tests.unit.calls.orchestrator_house import QUICK, FakeAsk, FakeRegistry, house, make
-from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, Source
+from tests.unit.calls.test_visibility import answering
+from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, Source, ToolResponse
 
 ARGS = {"text": "all"}
 WORDS = """\
@@ -73,6 +74,15 @@ async def test_a_wearer_who_asked_and_says_no_reads_it_once(tmp_path):
         assert answer.error.code is ErrorCode.DENIED
         assert answer.meta["delivery"] == "none"
         assert h.glasses.texts() == []
+
+
+async def test_who_said_yes_sees_that_a_call_without_an_answer_is_over(tmp_path):
+    async with house(tmp_path, tools=answering(ToolResponse(data=None))) as h:
+        caller = asyncio.create_task(h.call("danger:erase", ARGS))
+        await h.wearer.question()
+        h.wearer.say(Answer.ALLOW)
+        assert (await caller).meta["delivery"] == "shown"
+        assert h.glasses.texts() == ["Done"]
 
 
 @pytest.mark.requirement("S2-71", "C-22", "I11-consent-everywhere")

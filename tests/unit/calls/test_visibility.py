@@ -151,6 +151,25 @@ async def test_invisible_tools_stay_off_the_lens_unless_the_wearer_asked(tmp_pat
         assert (await h.call(made.name, mode=Mode.VOICE)).meta["delivery"] == "shown"
 
 
+@pytest.mark.parametrize(
+    ("data", "mode", "shown"),
+    [
+        (None, Mode.VOICE, ["Done"]),
+        ("", Mode.VOICE, ["Done"]),
+        ({}, Mode.VOICE, ["Done"]),
+        ([], Mode.VOICE, ["Nothing found"]),
+        (0, Mode.VOICE, ["0"]),
+        (None, Mode.TEXT, []),
+    ],
+)
+async def test_who_asked_sees_that_a_call_without_an_answer_is_over(tmp_path, data, mode, shown):
+    async with house(tmp_path, tools=answering(ToolResponse(data=data))) as h:
+        put(h, tool("lamp:on"))
+        answer = await h.call("lamp:on", mode=mode)
+        assert (answer.data, answer.meta["delivery"]) == (data, "shown" if shown else "none")
+        assert h.glasses.texts() == shown
+
+
 NOTES = tool("notes:list", category="retrieval", open_to_cloud=True)
 ASKED_BY_A_PROGRAM = [
     {"origin": CallOrigin.MCP},
