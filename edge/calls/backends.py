@@ -185,7 +185,7 @@ class Waiter:
         tool = call.tool
         held_up = due.get("accept", now) < now - _HELD_UP_S
         if held_up and timing.accept_s is not None and not call.held_up:
-            call.held_up = True  # once: a machine that is always late must not wait for ever
+            call.held_up = True  # once: a machine that is always late must not wait again and again
             due["accept"] = now + timing.accept_s
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
             del due[name]

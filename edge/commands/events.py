@@ -106,7 +106,7 @@ def _delivery(delivery: Any) -> str:
     return f"delivery {delivered(delivery)}" if delivery not in (None, "", "none") else ""
 
 
-def _said(event: Event) -> tuple[str, ...]:
+def _from_glasses(event: Event) -> tuple[str, ...]:
     said = event.get("said")
     if not isinstance(said, Mapping):
         return ()
@@ -134,7 +134,7 @@ def _filtered(event: Event) -> tuple[str, ...]:
     )
 
 
-def _asked(event: Event) -> tuple[str, ...]:
+def _open_question(event: Event) -> tuple[str, ...]:
     first = next(iter(event.get("particulars") or ()), event.get("preview", ""))
     left = event.get("expires_s")
     open_for = f"open for {duration(left)}" if isinstance(left, int | float) else ""
@@ -151,7 +151,7 @@ KINDS: Final[Mapping[str, tuple[str, Callable[[Event], tuple[Any, ...]]]]] = {
     "glasses.lost": ("glasses", lambda e: ("lost", e.get("reason"))),
     "glasses.paired": ("glasses", lambda e: (f"{e.get('model')} paired", e.get("how"))),
     "glasses.unpaired": ("glasses", lambda e: (f"{e.get('model')} is no longer paired",)),
-    "glasses.event": ("glasses", _said),
+    "glasses.event": ("glasses", _from_glasses),
     "capabilities.changed": (
         "glasses",
         lambda e: (
@@ -219,7 +219,7 @@ KINDS: Final[Mapping[str, tuple[str, Callable[[Event], tuple[Any, ...]]]]] = {
     "call.off": ("call", lambda e: ("the wearer cancels it", e.get("reason"))),
     "offer.taken": ("call", lambda _: ("the wearer taps what its result offers",)),
     "delivery": ("call", lambda e: (_delivery(e.get("report")),)),
-    "confirmation.asked": ("call", _asked),
+    "confirmation.asked": ("call", _open_question),
     "confirmation.decided": (
         "call",
         lambda e: (f"{e.get('outcome')} by {e.get('by')}" if e.get("by") else e.get("outcome"),),

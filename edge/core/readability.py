@@ -19,7 +19,7 @@ _EMOJI: Final = "\U0001f000"
 """Emoji, from this character on, are written by their name: `:thumbsup:`."""
 
 
-class Rung(Enum):
+class TextRoute(Enum):
     """The ways of a text to the wearer."""
 
     DISPLAY = auto()
@@ -29,7 +29,7 @@ class Rung(Enum):
     SPEECH = auto()
 
 
-def choose_rung(text: str, lost: Collection[str], *, has_voice: bool) -> Rung:
+def choose_route(text: str, lost: Collection[str], *, has_voice: bool) -> TextRoute:
     """Choose the way of a text of which the lens cannot draw `lost`: characters, or clusters of
     them. `has_voice`: the glasses can speak, and a voice can read this text.
 
@@ -37,10 +37,10 @@ def choose_rung(text: str, lost: Collection[str], *, has_voice: bool) -> Rung:
     to.
     """
     if not lost:
-        return Rung.DISPLAY
+        return TextRoute.DISPLAY
     if has_voice and is_mostly_lost(text, lost) and not can_spell(lost):
-        return Rung.SPEECH
-    return Rung.LATIN
+        return TextRoute.SPEECH
+    return TextRoute.LATIN
 
 
 def is_mostly_lost(text: str, lost: Collection[str]) -> bool:

@@ -32,7 +32,7 @@ from tools_cache.api.tool import (
 )
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.names import check_local_name
-from tools_cache.registry.documents import Url, Wearer
+from tools_cache.registry.documents import Url, WearerDocument
 from tools_cache.registry.legacy import migrate
 from tools_cache.schema import check_schema
 
@@ -57,7 +57,7 @@ class _OpenModel(BaseModel):
 class _Extensions(_OpenModel):
     activationPhrases: list[Text] | None = Field(default=None, max_length=50)  # noqa: N815 - the wire's own names
     category: str | None = None
-    wearer: Wearer | None = None
+    wearer: WearerDocument | None = None
 
 
 class _Execution(_OpenModel):

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from edge.core.readability import Rung, choose_rung, is_mostly_lost
+from edge.core.readability import TextRoute, choose_route, is_mostly_lost
 from edge.core.results import LayoutKind, Rendering
 from edge.core.words.latin_letters import to_latin
 from edge.display.current_page import CurrentPage
@@ -108,10 +108,10 @@ class Fallback:
         """
         may_speak = not wanted.silent and item.speech is SpeechState.NOT_BEGUN
         has_voice = may_speak and not self._speech.why_not(capabilities)
-        match choose_rung(wanted.words, planned.lost, has_voice=has_voice):
-            case Rung.DISPLAY:
+        match choose_route(wanted.words, planned.lost, has_voice=has_voice):
+            case TextRoute.DISPLAY:
                 return planned
-            case Rung.LATIN:
+            case TextRoute.LATIN:
                 latin = await in_latin(wanted, planned, capabilities, self._drawn)
                 if latin is not None:
                     item.downgrade = "script→latin"

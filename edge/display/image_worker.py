@@ -7,7 +7,7 @@ or `{problem}`. Then it ends: a decoder that read a foreign picture draws nothin
 
 `serve` answers one question after another, in frames, until it is idle: `{do: "set", paragraphs:
 [{text, base}], width, height, bpp, fonts}` with `{rows: [[row of the first paragraph, …], …]}`. A
-row has the fields of `typesetter.DrawnRow`, its pixels in base64.
+row has the fields of `typesetter.PixelRow`, its pixels in base64.
 """
 
 import base64

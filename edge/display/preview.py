@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from edge.core.readability import Rung, choose_rung, is_mostly_lost
+from edge.core.readability import TextRoute, choose_route, is_mostly_lost
 from edge.core.results import LayoutKind, Rendering
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import in_latin
@@ -83,10 +83,10 @@ async def _chosen(
 ) -> tuple[LensPlan, str]:
     """Return what the daemon would show of a text with lost characters, and how it would do it."""
     voice = capabilities.has(Hardware.SPEAKER)
-    rung = choose_rung(rendering.words, planned.lost, has_voice=voice)
-    if rung is Rung.SPEECH:
+    route = choose_route(rendering.words, planned.lost, has_voice=voice)
+    if route is TextRoute.SPEECH:
         return planned, SPOKEN
-    if rung is Rung.LATIN:
+    if route is TextRoute.LATIN:
         latin = await in_latin(rendering, planned, capabilities, drawn)
         if latin is not None:
             return latin, LATIN

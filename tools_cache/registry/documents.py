@@ -164,7 +164,7 @@ class HardwareDocument(_Document):
     list: Annotated[list[Need], Field(max_length=32)]
 
 
-class Undo(_Document):
+class UndoDocument(_Document):
     """How a call is taken back: another tool of the same package, and its arguments."""
 
     tool: Name
@@ -176,13 +176,13 @@ class Undo(_Document):
     ] = {}
 
 
-class Wearer(_Document):
+class WearerDocument(_Document):
     """Our extension: what the wearer reads of a tool, and how its call is taken back."""
 
     name: Line = ""
     ask: Annotated[Line, AfterValidator(_without_slots)] = ""
     later: Annotated[Line, AfterValidator(_of_arguments)] = ""
-    undo: Undo | None = None
+    undo: UndoDocument | None = None
 
 
 class Extensions(_Document):
@@ -193,7 +193,7 @@ class Extensions(_Document):
         dict[Language, Phrases], BeforeValidator(_null_is_nothing), Field(max_length=32)
     ] = {}
     category: StrictStr | None = None
-    wearer: Annotated[Wearer, BeforeValidator(_null_is_nothing)] = Wearer()
+    wearer: Annotated[WearerDocument, BeforeValidator(_null_is_nothing)] = WearerDocument()
 
 
 class InputSchema(_Document):

@@ -328,7 +328,7 @@ def _local_phrases(tool: documents.ToolDocument) -> Mapping[str, tuple[str, ...]
     return FrozenDict(found) if found else _NONE
 
 
-def _wearer(name: str, said: documents.Wearer) -> WearerTexts:
+def _wearer(name: str, said: documents.WearerDocument) -> WearerTexts:
     if said.undo is None:
         texts = WearerTexts(said.name, said.ask, said.later)
         return NO_TEXTS if texts == NO_TEXTS else texts

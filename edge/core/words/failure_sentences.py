@@ -74,13 +74,13 @@ _INSIDE: Final = re.compile(
 
 def sentence(error: ToolError, name: str) -> str:
     """Return the sentence about a failure for the wearer. `name`: its app or tool, in words."""
-    said = _said(error, _name(name))
+    said = _main_sentence(error, _name(name))
     if error.partial_side_effects and error.type is not ErrorType.CONFIRMATION_EXPIRED:
         said = f"{said} {_PERHAPS}"
     return said
 
 
-def _said(error: ToolError, name: str) -> str:
+def _main_sentence(error: ToolError, name: str) -> str:
     if error.for_wearer:
         return " ".join(error.for_wearer.split())[:MAX_MESSAGE]
     match error.code:

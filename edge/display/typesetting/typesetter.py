@@ -42,7 +42,7 @@ _NEVER_FIRST: Final = frozenset("ะาำๆฯๅະາຳໆຯ")
 _LEFT_ALONE: Final = frozenset({"Cf", "Mn", "Me", "Cc"})
 
 
-class Typeface(NamedTuple):
+class OpenFont(NamedTuple):
     """One font at the size of the row."""
 
     name: str
@@ -61,7 +61,7 @@ class Run(NamedTuple):
     face: int
 
 
-class DrawnRow(NamedTuple):
+class PixelRow(NamedTuple):
     """A row of a paragraph as pixels: `text` in the order of reading, the ink's place in the row,
     the characters that no font has, and lines or columns of ink that did not fit.
     """
@@ -88,7 +88,7 @@ class Typesetter:
         self._choose = lru_cache(maxsize=4096)(self._find_face)
         self._ink = lru_cache(maxsize=8192)(self._measure)
 
-    def set_paragraph(self, text: str, width: int, *, base: int | None = None) -> list[DrawnRow]:
+    def set_paragraph(self, text: str, width: int, *, base: int | None = None) -> list[PixelRow]:
         """Draw a paragraph in rows of at most `width` pixels; right to left it is set right."""
         text = _cleaned(text)[:MAX_TEXT]
         if not text:
@@ -120,7 +120,7 @@ class Typesetter:
 
     # ------------------------------------------------------------------ fonts
 
-    def _open(self, index: int) -> Typeface:
+    def _open(self, index: int) -> OpenFont:
         path = self._paths[index]
         face = hb.Face(hb.Blob.from_file_path(path))
         font = hb.Font(face)
@@ -130,7 +130,7 @@ class Typesetter:
             font.set_variations({"wght": weight})
         elif "Bold" not in path:
             font.synthetic_bold = (_EMBOLDEN, _EMBOLDEN, True)
-        return Typeface(path, font)
+        return OpenFont(path, font)
 
     def _find_face(self, cluster: str, now: int) -> tuple[int, bool]:
         """Return the font that draws a cluster, and whether it has all of it. What is no letter
@@ -213,10 +213,10 @@ class Typesetter:
         baseline: int,
         place: tuple[int, int],
         lost: tuple[str, ...],
-    ) -> DrawnRow:
+    ) -> PixelRow:
         box = image.extents if image is not None else None
         if image is None or box is None or not box.width or not box.height:
-            return DrawnRow(text, 0, 0, 0, 0, b"", lost)
+            return PixelRow(text, 0, 0, 0, 0, b"", lost)
         (limit, right), bpp = place, self._bpp
         width = min(box.width, limit)
         start = box.width - width if right else 0
@@ -227,14 +227,14 @@ class Typesetter:
         kept = [y for y in lit if 0 <= y < self._row_height]
         cut = len(lit) - len(kept) + box.width - width
         if not kept:
-            return DrawnRow(text, 0, 0, 0, 0, b"", lost, cut)
+            return PixelRow(text, 0, 0, 0, 0, b"", lost, cut)
         size, table = (width * bpp + 7) // 8, _SHADES[bpp]
         spare, inside = size * 8 - width * bpp, lines[kept[0] - top : kept[-1] - top + 1]
         pixels = b"".join(
             (int(line.translate(table), 1 << bpp) << spare).to_bytes(size, "big") for line in inside
         )
         x = limit - width if right else min(max(0, box.x_origin), limit - width)
-        return DrawnRow(text, x, kept[0], width, len(inside), pixels, lost, cut)
+        return PixelRow(text, x, kept[0], width, len(inside), pixels, lost, cut)
 
 
 def _shades(bpp: int) -> bytes:

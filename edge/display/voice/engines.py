@@ -37,7 +37,7 @@ class NoVoice(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SpeechRequest:
     """One sentence. `voice` is the configured one, `server` the address of a Wyoming server."""
 
     text: str
@@ -55,13 +55,13 @@ class Speech:
     voice: str
 
 
-def say(wanted: Wanted, built_in: BuiltIn) -> Speech:
+def say(wanted: SpeechRequest, built_in: BuiltIn) -> Speech:
     """Speak with the first engine that can. Raises `NoVoice`."""
     why: list[str] = []
     for name, voice, speak in _engines(wanted, built_in, why):
         try:
             samples = sound.from_bytes(speak())
-        except (wyoming.WyomingFault, espeak.CannotRead, NoVoice) as e:
+        except (wyoming.WyomingFault, espeak.CannotPronounce, NoVoice) as e:
             why.append(f"{name}: {e}")
             continue
         if sound.heard_after(samples):
@@ -71,7 +71,7 @@ def say(wanted: Wanted, built_in: BuiltIn) -> Speech:
 
 
 def _engines(
-    wanted: Wanted, built_in: BuiltIn, why: list[str]
+    wanted: SpeechRequest, built_in: BuiltIn, why: list[str]
 ) -> Iterator[tuple[str, str, Callable[[], bytes]]]:
     """Yield each engine with its voice for the language; add to `why` what the others lack."""
     text, language = wanted.text, wanted.language

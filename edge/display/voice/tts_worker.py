@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from edge.display.voice import sound
-from edge.display.voice.engines import NoVoice, Speech, Wanted, say
+from edge.display.voice.engines import NoVoice, Speech, SpeechRequest, say
 from edge.runtime.stdio import serve_frames
 
 FRAME: Final = sound.RATE // 50
@@ -88,7 +88,9 @@ def _sound(asked: Mapping[str, Any]) -> Speech:
             raise NoVoice("it is silent")
         speech = Speech(sound.levelled(samples, volume), "")
     else:
-        wanted = Wanted(asked["text"], asked["language"], asked["voice"], volume, asked["server"])
+        wanted = SpeechRequest(
+            asked["text"], asked["language"], asked["voice"], volume, asked["server"]
+        )
         speech = say(wanted, speak)
     if not sound.heard_after(speech.samples):
         raise NoVoice("it cannot be heard at this volume")

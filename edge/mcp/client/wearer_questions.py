@@ -28,7 +28,7 @@ class NobodyAnswers(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OfferedChoice:
     """One answer: its words, and what the server gets."""
 
     words: str
@@ -60,7 +60,7 @@ class WearerQuestions:
             raise NobodyAnswers(f"the wearer cannot be asked: {e}") from None
 
     async def _choose(
-        self, text: str, choices: Sequence[Choice], call_id: str, ends_at: float
+        self, text: str, choices: Sequence[OfferedChoice], call_id: str, ends_at: float
     ) -> dict[str, Json]:
         """Offer a yes or no, or each choice in turn."""
         of_two = len(choices) <= 2 and all(not choice.words for choice in choices)
@@ -82,14 +82,14 @@ class WearerQuestions:
         raise NobodyAnswers("the wearer did not answer in time")
 
 
-def _no(choices: Sequence[Choice]) -> dict[str, Json]:
+def _no(choices: Sequence[OfferedChoice]) -> dict[str, Json]:
     """A no is an answer where the form has a place for it."""
     if len(choices) == 2:
         return {"action": "accept", "content": dict(choices[1].content)}
     return {"action": "decline"}
 
 
-def read(request: Json) -> tuple[str, tuple[Choice, ...]]:
+def read(request: Json) -> tuple[str, tuple[OfferedChoice, ...]]:
     """Return the message, and the answers that a wearer can give with taps. Raises `NobodyAnswers`
     for what needs more than taps.
     """
@@ -103,7 +103,7 @@ def read(request: Json) -> tuple[str, tuple[Choice, ...]]:
     schema = params.get("requestedSchema")
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping) or not properties:
-        return message, (Choice("", {}),)
+        return message, (OfferedChoice("", {}),)
     required = schema.get("required") if isinstance(schema, Mapping) else None
     asked = [name for name in properties if name in (required or properties)]
     if len(asked) != 1 or not isinstance(properties[asked[0]], Mapping):
@@ -111,9 +111,9 @@ def read(request: Json) -> tuple[str, tuple[Choice, ...]]:
     return message, _choices(asked[0], properties[asked[0]])
 
 
-def _choices(name: str, about: Mapping[str, Any]) -> tuple[Choice, ...]:
+def _choices(name: str, about: Mapping[str, Any]) -> tuple[OfferedChoice, ...]:
     if about.get("type") == "boolean":
-        return Choice("", {name: True}), Choice("", {name: False})
+        return OfferedChoice("", {name: True}), OfferedChoice("", {name: False})
     titled = about.get("oneOf")
     if isinstance(titled, list):
         values = [(one.get("const"), one.get("title")) for one in titled if isinstance(one, dict)]
@@ -125,7 +125,8 @@ def _choices(name: str, about: Mapping[str, Any]) -> tuple[Choice, ...]:
     if not 0 < len(values) <= MAX_CHOICES or any(not isinstance(v, str) for v, _ in values):
         raise NobodyAnswers("its form needs more than taps")
     return tuple(
-        Choice(clean(str(title or value), MAX_CHOICE), {name: value}) for value, title in values
+        OfferedChoice(clean(str(title or value), MAX_CHOICE), {name: value})
+        for value, title in values
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from edge.mcp.llm import models, pictures, replies
 from edge.mcp.llm.models import Answered, Envelope, ModelCall
-from edge.mcp.llm.pictures import Picture
+from edge.mcp.llm.pictures import ResultPicture
 from tools_cache.api.tool import Json
 
 _FINISHED: Final = ("completed",)
@@ -103,7 +103,7 @@ class OpenAiResponses:
         return [{"type": "function", **one["function"]} for one in forms]
 
 
-def _shown(found: Sequence[tuple[ModelCall, Sequence[Picture]]]) -> list[dict[str, Json]]:
+def _shown(found: Sequence[tuple[ModelCall, Sequence[ResultPicture]]]) -> list[dict[str, Json]]:
     """Return the pictures of several calls, each after the name of its call."""
     parts: list[dict[str, Json]] = []
     for call, each in found:

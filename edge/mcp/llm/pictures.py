@@ -15,7 +15,7 @@ _NO_TEXT: Final = "(left out: not text)"
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ResultPicture:
     media_type: str
     data: str
     """In base64."""
@@ -25,11 +25,11 @@ class Picture:
         return f"data:{self.media_type};base64,{self.data}"
 
 
-def split(envelope: Envelope) -> tuple[Envelope, tuple[Picture, ...]]:
+def split(envelope: Envelope) -> tuple[Envelope, tuple[ResultPicture, ...]]:
     """Return the answer without pictures and sound, and its pictures, each once. In the place of a
     picture stands its number.
     """
-    pictures: list[Picture] = []
+    pictures: list[ResultPicture] = []
     meta, render = envelope.get("meta"), envelope.get("render")
     changed: dict[str, Any] = {}
     if isinstance(meta, Mapping) and isinstance(meta.get("content"), list):
@@ -43,14 +43,16 @@ def split(envelope: Envelope) -> tuple[Envelope, tuple[Picture, ...]]:
     return {**envelope, **changed}, tuple(pictures)
 
 
-def _block(block: Any, pictures: list[Picture]) -> Any:
+def _block(block: Any, pictures: list[ResultPicture]) -> Any:
     if not isinstance(block, Mapping) or block.get("type") not in {"image", "audio"}:
         return block
     image = block["type"] == "image"
     return {**block, "data": _instead(block.get("data"), pictures, attach=image)}
 
 
-def _render(render: Mapping[str, Any], pictures: list[Picture], *, attach: bool) -> dict[str, Any]:
+def _render(
+    render: Mapping[str, Any], pictures: list[ResultPicture], *, attach: bool
+) -> dict[str, Any]:
     parts = dict(render)
     for part, key in (("display", "data"), ("audio", "pcm")):
         found = parts.get(part)
@@ -60,12 +62,12 @@ def _render(render: Mapping[str, Any], pictures: list[Picture], *, attach: bool)
     return parts
 
 
-def _instead(data: Any, pictures: list[Picture], *, attach: bool) -> str:
+def _instead(data: Any, pictures: list[ResultPicture], *, attach: bool) -> str:
     """Return what stands in the text instead of data, which is added to the pictures if it is
     one.
     """
     kind = _kind(data)
-    picture = Picture(kind, data)
+    picture = ResultPicture(kind, data)
     if kind and attach and picture not in pictures:
         pictures.append(picture)
     return f"(picture {pictures.index(picture) + 1})" if picture in pictures else _NO_TEXT

@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.core.readability import Rung, can_spell, choose_rung, is_mostly_lost
+from edge.core.readability import TextRoute, can_spell, choose_route, is_mostly_lost
 from edge.core.words.latin_letters import to_latin
 
 ENGLISH = "The train leaves at 15:30 from platform 4B."
@@ -42,29 +42,29 @@ def _lost(text: str) -> tuple[str, ...]:
 @pytest.mark.requirement("I13-readable")
 @pytest.mark.parametrize("has_voice", [True, False])
 def test_what_the_lens_draws_whole_goes_there(has_voice):
-    assert choose_rung(HEBREW, (), has_voice=has_voice) is Rung.DISPLAY
+    assert choose_route(HEBREW, (), has_voice=has_voice) is TextRoute.DISPLAY
 
 
 @pytest.mark.parametrize("has_voice", [True, False])
 @pytest.mark.parametrize("lost", ["⌥", "北京", "יוסי"])
 def test_a_few_lost_characters_are_spelled_and_leave_a_text_on_the_lens(lost, has_voice):
     text = f"The train to {lost} leaves at 15:30"
-    assert choose_rung(text, tuple(lost), has_voice=has_voice) is Rung.LATIN
+    assert choose_route(text, tuple(lost), has_voice=has_voice) is TextRoute.LATIN
 
 
 @pytest.mark.parametrize("has_voice", [True, False])
 @pytest.mark.parametrize("text", SPELLED)
 def test_letters_that_say_how_a_word_sounds_become_latin_ones(text, has_voice):
     """Even one of them: a name is better read than guessed from boxes."""
-    assert choose_rung(text, _lost(text), has_voice=has_voice) is Rung.LATIN
-    assert choose_rung(f"{ENGLISH} {text}", _lost(text), has_voice=has_voice) is Rung.LATIN
+    assert choose_route(text, _lost(text), has_voice=has_voice) is TextRoute.LATIN
+    assert choose_route(f"{ENGLISH} {text}", _lost(text), has_voice=has_voice) is TextRoute.LATIN
 
 
 @pytest.mark.requirement("I13-readable")
 @pytest.mark.parametrize("text", SOUNDS_OTHERWISE)
 def test_what_would_be_mostly_boxes_is_spoken_or_as_a_last_resort_spelled(text):
-    assert choose_rung(text, _lost(text), has_voice=True) is Rung.SPEECH
-    assert choose_rung(text, _lost(text), has_voice=False) is Rung.LATIN
+    assert choose_route(text, _lost(text), has_voice=True) is TextRoute.SPEECH
+    assert choose_route(text, _lost(text), has_voice=False) is TextRoute.LATIN
 
 
 def test_kana_beside_han_characters_are_not_spelled():

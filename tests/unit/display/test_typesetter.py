@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("uharfbuzz", reason="pip install 'glassd[scripts]'")
 
 from edge.display.typesetting.fonts import find_fonts, font_folders
-from edge.display.typesetting.typesetter import DrawnRow, Typesetter
+from edge.display.typesetting.typesetter import PixelRow, Typesetter
 
 SENTENCES = json.loads(Path(__file__).with_name("sentences.json").read_text(encoding="utf-8"))
 WIDTH, ROW = 576, 27
@@ -22,7 +22,7 @@ def typesetter() -> Typesetter:
     return Typesetter(find_fonts(font_folders()), ROW)
 
 
-def pixels(row: DrawnRow, bpp: int = 1) -> list[list[int]]:
+def pixels(row: PixelRow, bpp: int = 1) -> list[list[int]]:
     """The levels of each pixel, row by row."""
     stride, mask = (row.width * bpp + 7) // 8, (1 << bpp) - 1
     lines = (row.pixels[y * stride : (y + 1) * stride] for y in range(row.height))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edge.display.voice import engines, sound
-from edge.display.voice.engines import NoVoice, Wanted, say
+from edge.display.voice.engines import NoVoice, SpeechRequest, say
 from edge.display.voice.tts_worker import speak as built_in
 from tests.system import needs
 
@@ -41,7 +41,7 @@ def decibels(peak: int) -> float:
 )
 @pytest.mark.usefixtures("alone")
 def test_a_built_in_voice_of_the_language_speaks_below_the_ceiling(language, text):
-    samples = say(Wanted(text, language), built_in).samples
+    samples = say(SpeechRequest(text, language), built_in).samples
     assert sound.heard_after(samples)
     assert decibels(sound.peak_of(samples)) <= sound.CEILING_DB
 
@@ -53,13 +53,13 @@ def test_a_built_in_voice_of_the_language_speaks_below_the_ceiling(language, tex
 @pytest.mark.usefixtures("alone")
 def test_a_language_without_a_voice_is_refused_with_the_help(language, text):
     with pytest.raises(NoVoice, match=f"no voice for {language}: install espeak-ng"):
-        say(Wanted(text, language), built_in)
+        say(SpeechRequest(text, language), built_in)
 
 
 @pytest.mark.usefixtures("alone")
 def test_letters_that_the_engine_skips_are_no_sound_even_if_the_language_was_guessed_wrong():
     with pytest.raises(NoVoice, match="built-in: no sound"):
-        say(Wanted("Привет, мир! Как дела?", "en"), built_in)
+        say(SpeechRequest("Привет, мир! Как дела?", "en"), built_in)
 
 
 @pytest.mark.usefixtures("alone")
@@ -71,14 +71,14 @@ def test_the_configured_accent_is_used_for_its_language():
         return array("h", [9000, -9000] * 4000).tobytes()
 
     for language in ("en", "de"):
-        say(Wanted("x", language, voice="en-US"), record)
+        say(SpeechRequest("x", language, voice="en-US"), record)
     assert asked == ["en-US", "de-DE"]
 
 
 @needs("espeak-ng")
 @pytest.mark.parametrize(("language", "text"), [("ru", "Привет, мир!"), ("hi", "नमस्ते, आप कैसे हैं?")])
 def test_espeak_speaks_what_the_built_in_voices_cannot(language, text):
-    samples = say(Wanted(text, language), built_in).samples
+    samples = say(SpeechRequest(text, language), built_in).samples
     assert sound.heard_after(samples)
     assert decibels(sound.peak_of(samples)) <= sound.CEILING_DB
 
@@ -93,12 +93,12 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(monkeypatch):
 
     monkeypatch.setattr(engines.wyoming, "voices", voices)
     for _ in range(3):
-        say(Wanted("Hello.", "en", server="tcp://box"), built_in)
+        say(SpeechRequest("Hello.", "en", server="tcp://box"), built_in)
     assert len(tries) == 1
     monkeypatch.setattr(engines, "RETRY_S", 0.0)
     engines._servers.clear()
     for _ in range(3):
-        say(Wanted("Hello.", "en", server="tcp://box"), built_in)
+        say(SpeechRequest("Hello.", "en", server="tcp://box"), built_in)
     assert len(tries) == 4
 
 
@@ -114,21 +114,23 @@ def test_a_server_that_dies_while_it_speaks_is_left_alone_but_not_one_without_a_
     monkeypatch.setattr(engines.wyoming, "voices", lambda *_: {"en": "anna"})
     monkeypatch.setattr(engines.wyoming, "speak", speak)
     for text in "One.", "Two.", "Three.", "Four.":
-        assert sound.heard_after(say(Wanted(text, "en", server="tcp://box:1"), built_in).samples)
+        assert sound.heard_after(
+            say(SpeechRequest(text, "en", server="tcp://box:1"), built_in).samples
+        )
     assert asked == ["One.", "Two."]
 
 
 @pytest.mark.usefixtures("alone")
 def test_letters_that_no_voice_knows_are_refused_without_asking_any():
     with pytest.raises(NoVoice, match="no voice knows these letters"):
-        say(Wanted("ᏣᎳᎩ", "und"), built_in)
+        say(SpeechRequest("ᏣᎳᎩ", "und"), built_in)
 
 
 @pytest.mark.usefixtures("alone")
 def test_without_the_extra_the_built_in_voice_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "py_nanotts", None)
     with pytest.raises(NoVoice, match=r"built-in: not installed: install glassd\[voice\]"):
-        say(Wanted("Hello.", "en"), built_in)
+        say(SpeechRequest("Hello.", "en"), built_in)
 
 
 @pytest.mark.usefixtures("alone")
@@ -155,5 +157,5 @@ def test_a_survey_counts_the_languages_of_espeak():
 @pytest.mark.enable_socket
 @pytest.mark.usefixtures("alone")
 def test_a_server_that_is_away_leaves_the_built_in_voice():
-    wanted = Wanted("Hello.", "en", server="tcp://127.0.0.1:1")
+    wanted = SpeechRequest("Hello.", "en", server="tcp://127.0.0.1:1")
     assert say(wanted, built_in).voice == "built-in en-GB"
