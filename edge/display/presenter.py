@@ -135,6 +135,7 @@ class Presenter:
         )
         self._turn = asyncio.Lock()
         """Held while a text is prepared, so that texts reach the lens in the order they came."""
+        self._running = False
         self._inbox: deque[_Input] = deque()
         self._texts = 0
 
@@ -197,7 +198,8 @@ class Presenter:
         actor draws, nothing else can happen on the lens.
         """
         wanted = await self._wording.apply(made)
-        await draw_ahead(wanted, self._glasses.status().capabilities, self._drawn)
+        if self._running:  # else nobody would end the child that draws
+            await draw_ahead(wanted, self._glasses.status().capabilities, self._drawn)
         return wanted
 
     def ended(self, call_id: str) -> None:
@@ -221,9 +223,11 @@ class Presenter:
                 tasks.create_task(self._listen(heard), name="display.listen")
                 if self._glasses.status().ready:
                     self._put(_Back())
+                self._running = True
                 try:
                     await self._work()
                 finally:
+                    self._running = False
                     await self._current.stop()
                     await self._drawn.close()
 

@@ -40,35 +40,43 @@ class ResidentWorker:
         self._has_answered = False
         self._dying: list[asyncio.subprocess.Process] = []
         self._turn = asyncio.Lock()
+        self._closes = 0
+        """How often it was closed: a request from before a close starts no child after it."""
 
     async def ask(self, request: bytes) -> bytes:
         """Exchange a request for an answer; a child that ended meanwhile is replaced once.
 
         Raises TimeoutError (the child was stuck and is killed), EOFError (it ended without an
-        answer), other OSErrors (it cannot be started, or its answer is too long).
+        answer, or was closed meanwhile), other OSErrors (it cannot be started, or its answer is
+        too long).
         """
+        closes = self._closes
         async with self._turn:
             try:
-                return await self._exchange(request)
+                return await self._exchange(request, closes)
             except (EOFError, ConnectionError):
                 _log.debug("%s: the child was gone; starting another", self._name)
             try:
-                return await self._exchange(request)
+                return await self._exchange(request, closes)
             except ConnectionError as e:
                 raise EOFError(f"{self._name}: the child ended") from e
 
     async def close(self) -> None:
-        """End the child; fine when there is none."""
+        """End the child and what is asked of it; fine when there is none."""
+        self._closes += 1
         self._drop()
-        dying, self._dying = self._dying, []
-        for child in dying:
-            await child.wait()
+        async with self._turn:  # what was asked before has ended now
+            dying, self._dying = self._dying, []
+            for child in dying:
+                await child.wait()
 
-    async def _exchange(self, request: bytes) -> bytes:
+    async def _exchange(self, request: bytes, closes: int) -> bytes:
         limit_s = self._deadline_s if self._has_answered and self._is_alive() else self._start_s
         try:
             async with timeout(limit_s):
+                self._check_open(closes)
                 child = await self._alive()
+                self._check_open(closes)
                 assert child.stdin is not None
                 assert child.stdout is not None
                 child.stdin.write(struct.pack(">I", len(request)) + request)
@@ -86,6 +94,10 @@ class ResidentWorker:
             raise
         self._has_answered = True
         return answer
+
+    def _check_open(self, closes: int) -> None:
+        if closes != self._closes:
+            raise EOFError(f"{self._name}: closed meanwhile")
 
     def _check(self, size: int) -> None:
         if size > self._max_answer:

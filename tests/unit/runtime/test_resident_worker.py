@@ -35,6 +35,19 @@ async def test_requests_at_once_are_answered_one_after_another_by_one_child() ->
     await echo.close()
 
 
+@pytest.mark.parametrize("rounds", [1, 5, 200])
+async def test_what_is_asked_while_it_is_closed_ends_and_leaves_no_child(rounds: int) -> None:
+    silent = worker("import sys; sys.stdin.buffer.read()")
+    asked = [asyncio.create_task(silent.ask(b"hello")) for _ in range(2)]
+    for _ in range(rounds):  # of the loop: the child does not exist, starts, or was asked
+        await asyncio.sleep(0)
+    await silent.close()
+    for task in asked:
+        with pytest.raises(EOFError):
+            await task
+    assert (silent._child, silent._dying) == (None, [])
+
+
 async def test_a_child_that_ended_after_its_answer_is_replaced() -> None:
     once = worker(ECHO.format(times=1))
     for text in (b"one", b"two", b"three"):
