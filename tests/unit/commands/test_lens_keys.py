@@ -25,10 +25,12 @@ async def open_simulator(path, *, answer=None):
     done = []
 
     async def serve(reader, writer):
-        while line := await reader.readline():
-            done.append(json.loads(line)["do"])
-            writer.write(json.dumps(answer or {"ok": True}).encode() + b"\n")
-        writer.close()
+        try:
+            while line := await reader.readline():
+                done.append(json.loads(line)["do"])
+                writer.write(json.dumps(answer or {"ok": True}).encode() + b"\n")
+        finally:
+            writer.close()
 
     server = await asyncio.start_unix_server(serve, str(path))
     return SimpleNamespace(done=done, close=server.close)

@@ -84,7 +84,9 @@ async def test_a_code_whose_words_are_drawn_stays_long_enough_to_be_scanned():
     async def code(_address):
         return picture()
 
-    pages = await lens_plan.open_sheet(drawn, known, DrawnText(), code)
+    drawer = DrawnText()
+    pages = await lens_plan.open_sheet(drawn, known, drawer, code)
+    await drawer.close()
     assert [page.dwell_s for page in pages] == [lens_plan.LINK_DWELL_S] * 2
 
 
