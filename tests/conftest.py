@@ -153,9 +153,11 @@ def _has_room(folder: Path) -> bool:
 def _log_guard():
     handler = _StrictHandler(logging.DEBUG)
     root = logging.getLogger()
+    level = root.level
     root.addHandler(handler)
     yield
     root.removeHandler(handler)
+    root.setLevel(level)  # a daemon that runs in a test sets it
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
