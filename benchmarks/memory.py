@@ -12,12 +12,15 @@ from typing import Any
 
 from edge.core.call_state import Submission
 from edge.core.grants import Asked, Consumed, Consumption, Granted
+from edge.core.results import TapOffer
 from edge.ports import (
+    AskPort,
     GlassesAway,
     GlassesStatus,
     NobodyToAsk,
     Progress,
     Question,
+    RenderPort,
     UplinkStatus,
     Wait,
 )
@@ -204,23 +207,38 @@ class ConstantTools:
         return ToolResponse(data=ANSWER)
 
 
-class InstantStage:
-    """`RenderPort` and `AskPort`: whatever is presented is on the lens already, and nobody is
-    asked.
-    """
+class InstantStage(RenderPort, AskPort):
+    """Whatever is presented is on the lens already, and nobody is asked."""
 
     async def ask(self, question: Question) -> Answer:
         raise NobodyToAsk("nobody wears these")
 
     async def present(
-        self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER
+        self,
+        call_id: str,
+        response: ToolResponse,
+        *,
+        wait: Wait = Wait.ANSWER,
+        name: str = "",
+        offer: TapOffer | None = None,
     ) -> DeliveryReport:
         return DeliveryReport(Delivery.SHOWN)
 
-    async def tell(self, text: str, *, scene: str = "", brief: bool = False) -> DeliveryReport:
+    async def tell(
+        self,
+        text: str,
+        *,
+        scene: str = "",
+        call_id: str = "",
+        brief: bool = False,
+        mark: bool = False,
+    ) -> DeliveryReport:
         return DeliveryReport(Delivery.SHOWN)
 
-    def lens(self) -> Mapping[str, Json]:
+    def ended(self, call_id: str) -> None:
+        pass
+
+    def lens(self, *, exact: bool = False) -> Mapping[str, Json]:
         return {}
 
 
