@@ -406,6 +406,13 @@ class Gestured:
 
 
 @dataclass(frozen=True, slots=True)
+class ButtonReleased:
+    """The wearer ended a long press (`Gesture.BUTTON_LONG`), where the glasses report that."""
+
+    side: Side | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UncertainTap:
     """A tap on this side that may be its late report of the tap before, made on the other side. It
     may turn a page; it answers nothing.
@@ -445,11 +452,32 @@ class PageClosed:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to understand an utterance. `log_probability`: natural logarithm of how likely a
+    recogniser holds these words, all of them together.
+    """
+
+    text: str
+    log_probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
-    """Speech of the wearer recognised by the glasses (or from a simulated wearer)."""
+    """Speech of the wearer, recognised by the glasses (or from a simulated wearer), or on this
+    machine from their microphone.
+
+    `began_at`, `ended_at`: on the boot clock. `confidence`: 0 to 1. `readings`: the likeliest
+    first. All of these only where the recogniser says them. `addressed`: it was said to the glasses
+    (after a gesture, or after the wake phrase), not just near them.
+    """
 
     text: str
     final: bool = True
+    began_at: float | None = None
+    ended_at: float | None = None
+    confidence: float | None = None
+    readings: tuple[Reading, ...] = ()
+    addressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,6 +511,7 @@ class CapabilitiesChanged:
 
 Event = (
     Gestured
+    | ButtonReleased
     | UncertainTap
     | BatteryChanged
     | WornChanged

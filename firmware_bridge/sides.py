@@ -10,6 +10,10 @@ class Side(StrEnum):
     LEFT = "left"
     RIGHT = "right"
 
+    @property
+    def other(self) -> "Side":
+        return Side.LEFT if self is Side.RIGHT else Side.RIGHT
+
 
 @dataclass(frozen=True, slots=True)
 class SidePacket:

@@ -3,21 +3,26 @@ or loopback TCP.
 """
 
 import asyncio
+import base64
+import binascii
 import contextlib
 import json
 import logging
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.deadlines import timeout
+from firmware_bridge.sim import wav
 from firmware_bridge.sim.glasses import MockGlasses, describe
 from firmware_bridge.sim.wearer import ScriptedWearer, ScriptError, WearerStep, checked_value, parse
 
 log = logging.getLogger(__name__)
 
-MAX_LINE_BYTES: Final = 64 * 1024
+MAX_LINE_BYTES: Final = 4 * 1024 * 1024
+"""One request: 95 s of sound as base64."""
 MAX_WATCHED: Final = 256
 """Events queued for a slow watcher; beyond that it is sent the number of missed events."""
 IDLE_S: Final = 3600.0
@@ -176,12 +181,32 @@ class ControlChannel:
                 return {"playing": speaker.playing, **describe(speaker.last)}
             case "status":
                 return self._status()
+            case "hear":
+                return await self._hear(request)
             case "caps":
                 return {"noticed": self._glasses.set_capabilities(_changes(request))}
             case str(verb):
                 return {"noticed": await self._wearer.do(_step(verb, request))}
             case _:
                 raise MockControlError('a request is {"do": VERB, …}; "do" is missing or no string')
+
+    async def _hear(self, request: Reply) -> Reply:
+        """Play a WAV file, or bytes (of a WAV file, or samples: 16 kHz, mono, 16 bits)."""
+        path, data = request.get("path", request.get("text")), request.get("data")
+        if isinstance(path, str) and path:
+            name, pcm = path, await asyncio.to_thread(wav.read_file, Path(path))
+        elif isinstance(data, str) and data:
+            name, pcm = str(request.get("name") or "sound"), _base64(data)
+            if pcm.startswith(wav.MAGIC):
+                pcm = await asyncio.to_thread(partial(wav.read, pcm, name=name))
+            elif len(pcm) % 2:
+                raise MockControlError(f"{name}: samples of 16 bits have an even number of bytes")
+        else:
+            raise MockControlError('hear needs "path": a WAV file, or "data": its bytes as base64')
+        over_in = self._glasses.hear(pcm, name)
+        seconds = len(pcm) / 2 / wav.RATE
+        noticed = self._glasses.microphone.open
+        return {"noticed": noticed, "seconds": round(seconds, 3), "over_in": round(over_in, 3)}
 
     def _status(self) -> Reply:
         glasses = self._glasses
@@ -212,6 +237,13 @@ def _parse(line: bytes) -> Reply:
     if not isinstance(request, dict):
         raise MockControlError("a line must be one JSON object")
     return request
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise MockControlError(f'"data" is no base64: {error}') from None
 
 
 def _changes(request: Reply) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.faults import FaultError, SimFault
+from firmware_bridge.sim.faults import FaultError, SimFault, SoundFaults
 from firmware_bridge.sim.glasses import MockGlasses
 
 log = logging.getLogger(__name__)
@@ -140,4 +140,19 @@ class FaultInjector:
                 faults.lose_every = int(value)
             case "refuse":
                 faults.refuse_every = int(value)
+            case _:
+                self._apply_to_sound(kind, faults.sound, value)
         return True
+
+    def _apply_to_sound(self, kind: str, faults: SoundFaults, value: float) -> None:
+        match kind:
+            case "lose-sound":
+                faults.lose_percent = value
+            case "sound-gap":
+                faults.gap_until = self._glasses.time.now() + value
+            case "swap-sound":
+                faults.swap_every = int(value)
+            case "double-sound":
+                faults.double_every = int(value)
+            case "cut-speech":
+                faults.cutting = True

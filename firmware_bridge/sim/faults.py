@@ -4,10 +4,12 @@ The same vocabulary serves `glassd sim --fault`, scripts and the control channel
 applies the faults.
 """
 
+import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from firmware_bridge.messages import MicrophoneChunk
 from firmware_bridge.sides import Side
 
 MAX_AT_S: Final = 86_400.0
@@ -73,6 +75,19 @@ _KINDS: Final[Mapping[str, FaultKind]] = {
         3600,
         whole=False,
     ),
+    "lose-sound": FaultKind(
+        "lose this share of the microphone's packets; 0 ends it", "PERCENT", 0, 100
+    ),
+    "sound-gap": FaultKind(
+        "lose all of the microphone's sound for this time", "SECONDS", 0, 60, whole=False
+    ),
+    "swap-sound": FaultKind(
+        "every Nth packet of the microphone comes after the next one; 0 ends it", "N", 0, 1000
+    ),
+    "double-sound": FaultKind(
+        "every Nth packet of the microphone comes twice; 0 ends it", "N", 0, 1000
+    ),
+    "cut-speech": FaultKind("lose the link in the middle of the next sound the microphone hears"),
 }
 
 
@@ -149,6 +164,7 @@ class RadioFaults:
         self.refuse_every = 0
         self.delay_s = 0.0
         self.cutting = False
+        self.sound = SoundFaults()
         self._sent = 0
         self._asked = 0
 
@@ -172,3 +188,32 @@ class RadioFaults:
             return False
         self._asked += 1
         return self._asked % self.refuse_every == 0
+
+
+class SoundFaults:
+    """What happens to the microphone's packets. No faults until a field is set."""
+
+    def __init__(self) -> None:
+        self.lose_percent = 0.0
+        self.gap_until = float("-inf")
+        """In simulated time."""
+        self.swap_every = 0
+        self.double_every = 0
+        self.cutting = False
+        """Whether the link is lost in the middle of the next sound."""
+        self._random = random.Random(1)
+        self._count = 0
+        self._held: MicrophoneChunk | None = None
+
+    def pass_on(self, chunk: MicrophoneChunk, now: float) -> list[MicrophoneChunk]:
+        """Return what is sent now: usually the chunk."""
+        if now < self.gap_until or 100 * self._random.random() < self.lose_percent:
+            return []
+        self._count += 1
+        if self.swap_every and self._count % self.swap_every == 0 and self._held is None:
+            self._held = chunk
+            return []
+        sent = [chunk] if self._held is None else [chunk, self._held]
+        self._held = None
+        doubled = self.double_every and self._count % self.double_every == 0
+        return [chunk, *sent] if doubled else sent

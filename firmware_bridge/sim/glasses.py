@@ -25,12 +25,15 @@ from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.font import NAME
 from firmware_bridge.sim.lens import LENS_SIZE, SimLens, margin_of
-from firmware_bridge.sim.sound import HeardSound, Microphone, SimSpeaker
+from firmware_bridge.sim.microphone import Microphone
+from firmware_bridge.sim.sound import HeardSound, SimSpeaker
 from firmware_bridge.sim.time import SimTime
 
 FIRMWARE: Final = "1.0.0"
 MAX_CANVAS: Final = 4096
 """Maximum canvas size in pixels: wire positions end there."""
+LONG_PRESS_S: Final = 1.0
+"""Length of a long press, where no other is given."""
 LIMITS: Final[Mapping[str, int]] = {"window": 32, "message": 65536, "tiles": 65536}
 
 
@@ -69,9 +72,12 @@ class MockGlasses:
         self.lenses = {side: _lens(self.capabilities) for side in sides}
         self.faults = {side: RadioFaults() for side in sides}
         self.batteries = dict.fromkeys(sides, 87)
-        self.speaker = SimSpeaker(out_dir, self.time)
-        self.microphone = Microphone()
+        self.microphone = Microphone(self.time, tell)
+        echo = self.microphone.echo
+        self.speaker = SimSpeaker(out_dir, self.time, play=echo.play, stop=echo.stop)
         self.worn = True
+        self.held_s = LONG_PRESS_S
+        """Seconds until a long press that is made now ends."""
         self.settings: dict[str, Any] = {}
         """Settings a central has made: brightness, silent mode …"""
         self.touched: Callable[[Gesture], bool] = lambda _gesture: False
@@ -134,10 +140,24 @@ class MockGlasses:
             return side in self._visits and self._visits[side].gestured(gesture, side=side)
         return sum(visit.gestured(gesture, side=side) for visit in self._visits.values()) > 0
 
+    def hold(self, seconds: float) -> bool:
+        """Press long, for so many seconds. False if unreported."""
+        self.held_s = seconds
+        try:
+            return self.gesture(Gesture.BUTTON_LONG)
+        finally:
+            self.held_s = LONG_PRESS_S
+
     def say(self, text: str) -> bool:
         """Speak: picked up by the open microphone, and recognised on the glasses."""
         self.microphone.say(text)
         return self._send(Transcript(text))
+
+    def hear(self, pcm: bytes, name: str = "sound") -> float:
+        """Play 16 kHz mono samples to the microphone; return the seconds until they are over.
+        Nothing is recognised on the glasses. Raises `SoundError`.
+        """
+        return self.microphone.hear(pcm, name)
 
     def set_battery(self, level: int, *, side: Side | None = None) -> bool:
         event = BatteryChanged(level)

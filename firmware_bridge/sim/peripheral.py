@@ -1,6 +1,7 @@
 """The simulator's side of a connection: a codec in its peripheral role, one session per central."""
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import AsyncIterator, Coroutine
@@ -38,7 +39,9 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.lens import Drawn, SimLens
-from firmware_bridge.sim.sound import CHUNK_MS, HeardSound, SpeakerError
+from firmware_bridge.sim.microphone import CHUNK_MS, CHUNK_SAMPLES
+from firmware_bridge.sim.sound import HeardSound, SpeakerError
+from firmware_bridge.sim.time import Pace
 
 log = logging.getLogger(__name__)
 
@@ -350,7 +353,23 @@ class PeripheralSession:
             self._glasses.tell({"event": "microphone", "open": self._listening is not None})
 
     async def _hear(self, stream: int) -> None:
-        for index, chunk in enumerate(self._glasses.microphone.chunks()):
-            if self._codec.backlog() < MAX_VOICE_BACKLOG:
-                self.tell(MicrophoneChunk(stream, index, (chunk,)))
-            await self._glasses.time.rest(CHUNK_MS / 1000)
+        pace = Pace(self._glasses.time, CHUNK_MS / 1000)
+        with self._glasses.microphone.recording() as read:
+            for index in itertools.count():
+                await pace.wait()
+                await self._send_sound(MicrophoneChunk(stream, index, (read(CHUNK_SAMPLES),)))
+
+    async def _send_sound(self, chunk: MicrophoneChunk) -> None:
+        """Send a chunk, as the faults allow. A central that is too slow loses sound, as on
+        hardware; one that gets it faster than in real time is waited for.
+        """
+        glasses = self._glasses
+        faults = glasses.faults[self._side].sound
+        if faults.cutting and glasses.microphone.half_heard:
+            faults.cutting = False
+            self._link.hang_up()
+        while glasses.time.speed > 1 and self._codec.backlog() >= MAX_VOICE_BACKLOG:
+            await glasses.time.rest(CHUNK_MS / 1000)
+        if self._codec.backlog() < MAX_VOICE_BACKLOG:
+            for passed in faults.pass_on(chunk, glasses.time.now()):
+                self.tell(passed)

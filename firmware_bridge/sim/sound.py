@@ -1,17 +1,15 @@
-"""The simulated speaker and microphone: 16 kHz sound in simulated time, WAV files."""
+"""The simulated speaker: 16 kHz sound in simulated time, WAV files."""
 
-import math
-import struct
 import wave
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from firmware_bridge.messages import AudioFormat
 from firmware_bridge.sim.time import SimTime
+from firmware_bridge.sim.wav import RATE
 
-RATE: Final = 16000
 MAX_STREAM_S: Final = 300.0
 """Maximum seconds of one stream: 9.6 MB of samples."""
 KEPT_FILES: Final = 50
@@ -80,9 +78,19 @@ class _Stream:
 class SimSpeaker:
     """Plays one stream at a time, in simulated time."""
 
-    def __init__(self, out_dir: Path, time: SimTime) -> None:
+    def __init__(
+        self,
+        out_dir: Path,
+        time: SimTime,
+        *,
+        play: Callable[[bytes, float], None] = lambda _pcm, _at: None,
+        stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`play` receives what is played and when it begins, `stop` that the rest is not played."""
         self._out_dir = out_dir
         self._time = time
+        self._play = play
+        self._stop = stop
         self._stream: _Stream | None = None
         self._written = 0
         self.last: HeardSound | None = None
@@ -112,7 +120,9 @@ class SimSpeaker:
             stream.overflowed = True
             del stream.samples[bound:]
         added = (len(stream.samples) - before) / _BYTES_PER_SAMPLE
-        stream.ends_at = max(stream.ends_at, self._time.now()) + added / RATE
+        begins_at = max(stream.ends_at, self._time.now())
+        stream.ends_at = begins_at + added / RATE
+        self._play(bytes(stream.samples[before:]), begins_at)
 
     async def drain(self, number: int) -> HeardSound:
         """Wait until the last sample was played. Raises `SpeakerError` (flushed: `interrupted`)."""
@@ -134,6 +144,7 @@ class SimSpeaker:
         unplayed = max(0.0, stream.ends_at - self._time.now()) * RATE
         keep = max(0, len(stream.samples) // _BYTES_PER_SAMPLE - round(unplayed))
         del stream.samples[keep * _BYTES_PER_SAMPLE :]
+        self._stop()
         return self._finish(stream, flushed=True)
 
     def interrupt(self) -> HeardSound | None:
@@ -164,59 +175,3 @@ class SimSpeaker:
             file.writeframes(bytes(samples))
         (self._out_dir / f"speaker-{self._written - KEPT_FILES:04d}.wav").unlink(missing_ok=True)
         return path
-
-
-CHUNK_MS: Final = 40
-CHUNK_SAMPLES: Final = RATE * CHUNK_MS // 1000
-MAX_QUEUED_WORDS: Final = 512
-_WORD_CHUNKS: Final = 5
-"""Chunks per word: 200 ms, followed by one chunk of silence, about 250 words a minute."""
-WORD_S: Final = _WORD_CHUNKS * CHUNK_MS / 1000
-_LOUD: Final = 8000
-
-
-class Microphone:
-    """Produces one chunk after another: a queued word, else silence."""
-
-    def __init__(self) -> None:
-        self._words: list[str] = []
-        self._heard_s = 0.0
-
-    def say(self, text: str) -> None:
-        """Queue a sentence; words beyond the limit are dropped."""
-        self._words = (self._words + text.split())[:MAX_QUEUED_WORDS]
-
-    def talks(self, seconds: float) -> bool:
-        """Let time pass without its sound; return whether the wearer talks. A word takes 0.2 s."""
-        talking = bool(self._words)
-        self._heard_s = self._heard_s + seconds if talking else 0.0
-        while self._words and self._heard_s >= WORD_S:
-            self._heard_s -= WORD_S
-            self._words.pop(0)
-        return talking
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield PCM16 little-endian mono, `CHUNK_MS` each, indefinitely."""
-        silence = bytes(2 * CHUNK_SAMPLES)
-        while True:
-            if not self._words:
-                yield silence
-                continue
-            word = self._words.pop(0)
-            for index in range(_WORD_CHUNKS):
-                yield _tone(_pitch(word), index)
-            yield silence
-
-
-def _pitch(word: str) -> float:
-    """Return a frequency in hertz, the same for the same word."""
-    return 200.0 + sum(word.encode()) % 64 * 10
-
-
-def _tone(hertz: float, chunk: int) -> bytes:
-    start = chunk * CHUNK_SAMPLES
-    wave = (
-        round(_LOUD * math.sin(2 * math.pi * hertz * (start + i) / RATE))
-        for i in range(CHUNK_SAMPLES)
-    )
-    return struct.pack(f"<{CHUNK_SAMPLES}h", *wave)

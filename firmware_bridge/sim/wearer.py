@@ -1,9 +1,11 @@
 """A scripted wearer: each line is one action (`tap`, `say hello`, `wait 2`, `battery 40`)."""
 
+import asyncio
 import json
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from firmware_bridge.capabilities import Scalar
@@ -11,6 +13,8 @@ from firmware_bridge.messages import Gesture, Hiding
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import FaultError, SimFault, is_fault, parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.microphone import LOUDEST_DB, QUIETEST_DB
+from firmware_bridge.sim.wav import SoundError, read_file
 
 MAX_LINE: Final = 2000
 MAX_STEPS: Final = 10_000
@@ -107,6 +111,17 @@ class ScriptedWearer:
         match step.verb:
             case "say":
                 return glasses.say(words[0])
+            case "hear":
+                glasses.hear(await asyncio.to_thread(read_file, Path(words[0])), words[0])
+                return glasses.microphone.open
+            case "hold":
+                return glasses.hold(float(words[0]))
+            case "noise":
+                glasses.microphone.set_noise(None if words[0] == "off" else float(words[0]))
+                return True
+            case "echo":
+                glasses.microphone.echo.set(None if words[0] == "off" else float(words[0]))
+                return True
             case "battery":
                 return glasses.set_battery(int(words[0]))
             case "worn":
@@ -164,6 +179,32 @@ def _text(words: tuple[str, ...]) -> str:
     return "" if words else "needs the text to say"
 
 
+def _sound(words: tuple[str, ...]) -> str:
+    if len(words) != 1:
+        return "needs one WAV file"
+    try:
+        read_file(Path(words[0]))
+    except SoundError as error:
+        return str(error)
+    return ""
+
+
+def _noise(words: tuple[str, ...]) -> str:
+    try:
+        good = len(words) == 1 and QUIETEST_DB <= float(words[0]) <= LOUDEST_DB
+    except ValueError:
+        good = words == ("off",)
+    return "" if good else f"needs off, or a level from {QUIETEST_DB:g} to {LOUDEST_DB:g} dB"
+
+
+def _echo(words: tuple[str, ...]) -> str:
+    try:
+        good = len(words) == 1 and QUIETEST_DB <= float(words[0]) <= 0
+    except ValueError:
+        good = words == ("off",)
+    return "" if good else f"needs off, or a level from {QUIETEST_DB:g} to 0 dB"
+
+
 def _level(words: tuple[str, ...]) -> str:
     good = len(words) == 1 and words[0].isdecimal() and int(words[0]) <= 100
     return "" if good else "needs a level from 0 to 100"
@@ -192,11 +233,15 @@ _SIDES: Final = frozenset((side.value,) for side in Side)
 _CHECKS: Final[Mapping[str, Callable[[tuple[str, ...]], str]]] = {
     **{gesture.value: _maybe_side for gesture in Gesture},
     "say": _text,
+    "hear": _sound,
+    "noise": _noise,
+    "echo": _echo,
     "battery": _level,
     "worn": _switch,
     "silent": _switch,
     "dashboard": _switch,
     "wait": _seconds,
+    "hold": _seconds,
     "caps": _capabilities,
     "drop": _nothing,
     "quit": _nothing,

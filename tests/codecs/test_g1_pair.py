@@ -22,6 +22,7 @@ from firmware_bridge.messages import (
     AudioChunk,
     AudioFormat,
     BatteryChanged,
+    ButtonReleased,
     ClearPage,
     Done,
     DoubleTap,
@@ -524,6 +525,16 @@ def test_a_long_press_that_repeats_is_one(pair):
     assert pair.events() == [Gestured(Gesture.BUTTON_LONG, L)] * 2
 
 
+@pytest.mark.requirement("I14-button-released")
+def test_the_end_of_a_long_press_is_reported_once(pair):
+    pair.tell(L, b"\xf5\x18")
+    assert pair.events() == [], "the press was before we were connected"
+    pair.tell(L, b"\xf5\x17", b"\xf5\x17")
+    pair.now += 3
+    pair.tell(L, b"\xf5\x18", b"\xf5\x18")
+    assert pair.events() == [Gestured(Gesture.BUTTON_LONG, L), ButtonReleased(L)]
+
+
 def test_being_put_on_is_reported_once_for_both_arms(pair):
     pair.tell(L, b"\xf5\x07")
     pair.tell(R, b"\xf5\x07", b"\xf5\x08")
@@ -551,7 +562,7 @@ def test_a_battery_over_full_is_nonsense(pair, packet):
 
 def test_sound_of_an_open_microphone_comes_in_order_with_its_stream(pair):
     pair.ask(MIC)
-    pair.tell(R, SOUND, SOUND)
+    pair.tell(R, SOUND, b"\xf1\x01" + bytes(200))
     assert pair.events() == [MicrophoneChunk(7, at, (bytes(20),) * 10) for at in (0, 1)]
 
 
@@ -583,7 +594,7 @@ def test_one_microphone_at_a_time(pair):
 
 
 def test_a_microphone_that_was_refused_is_not_open(pair):
-    pair.reply = accepts(L)
+    pair.reply = accepts()
     assert pair.ask(MIC) == Failed("busy", "the right side refused")
     assert len([packet for packet in pair.said[R] if packet == b"\x0e\x01"]) == TRIES
     pair.reply = accepts(L, R)

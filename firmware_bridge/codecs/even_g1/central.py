@@ -11,8 +11,9 @@ from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g1.commands import CommandEncoder
-from firmware_bridge.codecs.even_g1.events import EventDecoder, firmware, serial, sound
+from firmware_bridge.codecs.even_g1.events import EventDecoder, firmware, serial
 from firmware_bridge.codecs.even_g1.scheduler import End, LaneKind, PairRequest, Scheduler
+from firmware_bridge.codecs.even_g1.sound import PAUSE_S, SoundStream
 from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op
 from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RemoteViolation, Violation
 from firmware_bridge.messages import (
@@ -45,8 +46,6 @@ from firmware_bridge.sides import Side, Sided, SideNews
 BEAT_AFTER_S: Final = 8.0
 """Seconds without a packet to an arm before a heartbeat; arms disconnect after 30 to 32 s."""
 BATTERY_EVERY_S: Final = 60.0
-SOUND_PAUSE_S: Final = 2.0
-"""Seconds without sound before an open microphone is switched on again; recordings take 30 s."""
 _SETTINGS: Final = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
 _UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
 
@@ -78,9 +77,8 @@ class EvenG1Codec:
         self._page: ShowPage | None = None
         self._drawn = False
         self._settings: dict[type, Command] = {}
-        self._stream: int | None = None
-        self._sounds = 0
-        self._sound_at: float | None = None
+        self._stream: SoundStream | None = None
+        self._arm_refused: Reply | None = None
         self._silenced_at = float("-inf")
         self._silencing: PairRequest | None = None
         self._battery_at: float | None = None
@@ -107,7 +105,7 @@ class EvenG1Codec:
             case Op.EVENT:
                 self._event(side, data, now)
             case Op.SOUND:
-                self._sound(data, now)
+                self._sound(side, data, now)
             case op if op in _UNASKED:
                 return
             case op:
@@ -126,16 +124,16 @@ class EvenG1Codec:
             self._settings.pop(SetSilentMode, None)
         self._tell(*events)
 
-    def _sound(self, data: bytes, now: float) -> None:
-        """Switch off a microphone that was not asked for."""
+    def _sound(self, side: Side, data: bytes, now: float) -> None:
+        """Report sound; switch off a microphone that was not asked for."""
         if self._stream is not None:
-            self._tell(sound(data, self._stream, self._sounds))
-            self._sounds += 1
-            self._sound_at = now
+            if self._stream.is_open:
+                self._tell(self._stream.receive(data, now))
             return
         idle = self._silencing is None or self._silencing.ends
-        if idle and now - self._silenced_at >= SOUND_PAUSE_S:
-            self._silenced_at, self._silencing = now, self._encoder.microphone(on=False)
+        if idle and now - self._silenced_at >= PAUSE_S:
+            self._silenced_at = now
+            self._silencing = self._encoder.microphone(on=False, arm=side)
             self._scheduler.begin(self._silencing, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
@@ -165,7 +163,7 @@ class EvenG1Codec:
         if self._drawn:
             wanted.append(self._page or ClearPage())
         if self._stream is not None:
-            wanted.append(StartMicrophone(self._stream, AudioFormat.LC3))
+            wanted.append(StartMicrophone(self._stream.number, AudioFormat.LC3))
         for command in wanted:
             try:
                 request = self._encoder.of(command)
@@ -174,6 +172,8 @@ class EvenG1Codec:
             request.steps = {each: steps for each, steps in request.steps.items() if each is side}
             if request.steps:
                 self._scheduler.begin(request, now)
+                if self._stream is not None and isinstance(command, StartMicrophone):
+                    self._stream.reopened()
 
     # -------------------------------------------------------------- out
 
@@ -205,8 +205,9 @@ class EvenG1Codec:
 
     def _check_stream(self, command: Command) -> None:
         if isinstance(command, StartMicrophone) and self._stream is not None:
-            raise CommandRefused("busy", f"microphone stream {self._stream} is open")
-        if isinstance(command, StopMicrophone) and self._stream != command.stream:
+            raise CommandRefused("busy", f"microphone stream {self._stream.number} is open")
+        opened = None if self._stream is None else self._stream.number
+        if isinstance(command, StopMicrophone) and opened != command.stream:
             raise CommandRefused("no_stream", f"microphone stream {command.stream} is not open")
 
     def _remember(self, command: Command) -> None:
@@ -217,9 +218,9 @@ class EvenG1Codec:
             case ClearPage() | ExitToDashboard():
                 self._page, self._drawn = None, True
             case StartMicrophone(stream):
-                self._stream, self._sounds, self._sound_at = stream, 0, None
+                self._stream = SoundStream(stream)
             case StopMicrophone():
-                self._stream = self._sound_at = None
+                self._stream = None
             case _ if isinstance(command, _SETTINGS):
                 self._settings[type(command)] = command
 
@@ -240,7 +241,7 @@ class EvenG1Codec:
         """The time when `handle_timer` must be called, or None."""
         due = [self._scheduler.due(), self._battery_at]
         due += [self._scheduler.sent_at[side] + BEAT_AFTER_S for side in self._scheduler.up]
-        due.append(None if self._sound_at is None else self._sound_at + SOUND_PAUSE_S)
+        due.append(None if self._stream is None else self._stream.due())
         return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
@@ -254,8 +255,9 @@ class EvenG1Codec:
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
             self._scheduler.begin(self._encoder.batteries(), now)
-        if self._sound_at is not None and now >= self._sound_at + SOUND_PAUSE_S:
-            self._sound_at = None  # once: it is watched again when sound comes
+        reopen_at = None if self._stream is None else self._stream.due()
+        if self._stream is not None and reopen_at is not None and now >= reopen_at:
+            self._stream.reopened()
             self._scheduler.begin(self._encoder.microphone(on=True), now)
         self._settle(now)
 
@@ -269,22 +271,46 @@ class EvenG1Codec:
                 self._given_up.append(SideNews(side, up=False, reason="silent"))
                 self._side(self._given_up[-1], now)
         while self._scheduler.finished:
-            self._answer(self._scheduler.finished.popleft())
+            self._answer(self._scheduler.finished.popleft(), now)
         if self._given_up and not self._scheduler.up:
             raise LinkLost(LostReason.SILENT, "neither side answers any more")
 
-    def _answer(self, request: PairRequest) -> None:
+    def _answer(self, request: PairRequest, now: float) -> None:
         if request.number == 0:
             return
         if (skew := request.skew_s()) is not None and request.kind is LaneKind.LENS:
             self.skew_s, self.worst_skew_s = skew, max(skew, self.worst_skew_s or 0.0)
         reply = self._reply(request)
-        if isinstance(request.about, StartMicrophone) and not isinstance(reply, Done):
-            self._stream = self._sound_at = None
+        if isinstance(request.about, StartMicrophone):
+            refused = isinstance(reply, Failed) and End.REFUSED in request.ends.values()
+            if refused and self._arm_refused is None:
+                self._try_other_arm(request, now)
+                return
+            reply = self._microphone_answered(reply, now)
         if isinstance(reply, Done):
             self._tell(*self._hidden_by(request.about))
         if reply is not None:
             self._inbox.append(Incoming(reply, re=request.number))
+
+    def _try_other_arm(self, request: PairRequest, now: float) -> None:
+        """Open the microphone of the other arm: by one source it is the left one's."""
+        self._arm_refused = self._reply(request)
+        self._encoder.microphone_arm = self._encoder.microphone_arm.other
+        again = self._encoder.microphone(on=True)
+        self._scheduler.begin(again, now)
+        again.number, again.about = request.number, request.about
+
+    def _microphone_answered(self, reply: Reply | None, now: float) -> Reply | None:
+        """Remember the arm that took it; where neither did, the usual one's answer counts."""
+        refused, self._arm_refused = self._arm_refused, None
+        if isinstance(reply, Done):
+            if self._stream is not None:
+                self._stream.opened(now)
+            return reply
+        self._stream = None
+        if refused is not None:
+            self._encoder.microphone_arm = self._encoder.microphone_arm.other
+        return refused or reply
 
     def _hidden_by(self, command: object) -> list[Event]:
         match command:

@@ -85,6 +85,8 @@ class CommandEncoder:
         self.max_packet = max_packet
         self._width = width
         self._dialect = dialect
+        self.microphone_arm = dialect.microphone
+        """The arm whose microphone is switched."""
         self._texts = 0
         self._beats = 0
         self._notes = 0
@@ -184,10 +186,10 @@ class CommandEncoder:
         )
         return PairRequest(dict.fromkeys(Side, steps), Order.EITHER)
 
-    def microphone(self, *, on: bool) -> PairRequest:
+    def microphone(self, *, on: bool, arm: Side | None = None) -> PairRequest:
         """Switch one arm's microphone; tried again a second after a refusal, as in the demo."""
         step = Step(bytes((Op.MICROPHONE, on)), Op.MICROPHONE, rest_s=MICROPHONE_REST_S)
-        return PairRequest({self._dialect.microphone: (step,)})
+        return PairRequest({arm or self.microphone_arm: (step,)})
 
     def beat(self, *sides: Side) -> PairRequest:
         """Send a heartbeat to these sides, or to both."""

@@ -5,16 +5,16 @@ from collections import deque
 from typing import Final
 
 from firmware_bridge.codecs.even_g1.answers import SUB_NOT_WORN, SUB_WORN
-from firmware_bridge.codecs.even_g1.wire import LC3_FRAME_BYTES, LC3_FRAMES, SUPERVISION_S, Op, Sub
+from firmware_bridge.codecs.even_g1.wire import SUPERVISION_S, Op, Sub
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import (
     BatteryChanged,
+    ButtonReleased,
     Event,
     Gesture,
     Gestured,
     Hiding,
     HidingChanged,
-    MicrophoneChunk,
     PageClosed,
     UncertainTap,
     WornChanged,
@@ -37,7 +37,6 @@ same tap over a slow link, or another tap.
 """
 _TOUCHED: Final = frozenset({Gesture.TAP, Gesture.DOUBLE_TAP})
 """Gestures that are made on one arm; heads have no side."""
-_SOUND_BYTES: Final = 2 + LC3_FRAMES * LC3_FRAME_BYTES
 _ONE_SIDE: Final = 0x66
 _GESTURES: Final = {
     Sub.DOUBLE_TAP: Gesture.DOUBLE_TAP,
@@ -67,6 +66,7 @@ class EventDecoder:
     def __init__(self) -> None:
         self._alone: dict[Gesture, deque[tuple[Side, float]]] = {}
         self._pressed_at = float("-inf")
+        self._held = False
         self._battery: dict[Side, tuple[int, bool]] = {}
         self._worn: bool | None = None
         self._hiding: dict[Hiding, bool] = {}
@@ -81,6 +81,9 @@ class EventDecoder:
         hiding = self.hides(*_HIDING[known]) if known in _HIDING else []
         if known in _GESTURES:
             return [*hiding, *self._gesture(side, _GESTURES[known], now)]
+        if known is Sub.LONG_PRESS_OVER:
+            held, self._held = self._held, False
+            return [ButtonReleased(side)] if held else []
         if known in _WORN:
             return self._wear(worn=_WORN[known])
         if known is Sub.BATTERY:
@@ -98,6 +101,7 @@ class EventDecoder:
         """
         if gesture is Gesture.BUTTON_LONG:
             before, self._pressed_at = self._pressed_at, now
+            self._held = True
             return [] if now - before < REPEAT_S else [Gestured(gesture, side)]
         alone = self._alone.setdefault(gesture, deque(maxlen=MOST_ALONE))
         while alone and now - alone[0][1] > ECHO_S:
@@ -162,14 +166,6 @@ class EventDecoder:
         now = (before if level is None else level, was_charging if charging is None else charging)
         self._battery[side] = now
         return [] if now == was else [BatteryChanged(*now, side)]
-
-
-def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
-    """F1: ten LC3 frames, 100 ms in all. Raises `RemoteViolation` for any other length."""
-    if len(packet) != _SOUND_BYTES:
-        raise RemoteViolation(Violation.TRUNCATED, f"sound packet of {len(packet)} bytes")
-    starts = range(2, _SOUND_BYTES, LC3_FRAME_BYTES)
-    return MicrophoneChunk(stream, index, tuple(packet[at : at + LC3_FRAME_BYTES] for at in starts))
 
 
 def firmware(answers: list[bytes]) -> str:

@@ -32,6 +32,7 @@ from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason, RemoteViol
 from firmware_bridge.messages import (
     AudioFormat,
     BatteryChanged,
+    ButtonReleased,
     ClearPage,
     Command,
     Done,
@@ -110,7 +111,6 @@ class EvenG1Arm:
         self._answers: dict[int, tuple[bytes, bytes]] = {}
         self._joiners = {op: Joiner(op) for op in _READ}
         self._picture = PictureIn()
-        self._sound = 0
         self._heard_at: float | None = None
         self._takes: Final[dict[int, Callable[[bytes], None]]] = {
             Op.BRIGHTNESS: self._brightness,
@@ -212,7 +212,6 @@ class EvenG1Arm:
 
     def _listen(self, packet: bytes) -> None:
         on = bool(packet[1])
-        self._sound = 0  # the sequence restarts whenever the microphone is switched
         command = StartMicrophone(STREAM, AudioFormat.LC3, RATE) if on else StopMicrophone(STREAM)
         done, failed = (bytes((Op.MICROPHONE, verdict, on)) for verdict in (ACCEPTED, REFUSED))
         self._command(command, done, failed)
@@ -234,6 +233,8 @@ class EvenG1Arm:
         match message:
             case Gestured(gesture) if gesture in _GESTURES:
                 return [bytes((Op.EVENT, _GESTURES[gesture]))]
+            case ButtonReleased():
+                return [bytes((Op.EVENT, Sub.LONG_PRESS_OVER))]
             case BatteryChanged(level, charging):
                 self.facts.battery, self.facts.charging = level, charging
                 states = (Sub.CHARGING, charging), (Sub.BATTERY, level)
@@ -244,9 +245,8 @@ class EvenG1Arm:
             case HidingChanged(by, hidden) if by in _HIDING:
                 self.facts.silent = hidden if by is Hiding.SILENT else self.facts.silent
                 return [bytes((Op.EVENT, _HIDING[by][hidden]))]
-            case MicrophoneChunk(frames=frames) if [*map(len, frames)] == _SOUND_SIZES:
-                self._sound = (self._sound + 1) % 256
-                return [bytes((Op.SOUND, (self._sound - 1) % 256)) + b"".join(frames)]
+            case MicrophoneChunk(index=at, frames=frames) if [*map(len, frames)] == _SOUND_SIZES:
+                return [bytes((Op.SOUND, at % 256)) + b"".join(frames)]
         raise LocalMisuse(f"an Even G1 never says {type(message).__name__}")
 
     def _say(self, packet: bytes) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+from firmware_bridge import lc3
 from firmware_bridge.catalog import Model
 from firmware_bridge.codecs.even_g1.answers import ArmFacts
 from firmware_bridge.codecs.even_g1.peripheral import STREAM
@@ -17,6 +18,7 @@ from firmware_bridge.codecs.even_g1.wire import (
 from firmware_bridge.messages import (
     AllowApps,
     AudioFormat,
+    ButtonReleased,
     CapabilitiesChanged,
     Command,
     Done,
@@ -42,7 +44,8 @@ from firmware_bridge.sim.even_g1.quirks import Firmware, firmware
 from firmware_bridge.sim.gatt import GattIdentity, by_name
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.model_parts import ModelParts, address_of
-from firmware_bridge.sim.peripheral import MAX_VOICE_BACKLOG, PeripheralLink, PeripheralSession
+from firmware_bridge.sim.peripheral import PeripheralLink, PeripheralSession
+from firmware_bridge.sim.time import Pace
 
 CHANNEL: Final = 47
 """Channel number, as in the captured names."""
@@ -112,7 +115,14 @@ class ArmSession(PeripheralSession):
             for lens in self._glasses.lenses.values():
                 lens.clear()
             self._glasses.tell(self._glasses.lens_report())
-        return super().gestured(gesture)
+        noticed = super().gestured(gesture)
+        if gesture is Gesture.BUTTON_LONG:
+            self._spawn(self._release(self._glasses.held_s))
+        return noticed
+
+    async def _release(self, seconds: float) -> None:
+        await self._glasses.time.rest(seconds)
+        self.tell(ButtonReleased(self._side))
 
     def _other(self, command: Command | Event | Reply) -> Reply:
         match command:
@@ -161,41 +171,36 @@ class ArmSession(PeripheralSession):
     # -------------------------------------------------------------- microphone
 
     def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
-        """Switch the microphone; if already on it continues, with the sequence restarted."""
+        """Switch the microphone; if already on it continues, with the sequence restarted. Refused
+        where this machine cannot code LC3.
+        """
+        failed: Failed | None = None
         if self._listening is not None:
             self._listening[1].cancel()
             self._listening = None
         if isinstance(command, StartMicrophone):
             if command.format is not AudioFormat.LC3:
-                detail = f"{command.format}; the microphone speaks lc3"
-                self._reply(number, Failed("unsupported", detail))
-                return
-            self._listening = STREAM, self._spawn(self._hear(STREAM))
-        self._reply(number, Done())
-        self._tell_microphone()
+                failed = Failed("unsupported", f"{command.format}; the microphone speaks lc3")
+            elif why := lc3.why_not():
+                failed = Failed("unsupported", why)
+            else:
+                self._listening = STREAM, self._spawn(self._hear(STREAM))
+        self._reply(number, failed or Done())
+        self._tell_microphone(failed)
 
     async def _hear(self, stream: int) -> None:
-        for index in range(round(RECORDING_S / SOUND_S)):
-            await self._glasses.time.rest(SOUND_S)
-            if self._codec.backlog() < MAX_VOICE_BACKLOG:
-                talking = self._glasses.microphone.talks(SOUND_S)
-                self.tell(MicrophoneChunk(stream, index, synthetic_lc3(index, talking=talking)))
+        """Record until the longest recording is over."""
+        encoder, pace = lc3.Encoder(LC3_FRAME_BYTES), Pace(self._glasses.time, SOUND_S)
+        with self._glasses.microphone.recording() as read:
+            for index in range(round(RECORDING_S / SOUND_S)):
+                await pace.wait()
+                pcm = read(LC3_FRAMES * lc3.FRAME_SAMPLES)
+                starts = range(0, len(pcm), lc3.FRAME_BYTES)
+                frames = (encoder.encode(pcm[at : at + lc3.FRAME_BYTES]) for at in starts)
+                await self._send_sound(MicrophoneChunk(stream, index, tuple(frames)))
         self._listening = None
         self._tell_microphone()
 
-    def _tell_microphone(self) -> None:
-        opened = self._listening is not None
-        self._glasses.tell({"event": "microphone", "side": self._side, "open": opened})
-
-
-def synthetic_lc3(index: int, *, talking: bool) -> tuple[bytes, ...]:
-    """Return ten frames with LC3's size but without LC3 audio, because no encoder is available
-    everywhere.
-
-    Each begins with `SIM1` while the wearer talks, `SIM0` in silence, then its sequence number.
-    """
-    head = b"SIM1" if talking else b"SIM0"
-    frames = (index * LC3_FRAMES + at for at in range(LC3_FRAMES))
-    return tuple(
-        (head + number.to_bytes(4, "little")).ljust(LC3_FRAME_BYTES, b"\0") for number in frames
-    )
+    def _tell_microphone(self, failed: Failed | None = None) -> None:
+        event = {"event": "microphone", "side": self._side, "open": self._listening is not None}
+        self._glasses.tell(event | ({"problem": failed.detail} if failed else {}))

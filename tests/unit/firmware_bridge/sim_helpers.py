@@ -3,6 +3,7 @@ memory.
 """
 
 import asyncio
+import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -21,6 +22,12 @@ from firmware_bridge.transports.ble import Radio, Sighting, scan
 from firmware_bridge.transports.ble_connection import connect
 
 DEADLINE_S = 40.0
+
+
+def loudness(pcm: bytes) -> float:
+    """The mean of the samples' amounts, of 32768."""
+    samples = struct.unpack(f"<{len(pcm) // 2}h", pcm)
+    return sum(map(abs, samples)) / max(1, len(samples))
 
 
 class Ear:

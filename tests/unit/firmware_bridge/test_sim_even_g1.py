@@ -13,17 +13,19 @@ from pathlib import Path
 import pytest
 from bleak import BleakScanner
 
+from firmware_bridge import lc3
 from firmware_bridge.catalog import find
 from firmware_bridge.codecs.even_g1 import peripheral
 from firmware_bridge.codecs.even_g1.answers import ArmFacts
 from firmware_bridge.codecs.even_g1.conflicts import CONFLICTS
 from firmware_bridge.errors import LinkLost, RadioError, RemoteViolation
+from firmware_bridge.lc3 import Decoder
 from firmware_bridge.messages import Gesture
 from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1 import glasses as even_g1
 from firmware_bridge.sim.even_g1.firmware import FirmwareArm
-from firmware_bridge.sim.even_g1.glasses import more_follow, synthetic_lc3
+from firmware_bridge.sim.even_g1.glasses import more_follow
 from firmware_bridge.sim.even_g1.quirks import QUIRKS, QuirkError, firmware
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
@@ -31,7 +33,8 @@ from firmware_bridge.sim.inproc import Mock, start_mock
 from firmware_bridge.sim.model_specs import parts_of
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
 from firmware_bridge.transports.ble_connection import BleTransport, connect
-from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
+from tests.system import needs
+from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, loudness
 
 pytestmark = pytest.mark.enable_socket
 
@@ -425,6 +428,19 @@ async def test_a_gesture_is_noticed_by_the_arm_it_is_made_at(pair: Pair) -> None
     assert glasses.say("they recognise no speech") is False
 
 
+@pytest.mark.requirement("I14-button-released")
+async def test_a_long_press_ends(pair: Pair) -> None:
+    glasses = pair.mock.glasses
+    for press in (lambda: glasses.gesture(Gesture.BUTTON_LONG), lambda: glasses.hold(3)):
+        assert press()
+        pressed_at = glasses.time.now()
+        assert (await pair.left.heard())[:2] == b"\xf5\x17"
+        assert (await pair.left.heard())[:2] == b"\xf5\x18"
+        length = glasses.time.now() - pressed_at
+        assert length >= 1
+    assert length >= 3
+
+
 async def test_each_arm_has_its_battery(pair: Pair) -> None:
     pair.mock.glasses.set_battery(31, side=R)
     packets = [await pair.right.heard(), await pair.right.heard()]
@@ -434,7 +450,8 @@ async def test_each_arm_has_its_battery(pair: Pair) -> None:
     assert pair.mock.glasses.battery == 31
 
 
-@pytest.mark.requirement("I4-sim-g1")
+@needs("liblc3")
+@pytest.mark.requirement("I4-sim-g1", "I14-sim-microphone")
 async def test_the_microphone_of_the_right_arm_streams_ten_packets_a_second(pair: Pair) -> None:
     assert await pair.left.ask("0E 01") == bytes.fromhex("0E CA 01"), "the left has none"
     assert await pair.right.ask("0E 01") == bytes.fromhex("0E C9 01")
@@ -442,7 +459,9 @@ async def test_the_microphone_of_the_right_arm_streams_ten_packets_a_second(pair
     sound = [await pair.right.heard() for _ in range(4)]
     assert [s[:2] for s in sound] == [bytes([0xF1, n]) for n in range(4)]
     assert {len(s) for s in sound} == {202}
-    assert b"SIM1" in {s[2:6] for s in sound}, "talking can be told from silence"
+    decoder = Decoder(20)
+    pcm = b"".join(decoder.decode(s[at : at + 20]) for s in sound for at in range(2, 202, 20))
+    assert loudness(pcm) > 1000, "a word is a tone, in real LC3"
     await pair.right.transport.write(bytes.fromhex("0E 00"))
     async with asyncio.timeout(DEADLINE_S):
         while (await pair.right.heard())[:1] != b"\x0e":
@@ -451,6 +470,7 @@ async def test_the_microphone_of_the_right_arm_streams_ten_packets_a_second(pair
     assert (await pair.right.heard())[:2] == b"\xf1\x00", "counted anew"
 
 
+@needs("liblc3")
 async def test_a_recording_ends_by_itself(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     assert even_g1.RECORDING_S == 30
     monkeypatch.setattr(even_g1, "RECORDING_S", 0.3)
@@ -462,10 +482,14 @@ async def test_a_recording_ends_by_itself(pair: Pair, monkeypatch: pytest.Monkey
     )
 
 
-def test_synthetic_sound_says_what_it_is() -> None:
-    frames = synthetic_lc3(3, talking=True)
-    assert {len(f) for f in frames} == {20}
-    assert frames[1] == b"SIM1" + (31).to_bytes(4, "little") + bytes(12)
+async def test_without_liblc3_the_microphone_is_refused(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lc3, "_NAMES", ("liblc3-that-is-not-there.so",))
+    assert await pair.right.ask("0E 01") == bytes.fromhex("0E CA 01")
+    told = await pair.ear.wait("microphone")
+    assert told["open"] is False
+    assert "liblc3-0" in told["problem"]
 
 
 async def test_an_arm_disconnects_after_32_silent_seconds_and_advertises(

@@ -12,7 +12,7 @@ from firmware_bridge.catalog import find
 from firmware_bridge.messages import AudioFormat
 from firmware_bridge.sim import sound as module
 from firmware_bridge.sim.glasses import MockGlasses
-from firmware_bridge.sim.sound import CHUNK_SAMPLES, Microphone, SimSpeaker, SpeakerError
+from firmware_bridge.sim.sound import SimSpeaker, SpeakerError
 from firmware_bridge.sim.time import SimTime
 
 
@@ -189,18 +189,6 @@ def test_losing_the_central_stops_the_sound(speaker: SimSpeaker, time: HandTime)
     heard = speaker.interrupt()
     assert heard is not None
     assert heard.samples == 800
-
-
-def test_the_microphone_hears_words_between_silence() -> None:
-    microphone = Microphone()
-    chunks = microphone.chunks()
-    assert next(chunks) == bytes(2 * CHUNK_SAMPLES)
-    microphone.say("milk bread")
-    heard = [next(chunks) for _ in range(13)]
-    loud = [any(chunk) for chunk in heard]
-    assert loud == [True] * 5 + [False] + [True] * 5 + [False] * 2
-    assert heard[0] != heard[6]
-    assert all(len(chunk) == 2 * CHUNK_SAMPLES for chunk in heard)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 line.
 """
 
+import wave
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,10 @@ from tests.unit.firmware_bridge.sim_helpers import noting
         ("drop", WearerStep("drop")),
         ("quit", WearerStep("quit")),
         ("tap left", WearerStep("tap", ("left",))),
+        ("hold 3", WearerStep("hold", ("3",))),
+        ("noise -45", WearerStep("noise", ("-45",))),
+        ("echo -20", WearerStep("echo", ("-20",))),
+        ("noise off", WearerStep("noise", ("off",))),
         ("", None),
         ("# a comment", None),
     ],
@@ -53,6 +58,14 @@ def test_a_line_is_a_step(line: str, step: WearerStep | None) -> None:
         ("wait nan", "seconds"),
         ("wait -1", "seconds"),
         ("say", "text"),
+        ("hold", "seconds"),
+        ("hear", "needs one WAV file"),
+        ("hear /none.wav", "/none.wav: No such file"),
+        ("hear 'a' b", "needs one WAV file"),
+        ("noise 3", "off, or a level from -90 to -10 dB"),
+        ("noise", "off, or a level"),
+        ("echo 1", "off, or a level from -90 to 0 dB"),
+        ("noise on", "off, or a level"),
         ("tap twice", "no words"),
         ("caps", "KEY=VALUE"),
         ("caps camera", "KEY=VALUE"),
@@ -95,3 +108,18 @@ async def test_steps_change_the_glasses_even_when_nobody_is_connected(tmp_path: 
     assert "light" not in glasses.capabilities
     assert did == ["drop", "leave"]
     assert await wearer.do(WearerStep("tap")) is False
+
+
+async def test_sound_and_noise_reach_the_microphone(tmp_path: Path) -> None:
+    with wave.open(str(tmp_path / "a b.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(b"\x05\x00" * 160)
+    glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, tell=lambda _: None)
+    wearer = ScriptedWearer(glasses, inject=noting([]), leave=lambda: None)
+    await wearer.act(parse_script(f"hear '{tmp_path}/a b.wav'"))
+    with glasses.microphone.recording() as hear:
+        assert hear(160) == b"\x05\x00" * 160
+        await wearer.act(parse_script("noise -30"))
+        assert any(hear(160))
+        await wearer.act(parse_script("noise off"))
+        assert not any(hear(160))
