@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from edge.core import phrases
 from edge.core.words.wearer_forms import Writer
 from tools_cache.api.tool import Json, Source, ToolDefinition
 
@@ -67,6 +68,27 @@ def lines(
         if size > MAX_CHARACTERS:
             raise TooLong
     return (*found, *[_NO_ARGUMENTS] * (len(found) == 1), tail)
+
+
+def understood(
+    tool: ToolDefinition, args: Mapping[str, Json], *, app: str = "", writer: Writer = _ENGLISH
+) -> tuple[str, ...] | None:
+    """Describe a call of a tool that glassd ships, to a wearer who is asked whether these were the
+    words: the question, then each argument, a duration in hours and minutes. None: too long.
+    """
+    from tools_cache.api.durations import spoken  # noqa: PLC0415 - at the first question
+
+    said = {}
+    for name, value in args.items():
+        seconds = value * phrases.unit_of(name) if isinstance(value, int | float) else 0
+        said[name] = spoken(seconds) if seconds else value
+    try:
+        rest = tuple(_of_object("", said, tool.input_schema, writer, declared=True, depth=0))
+    except TooLong:
+        return None
+    if len(rest) == 1:  # one value needs no name
+        rest = (rest[0].partition(": ")[2] or rest[0],)
+    return (question(tool, app), *rest)
 
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:

@@ -18,6 +18,8 @@ LIVE: Final = frozenset(
     policy.rate_limits policy.strict_registry policy.users
     tools.offered_max tools.idle_turns tools.essential tools.folders tools.packages tools.env
     log.level mcp.servers kb.folder wearer.locale wearer.timezone
+    microphone.allow microphone.recogniser microphone.model microphone.language
+    microphone.push_to_talk microphone.wake_phrase microphone.yes_by_voice
     audio.volume audio.server audio.preroll_ms
     calendar.folder calendar.url calendar.username calendar.password_file calendar.email
     calendar.meeting_url

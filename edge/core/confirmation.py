@@ -131,6 +131,18 @@ def never_allowed(tool: ToolDefinition) -> ToolError:
     )
 
 
+def not_understood(reason: str) -> ToolError:
+    """Return the error for words that were not heard well enough, when the wearer cannot be asked
+    what was said.
+    """
+    return ToolError.of(
+        ErrorCode.SESSION_INACTIVE,
+        f"The words were not understood well enough, and the wearer cannot be asked: {reason}",
+        suggestion="Say it again",
+        for_wearer="That was not clear. Please say it again.",
+    )
+
+
 def expired(tool: ToolDefinition | None) -> ToolError:
     what = _name(tool) if tool is not None else "This call"
     return ToolError.of(

@@ -169,6 +169,19 @@ def lay_out_columns(
     )
 
 
+def break_rows(text: str, canvas: Canvas, face: Typeface) -> tuple[str, ...]:
+    """Break a text into the rows of one page that has no end."""
+    paragraphs = _prepared(without_tables(text), face, _NOTHING).paragraphs
+    fits = _Fit(_remembering(face).width, canvas.width, canvas.page_bytes - 1)
+    rows: list[str] = []
+    cursor = _START
+    while cursor[0] < len(paragraphs):
+        row, cursor = _row(paragraphs, cursor, fits)
+        if isinstance(row, str) and row:
+            rows.append(row)
+    return tuple(rows)
+
+
 def settle_tables(text: str, canvas: Canvas, face: Typeface) -> str:
     """Return a text whose tables fit as columns; in others a point is between the cells."""
     return text_columns.settle(

@@ -1,93 +1,111 @@
 """Finds the tool and the arguments of a spoken sentence, by activation phrases, without a model."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from edge.core.tools.snapshot import Entry
+from edge.core.words.spoken_numbers import FoundNumber, number_at, numbers, plain_word
 from tools_cache.api.tool import Json, ToolDefinition
 
 MAX_WORDS: Final = 120
 """Words of one sentence that are read."""
 _WORD: Final = re.compile(r"[^\s]+")
-_EDGES: Final = re.compile(r"^\W+|\W+$")
-_LEADS: Final = frozenset({"to", "that", "for", "about", "saying", "of", "called", "named"})
-_ONES: Final = {
-    **dict(
-        zip(
-            "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
-            " fifteen sixteen seventeen eighteen nineteen".split(),
-            range(20),
-            strict=True,
-        )
-    ),
-    "a": 1,
-    "an": 1,
+_REQUEST: Final = re.compile(
+    r"(?:(?:please|hey|hi|ok|okay|um|uh|so|well|now|and|then|just|also|go ahead"
+    r"|(?:can|could|would|will) you|i(?:'d| would) like(?: you)?(?: to)?|i want(?: you)?(?: to)?"
+    r"|i need(?: you)?(?: to)?|let's|show|tell|give|read|list|open|turn|what(?: is|'s| are)"
+    r"|(?:how|when)(?: is|'s| are)|is|are|do|the|me|my) )*"
+)
+"""Words before a phrase that make a request of it: "could you please", "what is the"."""
+_LEADS: Final = frozenset("to that for about saying of called named dass daß que che".split())
+"""Words between a phrase and its text: "note that …", "merke dir, dass …", "anota que …"."""
+_ASKING: Final = frozenset("what when where who which how do does is are can".split())
+"""First words of phrases that are questions: the mark at the end is no part of an argument."""
+ARTICLES: Final = frozenset({"a", "an", "the", "my"})
+_ON_OFF: Final = "on"
+"""Name of the argument that turns something on and off."""
+_ON: Final = frozenset({"on", "start", "show", "begin", "enable"})
+_OFF: Final = frozenset({"off", "stop", "hide", "end", "disable"})
+CONTRACTIONS: Final = {
+    **{f"{word}'s": (word, "is") for word in ("what", "when", "where", "who", "how", "that")},
+    "i'm": ("i", "am"),
+    "what're": ("what", "are"),
 }
-_TENS: Final = {
-    word: 10 * number
-    for number, word in enumerate(
-        "twenty thirty forty fifty sixty seventy eighty ninety".split(), 2
-    )
-}
-_UNITS: Final = {
-    **dict.fromkeys("second seconds sec secs s".split(), 1),
-    **dict.fromkeys("minute minutes min mins m".split(), 60),
-    **dict.fromkeys("hour hours h".split(), 3600),
-}
-_DIGITS: Final = re.compile(r"(\d{1,7})([a-z]*)")
 
 
 class Match(NamedTuple):
-    """The tool a sentence means, the matching phrase, and the arguments in the rest."""
+    """The tool a sentence means, the matching phrase, and the arguments in the rest.
+
+    `before` and `rest`: the words before and after the phrase; a duration within it is first in
+    `rest`.
+    """
 
     tool: ToolDefinition
     phrase: str
     args: dict[str, Json]
+    before: tuple[str, ...] = ()
+    rest: tuple[str, ...] = ()
 
 
-class _FoundPhrase(NamedTuple):
-    """A number in a sentence: words `start` to `end`, value, unit in seconds (0: none)."""
-
-    start: int
-    end: int
-    value: float
-    unit: int
-
-
-def match(sentence: str, tools: Iterable[ToolDefinition], language: str = "") -> Match | None:
+def match(
+    sentence: str, tools: Iterable[ToolDefinition], language: str = "", *, leading: bool = False
+) -> Match | None:
     """Find the tool with the longest phrase in the sentence; of equals the earliest, then by name.
 
     Beside a tool's phrases, those for `language` (`de-AT`) and for the language alone (`de`) count.
+    `leading`: a phrase with which the request begins counts before all others.
     """
     spoken = _WORD.findall(sentence)[:MAX_WORDS]
-    plain = [_plain(word) for word in spoken]
-    best: tuple[int, int] | None = None
-    chosen: tuple[ToolDefinition, str, int] | None = None
+    plain, places = expanded(spoken)
+    present = {*plain}
+    best: tuple[bool, int, int] | None = None
+    chosen: tuple[ToolDefinition, str, _Span] | None = None
     for tool in tools:
-        for phrase in _phrases(tool, language):
-            words = [_plain(word) for word in _WORD.findall(phrase)]
-            at = _position(words, plain)
-            if at is not None and (best is None or (len(words), -at) > best):
-                best, chosen = (len(words), -at), (tool, phrase, at + len(words))
+        for phrase in phrases_of(tool, language):
+            first = phrase.partition(" ")[0].casefold()
+            if first.isalnum() and first not in present:
+                continue  # as nearly all of thousands of phrases, of which each reading is asked
+            words, _ = expanded(_WORD.findall(phrase))
+            span = _span(words, plain)
+            if span is None:
+                continue
+            rank = (leading and leads(plain[: span.start]), len(words), -span.start)
+            if best is None or rank > best:
+                best, chosen = rank, (tool, phrase, span)
     if chosen is None:
         return None
-    tool, phrase, end = chosen
-    return Match(tool, phrase, arguments(tool.input_schema, spoken[end:]))
+    tool, phrase, span = chosen
+    before = tuple(spoken[: places[span.start]])
+    within = [spoken[places[at]] for at in range(*span.within)]
+    rest = (*within, *spoken[places[span.end - 1] + 1 :])
+    return Match(tool, phrase, arguments(tool.input_schema, list(rest), phrase), before, rest)
 
 
 def find_tool(
-    sentence: str, entries: Iterable[Entry], language: str, why_not: Callable[[ToolDefinition], str]
+    sentence: str,
+    entries: Iterable[Entry],
+    language: str,
+    why_not: Callable[[ToolDefinition], str],
+    *,
+    leading: bool = False,
 ) -> Match | None:
     """Find the tool a sentence means; tools that can be called now come first."""
     entries = tuple(entries)
     there = [e.definition for e in entries if not (e.hidden or e.missing or why_not(e.definition))]
-    return match(sentence, there, language) or match(
-        sentence, [e.definition for e in entries], language
+    return match(sentence, there, language, leading=leading) or match(
+        sentence, [e.definition for e in entries], language, leading=leading
     )
 
 
-def _phrases(tool: ToolDefinition, language: str) -> Iterable[str]:
+def leads(before: Iterable[str]) -> bool:
+    """Return whether these words may come before what is asked for."""
+    plain = filter(None, map(plain_word, before))
+    return _REQUEST.fullmatch("".join(f"{word} " for word in plain)) is not None
+
+
+def phrases_of(tool: ToolDefinition, language: str) -> Iterable[str]:
+    """Return a tool's phrases for this language, and those for all."""
     if not tool.local_phrases or not language:
         return tool.activation_phrases
     local = (
@@ -97,11 +115,58 @@ def _phrases(tool: ToolDefinition, language: str) -> Iterable[str]:
     return (*(phrase for more in local for phrase in more), *tool.activation_phrases)
 
 
-def _plain(word: str) -> str:
-    return _EDGES.sub("", word.casefold().replace("’", "'"))
+def expanded(words: list[str]) -> tuple[list[str], list[int]]:
+    """Return the plain words, with "what's" as "what is", and which of the words each is from."""
+    plain: list[str] = []
+    places: list[int] = []
+    for place, word in enumerate(words):
+        parts = CONTRACTIONS.get(plain_word(word)) or (plain_word(word),)
+        plain += parts
+        places += [place] * len(parts)
+    return plain, places
 
 
-def _position(words: list[str], sentence: list[str]) -> int | None:
+class _Span(NamedTuple):
+    """Where a phrase stands in a sentence, with the duration `within` it."""
+
+    start: int
+    end: int
+    within: tuple[int, int]
+
+
+def _span(words: list[str], sentence: list[str]) -> _Span | None:
+    """Find these words in a sentence, whatever articles are between them ("cancel the timer" for
+    "cancel timer"), and with a duration there ("set a ten minute timer").
+    """
+    if not any(words):
+        return None
+    wanted = [words[0], *(word for word in words[1:] if word not in ARTICLES)]
+    return next(
+        (
+            span
+            for start, first in enumerate(sentence)
+            if first == wanted[0] and (span := _span_at(wanted, sentence, start))
+        ),
+        None,
+    )
+
+
+def _span_at(wanted: list[str], sentence: list[str], start: int) -> _Span | None:
+    at, within = start + 1, (0, 0)
+    for word in wanted[1:]:
+        while sentence[at : at + 1] and sentence[at] in ARTICLES and sentence[at] != word:
+            at += 1
+        number = None if within[1] or at >= len(sentence) else number_at(sentence, at)
+        if number and number.unit and sentence[number.end : number.end + 1] == [word]:
+            within, at = (number.start, number.end), number.end
+        if sentence[at : at + 1] != [word]:
+            return None
+        at += 1
+    return _Span(start, at, within)
+
+
+def position(words: list[str], sentence: list[str]) -> int | None:
+    """Return where these words stand in a sentence; None if they do not."""
     if not any(words):
         return None
     return next(
@@ -114,39 +179,82 @@ def _position(words: list[str], sentence: list[str]) -> int | None:
 # arguments
 
 
-def arguments(schema: Mapping[str, Json], rest: list[str]) -> dict[str, Json]:
-    """Fill a tool's arguments: numbers into number fields, the rest into its one text."""
-    properties = {
-        name: s for name, s in (schema.get("properties") or {}).items() if isinstance(s, Mapping)
-    }
+class Slots(NamedTuple):
+    """What a sentence can fill in: names of number fields, and of one text with its `choices`.
+    `duration`: a number field is one of time. `needs_number`: a number field is required.
+    """
+
+    numbers: tuple[str, ...]
+    text: str
+    choices: tuple[str, ...]
+    duration: bool
+    needs_number: bool
+
+
+def slots_of(schema: Mapping[str, Json]) -> Slots:
+    """Return what a sentence can fill in of a tool's arguments."""
+    properties = _properties(schema)
     required = schema.get("required") or []
     numeric = [name for name, s in properties.items() if s.get("type") in ("integer", "number")]
     texts = [name for name, s in properties.items() if s.get("type") == "string"]
-    args: dict[str, Json] = {}
-    if numeric:
-        rest = _take_numbers(args, numeric, properties, rest)
-    words = _without_lead(rest)
     # an optional text is a label beside what is required; alone, small talk ("now", "please") would
     # end up in it
     chosen = [name for name in texts if name in required] or (texts if required else [])
-    if words and len(chosen) == 1:
-        args[chosen[0]] = _of_enum(properties[chosen[0]], " ".join(words))
-    return args
+    text = chosen[0] if len(chosen) == 1 else ""
+    choices = properties[text].get("enum") if text else None
+    return Slots(
+        tuple(numeric),
+        text,
+        tuple(c for c in choices if isinstance(c, str)) if isinstance(choices, list) else (),
+        duration=any(map(unit_of, numeric)),
+        needs_number=any(name in required for name in numeric),
+    )
+
+
+def _properties(schema: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
+    found = schema.get("properties") or {}
+    return {name: s for name, s in found.items() if isinstance(s, Mapping)}
+
+
+def arguments(schema: Mapping[str, Json], rest: list[str], phrase: str = "") -> dict[str, Json]:
+    """Fill a tool's arguments: numbers into number fields, first those that the words name; the
+    rest into its one text.
+    """
+    slots, properties = slots_of(schema), _properties(schema)
+    args: dict[str, Json] = {}
+    if slots.numbers:
+        named = {plain_word(word) for word in (*phrase.split(), *rest)}
+        fields = sorted(slots.numbers, key=lambda name: name.casefold() not in named)
+        rest = _take_numbers(args, fields, properties, rest)
+    words = _without_lead(rest)
+    if words and phrase.partition(" ")[0] in _ASKING:
+        words = [*words[:-1], words[-1].rstrip("?")]
+    if words and slots.text:
+        args[slots.text] = _of_enum(properties[slots.text], " ".join(words))
+    return args | _switch(properties, [*phrase.split(), *rest])
+
+
+def _switch(properties: Mapping[str, Mapping[str, Json]], words: list[str]) -> dict[str, Json]:
+    """Fill the argument `on` of a tool that is turned on and off; "captions off" is false."""
+    if properties.get(_ON_OFF, {}).get("type") != "boolean":
+        return {}
+    said = {plain_word(word) for word in words}
+    return {_ON_OFF: not said & _OFF} if said & (_ON | _OFF) else {}
 
 
 def _take_numbers(
     args: dict[str, Json],
-    fields: list[str],
+    fields: Sequence[str],
     properties: Mapping[str, Mapping[str, Json]],
     rest: list[str],
 ) -> list[str]:
-    found = _numbers(rest)
+    found = numbers(rest)
     times = [n for n in found if n.unit]
     seconds = sum(n.value * n.unit for n in times)
-    timed = [name for name in fields if _unit_of(name)]
-    used: list[_FoundPhrase] = []
+    timed = [name for name in fields if unit_of(name)]
+    used: list[FoundNumber] = []
     if times and timed:
-        _spread(args, sorted(timed, key=_unit_of, reverse=True), properties, seconds)
+        _spread(args, sorted(timed, key=unit_of, reverse=True), properties, seconds)
         used += times
     bare = [n for n in found if not n.unit and rest[n.start].casefold() not in ("a", "an")]
     for name, number in zip(
@@ -156,7 +264,7 @@ def _take_numbers(
         used.append(number)
     gone = {i for n in used for i in range(n.start, n.end)}
     gone |= {
-        i - 1 for i in gone if i and _plain(rest[i - 1]) in ("for", "in", "of", "and", "number")
+        i - 1 for i in gone if i and plain_word(rest[i - 1]) in ("for", "in", "of", "and", "number")
     }
     return [word for i, word in enumerate(rest) if i not in gone]
 
@@ -169,7 +277,7 @@ def _spread(
 ) -> None:
     """Divide a duration into hours, minutes and seconds, largest first; the last gets the rest."""
     for position, name in enumerate(fields):
-        unit = _unit_of(name)
+        unit = unit_of(name)
         last = position == len(fields) - 1
         share = seconds / unit if last else seconds // unit
         seconds -= share * unit
@@ -184,7 +292,8 @@ def _number(schema: Mapping[str, Json], value: float) -> Json:
     return round(value, 3) if schema.get("type") == "integer" else value
 
 
-def _unit_of(name: str) -> int:
+def unit_of(name: str) -> int:
+    """Return the seconds of the unit that a field's name tells; 0 if it tells none."""
     plain = name.casefold()
     if "minute" in plain or plain.endswith("_min"):
         return 60
@@ -193,59 +302,12 @@ def _unit_of(name: str) -> int:
     return 1 if "second" in plain or plain.endswith("_s") or "duration" in plain else 0
 
 
-def _numbers(words: list[str]) -> list[_FoundPhrase]:
-    plain = [_plain(word) for word in words]
-    found: list[_FoundPhrase] = []
-    at = 0
-    while at < len(plain):
-        number = _number_at(plain, at)
-        if number is None:
-            at += 1
-        else:
-            found.append(number)
-            at = number.end
-    return found
-
-
-def _number_at(plain: list[str], at: int) -> _FoundPhrase | None:
-    if plain[at] == "half" and plain[at + 1 : at + 3] == ["an", "hour"]:
-        return _FoundPhrase(at, at + 3, 30, 60)
-    digits = _DIGITS.fullmatch(plain[at])
-    if digits:
-        value, end, unit = int(digits[1]), at + 1, _UNITS.get(digits[2], 0)
-        if digits[2] and not unit:
-            return None
-    else:
-        spelled = _spelled(plain, at)
-        if spelled is None:
-            return None
-        value, end = spelled
-        unit = 0
-    if not unit and end < len(plain) and plain[end] in _UNITS:
-        unit, end = _UNITS[plain[end]], end + 1
-    if unit and plain[end : end + 3] == ["and", "a", "half"]:
-        return _FoundPhrase(at, end + 3, value + 0.5, unit)
-    return _FoundPhrase(at, end, value, unit)
-
-
-def _spelled(plain: list[str], at: int) -> tuple[int, int] | None:
-    tens, dash, ones = plain[at].partition("-")
-    if dash and tens in _TENS and ones in _ONES:
-        return _TENS[tens] + _ONES[ones], at + 1
-    if plain[at] in _TENS:
-        following = plain[at + 1] if at + 1 < len(plain) else ""
-        if 0 < _ONES.get(following, 0) < 10 and following not in ("a", "an"):
-            return _TENS[plain[at]] + _ONES[following], at + 2
-        return _TENS[plain[at]], at + 1
-    return (_ONES[plain[at]], at + 1) if plain[at] in _ONES else None
-
-
 def _without_lead(words: list[str]) -> list[str]:
-    if len(words) > 1 and _plain(words[0]) in _LEADS:
+    if len(words) > 1 and plain_word(words[0]) in _LEADS:
         words = words[1:]
-    elif len(words) == 1 and _plain(words[0]) in _LEADS | {"please"}:
+    elif len(words) == 1 and plain_word(words[0]) in _LEADS | {"please"}:
         return []
-    while words and not _plain(words[0]):
+    while words and not plain_word(words[0]):
         words = words[1:]
     if words and not words[-1].isalnum():
         words = [*words[:-1], words[-1].rstrip(".!,;:")]
@@ -256,5 +318,5 @@ def _of_enum(schema: Mapping[str, Json], text: str) -> Json:
     choices = schema.get("enum")
     if not isinstance(choices, list):
         return text
-    said = f" {' '.join(map(_plain, text.split()))} "
+    said = f" {' '.join(map(plain_word, text.split()))} "
     return next((c for c in choices if isinstance(c, str) and f" {c.casefold()} " in said), text)

@@ -1,7 +1,7 @@
 """What outlives one call: a turn's budget, and the voice session, which intents change."""
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final, NamedTuple
 
@@ -73,6 +73,8 @@ class SessionController:
     def __init__(self) -> None:
         self._state = SessionState()
         self._heard_at = 0.0
+        self.on_change: Callable[[], None] = lambda: None
+        """Called after each change; it never waits."""
         self.transitions: deque[tuple[str, SessionState, SessionState]] = deque(
             maxlen=MAX_TRANSITIONS
         )
@@ -142,9 +144,9 @@ class SessionController:
 
     def _start(self, intent: Mapping[str, Json], tool: str, now: float) -> None:
         """Start a session: silence, quiet time and suppression end. A pending message is kept,
-        because it is for this moment.
+        because it is for this moment. What was only begun by a sentence goes on as this one.
         """
-        if self.voice_active(now):
+        if self.voice_active(now) and self._state.session_id is not None:
             raise NoEffect("Cannot start a session in an active one")
         self._heard_at = now
         named = intent.get("sessionId")
@@ -201,6 +203,7 @@ class SessionController:
     def _move(self, cause: str, after: SessionState) -> None:
         self.transitions.append((cause, self._state, after))
         self._state = after
+        self.on_change()
 
 
 def _message(value: Json) -> str | None:

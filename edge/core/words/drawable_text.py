@@ -18,9 +18,9 @@ _DROPPED: Final = frozenset({"Cc", "Cf", "Cs"})
 _RIGHT_TO_LEFT: Final = frozenset({"R", "AL", "AN"})
 _MARKS: Final = frozenset("\u200f\u061c")
 """Invisible marks of direction: without a letter they turn nothing."""
-_APART, _END = "\u2068", "\u2069"
-APART: Final = dict.fromkeys(map(ord, _APART + _END))
-"""What `set_apart` adds, for `str.translate`, where a text is not drawn by its directions."""
+_FSI, _PDI = "\u2068", "\u2069"
+ISOLATES: Final = dict.fromkeys(map(ord, _FSI + _PDI))
+"""What `isolate` adds (UAX 9), for `str.translate` where a text is not drawn by its directions."""
 _NAMED: Final = 8
 """Lost characters that a remark names; of more it says the number."""
 
@@ -97,11 +97,11 @@ def is_right_to_left(text: str) -> bool:
     return any(unicodedata.bidirectional(ch) in _RIGHT_TO_LEFT for ch in set(text) - _MARKS)
 
 
-def set_apart(text: str) -> str:
+def isolate(text: str) -> str:
     """Return a text that, where it runs from right to left, neither moves nor is moved by what is
     beside it on its line.
     """
-    return f"{_APART}{text}{_END}" if is_right_to_left(text) else text
+    return f"{_FSI}{text}{_PDI}" if is_right_to_left(text) else text
 
 
 def name_lost(lost: tuple[str, ...]) -> str:

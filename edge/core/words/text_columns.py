@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from edge.core.words.drawable_text import is_right_to_left, set_apart
+from edge.core.words.drawable_text import is_right_to_left, isolate
 
 TAB: Final = "\t"
 GAP: Final = 12
@@ -90,5 +90,5 @@ def _fits(table: Sequence[str], room: Room) -> bool:
 def _joined(line: str) -> str:
     cells = [cell for cell in cells_of(line) if cell]
     if any(ch.isalpha() and not is_right_to_left(ch) for ch in line):
-        cells = [set_apart(cell) for cell in cells]  # both directions: the cells keep their order
+        cells = [isolate(cell) for cell in cells]  # both directions: the cells keep their order
     return BETWEEN.join(cells)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final, NamedTuple
 
-from edge.core.words.drawable_text import set_apart
+from edge.core.words.drawable_text import isolate
 
 _PATTERN: Final = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|([^A-Za-z']+)")
 """Pieces of a CLDR pattern: quoted text, a field (`MMM`), other text."""
@@ -136,14 +136,14 @@ class WearerForms:
             nonlocal day
             if found[1] is None:
                 alone = _parsed(found[0])
-                return set_apart(self.day(alone.date(), now=now)) if alone else found[0]
+                return isolate(self.day(alone.date(), now=now)) if alone else found[0]
             if found[2] is None:
-                return set_apart(self._moment_of(found[0], now) or found[0])
+                return isolate(self._moment_of(found[0], now) or found[0])
             start, end = _parsed(found[1]), _parsed(found[2])
             if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
                 return found[0]
             before, day = day, start.astimezone(self.zone).date()
-            return set_apart(self.span(start, end, now=now, day=day != before))
+            return isolate(self.span(start, end, now=now, day=day != before))
 
         return _IN_TEXT.sub(write, text)
 

@@ -1,10 +1,12 @@
 """What results look like, and which sentence means which tool."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import tools_cache
 from edge.core.phrases import match
 from edge.core.results import LayoutKind, concerns_wearer, describe, fallback, rendering_of
 from tools_cache.api.tool import (
@@ -208,7 +210,7 @@ INTEGER, TEXT = {"type": "integer"}, {"type": "string"}
 TOOLS = (
     tool("notes:add", ("note", "take a note", "remind me"), {"text": TEXT}, ["text"]),
     tool("notes:list", ("my notes",), {"limit": INTEGER}, []),
-    tool("clock:now", ("what time is it",), {"timezone": TEXT}, []),
+    tool("clock:now", ("what time is it", "what is the time"), {"timezone": TEXT}, []),
     tool(
         "timer:start",
         ("set a timer", "start a timer"),
@@ -243,6 +245,22 @@ TOOLS = (
         ("set a timer for twenty-five minutes", "timer:start", {"seconds": 1500}),
         ("set a timer for forty five seconds", "timer:start", {"seconds": 45}),
         ("set a timer for 10min called tea", "timer:start", {"seconds": 600, "label": "tea"}),
+        ("Set a timer for an hour and a half.", "timer:start", {"seconds": 5400}),
+        ("set a timer for one and a half hours", "timer:start", {"seconds": 5400}),
+        ("set a timer for 2.5 minutes", "timer:start", {"seconds": 150}),
+        ("set a timer for three quarters of an hour", "timer:start", {"seconds": 2700}),
+        ("set a timer for a couple of minutes", "timer:start", {"seconds": 120}),
+        ("set a timer for two hundred and ten seconds", "timer:start", {"seconds": 210}),
+        ("set a timer for 1,000 seconds", "timer:start", {"seconds": 1000}),
+        ("Set a 10-minute timer.", "timer:start", {"seconds": 600}),
+        (
+            "start the twenty minute timer for rice",
+            "timer:start",
+            {"seconds": 1200, "label": "rice"},
+        ),
+        ("Set the timer for 10 minutes.", "timer:start", {"seconds": 600}),
+        ("Cancel the timer number three", "timer:cancel", {"id": 3}),
+        ("What's the time?", "clock:now", {}),
         ("set a timer", "timer:start", {}),
         ("cancel timer number 3", "timer:cancel", {"id": 3}),
         ("boil an egg 6 minutes 30 seconds", "egg:boil", {"minutes": 6, "seconds": 30}),
@@ -256,7 +274,9 @@ def test_a_sentence_becomes_a_tool_and_its_arguments(sentence: str, name: str, a
     assert (found.tool.name, found.args) == (name, args)
 
 
-@pytest.mark.parametrize("sentence", ["", "   ", "sing a song", "mynotes", "notebook", "what time"])
+@pytest.mark.parametrize(
+    "sentence", ["", "   ", "sing a song", "mynotes", "notebook", "what time", "set a list timer"]
+)
 def test_a_sentence_without_a_whole_phrase_means_nothing(sentence: str) -> None:
     assert match(sentence, TOOLS) is None
 
@@ -265,6 +285,27 @@ def test_the_longer_phrase_wins_over_the_earlier_one() -> None:
     found = match("note this: set a timer for 5 minutes", TOOLS)
     assert found is not None
     assert found.tool.name == "timer:start"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "language", "text"),
+    [
+        ("Merke dir, dass das Auto auf Ebene 3 steht.", "de", "das Auto auf Ebene 3 steht"),
+        ("Anota que el coche está en la planta 3.", "es", "el coche está en la planta 3"),
+        ("Annota che la macchina è al piano 3.", "it", "la macchina è al piano 3"),
+    ],
+)
+def test_the_word_that_leads_to_a_text_is_no_part_of_it(sentence, language, text) -> None:
+    note = ToolDefinition(
+        name="notes:add",
+        description="",
+        input_schema={"properties": {"text": {"type": "string"}}, "required": ["text"]},
+        source=Source.LOCAL,
+        local_phrases={"de": ("merke dir",), "es": ("anota",), "it": ("annota",)},
+    )
+    found = match(sentence, [note], language)
+    assert found is not None
+    assert found.args == {"text": text}
 
 
 @given(st.text(max_size=200))
@@ -309,3 +350,60 @@ def test_a_long_old_result_says_its_age_first(length, first):
         first,
         not first,
     )
+
+
+# ------------------------------------------------------------------ the tools that glassd ships
+
+
+@pytest.fixture(scope="module")
+def shipped() -> list[ToolDefinition]:
+    found = []
+    for file in sorted((Path(tools_cache.__file__).parent / "tools").glob("*/schema.json")):
+        document = json.loads(file.read_text(encoding="utf-8"))
+        said = document.get("mentraExtensions", {}).get("activationPhrases", [])
+        found.append(
+            ToolDefinition(
+                name=document["name"],
+                description="",
+                input_schema=document["parameters"],
+                source=Source.LOCAL,
+                activation_phrases=tuple(said),
+            )
+        )
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sentence", "name", "args"),
+    [
+        ("Set a timer for ten minutes.", "timer:start", {"seconds": 600}),
+        ("Remind me in an hour to cook", "timer:start", {"seconds": 3600, "label": "cook"}),
+        ("Wake me up in twenty minutes", "timer:start", {"seconds": 1200}),
+        ("Cancel the timer.", "timer:cancel", {}),
+        ("Stop timer two", "timer:cancel", {"id": 2}),
+        ("Show me my timers", "timer:list", {}),
+        ("What timers are running?", "timer:list", {}),
+        ("How much time is left?", "timer:list", {}),
+        ("Note that the car is on level 3", "notes:add", {"text": "the car is on level 3"}),
+        ("Remind me to cook at half past nine", "notes:add", {"text": "cook at half past nine"}),
+        ("Write down: buy milk and eggs", "notes:add", {"text": "buy milk and eggs"}),
+        ("What are my notes?", "notes:list", {}),
+        ("Read me my notes", "notes:list", {}),
+        ("Search my notes for passport", "notes:search", {"query": "passport"}),
+        ("What did I note about the car?", "notes:search", {"query": "the car"}),
+        ("Delete note number four", "notes:remove", {"id": 4}),
+        ("What's the time?", "clock:now", {}),
+        ("What day is it today?", "clock:now", {}),
+        ("How is my battery?", "glasses:status", {}),
+        ("Clear the screen please", "glasses:clear", {}),
+        ("Set the brightness to fifty percent", "glasses:set", {"brightness": 50}),
+        ("Set the volume to 30", "glasses:set", {"volume": 30}),
+        ("Stop listening.", "voice:end", {}),
+        ("Be quiet for ten minutes", "session:ignore_user", {"duration": 600}),
+        ("What do we know about lenses?", "kb:search", {"query": "lenses"}),
+    ],
+)
+def test_the_shipped_tools_answer_to_plain_english(shipped, sentence, name, args):
+    found = match(sentence, shipped, leading=True)
+    assert found is not None
+    assert (found.tool.name, found.args) == (name, args)

@@ -1,0 +1,1 @@
+"""Rules for what was heard: what may be said now, what it means, how sure that is."""

@@ -1,0 +1,255 @@
+"""Spoken answers to a question: yes, no, or one of its choices."""
+
+import re
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from firmware_bridge.messages import Reading, Transcript
+
+MARGIN: Final = 3.0
+"""How much likelier (natural logarithm) a reading must be than the best one of another meaning: the
+model's own readings of clean speech are 4 or more apart, those it mixes up less than 2.
+"""
+UNCLEAR: Final = -3.0
+"""What is less likely is never certain: of clean answers the least likely have -2."""
+_WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+class Spoken(Enum):
+    """An answer that is no choice."""
+
+    YES = "yes"
+    NO = "no"
+
+
+class Heard(NamedTuple):
+    """`answer`: yes, no, or the number of a choice, from 1. `certain`: no other was nearly as
+    likely.
+    """
+
+    answer: Spoken | int
+    certain: bool
+
+
+def heard(said: Transcript, choices: Sequence[str] = ()) -> Heard | None:
+    """Return the answer in recognised words; None if they are none. Words without readings are
+    taken as they are.
+
+    A no counts although it is not certain: nothing is done because of it.
+    """
+    readings = said.readings or (Reading(said.text, 0.0),)
+    best: dict[Spoken | int | None, float] = {}
+    for reading in readings:
+        answer = read(reading.text, choices)
+        best[answer] = max(reading.log_probability, best.get(answer, float("-inf")))
+    answer = max(best, key=best.__getitem__)
+    if answer is None:
+        return None
+    others = [likely for other, likely in best.items() if other != answer]
+    clear = best[answer] >= UNCLEAR
+    return Heard(answer, certain=clear and (not others or best[answer] - max(others) >= MARGIN))
+
+
+def read(text: str, choices: Sequence[str] = ()) -> Spoken | int | None:
+    """Return what a sentence answers; None if it is no answer, or not clearly one. Among choices a
+    yes names none, and is what short words sound like: it counts only as one of them.
+    """
+    words = plain_words(text)
+    if choices and (number := _choice(words, choices)) is not None:
+        return number
+    words = _without_politeness(words)
+    if not words:
+        return None
+    if tuple(words) in _NO or words[0] in _NO_AT_ONCE or words[0] == "don't":
+        return Spoken.NO
+    if not choices and _is_made_of(words, _YES):
+        return Spoken.YES
+    return None
+
+
+def plain_words(text: str) -> list[str]:
+    """Return the words of a sentence in small letters, without marks."""
+    return [word.replace("’", "'") for word in _WORDS.findall(text.casefold())]
+
+
+# ------------------------------------------------------------------ yes and no
+
+_POLITE: Final = frozenset(
+    "please thanks thank you well oh um uh er hm hmm so okay ok alright".split()
+)
+_NO_AT_ONCE: Final = frozenset("no nope nah never".split())
+"""A sentence that begins so is a no, whatever follows it."""
+
+
+def _phrases(*said: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(tuple(phrase.split()) for phrase in said)
+
+
+_NO: Final = _phrases(
+    "not",
+    "not now",
+    "not that",
+    "not this",
+    "do not",
+    "do not do it",
+    "do not do that",
+    "rather not",
+    "i'd rather not",
+    "cancel",
+    "cancel it",
+    "cancel that",
+    "stop",
+    "stop it",
+    "stop that",
+    "forget it",
+    "forget that",
+    "leave it",
+    "skip",
+    "skip it",
+    "wrong",
+    "that's wrong",
+    "that is wrong",
+    "incorrect",
+    "negative",
+    "deny",
+    "refuse",
+    "i don't",
+    "i don't want",
+    "i don't want that",
+    "i said no",
+)
+_YES: Final = _phrases(
+    "yes",
+    "yeah",
+    "yep",
+    "yup",
+    "aye",
+    "sure",
+    "sure thing",
+    "okay",
+    "ok",
+    "alright",
+    "all right",
+    "fine",
+    "right",
+    "correct",
+    "exactly",
+    "absolutely",
+    "definitely",
+    "certainly",
+    "of course",
+    "do it",
+    "do that",
+    "do this",
+    "go on",
+    "go ahead",
+    "confirm",
+    "confirmed",
+    "allow",
+    "allow it",
+    "affirmative",
+    "that's right",
+    "that is right",
+    "that's correct",
+    "that is correct",
+    "that's it",
+    "i said yes",
+)
+
+
+def _without_politeness(words: list[str]) -> list[str]:
+    """Leave out what changes no answer; what is nothing else is kept ("okay" is a yes)."""
+    left = [word for word in words if word not in _POLITE]
+    return left or [word for word in words if (word,) in _YES]
+
+
+def _is_made_of(words: list[str], phrases: frozenset[tuple[str, ...]]) -> bool:
+    """Return whether the sentence is one or more of the phrases, and nothing else."""
+    at = 0
+    while at < len(words):
+        length = next(
+            (
+                n
+                for n in (4, 3, 2, 1)
+                if tuple(words[at : at + n]) in phrases and at + n <= len(words)
+            ),
+            0,
+        )
+        if not length:
+            return False
+        at += length
+    return True
+
+
+# ------------------------------------------------------------------ choices
+
+_ORDINALS: Final = dict(
+    zip(
+        "first second third fourth fifth sixth seventh eighth ninth".split(),
+        range(1, 10),
+        strict=True,
+    )
+)
+_CARDINALS: Final = dict(
+    zip("one two three four five six seven eight nine".split(), range(1, 10), strict=True)
+)
+_AROUND: Final = frozenset(
+    "the number option choice answer one i i'd i'll want would like choose pick take prefer go with"
+    " for it's it is that please thanks thank you yes yeah okay ok um uh well".split()
+)
+"""Words around a choice that change nothing."""
+_NOT: Final = frozenset("no not don't never neither none nor".split())
+_NONE_OF_THEM: Final = _phrases(
+    "none",
+    "none of them",
+    "none of these",
+    "none of those",
+    "neither",
+    "neither of them",
+    "nothing",
+)
+
+
+def _choice(words: list[str], choices: Sequence[str]) -> int | Spoken | None:
+    """Return the number of the choice that is meant: its own words count before any number."""
+    named = [plain_words(choice) for choice in choices]
+    exact = [n for n, own in enumerate(named, 1) if own and own == words]
+    if len(exact) == 1:
+        return exact[0]
+    if tuple(_without_politeness(words)) in _NONE_OF_THEM:
+        return Spoken.NO
+    if _NOT.intersection(words):
+        return None
+    inside = _longest([(n, own) for n, own in enumerate(named, 1) if _contains(words, own)])
+    if inside:
+        return inside[0] if len(inside) == 1 else None
+    return _numbered(words, len(choices))
+
+
+def _contains(words: list[str], own: list[str]) -> bool:
+    """Return whether a choice's words are in the sentence, with nothing but small words around."""
+    for at in range(len(words) - len(own) + 1):
+        if own and words[at : at + len(own)] == own:
+            return all(word in _AROUND for word in words[:at] + words[at + len(own) :])
+    return False
+
+
+def _longest(found: list[tuple[int, list[str]]]) -> list[int]:
+    most = max((len(own) for _, own in found), default=0)
+    return [number for number, own in found if len(own) == most]
+
+
+def _numbered(words: list[str], count: int) -> int | None:
+    left = [word for word in words if word not in _AROUND or word == "one"]
+    if left and left[-1] == "one" and len(left) > 1:
+        left = left[:-1]  # the second one
+    if len(left) != 1:
+        return None
+    word = left[0]
+    if word == "last":
+        return count
+    number = _ORDINALS.get(word) or _CARDINALS.get(word)
+    if number is None and word.isdecimal() and len(word) == 1:
+        number = int(word)
+    return number if number is not None and 1 <= number <= count else None

@@ -1,0 +1,156 @@
+"""How sure it is what the wearer said: by how much likelier its readings are than all others."""
+
+import math
+from collections.abc import Callable, Hashable, Mapping
+from enum import Enum
+from typing import Final, Generic, NamedTuple, TypeVar
+
+from edge.core.hearing.grammar import letters
+from edge.core.words.spoken_numbers import numbers
+from firmware_bridge.messages import Reading, Transcript
+from tools_cache.api.tool import Json
+
+MARGIN: Final = 3.0
+"""Natural logarithm: how much likelier a meaning must be than any other."""
+FREE_MARGIN: Final = 5.0
+"""The same for words that anybody may choose: the right ones may be none of the readings."""
+FAR: Final = 2.0
+"""How much less likely its best reading may be than the likeliest words."""
+PER_WORD: Final = 1.0
+"""How unlikely its best reading may be for each word (and for the end)."""
+LOST: Final = 8.0
+"""A meaning whose best reading is so much less likely than other words is none."""
+LOST_PER_WORD: Final = 3.0
+OVERHEARD: Final = 2.0
+"""`LOST` and `LOST_PER_WORD` of words that were perhaps not said to the glasses."""
+OVERHEARD_PER_WORD: Final = 1.0
+MUMBLED: Final = 0.75
+MUMBLED_MARGIN: Final = 6.0
+"""The recogniser's own confidence below which the margin must be this: speech in noise."""
+TWIN_MARGIN: Final = 6.0
+TWIN_CONFIDENCE: Final = 0.9
+"""The margin, and the recogniser's own confidence, of a number that sounds like another."""
+_TWINS: Final = frozenset({*range(13, 20), *range(30, 100, 10)})
+"""Numbers that sound like another: thirteen and thirty."""
+
+Meaning = TypeVar("Meaning")
+
+
+class Certainty(Enum):
+    CERTAIN = "certain"
+    UNSURE = "unsure"
+    NOTHING = "nothing"
+
+
+class Judgement(NamedTuple, Generic[Meaning]):
+    """`meaning`: the likeliest, with its best reading; None if it is NOTHING. `margin`: how much
+    likelier it is than any other (natural logarithm). `reason`: why it is not CERTAIN, for the log.
+    """
+
+    certainty: Certainty
+    meaning: Meaning | None = None
+    reading: Reading | None = None
+    margin: float = math.inf
+    reason: str = ""
+
+
+class _Candidate(Generic[Meaning]):
+    """A meaning with its best reading, and how likely all its readings are together."""
+
+    def __init__(self, meaning: Meaning, reading: Reading) -> None:
+        self.meaning = meaning
+        self.reading = reading
+        self.likely = -math.inf
+
+    def add(self, reading: Reading) -> None:
+        least, most = sorted((self.likely, reading.log_probability))
+        self.likely = most + math.log1p(math.exp(least - most))
+
+
+def judge(
+    said: Transcript,
+    meaning_of: Callable[[str], Meaning | None],
+    key: Callable[[Meaning], Hashable],
+    is_whole: Callable[[Meaning], bool] = lambda _meaning: True,
+) -> Judgement[Meaning]:
+    """Return what was meant, and how sure that is.
+
+    Readings whose meanings have the same `key` count together. A meaning that is not `is_whole`
+    (there are other words around its phrase) comes after all others, and is never certain. A
+    transcript without readings is taken as it is.
+    """
+    if not said.readings:
+        meaning = meaning_of(said.text)
+        if meaning is None:
+            return Judgement(Certainty.NOTHING, reason="no phrase is in it")
+        return Judgement(Certainty.CERTAIN, meaning, Reading(said.text, 0.0))
+    found: dict[tuple[bool, Hashable], _Candidate[Meaning]] = {}
+    for reading in sorted(said.readings, key=lambda r: -r.log_probability):
+        meaning = meaning_of(reading.text)
+        if meaning is not None:
+            name = is_whole(meaning), key(meaning)
+            found.setdefault(name, _Candidate(meaning, reading)).add(reading)
+    likeliest = max(reading.log_probability for reading in said.readings)
+    for name in sorted(found, key=lambda n: (n[0], found[n].likely), reverse=True):
+        best = found[name]
+        far, per_word = _distances(best.reading, likeliest)
+        if not _is_lost(far, per_word, addressed=said.addressed):
+            others = [c.likely for n, c in found.items() if n != name]
+            margin = best.likely - max(others, default=-math.inf)
+            mumbled = said.confidence is not None and said.confidence < MUMBLED
+            needed = MUMBLED_MARGIN if mumbled else MARGIN
+            reason = _doubt(margin - needed, far, per_word, whole=name[0])
+            if not reason and _is_twin(best.reading.text, margin, said.confidence):
+                reason = "the number sounds like another"
+            sure = Certainty.UNSURE if reason else Certainty.CERTAIN
+            return Judgement(sure, best.meaning, best.reading, margin, reason)
+    return Judgement(Certainty.NOTHING, reason="far from every phrase")
+
+
+def _distances(reading: Reading, likeliest: float) -> tuple[float, float]:
+    words = len(reading.text.split()) + 1
+    return likeliest - reading.log_probability, -reading.log_probability / words
+
+
+def _is_lost(far: float, per_word: float, *, addressed: bool) -> bool:
+    if addressed:
+        return far > LOST or per_word > LOST_PER_WORD
+    return far > OVERHEARD or per_word > OVERHEARD_PER_WORD
+
+
+def _doubt(spare: float, far: float, per_word: float, *, whole: bool) -> str:
+    """Return why it is not certain; "" if it is. `spare`: the margin, less what it must be."""
+    if not whole:
+        return "there is more in it than the phrase"
+    if spare < 0:
+        return "another meaning is nearly as likely"
+    if far > FAR:
+        return f"other words are likelier ({far:.1f})"
+    if per_word > PER_WORD:
+        return f"unclear ({per_word:.1f} a word)"
+    return ""
+
+
+def _is_twin(text: str, margin: float, confidence: float | None) -> bool:
+    """Return whether it has a number that may have been another."""
+    if margin >= TWIN_MARGIN and (confidence is None or confidence >= TWIN_CONFIDENCE):
+        return False
+    return any(number.value in _TWINS for number in numbers(text.split()))
+
+
+def call_key(tool: str, args: Mapping[str, Json]) -> Hashable:
+    """Return a key of a call: the same for arguments that only look different (`level 3`, `level
+    three`).
+    """
+    return tool, tuple(sorted((name, _plain(value)) for name, value in args.items()))
+
+
+def _plain(value: Json) -> str:
+    if not isinstance(value, str):
+        return repr(value)
+    words = letters(value).split()
+    for number in reversed(numbers(words)):
+        if words[number.start] not in ("a", "an"):
+            amount = round(number.value * (number.unit or 1), 3)
+            words[number.start : number.end] = [f"{amount:.10g}{'s' if number.unit else ''}"]
+    return "".join(words)

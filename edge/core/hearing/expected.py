@@ -1,0 +1,16 @@
+"""What may be said now: recognisers that can weigh it understand it better."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedWords:
+    """Sentences in small letters without marks: `set a timer for {duration}`, `note that {text}`.
+
+    `{number}`, `{duration}`, `{time}` and `{day}` are known to everybody, `{text}` is any words;
+    other names are in `lists`, with the words that may stand there.
+    """
+
+    sentences: tuple[str, ...] = ()
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -1,0 +1,150 @@
+"""What recognised words ask for: a tool with its arguments, or a change of the call before."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from edge.core import phrases
+from edge.core.hearing import corrections
+from edge.core.hearing.certainty import FREE_MARGIN, Certainty, call_key, judge
+from edge.core.hearing.corrections import Act
+from edge.core.phrases import Match
+from edge.core.words.spoken_numbers import numbers, plain_word
+from firmware_bridge.messages import Transcript
+from tools_cache.api.tool import Json
+
+Find = Callable[[str], Match | None]
+"""Returns the tool whose phrase is in a sentence."""
+
+
+_FEW: Final = 3
+"""Words that may replace all that was said before; a longer sentence is perhaps no correction."""
+_SMALL: Final = frozenset(
+    "please percent now thanks thank you for in at me again then to number a an my the of and all"
+    " there ok okay".split()
+) | {""}
+"""Words that may be left over: they change nothing."""
+CLEAR: Final = 0.85
+"""Confidence of the recogniser below which free words are shown to the wearer first. Of Moonshine's
+sentences with a wrong word few have more than 0.8.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """`act`: what becomes of the call before; None: it is a call of its own. `loose`: other words
+    stand around the request, so perhaps it was none.
+    """
+
+    act: Act | None = None
+    match: Match | None = None
+    loose: bool = False
+
+    @property
+    def key(self) -> Hashable:
+        """Two readings with the same key ask for the same."""
+        found = self.match
+        return self.act, None if found is None else call_key(found.tool.name, found.args)
+
+
+def understand(
+    said: Transcript, find: Find, former: Match | None = None
+) -> tuple[Meaning | None, bool]:
+    """Return what words ask for, and whether that is unsure; of words that were not recognised here
+    all is sure.
+
+    Words that were not said to the glasses, in which a request is only a part, are no request; what
+    they dictate is shown to the wearer first, as somebody else may have said it.
+    """
+    judged = judge(
+        said,
+        lambda sentence: read(sentence, find, former),
+        lambda meant: meant.key,
+        lambda meant: not meant.loose,
+    )
+    meant = judged.meaning
+    if meant is None or not is_recognised(said):
+        return meant, False
+    if meant.loose and not said.addressed:
+        return None, False
+    unclear = said.confidence is not None and said.confidence < CLEAR
+    free = meant.match is not None and has_free_words(meant.match)
+    unclear = unclear or judged.margin < FREE_MARGIN
+    doubtful = meant.loose or (free and (unclear or not said.addressed))
+    return meant, doubtful or judged.certainty is Certainty.UNSURE
+
+
+def is_recognised(said: Transcript) -> bool:
+    """Return whether words were recognised on this machine, not typed or said by the glasses."""
+    return bool(said.readings) or said.began_at is not None
+
+
+def read(sentence: str, find: Find, former: Match | None = None) -> Meaning | None:
+    """Return what a sentence asks for; None if that is nothing. `former`: the call that may still
+    be corrected.
+    """
+    correction = corrections.read(sentence, former.rest if former is not None else ())
+    if correction is not None and correction.act is not Act.CHANGE:
+        return Meaning(correction.act)
+    if correction is not None and former is not None:
+        new = find(" ".join(correction.words))
+        if new is not None and phrases.leads(new.before):
+            return Meaning(Act.CHANGE, new, loose=not _is_whole(new))
+        return _changed(former, correction)
+    found = find(sentence)
+    if found is None and former is not None and _lacks(former, former.args):
+        return _completed(former, sentence)
+    return None if found is None else Meaning(None, found, loose=not _is_whole(found))
+
+
+def _changed(former: Match, correction: corrections.Correction) -> Meaning | None:
+    """Return the call before with other words after its phrase; None if that is no change, or less
+    than what was said then.
+    """
+    rest = corrections.applied(former.rest, correction, former.phrase)
+    args = phrases.arguments(former.tool.input_schema, rest, former.phrase)
+    if args == former.args or (_lacks(former, args) and not _lacks(former, former.args)):
+        return None
+    new = Match(former.tool, former.phrase, args, former.before, tuple(rest))
+    kept = {plain_word(word) for word in rest if word not in correction.words}
+    other = len(correction.words) > _FEW and kept <= corrections.PREPOSITIONS
+    return Meaning(Act.CHANGE, new, loose=other and has_free_words(new))
+
+
+def _completed(former: Match, sentence: str) -> Meaning | None:
+    """Return the call before with the number it lacks: "set a timer", "ten minutes"."""
+    words = [*former.rest, *sentence.split()]
+    args = phrases.arguments(former.tool.input_schema, words, former.phrase)
+    new = Match(former.tool, former.phrase, args, former.before, tuple(words))
+    whole = _is_whole(new._replace(rest=tuple(sentence.split()))) and not has_free_words(new)
+    return Meaning(Act.CHANGE, new) if whole and not _lacks(former, args) else None
+
+
+def _lacks(found: Match, args: Mapping[str, Json]) -> bool:
+    required = found.tool.input_schema.get("required") or ()
+    return any(name not in args for name in required)
+
+
+def _is_whole(found: Match) -> bool:
+    """Return whether a sentence says nothing beside the phrase and its arguments."""
+    slots = phrases.slots_of(found.tool.input_schema)
+    if not phrases.leads(found.before):
+        return False
+    words = list(found.rest)
+    counted = any(number.unit or not slots.duration for number in numbers(words))
+    if slots.text and not slots.choices and (counted or not slots.needs_number):
+        return True
+    taken = {i for n in numbers(words) if slots.numbers for i in range(n.start, n.end)}
+    left = {plain_word(word) for place, word in enumerate(words) if place not in taken}
+    chosen = {word for value in slots.choices for word in value.casefold().split()}
+    return left <= _SMALL | chosen
+
+
+def has_free_words(found: Match) -> bool:
+    """Return whether an argument is a text of any words: nothing but the sound says what it is."""
+    properties = found.tool.input_schema.get("properties")
+    schemas = properties if isinstance(properties, Mapping) else {}
+    return any(
+        isinstance(value, str) and "enum" not in schemas.get(name, {})
+        for name, value in found.args.items()
+    )

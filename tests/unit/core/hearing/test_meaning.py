@@ -1,0 +1,63 @@
+"""What recognised words ask for."""
+
+import pytest
+
+from edge.core.hearing.meaning import Find, read, understand
+from edge.core.phrases import match
+from firmware_bridge.messages import Reading, Transcript
+from tests.unit.core.hearing.test_expected_of_tools import TOOLS
+
+
+def find() -> Find:
+    return lambda sentence: match(sentence, TOOLS, leading=True)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "loose"),
+    [
+        ("set a timer", False),
+        ("set a timer for ten minutes for tea", False),
+        ("start then set a timer for ten minutes", True),
+        ("set a timer phone hour", True),
+        ("set a timer for 25 limits", True),
+        ("set a timer for 25", False),
+        ("cancel timer noise", True),
+        ("light purple", True),
+    ],
+)
+def test_other_words_around_a_request_are_noticed(sentence: str, loose) -> None:
+    meant = read(sentence, find())
+    assert meant is not None
+    assert meant.loose is loose
+
+
+def test_a_guided_sentence_comes_before_a_request_without_its_number() -> None:
+    readings = (
+        Reading("Set a timer phone hour.", -1.8),
+        Reading("Set a timer for an hour.", -2.3),
+    )
+    meant, unsure = understand(
+        Transcript(readings[0].text, readings=readings, addressed=True), find()
+    )
+    assert meant is not None
+    assert meant.match is not None
+    assert meant.match.args == {"seconds": 3600}
+    assert unsure
+
+
+@pytest.mark.requirement("I14-free-words")
+def test_words_of_the_wearers_choice_need_a_wider_margin() -> None:
+    def unsure(second: float) -> bool:
+        said = Transcript(
+            "note that the key is under the mat",
+            confidence=0.95,
+            addressed=True,
+            readings=(
+                Reading("note that the key is under the mat", -0.6),
+                Reading("note that the key is under the map", second),
+            ),
+        )
+        return understand(said, find())[1]
+
+    assert unsure(-4.5)
+    assert not unsure(-6.0)

@@ -1,0 +1,126 @@
+"""Which words are a yes, a no, or one of the choices; and when they are heard well enough."""
+
+import pytest
+
+from edge.core.hearing.answers import Heard, Spoken, heard, read
+from firmware_bridge.messages import Reading, Transcript
+
+YES, NO = Spoken.YES, Spoken.NO
+DRINKS = ("Tea", "Green tea", "Coffee with milk")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("Yes.", YES),
+        ("yeah", YES),
+        ("Yes, please.", YES),
+        ("yes yes", YES),
+        ("Okay.", YES),
+        ("okay, do it", YES),
+        ("Of course!", YES),
+        ("That’s right.", YES),
+        ("No.", NO),
+        ("no thank you", NO),
+        ("No, at ten.", NO),
+        ("okay no", NO),
+        ("Don't.", NO),
+        ("please don't", NO),
+        ("don't do it", NO),
+        ("never mind", NO),
+        ("not now", NO),
+        ("Stop.", NO),
+        ("cancel that please", NO),
+    ],
+)
+def test_a_sentence_is_a_yes_or_a_no(text, answer):
+    assert read(text) is answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "…",
+        "yes but later",
+        "yes and no",
+        "yesterday",
+        "do",
+        "please",
+        "thank you",
+        "what does yes mean",
+        "it is right over there",
+        "I know",
+        "maybe",
+        "the second",
+    ],
+)
+def test_other_sentences_answer_nothing(text):
+    assert read(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("The second.", 2),
+        ("the second one", 2),
+        ("second", 2),
+        ("number two", 2),
+        ("Number 3.", 3),
+        ("three", 3),
+        ("option one please", 1),
+        ("one", 1),
+        ("the last one", 3),
+        ("tea", 1),
+        ("green tea please", 2),
+        ("I'd like green tea", 2),
+        ("the tea", 1),
+        ("coffee with milk", 3),
+        ("none of them", NO),
+        ("neither", NO),
+        ("no", NO),
+        ("the fourth", None),
+        ("number 0", None),
+        ("not tea", None),
+        ("coffee", None),
+        ("tea is what my sister drinks", None),
+        ("the first and the second", None),
+    ],
+)
+def test_a_choice_is_its_number_or_its_own_words(text, answer):
+    assert read(text, DRINKS) == answer
+
+
+def test_a_choices_own_words_count_before_numbers_and_before_yes():
+    assert read("two", ("one more", "two", "three")) == 2
+    assert read("two", ("two", "one")) == 1
+    assert read("no", ("yes", "no")) == 2
+    assert read("same", ("same", "same")) is None
+
+
+def said(*readings: tuple[str, float]) -> Transcript:
+    return Transcript(readings[0][0], readings=tuple(Reading(*each) for each in readings))
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (said(("Yes.", -0.5), ("yes", -0.4), ("no", -10.8)), Heard(YES, certain=True)),
+        (said(("yes", -0.4), ("no", -4.7)), Heard(YES, certain=True)),
+        (said(("Yes", -2.0), ("no", -3.1)), Heard(YES, certain=False)),
+        (said(("No.", -0.6), ("no", -0.6), ("yes", -8.1)), Heard(NO, certain=True)),
+        (said(("The second one.", -0.5), ("the third one", -1.9)), Heard(2, certain=False)),
+        (said(("The line needs a corner of our line", -7.6), ("no", -8.6)), None),
+        (said(("Yes.", -3.5)), Heard(YES, certain=False)),
+        (Transcript("Yes."), Heard(YES, certain=True)),
+        (Transcript("well, yesterday"), None),
+    ],
+)
+def test_a_reading_counts_by_how_much_likelier_it_is(words, expected):
+    choices = DRINKS if isinstance(getattr(expected, "answer", None), int) else ()
+    assert heard(words, choices) == expected
+
+
+def test_among_choices_a_yes_names_none():
+    assert read("yes", DRINKS) is None
+    assert heard(said(("Yes.", -0.4)), DRINKS) is None
