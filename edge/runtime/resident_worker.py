@@ -82,7 +82,7 @@ class ResidentWorker:
                 child.stdin.write(struct.pack(">I", len(request)) + request)
                 await child.stdin.drain()
                 (size,) = struct.unpack(">I", await child.stdout.readexactly(4))
-                self._check(size)
+                self._check_size(size)
                 answer = await child.stdout.readexactly(size)
         except TimeoutError:
             self._drop()
@@ -99,7 +99,7 @@ class ResidentWorker:
         if closes != self._closes:
             raise EOFError(f"{self._name}: closed meanwhile")
 
-    def _check(self, size: int) -> None:
+    def _check_size(self, size: int) -> None:
         if size > self._max_answer:
             raise OSError(errno.EMSGSIZE, f"{self._name}: an answer of {size} bytes")
 

@@ -28,16 +28,29 @@ def serve_frames(answer: Callable[[bytes], bytes], *, idle_s: float, max_request
     """
     incoming, outgoing = claim_stdio()
     with os.fdopen(incoming, "rb", buffering=0) as source, os.fdopen(outgoing, "wb") as sink:
-        while select.select([source], [], [], idle_s)[0]:
-            size = int.from_bytes(_read(source, 4), "big")
-            if not 0 < size <= max_request:
-                return
-            request = _read(source, size)
-            if len(request) < size:
-                return
-            reply = answer(request)
-            sink.write(len(reply).to_bytes(4, "big") + reply)
-            sink.flush()
+        while is_readable(source, idle_s) and (request := read_frame(source, max_request)):
+            write_frame(sink, answer(request))
+
+
+def is_readable(source: BinaryIO, within_s: float) -> bool:
+    """Wait at most so long for input; its end counts as input."""
+    return bool(select.select([source], [], [], within_s)[0])
+
+
+def read_frame(source: BinaryIO, most: int) -> bytes:
+    """Return one frame's bytes; b"" at the end of the input, and if it is empty or longer than
+    `most`.
+    """
+    size = int.from_bytes(_read(source, 4), "big")
+    if not 0 < size <= most:
+        return b""
+    body = _read(source, size)
+    return body if len(body) == size else b""
+
+
+def write_frame(sink: BinaryIO, body: bytes) -> None:
+    sink.write(len(body).to_bytes(4, "big") + body)
+    sink.flush()
 
 
 def _read(source: BinaryIO, size: int) -> bytes:

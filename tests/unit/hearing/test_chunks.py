@@ -1,0 +1,124 @@
+"""Sound as it comes off the air: order, doubles, gaps, restarts, formats."""
+
+import math
+from array import array
+
+import pytest
+
+from edge.hearing.chunks import Break, Chunks, Samples
+from firmware_bridge import lc3
+from firmware_bridge.messages import AudioFormat, MicrophoneChunk
+from tests.system import needs
+
+
+def chunk(index: int, stream: int = 1) -> MicrophoneChunk:
+    """100 ms of samples that all have the value of the index."""
+    return MicrophoneChunk(stream, index, (array("h", [index] * 1600).tobytes(),))
+
+
+def heard(chunks: Chunks, *indexes: int, stream: int = 1) -> list[object]:
+    """What can be heard: the value of each 100 ms, with "break" between what does not continue."""
+    return named([part for index in indexes for part in chunks.take(chunk(index, stream), 1.0)])
+
+
+def named(parts: list[Samples | Break]) -> list[object]:
+    found: list[object] = []
+    for part in parts:
+        if isinstance(part, Break):
+            found.append("break")
+        else:
+            samples = array("h", part.pcm)
+            found += [samples[at] for at in range(0, len(samples), 1600)]
+    return found
+
+
+@pytest.fixture
+def chunks() -> Chunks:
+    return Chunks(AudioFormat.PCM16)
+
+
+def test_chunks_in_order_pass_at_once(chunks):
+    assert heard(chunks, 7, 8, 9) == [7, 8, 9]
+    assert chunks.lost == 0
+
+
+@pytest.mark.requirement("I14-damaged-sound")
+def test_doubled_and_late_chunks_are_put_in_order(chunks):
+    assert heard(chunks, 1, 3, 2, 2, 3, 5, 5, 6, 4, 7) == [1, 2, 3, 4, 5, 6, 7]
+    assert chunks.lost == 0
+
+
+def test_a_lost_chunk_becomes_silence_of_its_length(chunks):
+    assert heard(chunks, 1, 3, 4, 5) == [1, 0, 3, 4, 5]
+    assert chunks.lost == 1
+
+
+def test_what_came_after_the_last_gap_is_heard_at_the_end(chunks):
+    assert heard(chunks, 1, 3, 4) == [1]
+    assert named(chunks.rest()) == [0, 3, 4]
+    assert named(chunks.rest()) == []
+
+
+def test_half_a_second_is_filled_and_a_longer_gap_ends_the_utterance(chunks):
+    assert heard(chunks, 1, 7, 8, 9) == [1, 0, 0, 0, 0, 0, 7, 8, 9]
+    assert heard(chunks, 16, 17, 18) == ["break", 16, 17, 18]
+    assert chunks.lost == 11
+
+
+def test_another_stream_is_no_continuation(chunks):
+    assert heard(chunks, 1, 2, 4) == [1, 2]
+    assert heard(chunks, 0, 1, stream=2) == [0, 4, "break", 0, 1]
+
+
+def test_glasses_that_count_from_the_beginning_again_are_heard(chunks):
+    assert heard(chunks, 50, 51) == [50, 51]
+    assert heard(chunks, 0, 1) == ["break", 0, 1]
+
+
+def test_half_a_sample_at_the_end_is_left_out(chunks):
+    (part,) = chunks.take(MicrophoneChunk(1, 0, (b"\1\0\2",)), 1.0)
+    assert part == Samples(b"\1\0", 1.0)
+
+
+def _tone(seconds: float) -> bytes:
+    count = int(seconds * 16000)
+    tone = (int(8000 * math.sin(2 * math.pi * 440 * n / 16000)) for n in range(count))
+    return array("h", tone).tobytes()
+
+
+def _strength(pcm: bytes) -> float:
+    samples = array("h", pcm)
+    return math.sqrt(sum(v * v for v in samples) / len(samples))
+
+
+@needs("liblc3")
+@pytest.mark.parametrize("size", [20, 40])
+def test_lc3_is_decoded_and_damaged_and_lost_frames_are_concealed(size):
+    encoder, pcm = lc3.Encoder(size), _tone(0.5)
+    frames = [encoder.encode(pcm[at : at + 320]) for at in range(0, len(pcm), 320)]
+    packets = [tuple(frames[at : at + 10]) for at in range(0, 50, 10)]
+    chunks = Chunks(AudioFormat.LC3)
+    parts = [*chunks.take(MicrophoneChunk(1, 0, packets[0]), 0.1)]
+    damaged = (*packets[2][:5], b"short", *packets[2][6:])
+    for index, packet in ((2, damaged), (3, packets[3]), (4, packets[4])):
+        parts += chunks.take(MicrophoneChunk(1, index, packet), 0.1 * index)
+    assert [len(part.pcm) for part in parts] == [3200] * 5
+    assert all(_strength(part.pcm) > 2000 for part in parts), "a short gap is no hole in the tone"
+
+
+@needs("liblc3")
+def test_lc3_that_begins_with_a_damaged_frame_is_silence_until_a_good_one():
+    chunks = Chunks(AudioFormat.LC3)
+    assert named(chunks.take(MicrophoneChunk(1, 0, (b"xx",) * 10), 0.1)) == [0]
+    assert named(chunks.take(MicrophoneChunk(1, 1, (lc3.Encoder(20).encode(bytes(320)),)), 0.2))
+
+
+def test_opus_is_decoded():
+    opus = pytest.importorskip("opuslib_next")
+    encoder, pcm = opus.Encoder(16000, 1, opus.APPLICATION_VOIP), _tone(0.2)
+    frames = [encoder.encode(pcm[at : at + 640], 320) for at in range(0, len(pcm), 640)]
+    chunks = Chunks(AudioFormat.OPUS)
+    frames[5] = b"\xff" * 7
+    parts = chunks.take(MicrophoneChunk(1, 0, tuple(frames)), 0.2)
+    assert [len(part.pcm) for part in parts] == [6400]
+    assert _strength(parts[0].pcm) > 2000
