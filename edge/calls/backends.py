@@ -48,7 +48,7 @@ a worker had the call.
 """
 
 _HELD_UP_S: Final = 0.1
-"""A wait that ends so much too late tells that this process was held up: the machine slept, or was
+"""A wait that ends so much too late shows that this process was held up: the machine slept, or was
 busy. What arrived meanwhile is not read yet.
 """
 

@@ -18,6 +18,7 @@ from edge.ports import CallAccepted, CallProgress, CallResult, Progress, Registr
 from edge.runtime.clock import Clock
 from edge.runtime.mailbox import Mailbox
 from edge.storage.calls import Admission as StoredCall, CallStore, Unfinished
+from firmware_bridge.messages import Transcript
 from tools_cache.api.tool import (
     Delivery,
     ErrorCode,
@@ -130,11 +131,27 @@ def failed(error: ToolError) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """How well the words of a call by voice were understood.
+
+    `unsure`: the wearer is asked whether this was said before anything is changed. `remark`: what
+    the wearer reads above that question. `private`: its arguments are in no event. `correct` takes
+    words said to its question; True if they correct the call.
+    """
+
+    confidence: float | None = None
+    unsure: bool = False
+    remark: str = ""
+    private: bool = False
+    correct: Callable[[Transcript], bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """Who waits for a call; with `to_the_end` False only until it has begun.
 
     `undoes`: the call that this one takes back; `agreed_to`: the digest of the tool that the wearer
-    tapped for, which needs no other yes.
+    tapped for, which needs no other yes. `heard`: of recognised words.
     """
 
     wait: Wait = Wait.ANSWER
@@ -142,6 +159,7 @@ class Caller:
     to_the_end: bool = True
     undoes: str = ""
     agreed_to: str = ""
+    heard: Heard | None = None
 
 
 class Started(Enum):

@@ -84,12 +84,15 @@ class Confirmations:
         standing = await self._standing(call.request, call.tool)
         if standing is Grant.NEVER:
             return Refused(confirmation.never_allowed(call.tool), "never allowed")
-        if standing is not None or self._is_agreed(call):
+        agreed = standing is not None or self._is_agreed(call)
+        if agreed and not _is_unsure(call):
             return None
         tool = self._freeze(call)
         if (lines := self._described(call, tool)) is None:
             return Refused(confirmation.too_long(), "too long to be shown")
         request, limit_s = call.request, self._rules.limits.confirm_s
+        if agreed:  # it is asked only what was said
+            limit_s = min(limit_s, self._rules.limits.unsure_s)
         # The cloud gets one result and brings no token: it waits for the end, which comes within
         # its time.
         ours = request.origin is not CallOrigin.CLOUD
@@ -160,7 +163,7 @@ class Confirmations:
         """
         call_id = call.request.call_id
         if await call.stored_state() == CallState.ADMITTED:
-            call.state = CallState.ADMITTED
+            call.state, call.confirmed = CallState.ADMITTED, True
             return None
         used = await self._store.consume_call(call_id, allow=False)
         if used.outcome is Consumption.USED:
@@ -205,6 +208,8 @@ class Confirmations:
         """
         entry, request = self._registry.snapshot().find(tool.name), call.request
         app = entry.app_name if entry is not None else ""
+        if _is_unsure(call) and tool.shipped and not policy.needs_confirmation(tool):
+            return call_summary.understood(tool, request.args, app=app, writer=self._writer())
         try:
             return call_summary.lines(
                 tool, request.args, request.answers, app=app, writer=self._writer()
@@ -239,9 +244,10 @@ class Confirmations:
     ) -> None:
         """Put the question on the glasses, without waiting for it."""
         request = call.request
-        preview = policy.preview(tool, request.args)
+        preview, heard = policy.preview(tool, request.args), call.caller.heard
+        shown = () if heard is not None and heard.private else lines
         self._bus.publish(
-            ConfirmationAsked(request.call_id, tool.name, preview, round(left_s, 1), lines)
+            ConfirmationAsked(request.call_id, tool.name, preview, round(left_s, 1), shown)
         )
         task = self._tasks.create_task(
             self._wait_for_wearer(call, tool, lines, left_s), name=f"ask.{request.call_id}"
@@ -252,15 +258,18 @@ class Confirmations:
     async def _wait_for_wearer(
         self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
     ) -> None:
-        call_id = call.request.call_id
+        call_id, heard = call.request.call_id, call.caller.heard
+        remark = (heard.remark,) if heard is not None and heard.remark else ()
         question = Question(
             f"{call_id}/confirm",
-            "\n".join(lines),
+            "\n".join((*remark, *lines)),
             left_s,
             exact=True,
             call_id=call_id,
             accepted=ACCEPTED,
             refused=confirmation.denied(tool, confirmation.WEARER).for_wearer,
+            by_voice=self._yes_by_voice(tool),
+            correct=heard.correct if heard is not None else None,
         )
         with Attempt("the wearer could not be asked about %s", call_id, bug=True) as asking:
             try:
@@ -284,6 +293,13 @@ class Confirmations:
             self._publish(call, "allowed" if allow else "denied", "the wearer")
             call.events.put(Decided("the wearer", denied))
 
+    def _yes_by_voice(self, tool: ToolDefinition) -> bool:
+        """Return whether a spoken yes is enough: the tool needs no consent of its own, so it is
+        asked only what was said; or its owner allows it.
+        """
+        allowed = tool.name in self._rules.policy.yes_by_voice
+        return allowed or not policy.needs_confirmation(tool)
+
     async def _decision(
         self, call: Call, *, left_s: float, patience_s: float, interim: ToolResponse | None
     ) -> Decided:
@@ -306,6 +322,9 @@ class Confirmations:
                     cancelled = Decided("the caller", ToolError.of(ErrorCode.CANCELLED, text))
                     if await self._close(call, "cancelled"):
                         return cancelled
+                case CannotAsk() if _is_unsure(call):
+                    if await self._close(call, "expired"):
+                        return Decided("nobody", confirmation.not_understood(event.reason))
                 case CannotAsk() if interim is not None:
                     _answer_early(call, confirmation.unasked(interim, event.reason))
                 case CannotAsk() if call.request.origin is CallOrigin.CLOUD:  # it brings no token
@@ -409,6 +428,12 @@ class Confirmations:
         # The question is decided: its call must hear of it, whatever else is lost.
         with Attempt("the grant %s is not on disk", grant.value):
             await self._store.grant(user_id, asked.tool.name, granted)
+
+
+def _is_unsure(call: Call) -> bool:
+    """Return whether the wearer must be asked what was said, because the call changes something."""
+    heard, tool = call.caller.heard, call.tool
+    return heard is not None and heard.unsure and tool is not None and not tool.read_only
 
 
 def _answer_early(call: Call, interim: ToolResponse) -> None:

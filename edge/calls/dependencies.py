@@ -64,6 +64,8 @@ class CallPorts:
     """Returns the wearer's form of dates and numbers, bound to now."""
     session: SessionController = field(default_factory=SessionController)
     """The voice session, which tools' intents change."""
+    words_wanted: Callable[[], bool] = lambda: False
+    """Returns whether a program waits for the wearer's words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class CallLimits:
     voice_inline_s: float = 4.0
     retry_pause_s: float = 0.25
     confirm_s: float = 300.0
+    unsure_s: float = 30.0
     turn_latency_ms: int = 1500
     voice: policy.VoiceBudget = field(default_factory=policy.VoiceBudget)
 
@@ -116,6 +119,8 @@ class CallPolicy:
     strict_registry: bool = False
     language: str = ""
     cloud_may: tuple[str, ...] = permissions.STOCK
+    yes_by_voice: tuple[str, ...] = ()
+    """Tools to which a spoken yes is enough."""
     choice: SelectionPort | None = None
 
 
@@ -129,9 +134,7 @@ class CallRules:
     policy: CallPolicy
 
     def adopt(self, limits: CallLimits, policy_: CallPolicy) -> None:
-        """Take what the owner changed; the user, the language and the choice of tools stay."""
+        """Take what the owner changed; the user and the choice of tools stay."""
         now = self.policy
         self.limits = limits
-        self.policy = replace(
-            policy_, user_id=now.user_id, language=now.language, choice=now.choice
-        )
+        self.policy = replace(policy_, user_id=now.user_id, choice=now.choice)

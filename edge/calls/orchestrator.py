@@ -21,6 +21,7 @@ from edge.calls.delivery import CallDelivery, interruption
 from edge.calls.dependencies import CallLimits, CallPolicy, CallPorts, CallRules
 from edge.calls.execution import Execution
 from edge.calls.faults import Attempt
+from edge.calls.last_spoken import CallEntry
 from edge.calls.reports import Reports
 from edge.calls.run_queue import RunQueue
 from edge.calls.spoken import SpokenCalls
@@ -124,7 +125,8 @@ class Orchestrator:
             start=self._start,
             cancel=self.cancel,
         )
-        self.spoken = SpokenCalls(ports, self._rules, self.voice, self.call, self._refuse)
+        entry = CallEntry(self._start, self.cancel, self._refuse, self._tasks)
+        self.spoken = SpokenCalls(ports, self._rules, self.voice, self._undos, entry)
 
     def adopt(self, limits: CallLimits, policy_: CallPolicy) -> None:
         """Use what the owner changed from the next call on."""
@@ -435,7 +437,7 @@ class Orchestrator:
                 self.spoken.reconnected()
                 self.voice.go_on()
             case GlassesSaid(Transcript(final=True) as said):
-                self._tasks.create_task(self.spoken.take_safely(said.text), name="call.heard")
+                self._tasks.create_task(self.spoken.take_safely(said), name="call.heard")
 
     async def _take_back(self, call_id: str) -> None:
         """Undo a call that the wearer tapped for; one that cannot even be begun says so too."""

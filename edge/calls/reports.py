@@ -82,6 +82,7 @@ class Reports:
                 "overBudget": over_tool,
                 "turnOverBudget": over_turn,
                 "defaultsApplied": ", ".join(call.defaulted)[:255] or None,
+                "confidence": _confidence(call),
             }
         )
 
@@ -99,6 +100,12 @@ class Reports:
             _log.log(level, "%s", text)
         (self._slow_tools.add if over else self._slow_tools.discard)(name)
         return over, latency.turn_over_budget(duration_ms, total_ms, limit_ms)
+
+
+def _confidence(call: Call) -> float | None:
+    """Return how sure the recogniser was of the words; None of calls without any."""
+    heard = call.caller.heard
+    return None if heard is None or heard.confidence is None else round(heard.confidence, 2)
 
 
 def _log_audit(record: Mapping[str, Json]) -> None:

@@ -5,7 +5,7 @@ answer its result.
 from collections.abc import Mapping
 from typing import Final
 
-from edge.ports import AskPort, NobodyToAsk, Progress, Question
+from edge.ports import AskPort, Chosen, NobodyToAsk, Progress, Question
 from edge.runtime.clock import Clock
 from firmware_bridge.messages import Answer
 from tools_cache.api.tool import ErrorCode, Json, Mode, ToolCall, ToolDefinition, ToolResponse
@@ -45,7 +45,9 @@ class UserPrompts:
         try:
             if not choices:
                 return _yes_or_no(
-                    await self._ask.ask(Question(f"{call.call_id}/ask", text, timeout_s))
+                    await self._ask.ask(
+                        Question(f"{call.call_id}/ask", text, timeout_s, by_voice=True)
+                    )
                 )
             return await self._among(call.call_id, text, choices, timeout_s, ends_at)
         except NobodyToAsk as e:
@@ -70,8 +72,13 @@ class UserPrompts:
                 min(timeout_s, left_s),
                 allow="this",
                 deny=more,
+                by_voice=True,
+                choices=tuple(choices),
             )
-            answer = await self._ask.ask(question)
+            answer = await self._ask.choose(question)
+            if isinstance(answer, Chosen):
+                named = choices[answer.number - 1]
+                return ToolResponse(data={"answer": named, "number": answer.number})
             if answer is Answer.ALLOW:
                 return ToolResponse(data={"answer": choice, "number": number + 1})
             if answer is Answer.TIMEOUT:

@@ -185,7 +185,19 @@ def as_event(event: Event) -> tuple[str, dict[str, Json]] | None:
             return "battery", {"level": level, "charging": charging}
         case WornChanged(worn=worn):
             return "worn", {"worn": worn}
-        case Transcript(text=text, final=final):
-            return "transcript", {"text": text, "final": final}
+        case Transcript():
+            return "transcript", _transcript(event)
         case _:
             return None
+
+
+def _transcript(said: Transcript) -> dict[str, Json]:
+    """Return the words, and of recognised ones how sure they are and how long they took."""
+    data: dict[str, Json] = {"text": said.text, "final": said.final}
+    if said.confidence is not None:
+        data["confidence"] = round(said.confidence, 2)
+    if said.began_at is not None and said.ended_at is not None:
+        data["duration_s"] = round(max(0.0, said.ended_at - said.began_at), 2)
+    if said.began_at is not None:
+        data["addressed"] = said.addressed
+    return data

@@ -112,8 +112,6 @@ def _from_glasses(event: Event) -> tuple[str, ...]:
         return ()
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in str(said.get("type", "")))
     more = {key: value for key, value in said.items() if value not in (None, "")}
-    if said.get("type") == "MicrophoneChunk":  # sound says nothing to a reader
-        more = {key: value for key, value in more.items() if key != "frames"}
     return (words.strip(), *_fields(more, {"type"}))
 
 

@@ -1,81 +1,31 @@
 """`glassd lens --watch` of simulated glasses: keys for what the wearer does."""
 
-import json
 import os
 import select
-import socket
 import termios
 import threading
 import tty
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 from edge.commands.shared.console import Screen, plain
+from edge.commands.shared.simulator import Simulator, simulator_beside
 from edge.runtime.errors import UserError
-from edge.runtime.paths import client_sockets
 
-NAME: Final = "mock.sock"
-"""The control channel of the simulator that the demos start, beside the daemon's socket."""
 GESTURES: Final = {"t": "tap", "d": "double_tap", "h": "head_up"}
 QUIT: Final = "q"
 HINT: Final = "t tap · d double tap · h head up · q quit"
-ANSWER_S: Final = 3.0
-MAX_ANSWER: Final = 64 * 1024
-
-
-class Simulator:
-    """The control channel of simulated glasses."""
-
-    def __init__(self, where: str) -> None:
-        self._where = where
-
-    def is_there(self) -> bool:
-        try:
-            self._connect().close()
-        except OSError:
-            return False
-        return True
-
-    def do(self, what: str) -> str:
-        """Do what the wearer does; return why it failed, or ""."""
-        try:
-            with self._connect() as channel, channel.makefile("rb") as answers:
-                channel.sendall(json.dumps({"do": what}).encode() + b"\n")
-                answer = json.loads(answers.readline(MAX_ANSWER))
-        except (OSError, ValueError) as e:
-            why = e.strerror if isinstance(e, OSError) and e.strerror else "not understood"
-            return f"the simulator does not answer: {why}"
-        return str(answer.get("error") or "") if isinstance(answer, dict) else ""
-
-    def _connect(self) -> socket.socket:
-        if self._where.startswith("tcp:"):
-            host, _, port = self._where.removeprefix("tcp:").rpartition(":")
-            return socket.create_connection((host, int(port)), timeout=ANSWER_S)
-        channel = socket.socket(socket.AF_UNIX)
-        channel.settimeout(ANSWER_S)
-        try:
-            channel.connect(self._where)
-        except OSError:
-            channel.close()
-            raise
-        return channel
+REST_OF_KEY_S: Final = 0.1
+"""What a key sends comes at once, over a slow line within this."""
 
 
 def simulator_of(args: Namespace, screen: Screen) -> Simulator | None:
     """Return the simulator whose wearer the keys are for; None without one, or without a person at
     a terminal.
     """
-    if not (screen.live and os.isatty(0)):
-        return None
-    if args.control:
-        return Simulator(args.control)
-    sockets = (Path(args.socket),) if args.socket else client_sockets(os.environ)
-    beside = next((path.with_name(NAME) for path in sockets if path.exists()), None)
-    found = None if beside is None else Simulator(str(beside))
-    return found if found is not None and found.is_there() else None
+    return simulator_beside(args) if screen.live and os.isatty(0) else None
 
 
 def watch(
@@ -148,7 +98,12 @@ def _key() -> str:
     key = os.read(0, 1)
     if key != b"\x1b":
         return key.decode("ascii", "ignore").lower() or QUIT
-    if select.select([0], [], [], 0)[0] and os.read(0, 1) in (b"[", b"O"):
-        while (more := os.read(0, 1)) and not b"@" <= more <= b"~":
-            pass
+    more = _rest_of_key()
+    while more and (more in (b"[", b"O") or not b"@" <= more <= b"~"):
+        more = _rest_of_key()
     return ""
+
+
+def _rest_of_key() -> bytes:
+    """Return the next character of the key; b"" if there is none."""
+    return os.read(0, 1) if select.select([0], [], [], REST_OF_KEY_S)[0] else b""

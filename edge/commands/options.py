@@ -199,6 +199,18 @@ def _say(verb: argparse.ArgumentParser) -> None:
     _add(verb, "text TEXT", "what the wearer says", nargs="+")
 
 
+def _hear(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    _add(verb, "file FILE", "a WAV file, or - for stdin", nargs="?")
+    _add(verb, "--say TEXT", "a text instead, in the machine's own voice (extra voice)")
+    _add(verb, "--language LANGUAGE", "of the text (default: en-US)", default="en-US")
+    _add(
+        verb,
+        "--control PATH",
+        "the control channel of the simulator (default: the one beside the daemon's socket)",
+    )
+
+
 def _calls(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     _add(verb, "id ID", "show this call in detail", nargs="?")
@@ -524,6 +536,7 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("cancel", "cancel a call", _cancel),
     ("answer", "submit the result of a pending call", _answer),
     ("say", "submit text as if the wearer had said it", _say),
+    ("hear", "play sound to the microphone of simulated glasses", _hear),
     ("calls", "recent and pending calls", _calls),
     ("lens", "what the lens shows now", _lens),
     ("events", "follow what happens, one line per event", _events),

@@ -21,6 +21,7 @@ LAYERS: Final = (
     "outbox",
     "calls",
     "audio",
+    "microphone",
     "wearer",
 )
 _GOOD: Final = frozenset({"ok", "up", "ready", "READY", "running", "on", "synced"})
@@ -38,6 +39,8 @@ def status(args: Namespace, screen: Screen) -> int:
         _layer(screen, name, document.get(name), omit=action)
         if name == "glasses":
             _sides(screen, (document.get(name) or {}).get("sides") or {})
+        if name == "microphone":
+            _layer(screen, "  last", (document.get(name) or {}).get("last"))
         if name == "audio":
             _servers_of_the_voice(screen, (document.get(name) or {}).get("engines") or [])
     _services(screen, document.get("services") or [])

@@ -116,6 +116,35 @@ class AudioConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MicrophoneConfig:
+    """Whether glassd may listen, what recognises the words, and what makes it listen."""
+
+    allow: bool = True
+    recogniser: Annotated[str, Rule(rules.recogniser)] = "auto"
+    model: Path_ = ""
+    """The folder of the model for `sherpa`."""
+    language: Annotated[str, Rule(rules.locale)] = ""
+    push_to_talk: Literal[
+        "auto",
+        "off",
+        "tap",
+        "double_tap",
+        "button",
+        "button_long",
+        "head_up",
+        "head_down",
+        "nod",
+        "shake",
+    ] = "auto"
+    wake_phrase: Annotated[str, Rule(rules.wake_phrase)] = ""
+    yes_by_voice: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
+
+    def __post_init__(self) -> None:
+        if self.recogniser == "sherpa" and not self.model:
+            raise ValueError("recogniser = sherpa needs model, the folder of its model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WearerConfig:
     """How the wearer reads dates, times and numbers; empty: as this machine does."""
 
@@ -320,6 +349,7 @@ class Settings:
     uplink: UplinkConfig = UplinkConfig()
     cloud: CloudConfig = CloudConfig()
     audio: AudioConfig = AudioConfig()
+    microphone: MicrophoneConfig = MicrophoneConfig()
     wearer: WearerConfig = WearerConfig()
     display: DisplayConfig = DisplayConfig()
     tools: ToolsConfig = ToolsConfig()
@@ -335,6 +365,11 @@ class Settings:
     """From `[tool.PACKAGE.NAME]`, whose keys each tool defines."""
     source: Path | None = field(default=None, compare=False)
     """The file of these settings, or None; not a key."""
+
+    @property
+    def spoken_language(self) -> str:
+        """The language that the wearer speaks: `de`, `en-GB`."""
+        return self.microphone.language or self.audio.voice
 
     def state_dir(self, env: Env) -> Path:
         return Path(self.edge.state_dir) if self.edge.state_dir else state_dir(env)

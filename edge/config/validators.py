@@ -184,6 +184,41 @@ def voice_server(value: str) -> str:
     return value
 
 
+RECOGNISERS: Final = ("auto", "moonshine", "sherpa", "off")
+
+
+def recogniser(value: str) -> str:
+    """Check what recognises words: one of this machine, or a Wyoming server's address."""
+    if value in RECOGNISERS:
+        return value
+    try:
+        if value and voice_server(value):
+            return value
+    except ValueError:
+        pass
+    raise ValueError(
+        "must be auto, moonshine, sherpa, off, or the address of a Wyoming server: "
+        "tcp://HOST:PORT or unix:///PATH"
+    )
+
+
+MIN_WAKE_LETTERS: Final = 5
+MAX_WAKE_LETTERS: Final = 40
+
+
+def wake_phrase(value: str) -> str:
+    """Check the words after which glassd acts; return them in small letters."""
+    words = " ".join(value.lower().split())
+    if words and not all(ch.isalpha() or ch in " '" for ch in words):
+        raise ValueError("must be words of letters only, as they are spoken")
+    if words and not MIN_WAKE_LETTERS <= len(words) <= MAX_WAKE_LETTERS:
+        raise ValueError(
+            f"must have {MIN_WAKE_LETTERS} to {MAX_WAKE_LETTERS} letters: "
+            "a shorter one is heard in other words"
+        )
+    return words
+
+
 def headers(value: dict[str, str]) -> dict[str, str]:
     """Check header lines; one with the name of a secret must not contain the secret itself."""
     for name, text in value.items():

@@ -129,9 +129,10 @@ class ControlServer:
             return
         serve = self._serve if entrance.clients < self._limits.connections else self._turn_away
         entrance.clients += 1
-        self._tasks.create_task(
-            serve(entrance, HttpConnection(reader, writer, self._limits)), name="control client"
-        )
+        client = serve(entrance, HttpConnection(reader, writer, self._limits))
+        serving = self._tasks.create_task(client, name="control client")
+        # a task that is cancelled before it begins closes nothing
+        serving.add_done_callback(lambda _: writer.close())
 
     async def _turn_away(self, entrance: _Entrance, connection: HttpConnection) -> None:
         try:

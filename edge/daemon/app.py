@@ -34,7 +34,7 @@ from edge.core.routing import RouteKind
 from edge.core.session import SessionController
 from edge.core.tools.selection_rules import Facts
 from edge.core.tools.user_tools import Own
-from edge.daemon import apply_settings, identity
+from edge.daemon import apply_settings, identity, microphone
 from edge.daemon.cloud_config import CloudSource
 from edge.daemon.mcp_servers import McpServers
 from edge.daemon.reload import Reload, on_hangup
@@ -90,10 +90,13 @@ from edge.tools.registry import ToolRegistry
 from edge.tools.selection import ToolSelection
 from edge.tools.services import Services
 from firmware_bridge import catalog
-from firmware_bridge.messages import Transcript
+from firmware_bridge.messages import Gesture, Transcript
+from firmware_bridge.sides import Side
 from tools_cache.registry.stored_registry import StoredRegistries
 
 if TYPE_CHECKING:
+    from edge.hearing.listening import Listening
+    from edge.hearing.settings import ListeningSettings
     from edge.tools.meta_tools import MetaTools
     from tools_cache.api.tool import ToolCall, ToolResponse
 
@@ -152,6 +155,7 @@ class Daemon:
         self._open_uplink()
         self._open_stage()
         self._open_registry()
+        self._open_microphone(stack)
         self._open_tools(stack)
         self._open_servers(stack)
         await self._open_choice(stack)
@@ -233,6 +237,54 @@ class Daemon:
         self.registry.load(self._registries)
         self._registries = None
 
+    def _open_microphone(self, stack: AsyncExitStack) -> None:
+        s = self.settings
+        self.recognisers = microphone.Recognisers(s, self.clock)
+        stack.push_async_callback(self.recognisers.close)
+        self.listening = microphone.ListeningOnDemand(
+            self._listen,
+            s,
+            session=self.session,
+            glasses=self.link.status,
+            why_no_words=self.recognisers.why_not,
+        )
+
+    def _listen(self, settings: "ListeningSettings") -> "Listening":
+        """Make what listens, at its first use."""
+        from edge.daemon.sayable_words import SayableWords  # noqa: PLC0415 - see the caller
+        from edge.hearing.dependencies import ListeningPorts  # noqa: PLC0415
+        from edge.hearing.heard import Hearers  # noqa: PLC0415
+        from edge.hearing.listening import Listening  # noqa: PLC0415
+
+        hearers = Hearers(
+            bus=self.bus,
+            mark=self.stage.listening_mark,
+            speech=self.stage.speech,
+            captions=self.stage.captions,
+            answer=self.stage.answer_by_words,
+            suppressed=self._suppressed,
+        )
+        ports = ListeningPorts(
+            glasses=self.link,
+            recogniser=self.recognisers.make,
+            why_no_words=self.recognisers.why_not,
+            session=self.session,
+            stage=self.stage,
+            hearers=hearers,
+            expected=SayableWords(self.registry.snapshot, lambda: self.recognisers.language),
+            bus=self.bus,
+            clock=self.clock,
+            audit=self.audit or (lambda _line: None),
+        )
+        return Listening(ports, settings)
+
+    def _suppressed(self) -> bool:
+        return self.session.snapshot().suppress_transcript
+
+    def _unused_gesture(self, gesture: Gesture, side: Side | None) -> None:
+        """A gesture that nothing on the lens needs; what listens is created after the lens."""
+        self.listening.unused_gesture(gesture, side)
+
     def _open_tools(self, stack: AsyncExitStack) -> None:
         s = self.settings
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
@@ -274,6 +326,7 @@ class Daemon:
                 pictures=self.tool_services.pictures,
                 wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,
+                captions=lambda: self.listening,
             ),
         )
 
@@ -331,7 +384,7 @@ class Daemon:
             backoff=backoff,
             version=__version__,
             watched=bool(self.notifier.watchdog_s),
-            suppressed=lambda: self.session.snapshot().suppress_transcript,
+            suppressed=self._suppressed,
             within=self.deadlines.within,
             step_s=60.0 + 2 * (g.scan_s + g.connect_s),
         )
@@ -430,6 +483,8 @@ class Daemon:
             code=lambda text: self.tool_services.pictures().code(text),
             drawn=DrawnText(self.settings.display.fonts),
             within=self.deadlines.within,
+            unused_gesture=self._unused_gesture,
+            listens=lambda: self.listening,
         )
 
     async def _open_calls(self) -> None:
@@ -459,8 +514,9 @@ class Daemon:
             on_registry=self.registry.notice,
             audit=self._note_call,
             writer=self.writer,
+            words_wanted=self.tool_services.wearer_events.words_wanted,
         )
-        policy_ = apply_settings.policy(s, choice=self.choice, language=s.audio.voice)
+        policy_ = apply_settings.policy(s, choice=self.choice)
         self.calls = Orchestrator(
             ports, limits=apply_settings.limits(s), policy_=policy_, turns=self.turns
         )
@@ -470,7 +526,8 @@ class Daemon:
         return await self.calls.call(call)
 
     def _session_state(self) -> dict[str, Any]:
-        return self.session.described(self.clock.boot())
+        state = self.session.described(self.clock.boot())
+        return {**state, "cannot_listen": self.listening.why_not()}
 
     def _open_reload(self) -> None:
         self.reload = Reload(
@@ -492,12 +549,14 @@ class Daemon:
                 writer=self.writer,
                 voice=self.voice,
                 volume=self.volume,
+                listening=self.listening,
+                recognisers=self.recognisers,
             ),
         )
 
     async def _hear(self, text: str) -> "ToolResponse":
         """Take a typed transcript as if the glasses had recognised it."""
-        if not self.session.snapshot().suppress_transcript:
+        if not self._suppressed():
             self.tool_services.wearer_events.note(Transcript(text))
         return await self.calls.heard(text)
 
@@ -587,6 +646,7 @@ class Daemon:
             Service("enrolment", self.enrolment.run),
             Service("reload", self.reload.run),
             Service("servers", self.servers.run),
+            Service("microphone", self.listening.run),
             Service("link", self.link.run),
             Service("bell", notifier.run),
             Service("pulse", watchdog.run),
@@ -649,6 +709,7 @@ class Daemon:
                     "voice": self.voice.missing() or self.settings.audio.voice,
                     "volume": self.voice.volume,
                 },
+                microphone=self.listening.describe(),
                 wearer=self.writer.describe(),
                 services=services,
                 alarms={**self.storage.alarms(), **self._alarms, **self.pairing.alarms()},

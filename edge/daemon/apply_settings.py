@@ -17,6 +17,7 @@ from edge.config.validators import BadSettings
 from edge.core.policy import VoiceBudget
 from edge.core.tools.selection import SelectionLimits
 from edge.core.tools.selection_rules import UserRules
+from edge.daemon import microphone
 from edge.daemon.cloud_config import CloudSource
 from edge.daemon.tool_services import ToolServices
 from edge.daemon.user_tools import NotRead, UserTools
@@ -50,6 +51,8 @@ class SettingsApplier:
     writer: WearerWriter
     voice: TextToSpeech
     volume: VoiceVolume
+    listening: microphone.ListeningOnDemand
+    recognisers: microphone.Recognisers
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read these settings' secrets; return what applies them. Raises `BadSettings`."""
@@ -73,6 +76,8 @@ class SettingsApplier:
             self.voice.server = wanted.audio.server
             self.voice.preroll_ms = wanted.audio.preroll_ms
             self.volume.configure(wanted.audio.volume)
+            again = self.recognisers.use(wanted)
+            self.listening.use(wanted, again=again)
             logs.set_level(wanted.log.level)
 
         return take
@@ -126,6 +131,8 @@ def policy(settings: Settings, **more: Any) -> CallPolicy:
         strict_registry=p.strict_registry,
         rates=rates(p.rate_limits),
         cloud_may=p.cloud_may,
+        yes_by_voice=settings.microphone.yes_by_voice,
+        language=settings.spoken_language,
         **more,
     )
 

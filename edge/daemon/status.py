@@ -67,6 +67,8 @@ class Layers:
     servers: Sequence[Mapping[str, Any]] = ()
     """The other MCP servers, as in `GET /v1/servers`."""
     seen: MachineLook = MachineLook()
+    microphone: Mapping[str, Any] = field(default_factory=dict)
+    """Whether it is on, for what, what was heard last, or why nothing can be heard."""
     wearer: Mapping[str, str] = field(default_factory=dict)
     """The language and the time zone in which the wearer reads dates."""
 
@@ -97,6 +99,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         },
         "calls": dict(layers.calls),
         "audio": {**layers.audio, "engines": [dict(engine) for engine in layers.seen.engines]},
+        "microphone": dict(layers.microphone),
         "wearer": dict(layers.wearer),
         **({"servers": _servers(layers.servers)} if layers.servers else {}),
         "services": [dict(service) for service in layers.services],

@@ -1,6 +1,7 @@
 """Performs the steps of a demo, records every event, and waits for those a script expects."""
 
 import asyncio
+import base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ import httpx
 
 from edge.demo.clients import DaemonHttp, HttpClient, MockClient
 from edge.demo.script import BadScript, Expectation, ScriptStep, seconds, split_call, split_caps
+from edge.demo.speech import NoSpeech, spoken
 from firmware_bridge.deadlines import timeout
 
 EXPECT_S: Final = 30.0
@@ -145,10 +147,11 @@ class Player:
 
     def _acts(self) -> dict[str, Callable[[str], Awaitable[Any]]]:
         """Return the function of each verb, which gets the rest of the line."""
-        gestures = ("tap", "double_tap", "button", "drop")
+        gestures = ("tap", "double_tap", "button", "button_long", "drop")
         shown = ("tools", "lens", "status")
         return {
             "say": self._say,
+            "hear": self._hear,
             "call": self._call,
             "invoke": self._invoke,
             "caps": lambda rest: self._wear(do="caps", set=split_caps(rest)),
@@ -167,6 +170,18 @@ class Player:
         """Speak; if the glasses recognise no speech, give the daemon the text."""
         if not await self._wear(do="say", text=text):
             self._later(self._daemon.post("/v1/say", {"text": text}))
+
+    async def _hear(self, rest: str) -> None:
+        """Play a WAV file to the microphone, or a text in the machine's voice."""
+        if rest.endswith(".wav"):
+            await self._wear(do="hear", path=rest)  # the mock runs in the same folder
+            return
+        try:
+            pcm = await spoken(rest)
+        except NoSpeech as why:
+            await self._problem(f"{why}; {why.fix}".rstrip("; "))
+            return
+        await self._wear(do="hear", name=rest, data=base64.b64encode(pcm).decode())
 
     async def _wear(self, **command: Any) -> bool:
         """Have the mock's wearer do something, and report what the mock refuses. Return False if

@@ -14,11 +14,13 @@ from typing import Any, Final
 
 VERBS: Final = {
     "say": "say TEXT            what the wearer says, as a final transcript",
+    "hear": "hear TEXT|FILE.wav  spoken by a voice, or from a file, into the microphone",
     "call": "call TOOL [JSON]    one tool call through the whole pipeline",
     "invoke": "invoke TOOL [JSON]  the cloud's agent calls a tool of these glasses",
     "tap": "tap                 tap the temple: next page, or stop speaking",
     "double_tap": "double_tap          tap twice",
     "button": "button              press the button",
+    "button_long": "button_long         hold the button",
     "caps": "caps camera=false   change what the glasses can do, while they run",
     "drop": "drop                lose the radio link for a moment",
     "fault": (
@@ -35,7 +37,7 @@ VERBS: Final = {
     "help": "help                this list",
     "quit": "quit                end the demo",
 }
-WITH_WORDS: Final = frozenset({"say", "call", "invoke", "caps", "fault", "wait", "expect"})
+WITH_WORDS: Final = frozenset({"say", "hear", "call", "invoke", "caps", "fault", "wait", "expect"})
 ALONE: Final = frozenset(VERBS) - WITH_WORDS
 FOR_PEOPLE: Final = frozenset({"help", "quit"})
 TOURS: Final = {"sim:even_g1": "tour_even_g1.script"}

@@ -9,6 +9,7 @@ from typing import Final
 
 from edge.display import page_life
 from edge.display.lens import LensWriter, Sheet
+from edge.display.listening.background import Background
 from edge.display.page_life import LensState, Previous, previous
 from edge.display.presentation import NEWER, OnReport, Presentation, SpeechState
 from edge.display.queue import ProgressIndicator
@@ -38,16 +39,21 @@ class CurrentPage:
         lens: LensWriter,
         scenes: SavedScenes,
         clock: Clock,
+        *,
         progress: ProgressIndicator,
+        background: Background,
         make: Make,
     ) -> None:
         self._lens = lens
+        self._background = background
         self._make = make
         self._scenes = scenes
         self._clock = clock
         self._progress = progress
         self._covered_at: float | None = None
         self._drawn = Sheet()
+        self._behind: tuple[str, Sheet] | None = None
+        """The background as it was drawn last, while no page covers it; None: darkness."""
         self.now: Presentation | None = None
         self.under: Presentation | None = None
         self.recent = RecentResults(clock)
@@ -77,7 +83,7 @@ class CurrentPage:
         if self.covered:
             return LensState.COVERED
         if self.now is None:
-            return LensState.DARK
+            return self._background.state()
         if self.now.brief:
             return LensState.PROGRESS
         if self.now.recalled:
@@ -114,14 +120,14 @@ class CurrentPage:
             sheet = self._lens.with_corner(sheets[number - 1], *item.corner)
         elif self._progress.behind and not item.brief:
             sheet = self._lens.with_corner(sheets[number - 1], *_MARKS)
-        self._drawn = sheets[number - 1] if sheet is None else sheet
+        self._drawn = self._background.mark(sheets[number - 1] if sheet is None else sheet, item)
         return (*sheets[: number - 1], self._drawn, *sheets[number:])
 
     # ------------------------------------------------------------------ coming and going
 
     async def lit(self, item: Presentation, done: Done) -> None:
         """The glasses drew its first page."""
-        before, self.now = self.now, item
+        before, self.now, self._behind = self.now, item, None
         item.light(done, self._clock.boot())
         if before is not None and before is not item:
             self._replaced(before, item)
@@ -191,9 +197,13 @@ class CurrentPage:
 
     async def refresh(self) -> None:
         """Note that the page was there for long enough; draw it again if a mark or an offer came
-        or went.
+        or went, or if it is the background and that changed.
         """
         item, now = self.now, self._clock.boot()
+        if item is None and self.background_due_s() == 0:
+            await self._draw_background()
+            if self._behind is None:
+                await self._scenes.forget()
         if item is None or self.covered:
             return
         if self._unsettled(item) and item.reading(now).long_enough:
@@ -232,17 +242,45 @@ class CurrentPage:
         return drawn
 
     async def clear(self, *, at_once: bool = False) -> None:
-        """Darken the lens. The lens before the disk: a gesture's echo must not wait."""
+        """Darken the lens, as far as that is possible now. The lens before the disk: a gesture's
+        echo must not wait.
+        """
         try:
-            await self._lens.clear(at_once=at_once)
+            await self._draw_background(at_once=at_once)
         finally:
-            await self._scenes.forget()
+            if self._behind is None:
+                await self._scenes.forget()
 
     async def wipe(self) -> bool:
-        """Clear the lens on request; return whether it is dark."""
+        """Clear the lens on request; return whether nothing but the background is on it."""
         self._cut_all("the lens was cleared")
         await self.clear()
-        return not self._lens.lit
+        return not self._lens.lit or self._behind is not None
+
+    # ------------------------------------------------------------------ what is there else
+
+    def background_due_s(self) -> float | None:
+        """Seconds until the background can be drawn; None if it is there, or something covers
+        it.
+        """
+        if self.now is not None or self.covered:
+            return None
+        if self._background.page() == self._behind:
+            return self._background.stays_s()
+        return self._lens.busy_s() if self._background.can_draw() else None
+
+    async def _draw_background(self, *, at_once: bool = False) -> None:
+        """Show what is on the lens while no page is: nothing, captions, or that it listens. The
+        next daemon clears it, should this one end meanwhile.
+        """
+        before, self._behind = self._behind, self._background.page()
+        if self._behind is None:
+            await self._lens.clear(at_once=at_once)
+            return
+        if before is None:
+            await self._scenes.mark_unknown()
+        scene, sheet = self._behind
+        await self._lens.turn(scene, (sheet,), 1)
 
     async def forget(self, reason: str) -> None:
         """Give up every page, also those that could be recalled; the lens stays as it is."""
@@ -253,7 +291,7 @@ class CurrentPage:
     async def stop(self) -> None:
         """The daemon stops: a page that it was drawing is cleared by the next one."""
         if self._lens.cut_off:
-            await self._scenes.leave()
+            await self._scenes.mark_unknown()
 
     async def again(self, *, returned: bool = False) -> None:
         """Put the page on the lens again (the same scene, no second rendering), or clear it when
@@ -267,9 +305,11 @@ class CurrentPage:
             item.drawn_at = self._clock.boot()
             return
         self.end()
-        if not await self.bring_back() and (self._lens.lit or self._scenes.leftover):
-            self._scenes.leftover = False
-            await self._lens.clear()
+        if await self.bring_back():
+            return
+        if self._lens.lit or self._scenes.leftover or self._background.page() is not None:
+            self._scenes.leftover, self._behind = False, None
+            await self._draw_background()
 
     # ------------------------------------------------------------------ under a question
 
@@ -287,11 +327,19 @@ class CurrentPage:
     async def remove_prompt(self) -> None:
         """Remove the prompt from the lens and from the saved scene."""
         try:
-            if self._lens.scene != (self.now.scene if self.now is not None else ""):
+            if self._lens.scene != self._scene():
                 with suppress(GlassesAway):
                     await self.again()
         finally:
-            if self.now is None or self.now.brief:
+            if self.now is None and self._behind is not None:
+                await self._scenes.mark_unknown()
+            elif self.now is None or self.now.brief:
                 await self._scenes.forget()
             else:
                 await self._scenes.keep(self.now)
+
+    def _scene(self) -> str:
+        """Return what is to be on the lens."""
+        if self.now is not None:
+            return self.now.scene
+        return self._behind[0] if self._behind is not None else ""

@@ -108,16 +108,12 @@ class Fallback:
         """
         may_speak = not wanted.silent and item.speech is SpeechState.NOT_BEGUN
         has_voice = may_speak and not self._speech.why_not(capabilities)
-        match choose_route(wanted.words, planned.lost, has_voice=has_voice):
-            case TextRoute.DISPLAY:
-                return planned
-            case TextRoute.LATIN:
-                latin = await in_latin(wanted, planned, capabilities, self._drawn)
-                if latin is not None:
-                    item.downgrade = "script→latin"
-                    return latin
-                return None if is_mostly_lost(wanted.words, planned.lost) else planned
-        return None
+        route, readable = await make_readable(
+            wanted, planned, capabilities, self._drawn, has_voice=has_voice
+        )
+        if route is TextRoute.LATIN:
+            item.downgrade = "script→latin"
+        return readable
 
     async def _show_words(
         self, item: Presentation, capabilities: Capabilities, why: list[str]
@@ -142,16 +138,26 @@ class Fallback:
                 await self._current.lit(item, done)
 
 
-async def in_latin(
-    wanted: Rendering, planned: LensPlan, capabilities: Capabilities, drawn: DrawnText
-) -> LensPlan | None:
-    """Return the plan with Latin letters in place of what is lost; None where that is no help."""
+async def make_readable(
+    wanted: Rendering,
+    planned: LensPlan,
+    capabilities: Capabilities,
+    drawn: DrawnText,
+    *,
+    has_voice: bool,
+) -> tuple[TextRoute, LensPlan | None]:
+    """Return which way a text with lost characters goes, and what of it goes to the lens: with
+    Latin letters in their place, as it is if that is no help, or nothing of what is mostly lost.
+    """
+    if choose_route(wanted.words, planned.lost, has_voice=has_voice) is TextRoute.SPEECH:
+        return TextRoute.SPEECH, None
     with suppress(ImportError, CannotShow):  # the library may be missing
         latin = _spelled(wanted, planned.lost)
         made = await plan(latin, capabilities, drawn)
         if latin != wanted and not is_mostly_lost(latin.words, made.lost):
-            return replace(made, lost=planned.lost, remark=planned.remark)
-    return None
+            return TextRoute.LATIN, replace(made, lost=planned.lost, remark=planned.remark)
+    mostly = is_mostly_lost(wanted.words, planned.lost)
+    return TextRoute.DISPLAY, None if mostly else planned
 
 
 def _spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:

@@ -46,7 +46,9 @@ _GAP: Final = 12
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """One page ready to be sent, and how long it stays. `said`: the words that its tiles show.
-    `opens`: what is made in its place when a tap leads to it.
+    `opens`: what is made in its place when a tap leads to it. `reported`: what reports and events
+    say is on it, where its words are for the wearer alone. `rolls`: also when all rows change, it
+    is the same page.
     """
 
     lines: tuple[TextLine, ...] = ()
@@ -54,6 +56,13 @@ class Sheet:
     dwell_s: float = 3.0
     said: tuple[TextLine, ...] = ()
     opens: Rendering | None = None
+    reported: tuple[str, ...] | None = None
+    rolls: bool = False
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """Its text row by row, as far as others than the wearer may read it."""
+        return rows_of(self.lines + self.said) if self.reported is None else self.reported
 
 
 class CannotShow(Exception):
@@ -97,8 +106,13 @@ def corner(
 
 def _bytes(lines: tuple[TextLine, ...], face: Typeface) -> int:
     """Count the bytes of a page, with the spaces by which some glasses reach a column."""
-    space = face.width(" ") or 1.0
-    return sum(len(line.text.encode()) + 1 + math.ceil(line.x / space) for line in lines)
+    space, size = face.width(" ") or 1.0, 0
+    ends: dict[int, float] = {}
+    for line in sorted(lines, key=lambda line: (line.row, line.x)):
+        gap = max(0.0, line.x - ends.get(line.row, 0.0))
+        size += len(line.text.encode()) + 1 + math.ceil(gap / space)
+        ends[line.row] = line.x + face.width(line.text)
+    return size
 
 
 def pixels_of(capabilities: Capabilities) -> tuple[int, int, int]:
@@ -194,25 +208,23 @@ class LensWriter:
         link = self._glasses.status().link
         page = ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles)
         try:
-            done = await self._update(page, link)
+            done = await self._update(page, link, every=sheet.rolls)
             if done is None:
                 done = await self._glasses.request(page, timeout_s=ANSWER_S)
         except asyncio.CancelledError:
             self.cut_off = True
             raise
         self._link = link
-        self._acknowledged(
-            LensChanged(scene, number, len(sheets), rows_of(sheet.lines + sheet.said)), sheet
-        )
+        self._acknowledged(LensChanged(scene, number, len(sheets), sheet.rows), sheet)
         return done
 
-    async def _update(self, page: ShowPage, link: int) -> Done | None:
+    async def _update(self, page: ShowPage, link: int, *, every: bool) -> Done | None:
         """Change only the rows that differ from what is on the lens, without a flicker; None where
-        that is not possible.
+        that is not possible. `every`: also if every row differs.
         """
         last = self._last
         same = (last.scene, last.page, last.pages) == (page.scene, page.page, page.pages)
-        rows = changed_rows(self._sheet.lines, page.lines)
+        rows = changed_rows(self._sheet.lines, page.lines, every=every)
         if not (same and link == self._link and rows) or page.tiles or self._sheet.tiles:
             return None
         if link == self._whole_on:
@@ -254,7 +266,7 @@ class LensWriter:
         await self._pace()
         prompt = Prompt(number, sheet.lines, timeout_s)
         done = await self._glasses.request(prompt, timeout_s=ANSWER_S)
-        self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines + sheet.said)), sheet)
+        self._acknowledged(LensChanged(scene, 1, 1, sheet.rows), sheet)
         return done
 
     async def clear(self, *, at_once: bool = False) -> None:
@@ -271,7 +283,7 @@ class LensWriter:
             self._acknowledged(LensChanged("", 0, 0, ()), Sheet())
 
     def report(self, *, exact: bool = False) -> Mapping[str, Json]:
-        """What is on it; `exact` adds `drawn`: see `exactly`."""
+        """What is on it; `exact` adds `drawn`: see `describe_sheet`."""
         last = self._last
         report = {
             "scene": last.scene,
@@ -281,7 +293,7 @@ class LensWriter:
             "at": self._at,
         }
         if exact:
-            report["drawn"] = exactly(self._sheet)
+            report["drawn"] = describe_sheet(self._sheet)
         return report
 
     def _acknowledged(self, event: LensChanged, sheet: Sheet) -> None:
@@ -295,22 +307,27 @@ class LensWriter:
         self._sent_at = asyncio.get_running_loop().time()
 
 
-def changed_rows(old: tuple[TextLine, ...], new: tuple[TextLine, ...]) -> tuple[TextLine, ...]:
-    """Return the lines of the rows that differ, an emptied row as an empty line; () if no row or
-    every row differs.
+def changed_rows(
+    old: tuple[TextLine, ...], new: tuple[TextLine, ...], *, every: bool = False
+) -> tuple[TextLine, ...]:
+    """Return the lines of the rows that differ, an emptied row as an empty line; () if no row
+    differs, or every row without `every`.
     """
     before, after = (
         {row: [t for t in lines if t.row == row] for row in {t.row for t in lines}}
         for lines in (old, new)
     )
     differ = [row for row in sorted({*before, *after}) if before.get(row) != after.get(row)]
-    if len(differ) == len({*before, *after}):
+    if len(differ) == len({*before, *after}) and not every:
         return ()
     return tuple(line for row in differ for line in after.get(row, [TextLine(row, "")]))
 
 
-def exactly(sheet: Sheet) -> dict[str, Json]:
+def describe_sheet(sheet: Sheet) -> dict[str, Json]:
     """Return the lines of a page with their places, and its pictures with their pixels (base64)."""
+    if sheet.reported is not None:
+        lines = [TextLine(row, text) for row, text in enumerate(sheet.reported)]
+        sheet = Sheet(tuple(lines))
     tiles = [
         {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()} for tile in sheet.tiles
     ]

@@ -7,7 +7,7 @@ from typing import Final
 
 from edge.display.lens import Sheet
 from edge.display.presentation import Presentation
-from edge.ports import NobodyToAsk, Question
+from edge.ports import Chosen, NobodyToAsk, Question
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.messages import Answer, Gesture
 from tools_cache.api.tool import Delivery
@@ -48,12 +48,12 @@ class OpenPrompt:
     the glasses; `unprompted`: they may not ask this themselves. `speech`: its spoken form; `heard`:
     it was spoken to its end; `missed`: the glasses were taken off, or put on, meanwhile; `address`:
     the glasses that speak it. `hidden`: since drawing began, the page was hidden, or may have been
-    taken off the lens.
+    taken off the lens. `spoken`: an answer by voice is heard, and the question says so.
     """
 
     question: Question
     expires_at: float
-    answer: "asyncio.Future[Answer]" = field(
+    answer: "asyncio.Future[Answer | Chosen]" = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )
     way: PromptWay = PromptWay.NOWHERE
@@ -69,6 +69,7 @@ class OpenPrompt:
     missed: bool = False
     address: str = ""
     hidden: bool = False
+    spoken: bool = False
     unprompted: bool = False
     unspeakable: str = ""
     """Why no voice can speak all of it."""
@@ -79,7 +80,7 @@ class OpenPrompt:
         return self.speech is not None and self.speech.report.state is Delivery.SENT
 
     @property
-    def answered(self) -> Answer | None:
+    def answered(self) -> Answer | Chosen | None:
         """The answer; None if there is none, or nobody waited for it."""
         if not self.answer.done() or self.answer.cancelled() or self.answer.exception():
             return None
@@ -96,7 +97,7 @@ class OpenPrompt:
             return self.question.accepted
         return self.question.refused if self.answered is Answer.DENY else ""
 
-    def settle(self, answer: Answer) -> None:
+    def settle(self, answer: Answer | Chosen) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 

@@ -17,6 +17,9 @@ class LensState(Enum):
     """What the wearer sees now."""
 
     DARK = auto()
+    LISTENING = auto()
+    """It would be dark, and says that the microphone is on."""
+    CAPTIONS = auto()
     PROGRESS = auto()
     """Progress of a call has the whole lens."""
     FRESH = auto()
@@ -74,6 +77,9 @@ class Action(Enum):
     """Show the newest of the last results again; after the last page of a recalled one the one
     before it.
     """
+    EARLIER = auto()
+    """Show the captions before these."""
+    NO_CAPTIONS = auto()
     NOTHING = auto()
 
 
@@ -91,11 +97,15 @@ _READING: Final = {
     PageEvent.TIME_OVER: Action.NEXT_PAGE,
     PageEvent.RIPE: Action.SHOW,
 }
+_FREE: Final = dict.fromkeys((PageEvent.MARK, PageEvent.PROGRESS, *_ARRIVALS), Action.SHOW)
 TABLE: Final[Mapping[LensState, Mapping[PageEvent, Action]]] = {
-    LensState.DARK: {
-        **dict.fromkeys((PageEvent.MARK, PageEvent.PROGRESS, *_ARRIVALS), Action.SHOW),
-        PageEvent.TAP: Action.RECALL,
-        PageEvent.BACK: Action.RECALL,
+    LensState.DARK: {**_FREE, PageEvent.TAP: Action.RECALL, PageEvent.BACK: Action.RECALL},
+    LensState.LISTENING: _FREE,
+    LensState.CAPTIONS: {
+        **_FREE,
+        PageEvent.TAP: Action.EARLIER,
+        PageEvent.BACK: Action.EARLIER,
+        PageEvent.LEAVE: Action.NO_CAPTIONS,
     },
     LensState.PROGRESS: {
         PageEvent.PROGRESS: Action.SHOW,

@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from edge.core.results import Link
-from edge.core.words.drawable_text import APART
+from edge.core.words.drawable_text import ISOLATES
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -91,7 +91,7 @@ def spoken(text: str) -> str:
     address only its host; without signs for directions.
     """
     lines = (_BULLET.sub("", line).strip() for line in text.split("\n"))
-    said = "\n".join(lines).replace("\t", ", ").translate(APART)
+    said = "\n".join(lines).replace("\t", ", ").translate(ISOLATES)
     return _WHOLE_ADDRESS.sub(r"\1", said)
 
 

@@ -19,16 +19,19 @@ from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
 from edge.display.lens import LensWriter, Sheet
 from edge.display.lens_plan import Code, draw_ahead, no_code, open_sheet
+from edge.display.listening.background import Background
+from edge.display.listening.captions import Captions
+from edge.display.listening.indicator import ListeningIndicator
 from edge.display.page_life import Action, PageEvent, act
 from edge.display.presentation import BRIEF_RANK, NEWER, Presentation
 from edge.display.prompts import Prompter
 from edge.display.queue import DisplayQueue, ProgressIndicator
 from edge.display.saved_scene import SavedScenes
 from edge.display.stage import Stage
-from edge.display.voice.speech import SpeechOutput, SpeechOver
+from edge.display.voice.speech import InterruptibleSpeech, SpeechOutput, SpeechOver
 from edge.display.voice.tts import TextToSpeech
 from edge.display.wording import Wording
-from edge.ports import GlassesAway, GlassesPort, Question, Wait
+from edge.ports import Chosen, GlassesAway, GlassesPort, Question, SpokenAnswersPort, Wait
 from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Within, unwatched
@@ -36,7 +39,7 @@ from edge.runtime.events import CallOff, DeliveryChanged, GlassesReady, GlassesS
 from edge.storage.notes import Notes
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.messages import Answer, Gesture, Gestured, UncertainTap
+from firmware_bridge.messages import Answer, Gesture, Gestured, Transcript, UncertainTap
 from firmware_bridge.sides import Side
 from tools_cache.api.tool import Delivery, DeliveryReport, Json, ToolResponse
 
@@ -47,11 +50,18 @@ LIFE_S: Final = 60.0
 """Seconds after which a result that could not be shown is no answer any more."""
 BRIEF_S: Final = 10.0
 """Seconds for which progress stays on the lens without news of its call."""
+NEWS_S: Final = 3.0
+"""Seconds for which the end of captions is said."""
 INBOX: Final = 64
 _SCENE_BYTES: Final = 120
 """Bytes of a scene's name; glasses take 128."""
 _LAST_WAIT_S: Final = 900.0
 """Seconds to wait for a final report; the longest speech takes under five minutes."""
+UnusedGesture = Callable[[Gesture, Side | None], None]
+"""Takes each gesture that neither a question, nor a call, nor a page, nor a speech used."""
+
+
+def _ignore(_gesture: Gesture, _side: Side | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +109,26 @@ class Presenter:
         life_s: float = LIFE_S,
         min_gap_s: float = 0.1,
         within: Within = unwatched,
+        unused_gesture: UnusedGesture = _ignore,
+        listens: Callable[[], SpokenAnswersPort | None] = lambda: None,
     ) -> None:
         self._within = within
+        self._unused_gesture = unused_gesture
         self._wording = Wording(writer)
         self._glasses = glasses
         self._bus = bus
         self._clock = clock
         self._wake = asyncio.Event()
         self._speech = SpeechOutput(glasses, voice or TextToSpeech(), self._put)
+        self.speech = InterruptibleSpeech(self._speech)
         self._lens = LensWriter(glasses, bus, clock, min_gap_s=min_gap_s)
         self._drawn = drawn or DrawnText()
         self._progress = ProgressIndicator()
         self._code = code
-        self._current = CurrentPage(
-            self._lens, SavedScenes(notes, clock), clock, self._progress, self._open
-        )
-        self._prompter = Prompter(
-            glasses, self._lens, self._speech, clock, self._wake.set, drawn=self._drawn
-        )
+        self.listening_mark = ListeningIndicator(self._wake.set, clock.boot)
+        self.captions = Captions(glasses, clock, self._wake.set, self._say_briefly)
+        self._current = self._make_current_page(SavedScenes(notes, clock))
+        self._prompter = self._make_prompter(listens)
         self.side_commands = self._prompter.side_commands
         self._queue = DisplayQueue()
         self._life_s = life_s
@@ -130,6 +142,7 @@ class Presenter:
             speech=self._speech,
             queue=self._queue,
             progress=self._progress,
+            captions=self.captions,
             life_s=life_s,
             report=self._report,
         )
@@ -138,6 +151,27 @@ class Presenter:
         self._running = False
         self._inbox: deque[_Input] = deque()
         self._texts = 0
+
+    def _make_prompter(self, listens: Callable[[], SpokenAnswersPort | None]) -> Prompter:
+        return Prompter(
+            self._glasses,
+            self._lens,
+            self._speech,
+            self._clock,
+            self._wake.set,
+            drawn=self._drawn,
+            listens=listens,
+        )
+
+    def _make_current_page(self, scenes: SavedScenes) -> CurrentPage:
+        return CurrentPage(
+            self._lens,
+            scenes,
+            self._clock,
+            progress=self._progress,
+            background=Background(self._glasses, self.listening_mark, self.captions),
+            make=self._open,
+        )
 
     async def _open(self, sheet: Sheet) -> tuple[Sheet, ...]:
         """Make what a tap asks for."""
@@ -193,6 +227,11 @@ class Presenter:
             item.mark = mark
         return await self._wait_for_report(item, Wait.ANSWER)
 
+    def _say_briefly(self, text: str) -> None:
+        """Show a short text that is about what is no longer on the lens."""
+        made = Rendering(LayoutKind.TEXT_WALL, text, silent=True, duration_s=NEWS_S)
+        self._new("", "news", made, rank=BRIEF_RANK)
+
     async def _prepared(self, made: Rendering) -> Rendering:
         """Return it in the wearer's words, and draw ahead what the glasses cannot write: while the
         actor draws, nothing else can happen on the lens.
@@ -210,7 +249,17 @@ class Presenter:
 
     async def ask(self, question: Question) -> Answer:
         """See `AskPort`."""
+        answer = await self._prompter.ask(replace(question, choices=()))
+        assert isinstance(answer, Answer), "only a choice is chosen"
+        return answer
+
+    async def choose(self, question: Question) -> Answer | Chosen:
+        """See `AskPort`."""
         return await self._prompter.ask(question)
+
+    def answer_by_words(self, said: Transcript) -> bool:
+        """Take what the wearer said while a question is open; False if it is no answer to it."""
+        return self._prompter.answer_by_words(said)
 
     def lens(self, *, exact: bool = False) -> Mapping[str, Json]:
         return self._lens.report(exact=exact)
@@ -305,17 +354,15 @@ class Presenter:
     def _gesture(self, gesture: Gesture, side: Side | None) -> None:
         if self._prompter.take_gesture(gesture):
             return
+        event = _page_event(gesture, side)
         if call_id := self._call_to_cancel(gesture):
             self._progress.cancel(call_id)
             self._bus.publish(CallOff(call_id, "the wearer"))
             self._put(_Cancelled(call_id))
-        elif len(self._inbox) >= INBOX:
-            return  # taps beyond the bound would turn pages long after the wearer stopped
-        elif gesture in (Gesture.TAP, Gesture.BUTTON):
-            back = gesture is Gesture.TAP and side is Side.LEFT
-            self._put(PageEvent.BACK if back else PageEvent.TAP)
-        elif gesture is Gesture.DOUBLE_TAP:
-            self._put(PageEvent.LEAVE)
+        elif event is None or not self._stage.uses(event):
+            self._unused_gesture(gesture, side)
+        elif len(self._inbox) < INBOX:  # more taps would turn pages long after the wearer stopped
+            self._put(event)
 
     def _call_to_cancel(self, gesture: Gesture) -> str:
         """The call whose progress a gesture cancels; "" when it means something else."""
@@ -393,6 +440,15 @@ class Presenter:
         if not self._has_lens():
             self._progress.unseen(item.progress_of, self._clock.boot() + BRIEF_S)
         await self._take(item)
+
+
+def _page_event(gesture: Gesture, side: Side | None) -> PageEvent | None:
+    """Return what a gesture does to a page; None if that is nothing on any page."""
+    if gesture is Gesture.TAP and side is Side.LEFT:
+        return PageEvent.BACK
+    if gesture in (Gesture.TAP, Gesture.BUTTON):
+        return PageEvent.TAP
+    return PageEvent.LEAVE if gesture is Gesture.DOUBLE_TAP else None
 
 
 def _scene_of(wanted: Rendering) -> str:

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from edge.core.readability import TextRoute, choose_route, is_mostly_lost
+from edge.core.readability import TextRoute
 from edge.core.results import LayoutKind, Rendering
 from edge.display.drawn_text import DrawnText
-from edge.display.fallback import in_latin
+from edge.display.fallback import make_readable
 from edge.display.lens import (
     CannotShow,
     Sheet,
     canvas_of,
-    exactly,
+    describe_sheet,
     margin_of,
     pixels_of,
     rows_of,
@@ -72,7 +72,7 @@ async def preview(text: str, model: str) -> Preview:
         "remark": "; ".join(filter(None, (remark, planned.remark))),
     }
     shown = tuple(
-        {"page": number, "pages": len(planned.sheets), "drawn": exactly(sheet)}
+        {"page": number, "pages": len(planned.sheets), "drawn": describe_sheet(sheet)}
         for number, sheet in enumerate(planned.sheets, 1)
     )
     return Preview(document, shown, known)
@@ -83,16 +83,12 @@ async def _chosen(
 ) -> tuple[LensPlan, str]:
     """Return what the daemon would show of a text with lost characters, and how it would do it."""
     voice = capabilities.has(Hardware.SPEAKER)
-    route = choose_route(rendering.words, planned.lost, has_voice=voice)
+    route, readable = await make_readable(rendering, planned, capabilities, drawn, has_voice=voice)
     if route is TextRoute.SPEECH:
         return planned, SPOKEN
-    if route is TextRoute.LATIN:
-        latin = await in_latin(rendering, planned, capabilities, drawn)
-        if latin is not None:
-            return latin, LATIN
-        if is_mostly_lost(rendering.words, planned.lost):
-            raise CannotShow(planned.remark)
-    return planned, ""
+    if readable is None:
+        raise CannotShow(planned.remark)
+    return readable, LATIN if route is TextRoute.LATIN else ""
 
 
 def _page(sheet: Sheet, capabilities: Capabilities) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Nothing of a question is ever cut; one that cannot be shown or spoken whole is r
 import math
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final
@@ -34,6 +35,8 @@ _LEAD_GAP: Final = 4
 """Pixels between it and a row that is drawn: what stands there may be a letter as thin as it."""
 _TAPS: Final = ("tap", "double tap")
 _PRESSES: Final = ("press", "long press")
+_SAY: Final = " or say"
+"""Behind the gesture, where the word beside it may be said."""
 _MOST_WORD: Final = 40
 """Characters of the word beside a gesture."""
 _ELLIPSIS: Final = "…"
@@ -89,10 +92,12 @@ _SPOKEN: Final = {
 # ------------------------------------------------------------------ the ear
 
 
-def to_speech(question: Question, capabilities: Capabilities) -> str:
-    """The whole question as spoken text, and what to press. Raises `CannotSpeak` if impossible."""
+def to_speech(question: Question, capabilities: Capabilities, *, spoken: bool = False) -> str:
+    """The whole question as spoken text, and what to press. Raises `CannotSpeak` if impossible.
+    `spoken`: an answer by voice is heard.
+    """
     presses = capabilities.has(Hardware.BUTTON) or "button" in gestures_of(capabilities)
-    yes, no = _PRESSES if presses else _TAPS
+    yes, no = _ways(_PRESSES if presses else _TAPS, question, spoken=spoken)
     if question.exact:
         text = ".\n".join(map(_spell, question.text.translate(_ISOLATES).split("\n"))) + "."
     else:
@@ -107,6 +112,12 @@ def to_speech(question: Question, capabilities: Capabilities) -> str:
         f"{text}\n{yes.capitalize()}: {question.allow[:_MOST_WORD]}. "
         f"{no.capitalize()}: {question.deny[:_MOST_WORD]}."
     )
+
+
+def _ways(gestures: tuple[str, str], question: Question, *, spoken: bool) -> tuple[str, str]:
+    """Return how to say yes and no."""
+    yes, no = gestures
+    return yes + _SAY * (spoken and question.by_voice), no + _SAY * spoken
 
 
 def _is_heard(ch: str) -> bool:
@@ -137,10 +148,15 @@ def _spell(line: str) -> str:
 
 
 async def pages(
-    question: Question, capabilities: Capabilities, drawn: DrawnText
+    question: Question, capabilities: Capabilities, drawn: DrawnText, *, spoken: bool = False
 ) -> tuple[Sheet, ...]:
-    """The whole question for the lens, the yes only on its last page. Raises `CannotShow`."""
+    """The whole question for the lens, the yes only on its last page. Raises `CannotShow`.
+    `spoken`: an answer by voice is heard; the lens says so if it has room for that.
+    """
     try:
+        if spoken:
+            with suppress(CannotShow):
+                return await _Lens(question, capabilities, drawn, spoken=True).pages()
         return await _Lens(question, capabilities, drawn).pages()
     except CannotDraw as e:
         raise CannotShow(f"this lens cannot draw the characters of the question: {e}") from None
@@ -155,8 +171,16 @@ class _Lens:
     `CannotShow`.
     """
 
-    def __init__(self, question: Question, capabilities: Capabilities, drawn: DrawnText) -> None:
+    def __init__(
+        self,
+        question: Question,
+        capabilities: Capabilities,
+        drawn: DrawnText,
+        *,
+        spoken: bool = False,
+    ) -> None:
         self._question = question
+        self._spoken = spoken
         self._capabilities = capabilities
         self._drawn = drawn
         self._canvas, self._face = canvas_of(capabilities), typeface_of(capabilities)
@@ -169,9 +193,10 @@ class _Lens:
         text = self._question.text if self._question.exact else _prose(self._question.text)
         lines = await self._lines(text.split("\n"))
         words = gestures_of(self._capabilities)
-        yes, no = _PRESSES if "button" in words and "tap" not in words else _TAPS
+        gestures = _PRESSES if "button" in words and "tap" not in words else _TAPS
+        yes, no = _ways(gestures, self._question, spoken=self._spoken)
         last = (yes, self._question.allow), (no, self._question.deny)
-        early = (yes, NEXT), (no, self._question.deny)
+        early = (gestures[0], NEXT), (no, self._question.deny)
         try:
             hint = await self._hints(*last)
             return await self._sheets(self._filled(lines, [hint], most=1), [hint])

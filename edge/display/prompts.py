@@ -14,7 +14,14 @@ from edge.display.open_prompt import ANSWERS, OpenPrompt, PromptWay, can_press
 from edge.display.presentation import ASKING_RANK, Presentation
 from edge.display.side_commands import SideCommands
 from edge.display.voice.speech import CannotSpeak, SpeechOutput, SpeechOver, StoppedBy
-from edge.ports import GlassesAway, GlassesPort, NobodyToAsk, Question
+from edge.ports import (
+    Chosen,
+    GlassesAway,
+    GlassesPort,
+    NobodyToAsk,
+    Question,
+    SpokenAnswersPort,
+)
 from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout
@@ -28,6 +35,7 @@ from firmware_bridge.messages import (
     HidingChanged,
     PageClosed,
     PromptAnswered,
+    Transcript,
     WornChanged,
 )
 
@@ -65,8 +73,10 @@ class Prompter:
         wake: Callable[[], None],
         *,
         drawn: DrawnText,
+        listens: Callable[[], SpokenAnswersPort | None] = lambda: None,
     ) -> None:
         self._glasses = glasses
+        self._listens = listens
         self._lens = lens
         self._speech = speech
         self._drawn = drawn
@@ -84,8 +94,8 @@ class Prompter:
 
     # ------------------------------------------------------------------ for the asker
 
-    async def ask(self, question: Question) -> Answer:
-        """See `AskPort`."""
+    async def ask(self, question: Question) -> Answer | Chosen:
+        """See `AskPort.choose`."""
         expires_at = self._clock.boot() + question.timeout_s
         if reason := await self._why_nobody(question, self._glasses.status().capabilities):
             raise NobodyToAsk(reason, UNASKED if self._glasses.status().ready else "")
@@ -139,7 +149,7 @@ class Prompter:
             unheard = str(e)
         return "; ".join([*why, unheard]) if unheard else ""
 
-    async def _outcome(self, prompt: OpenPrompt) -> Answer:
+    async def _outcome(self, prompt: OpenPrompt) -> Answer | Chosen:
         """Wait for the answer. Our clock alone says when the time is over."""
         while not prompt.answer.done():
             left = prompt.expires_at - self._clock.boot()
@@ -157,19 +167,51 @@ class Prompter:
         if prompt is None or not prompt.begun or gesture not in ANSWERS:
             return False
         answer = ANSWERS[gesture]
-        if not self._counts(prompt, answer):
+        if self._counts(prompt, answer, self._clock.boot()):
+            self._take(prompt, answer)
+        return True
+
+    def answer_by_words(self, said: Transcript) -> bool:
+        """Take words that answer the question before the wearer; False if they do not. They count
+        as a gesture does that is made at their end, and not if they began before the question was
+        there.
+        """
+        prompt = self._head()
+        if prompt is None or not prompt.begun or prompt.answer.done() or not said.final:
+            return False
+        if prompt.question.correct is not None and prompt.question.correct(said):
             return True
+        from edge.display.listening.spoken_answer import answer_in  # noqa: PLC0415 - at the first words
+
+        answer = answer_in(said, prompt.question)
+        ended_at = self._clock.boot() if said.ended_at is None else said.ended_at
+        began_at = ended_at if said.began_at is None else said.began_at
+        gesture = answer if isinstance(answer, Answer) else Answer.ALLOW
+        if answer is None or began_at < prompt.since:
+            return False
+        if not self._counts(prompt, gesture, ended_at, spoken=True):
+            return False
+        self._take(prompt, answer)
+        return True
+
+    def _take(self, prompt: OpenPrompt, answer: Answer | Chosen) -> None:
+        """Take an answer; a yes to a page that is not the last leads to the next one."""
         more = prompt.way is PromptWay.PAGE and prompt.page < len(prompt.sheets)
         if answer is Answer.ALLOW and more:
             prompt.turn()
             self._wake()
         else:
             self._decide(prompt, answer)
-        return True
 
-    def _counts(self, prompt: OpenPrompt, answer: Answer) -> bool:
-        """Whether the wearer can know what the gesture answers; a no needs only the beginning."""
-        settled, status = self._clock.boot() - prompt.since >= TOO_SOON_S, self._glasses.status()
+    def _counts(
+        self, prompt: OpenPrompt, answer: Answer, at: float, *, spoken: bool = False
+    ) -> bool:
+        """Whether the wearer could know at this time what the gesture, or the `spoken` word,
+        answers; a no needs only the beginning.
+        """
+        settled, status = at - prompt.since >= TOO_SOON_S, self._glasses.status()
+        if spoken and prompt.way is PromptWay.PROMPT:  # gestures are answers of the glasses there
+            return settled and status.ready and not (self._hidden() or self._unworn(answer))
         if prompt.way is PromptWay.PAGE and not (status.ready and status.link == prompt.link):
             return False  # another connection: nobody knows what is on the lens now
         if prompt.way is not PromptWay.EAR and self._hidden():
@@ -251,7 +293,7 @@ class Prompter:
         prompt.speech, prompt.heard, prompt.missed = None, False, False
         prompt.nowhere(again_at)
 
-    def _decide(self, prompt: OpenPrompt, answer: Answer) -> None:
+    def _decide(self, prompt: OpenPrompt, answer: Answer | Chosen) -> None:
         late = self._clock.boot() >= prompt.expires_at
         prompt.settle(Answer.TIMEOUT if late else answer)
 
@@ -292,6 +334,8 @@ class Prompter:
                 await self._speech.silence(StoppedBy.ANSWERED)
             if prompt.number is not None:
                 await self.end_prompt(prompt.number)
+            if prompt.begun and (listens := self._listens()) is not None:
+                listens.closed()
 
     def take_ended(self) -> OpenPrompt | None:
         """Return the question that was before the wearer last, once."""
@@ -327,6 +371,8 @@ class Prompter:
         if nobody and not self._hidden():  # what is hidden now may be seen before the time is over
             prompt.give_up(nobody)
             return
+        if (listens := self._listens()) is not None:
+            prompt.spoken = listens.opened(prompt.question)
         try:
             if await self._show(prompt, capabilities, why):
                 return
@@ -355,7 +401,7 @@ class Prompter:
 
         prompt.hidden = False
         try:
-            sheets = await pages(prompt.question, capabilities, self._drawn)
+            sheets = await pages(prompt.question, capabilities, self._drawn, spoken=prompt.spoken)
             link = self._glasses.status().link
             if (sheets, link) != (prompt.sheets, prompt.link):
                 prompt.sheets, prompt.link, prompt.page = sheets, link, 1
@@ -424,7 +470,8 @@ class Prompter:
             from edge.display.prompt_layout import to_speech  # noqa: PLC0415 - at the first question
 
             try:
-                words = Rendering(speech=to_speech(prompt.question, capabilities))
+                speech = to_speech(prompt.question, capabilities, spoken=prompt.spoken)
+                words = Rendering(speech=speech)
             except CannotSpeak as e:
                 why.append(str(e))
                 return False

@@ -41,14 +41,21 @@ class RecentResults:
     def forget(self) -> None:
         self._results.clear()
 
+    def has_any(self) -> bool:
+        return self._forget_old(self._clock.boot()) > 0
+
+    def _forget_old(self, now: float) -> int:
+        """Forget what is old news; return how many results are left."""
+        while self._results and now - self._results[-1].at > KEPT_S:
+            self._results.pop()
+        return len(self._results)
+
     def before(self, number: int, on_report: OnReport) -> Presentation | None:
         """Return what was shown before result `number` (0: the newest of all); None if there is
         none.
         """
         now = self._clock.boot()
-        while self._results and now - self._results[-1].at > KEPT_S:
-            self._results.pop()
-        if number >= len(self._results):
+        if number >= self._forget_old(now):
             return None
         result = self._results[number]
         plain = replace(

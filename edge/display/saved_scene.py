@@ -47,7 +47,7 @@ class SavedScenes:
     async def forget(self) -> None:
         await self._put(None)
 
-    async def leave(self) -> None:
+    async def mark_unknown(self) -> None:
         """Something may be on the lens that is not remembered: the next daemon clears it."""
         await self._put(_UNKNOWN)
 

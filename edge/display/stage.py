@@ -7,6 +7,7 @@ from typing import Final
 from edge.core.results import LayoutKind, Rendering
 from edge.display.current_page import CurrentPage
 from edge.display.fallback import Fallback
+from edge.display.listening.captions import Captions
 from edge.display.open_prompt import OpenPrompt
 from edge.display.page_life import Action, LensState, PageEvent, act, arrival
 from edge.display.presentation import BRIEF_RANK, NEWER, OnReport, Presentation, SpeechState
@@ -42,6 +43,7 @@ class Stage:
         speech: SpeechOutput,
         queue: DisplayQueue,
         progress: ProgressIndicator,
+        captions: Captions,
         life_s: float,
         report: OnReport,
     ) -> None:
@@ -54,6 +56,7 @@ class Stage:
         self._speech = speech
         self._queue = queue
         self._progress = progress
+        self._captions = captions
         self._life_s = life_s
         self._report = report
 
@@ -67,7 +70,9 @@ class Stage:
             *(item.expires_at for item in self._queue),
         ]
         now = self._clock.boot()
-        return min((max(0.0, at - now) for at in due if at is not None), default=None)
+        waits = [max(0.0, at - now) for at in due if at is not None]
+        background_s = self._current.background_due_s()
+        return min(waits if background_s is None else [*waits, background_s], default=None)
 
     async def on_time(self) -> None:
         """Do what is due by time: next question, next page, next in the queue."""
@@ -93,7 +98,8 @@ class Stage:
 
     async def _next_in_line(self) -> None:
         """Where nothing is on the lens (or there is none), show the next item of the queue."""
-        busy = self._speech.speaking is not None or self._current.state() is not LensState.DARK
+        page = self._current.now is not None or self._current.covered
+        busy = page or self._speech.speaking is not None
         if self._queue.first is not None and not busy and self._glasses.status().ready:
             await self._show(self._queue.pop())
 
@@ -175,6 +181,10 @@ class Stage:
                 await self._current.turn_back()
             case Action.RECALL:
                 await self._recall()
+            case Action.EARLIER:
+                self._captions.go_back()
+            case Action.NO_CAPTIONS:
+                self._captions.leave()
             case Action.END | Action.CANCEL:  # the call was cancelled when the wearer tapped
                 await self._leave()
             case _ if item is not None:
@@ -184,10 +194,8 @@ class Stage:
         """Show the newest of the last results again; after the last page of a recalled one the one
         before it.
         """
-        page, status = self._current.now, self._glasses.status()
-        if page is None and (not status.ready or status.unseen or self._lens_just_went_dark()):
-            return
-        if status.capabilities is None or not status.capabilities.has(Hardware.DISPLAY):
+        page = self._current.now
+        if page is None and not self._can_recall():
             return
         if page is not None and await self._current.turn(tapped=True):
             return
@@ -196,6 +204,28 @@ class Stage:
             await self._show(item)
         elif page is not None:
             await self._leave()
+
+    def uses(self, event: PageEvent) -> bool:
+        """Return whether a gesture does something now, or was meant for what was there a moment
+        ago.
+        """
+        state = self._current.state()
+        if state is LensState.COVERED or self._speech.speaking is not None:
+            return True
+        if state is LensState.DARK and self._lens_just_went_dark():
+            return True
+        action = act(state, event)
+        if action is Action.RECALL and state is LensState.DARK:
+            return self._can_recall()
+        return action is not Action.NOTHING
+
+    def _can_recall(self) -> bool:
+        """Return whether a tap on the dark lens brings a result back."""
+        status = self._glasses.status()
+        if not status.ready or status.unseen or self._lens_just_went_dark():
+            return False
+        has_lens = status.capabilities is not None and status.capabilities.has(Hardware.DISPLAY)
+        return has_lens and self._current.recent.has_any()
 
     def _lens_just_went_dark(self) -> bool:
         """Whether a tap may still be meant for the page that was there."""
@@ -278,6 +308,8 @@ class Stage:
 
     async def forget(self) -> None:
         """Give up all that was shown, or waits to be: it is not for who wears the next glasses."""
+        if self._captions.on:
+            self._captions.leave()
         self._queue.forget(_UNPAIRED)
         await self._current.forget(_UNPAIRED)
 

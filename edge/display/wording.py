@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from edge.core.results import Link, Rendering
-from edge.core.words.drawable_text import APART
+from edge.core.words.drawable_text import ISOLATES
 from edge.core.words.wearer_forms import Writer
 from edge.display.plain_text import (
     PlainText,
@@ -54,7 +54,7 @@ class Wording:
         """Return a text as the wearer reads it, where others draw it: without signs for directions,
         which they may not know.
         """
-        return self.writer().text((await _read(text)).text).translate(APART)
+        return self.writer().text((await _read(text)).text).translate(ISOLATES)
 
 
 async def _read(text: str) -> PlainText:

@@ -9,6 +9,7 @@ from edge.doctor.disk import DiskChecks
 from edge.doctor.enrolment import EnrolmentChecks
 from edge.doctor.glasses import GlassesChecks
 from edge.doctor.machine import ExaminedMachine
+from edge.doctor.microphone import MicrophoneChecks
 from edge.doctor.models import Check
 from edge.doctor.registry import ASK_S, RegistryChecks
 from edge.doctor.servers import ServerChecks
@@ -35,6 +36,7 @@ def _of_this_machine(examined: ExaminedMachine, *, named: bool) -> tuple[Check, 
     system, service = SystemChecks(examined), ServiceChecks(examined, named=named)
     access, radio = AccessChecks(examined), BluetoothChecks(examined)
     glasses, voice = GlassesChecks(examined), VoiceChecks(examined)
+    microphone = MicrophoneChecks(examined).microphone
     return (
         Check("os", "system", "operating system", system.os),
         Check("libraries", "system", "libraries", system.libraries, after=_CONFIG),
@@ -55,6 +57,7 @@ def _of_this_machine(examined: ExaminedMachine, *, named: bool) -> tuple[Check, 
         Check("link", "glasses", "link", glasses.link, needs=_DAEMON, effect=True),
         Check("mtu", "glasses", "MTU", glasses.mtu, needs=_DAEMON, effect=True),
         Check("voice", "glasses", "voice", voice.voice, needs=_CONFIG),
+        Check("microphone", "glasses", "microphone", microphone, _CONFIG, after=_DAEMON),
     )
 
 

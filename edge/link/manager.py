@@ -48,6 +48,7 @@ from firmware_bridge.messages import (
     GlassesInfo,
     Hello,
     HidingChanged,
+    MicrophoneChunk,
     Transcript,
 )
 from firmware_bridge.transport import Transport
@@ -119,6 +120,7 @@ class LinkManager:
         self._version = version
         self._watched = watched
         self._suppressed = suppressed
+        self._take_sound: Callable[[MicrophoneChunk], None] = lambda _chunk: None
         self._heartbeat_s = HEARTBEAT_S
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
@@ -170,6 +172,10 @@ class LinkManager:
             await self._ready_driver().post(command)
         except LinkLost as lost:
             raise GlassesAway(str(lost)) from lost
+
+    def listen_to(self, take: Callable[[MicrophoneChunk], None]) -> None:
+        """Give the sound of the microphone to `take`; see `GlassesPort.listen_to`."""
+        self._take_sound = take
 
     def _ready_driver(self) -> Driver[Any]:
         if self._driver is None or self._state.state is not LinkState.READY:
@@ -260,6 +266,9 @@ class LinkManager:
         log.info("glasses ready: %s over %s, MTU %d", s.model, s.transport, s.mtu)
         self._bus.publish(GlassesReady(s.model, s.firmware, s.address, s.mtu, s.transport))
         async for event in driver.events():
+            if isinstance(event, MicrophoneChunk):
+                self._take_sound(event)
+                continue
             if isinstance(event, CapabilitiesChanged):
                 await self._state.learn(entry, event.capabilities)
             if isinstance(event, HidingChanged):
@@ -272,7 +281,7 @@ class LinkManager:
         await asyncio.Event().wait()
 
     async def _restore_settings(self, driver: Driver[Any], address: str) -> None:
-        """Restore settings and microphone before the glasses are reported as ready."""
+        """Restore the settings before the glasses are reported as ready."""
         for command in self._settings.of(address):
             try:
                 await driver.request(command, timeout_s=HELLO_S)

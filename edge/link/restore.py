@@ -1,7 +1,7 @@
-"""Settings and an open microphone, which the glasses forget with the link and get back after it.
+"""Settings, which the glasses forget with the link and get back after it.
 
 Not over a restart of the daemon: glasses keep settings and report at each connection whether they
-can be seen, and nobody's microphone opens by itself.
+can be seen. A microphone is never opened here: `hearing/listening.py` alone decides that.
 """
 
 from typing import Final
@@ -15,8 +15,6 @@ from firmware_bridge.messages import (
     SetHeadUpAngle,
     SetSilentMode,
     SetWearDetection,
-    StartMicrophone,
-    StopMicrophone,
 )
 
 _SETTINGS = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
@@ -39,14 +37,9 @@ class RestoredSettings:
     def accept(self, command: Command) -> None:
         """The glasses carried `command` out."""
         self._unsure.pop(type(command), None)
-        match command:
-            case StartMicrophone(stream=stream):
-                self._granted["microphone", stream] = command
-            case StopMicrophone(stream=stream):
-                self._granted.pop(("microphone", stream), None)
-            case _ if isinstance(command, _SETTINGS):
-                self._granted[type(command)] = command
-                self._hidden.update(_hidden_by(command))
+        if isinstance(command, _SETTINGS):
+            self._granted[type(command)] = command
+            self._hidden.update(_hidden_by(command))
 
     def report_hiding(self, event: HidingChanged) -> None:
         """The glasses report the page hidden or visible, which is newer than any setting."""

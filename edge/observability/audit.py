@@ -37,6 +37,7 @@ KEYS: Final = (
     "idempotencyKey",
     "argsHash",
     "origin",
+    "confidence",
     "route",
     "duration",
     "outcome",
@@ -51,7 +52,8 @@ KEYS: Final = (
     "defaultsApplied",
     "stages",
 )
-"""On every line, null where there is nothing to say. `duration` is whole milliseconds.
+"""On every line, null where there is nothing to say. `duration` is whole milliseconds;
+`confidence`, 0 to 1, says how sure the words of a call by voice were.
 
 Nothing else is written, except `args` where asked for: what is not listed cannot leak.
 """

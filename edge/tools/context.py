@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from edge.core import confirmation
-from edge.ports import Progress
+from edge.ports import CannotListen, CaptionsPort, Progress
 from edge.runtime.ids import new_call_id
 from edge.storage.tools.user_stores import Private
 from edge.tools.services import Services
@@ -76,6 +76,10 @@ class Context:
     @property
     def glasses_do(self) -> handed.Deeds:
         return _there(self._services.glasses_do, "way to tell the glasses that")
+
+    @property
+    def captions(self) -> handed.Captions:
+        return CaptionsSwitch(_there(self._services.captions, "microphone to listen with"))
 
     @property
     def knowledge(self) -> "Knowledge":
@@ -229,6 +233,20 @@ class Output:
 
     async def say(self, text: str) -> str:
         return await self._present({"audio": {"text": text}})
+
+
+class CaptionsSwitch:
+    """Implements `Captions`."""
+
+    def __init__(self, captions: Callable[[], CaptionsPort]) -> None:
+        self._captions = captions
+
+    async def switch(self, *, on: bool) -> None:
+        """See `Captions`."""
+        try:
+            await self._captions().switch(on=on)
+        except CannotListen as e:
+            raise ToolFailure.of(ErrorCode.NOT_ACCEPTED, str(e), for_wearer=str(e)) from None
 
 
 class OtherTools:

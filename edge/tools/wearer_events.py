@@ -40,6 +40,8 @@ class WearerEvents:
         self._clock = clock
         self._events: deque[WearerEvent] = deque(maxlen=KEPT)
         self._last = 0
+        self._waiting_for_words = 0
+        self._words_wanted_until = float("-inf")
         self._changed = asyncio.Event()
 
     def note(self, event: Event) -> None:
@@ -53,10 +55,28 @@ class WearerEvents:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
+    def words_wanted(self) -> bool:
+        """Return whether a program waits for the wearer's words, or did until a moment ago: it may
+        be between two waits.
+        """
+        return self._waiting_for_words > 0 or self._clock.boot() < self._words_wanted_until
+
     async def next(
         self, events: Container[str] | None, *, after: int | None, timeout_s: float
     ) -> dict[str, Json]:
         """See `Wearer`. Words are given only to those who name `said`."""
+        if events is None or SAID not in events:
+            return await self._next(events, after, timeout_s)
+        self._waiting_for_words += 1
+        try:
+            return await self._next(events, after, timeout_s)
+        finally:
+            self._waiting_for_words -= 1
+            self._words_wanted_until = self._clock.boot() + SAID_S
+
+    async def _next(
+        self, events: Container[str] | None, after: int | None, timeout_s: float
+    ) -> dict[str, Json]:
         self._forget_words()
         # A number above the last one comes from an earlier daemon and means nothing here.
         seen = self._last if after is None else after if after <= self._last else 0
@@ -88,8 +108,9 @@ def _describe(event: Event) -> tuple[str, dict[str, Json]] | None:
     match event:
         case Gestured(gesture=gesture, side=side):
             return gesture.value, {"side": side.value} if side is not None else {}
-        case Transcript(text=text, final=True) if text.strip():
-            return SAID, {"text": text.strip()[:MAX_TEXT]}
+        case Transcript(text=text, final=True, confidence=confidence) if text.strip():
+            how = {} if confidence is None else {"confidence": round(confidence, 2)}
+            return SAID, {"text": text.strip()[:MAX_TEXT], **how}
         case WornChanged(worn=worn):
             return ("worn" if worn else "not_worn"), {}
         case BatteryChanged(level=level, charging=charging, side=side):

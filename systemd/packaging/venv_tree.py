@@ -18,13 +18,15 @@ from typing import Final
 
 from places import OPT, ROOT
 
-EXTRAS: Final = "calendar,sim,devcloud,enrol,images,mcp,voice,metrics,scripts"
+EXTRAS: Final = "calendar,sim,devcloud,ears,enrol,images,mcp,voice,metrics,scripts"
 """Everything: radios of our own, mock glasses and `glassd demo` need no second installation."""
 GLIBC: Final = range(36, 16, -1)
 """2.36 is Debian 12's; a wheel that wants a newer one would not load there."""
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 """Debian's name → Python's. 32-bit systems: several libraries have no wheels."""
 OLDEST: Final = (3, 11)
+_UNUSED: Final = ("moonshine_voice/libmoonshine.so", "moonshine_voice.libs")
+"""63 MiB of a library of which only the model is used."""
 _SOURCES: Final = (
     "pyproject.toml",
     "README.md",
@@ -244,6 +246,7 @@ def make(tree: Path, wheels: Path, *, target: Target, extras: str = EXTRAS) -> N
     shutil.rmtree(
         site / "bin", ignore_errors=True
     )  # other packages' commands are nobody's business
+    remove_unused(site)
     (tree / "bin").mkdir()
     (tree / "bin" / "python3").symlink_to(target.python)
     (tree / "bin" / "python").symlink_to("python3")
@@ -259,6 +262,15 @@ def make(tree: Path, wheels: Path, *, target: Target, extras: str = EXTRAS) -> N
         f"{target.version}\nexecutable = {target.python}\n"
     )
     (tree / "pyvenv.cfg").write_text(config, encoding="ascii")
+
+
+def remove_unused(site: Path) -> None:
+    for name in _UNUSED:
+        path = site / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def compile_all(tree: Path, *, target: Target) -> bool:

@@ -11,7 +11,7 @@ import pytest
 
 from edge.core.results import LayoutKind, Rendering
 from edge.display.drawn_text import DrawnText
-from edge.display.fallback import in_latin
+from edge.display.fallback import make_readable
 from edge.display.lens import LensWriter
 from edge.display.lens_plan import plan
 from edge.display.typesetting.fonts import family, find_fonts, font_folders
@@ -89,8 +89,9 @@ async def test_sentences_of_all_scripts_are_on_the_lens_as_they_were_drawn(
             state, reason = told(response)
             wanted = Rendering(LayoutKind.TEXT_WALL, text)
             planned = await plan(wanted, known, drawn)
-            latin = await in_latin(wanted, planned, known, drawn) if planned.lost else None
-            page = (latin or planned).sheets[0]
+            if planned.lost:
+                _, readable = await make_readable(wanted, planned, known, drawn, has_voice=True)
+            page = (readable if planned.lost else planned).sheets[0]
             await shows(place, image_of(page, sides(place)[0]), f"{group}: {text}")
             whole += not planned.lost
             assert state == ("acknowledged" if planned.lost else readable), (group, text)

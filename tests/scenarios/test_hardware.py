@@ -26,6 +26,7 @@ PHOTO = "com.example.photo:inspect"
 THEIRS = ("glasses:", PHOTO)
 """Tools that depend on the glasses; others come and go for reasons of their own."""
 NO_DISPLAY = (
+    "glasses:captions",
     "glasses:clear",
     "glasses:dismiss",
     "glasses:notify",
@@ -119,6 +120,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
         needs = {
             **dict.fromkeys(NO_DISPLAY, "a display"),
             **dict.fromkeys((*EITHER[1:], "glasses:set"), "a display or a speaker"),
+            "glasses:captions": "a display and a microphone",
             "glasses:say": "a speaker or a display",
             PHOTO: "a camera",
         }

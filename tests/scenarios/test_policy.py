@@ -164,7 +164,7 @@ async def test_an_agent_asks_the_wearer_and_the_tap_is_the_result(tmp_path, clou
     async with whole_world(tmp_path, cloud=cloud) as place:
         answer = await place.call("glasses:ask", {"question": "Water the plants?"})
         assert answer.data["status"] == "pending"
-        await place.lens_shows("Water the plants?", "tap: yes")
+        await place.lens_shows("Water the plants?", "yes", "double tap")
         await place.answer_question()
         await place.heard("call.completed", call_id=answer.meta["callId"], ok=True)
         story = await place.daemon.store.get(answer.meta["callId"])

@@ -8,7 +8,6 @@ import logging
 import pytest
 
 from edge.cloud import reporter
-from firmware_bridge.messages import AudioFormat, StartMicrophone
 from firmware_bridge.sim.faults import parse_fault
 from tests.scenarios.network import Cable
 from tests.scenarios.world import until, whole_world, world
@@ -234,29 +233,6 @@ async def test_a_dark_lens_stays_dark_over_a_drop(tmp_path):
         ] == "shown"
         assert [s["scene"] != "" for s in place.shown[seen:] if s["event"] == "lens"][-1:] == [True]
         assert sum(1 for s in place.shown[seen:] if s["event"] == "lens" and s["scene"]) == 1
-
-
-@pytest.mark.requirement("I4-link-restored")
-async def test_a_microphone_that_was_open_is_open_again_and_goes_on_hearing(tmp_path):
-    async with world(tmp_path, "mock:full") as place:
-        await place.switch_glasses_on()
-        await place.start_daemon()
-        await place.ready()
-        await place.daemon.link.request(StartMicrophone(7, AudioFormat.PCM16))
-        await place.heard("glasses.event")
-        await drop(place)
-        place.mark()
-        told = await until(
-            lambda: next(
-                (h for h in place.happened[place.marked :] if said(h, "MicrophoneChunk")), None
-            ),
-            "sound again",
-        )
-        assert told["said"]["stream"] == 7
-
-
-def said(happening, kind):
-    return happening["event"] == "glasses.event" and happening["said"]["type"] == kind
 
 
 @pytest.mark.requirement("I4-link-quiet")

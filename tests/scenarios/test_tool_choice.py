@@ -45,10 +45,13 @@ async def glassd(place, *words):
 
 
 @pytest.mark.requirement("S0-37")
+@pytest.mark.parametrize(
+    "settings", [{"audio": {"voice": "de-DE"}}, {"microphone": {"language": "de"}}]
+)
 async def test_without_a_cloud_what_the_wearer_says_finds_its_local_tool_in_the_configured_language(
-    tmp_path,
+    tmp_path, settings
 ):
-    async with world(tmp_path, audio={"voice": "de-DE"}) as place:
+    async with world(tmp_path, **settings) as place:
         await place.switch_glasses_on(speed=8.0)
         await place.start_daemon()
         await place.ready()

@@ -36,6 +36,7 @@ INJECTED: Final[Mapping[type, str]] = MappingProxyType(
         handed.Audit: "audit",
         handed.Config: "config",
         handed.Deeds: "glasses_do",
+        handed.Captions: "captions",
         logging.Logger: "log",
         ToolCall: "call",
         ToolContext: "",

@@ -165,6 +165,13 @@ class Deeds(Protocol):
         """Return when the glasses did it. Raises `ToolFailure`: UNSUPPORTED if they cannot."""
 
 
+class Captions(Protocol):
+    """Live captions: what is said around the wearer, on the lens. No tool gets the words."""
+
+    async def switch(self, *, on: bool) -> None:
+        """Return when they are on, or off. Raises `ToolFailure`: NOT_ACCEPTED, and why."""
+
+
 class Pictures(Protocol):
     """Converts pictures for the lens in use."""
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from edge.display.voice import espeak, sound, wyoming
 from edge.display.voice.languages import UNKNOWN
+from edge.runtime.wyoming import Address, ServerAway, WyomingFault
 
 BUILT_IN: Final = {
     "de": "de-DE",
@@ -26,7 +27,7 @@ LIMIT_S: Final = 3.0
 """Seconds for one engine: less than the daemon allows for a sentence."""
 RETRY_S: Final = 30.0
 """Seconds until a server that did not answer is asked again."""
-_servers: dict[wyoming.Address, tuple[float, Mapping[str, str] | str]] = {}
+_servers: dict[Address, tuple[float, Mapping[str, str] | str]] = {}
 """What a server has, or until when (monotonic clock) it is left alone, and why."""
 BuiltIn = Callable[[str, str], bytes]
 """(text, voice) → PCM at `sound.RATE`. Raises `NoVoice`."""
@@ -61,7 +62,7 @@ def say(wanted: SpeechRequest, built_in: BuiltIn) -> Speech:
     for name, voice, speak in _engines(wanted, built_in, why):
         try:
             samples = sound.from_bytes(speak())
-        except (wyoming.WyomingFault, espeak.CannotPronounce, NoVoice) as e:
+        except (WyomingFault, espeak.EspeakFault, NoVoice) as e:
             why.append(f"{name}: {e}")
             continue
         if sound.heard_after(samples):
@@ -79,10 +80,10 @@ def _engines(
         why.append("no voice knows these letters")
         return
     if wanted.server:
-        address = wyoming.Address.parse(wanted.server)
+        address = Address.parse(wanted.server, wyoming.PORT)
         try:
             voice = _server_voices(address).get(language, "")
-        except wyoming.WyomingFault as e:
+        except WyomingFault as e:
             voice = ""
             why.append(f"{wanted.server}: {e}")
         if voice:
@@ -104,7 +105,7 @@ def _own_voice(language: str, configured: str) -> str:
     return configured if same else BUILT_IN.get(language, "")
 
 
-def _server_voices(address: wyoming.Address) -> Mapping[str, str]:
+def _server_voices(address: Address) -> Mapping[str, str]:
     """Return the server's voices, asked once; one that does not answer is left alone for a while,
     or every sentence would wait for it. Raises `WyomingFault`.
     """
@@ -112,26 +113,26 @@ def _server_voices(address: wyoming.Address) -> Mapping[str, str]:
     if isinstance(known, Mapping) and known:
         return known
     if isinstance(known, str) and time.monotonic() < until:
-        raise wyoming.WyomingFault(known)
+        raise WyomingFault(known)
     try:
         known = wyoming.voices(address, LIMIT_S)
-    except wyoming.WyomingFault as e:
+    except WyomingFault as e:
         _leave_alone(address, e)
         raise
     _servers[address] = (0.0, known)
     return known
 
 
-def _ask_server(text: str, voice: str, address: wyoming.Address) -> bytes:
+def _ask_server(text: str, voice: str, address: Address) -> bytes:
     """Let the server speak; one that is away is left alone for a while. Raises `WyomingFault`."""
     try:
         return wyoming.speak(text, voice, address, LIMIT_S)
-    except wyoming.ServerAway as e:
+    except ServerAway as e:
         _leave_alone(address, e)
         raise
 
 
-def _leave_alone(address: wyoming.Address, why: wyoming.WyomingFault) -> None:
+def _leave_alone(address: Address, why: WyomingFault) -> None:
     _servers[address] = (time.monotonic() + RETRY_S, str(why))
 
 
@@ -164,7 +165,7 @@ def survey(server: str, *, has_built_in: bool, limit_s: float = LIMIT_S) -> tupl
 
 def _survey_server(server: str, limit_s: float) -> Engine:
     try:
-        known = wyoming.voices(wyoming.Address.parse(server), limit_s)
-    except wyoming.WyomingFault as e:
+        known = wyoming.voices(Address.parse(server, wyoming.PORT), limit_s)
+    except WyomingFault as e:
         return Engine(server, reason=str(e))
     return Engine(server, tuple(sorted(known)), "" if known else "it has no voice")

@@ -26,7 +26,7 @@ _NO_FOLDERS: Final = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"
 """Its sound library makes folders of its own even if nothing is played."""
 
 
-class CannotPronounce(Exception):
+class EspeakFault(Exception):
     """It has no voice for the text, or would spell it; the text says why."""
 
 
@@ -39,7 +39,7 @@ def languages(limit_s: float) -> frozenset[str]:
     """Return the names of its voices (`de`, `cmn`); none where it is absent or broken."""
     try:
         listed = _run(["--voices"], "", limit_s).decode(errors="replace").splitlines()
-    except CannotPronounce:
+    except EspeakFault:
         return frozenset()
     rows = (line.split() for line in listed[1:])
     return frozenset(row[1] for row in rows if len(row) > 1)
@@ -54,7 +54,7 @@ def voice_for(language: str, known: frozenset[str]) -> str:
 
 
 def speak(text: str, voice: str, limit_s: float) -> bytes:
-    """Return speech as mono PCM of 16 bits at `sound.RATE`. Raises `CannotPronounce`.
+    """Return speech as mono PCM of 16 bits at `sound.RATE`. Raises `EspeakFault`.
 
     A text that it would spell ("Chinese letter, Chinese letter") is refused: it does sound, but
     nobody understands it.
@@ -63,19 +63,19 @@ def speak(text: str, voice: str, limit_s: float) -> bytes:
     phonemes = _run(["-v", voice, "-q", "-x"], words, limit_s).decode(errors="replace")
     foreign = 0 if voice.startswith("en") else len(_LATIN.findall(words))
     if phonemes.count(_ENGLISH) > foreign:
-        raise CannotPronounce(f"cannot read this in {voice}")
+        raise EspeakFault(f"cannot read this in {voice}")
     wav = _run(["-v", voice, "--stdout"], words, limit_s)
     rate = int.from_bytes(wav[24:28], "little")
     if wav[:4] != b"RIFF" or not 8000 <= rate <= 48000:
-        raise CannotPronounce("it made no sound")
+        raise EspeakFault("it made no sound")
     return sound.resampled(sound.from_bytes(wav[_HEADER:]), rate).tobytes()
 
 
 def _run(options: list[str], text: str, limit_s: float) -> bytes:
-    """Run it with UTF-8 on stdin, never on the command line. Raises `CannotPronounce`."""
+    """Run it with UTF-8 on stdin, never on the command line. Raises `EspeakFault`."""
     path = installed()
     if not path:
-        raise CannotPronounce("it is not installed")
+        raise EspeakFault("it is not installed")
     command = [path, "-b", "1", *options, *(["--stdin"] if text else [])]
     try:
         done = subprocess.run(
@@ -87,10 +87,10 @@ def _run(options: list[str], text: str, limit_s: float) -> bytes:
             env=os.environ | _NO_FOLDERS,
         )
     except subprocess.TimeoutExpired:
-        raise CannotPronounce("it took too long") from None
+        raise EspeakFault("it took too long") from None
     except OSError as e:
-        raise CannotPronounce(f"it cannot be started: {e}") from None
+        raise EspeakFault(f"it cannot be started: {e}") from None
     if done.returncode or len(done.stdout) > MAX_SOUND:
         detail = done.stderr.decode(errors="replace").strip()[:200]
-        raise CannotPronounce(f"it failed: {detail or done.returncode}")
+        raise EspeakFault(f"it failed: {detail or done.returncode}")
     return done.stdout

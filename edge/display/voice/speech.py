@@ -465,3 +465,21 @@ class SpeechOutput:
             self.speaking = None
             self._silent.set()
         self._over(SpeechOver(item, result, reason, self._stopped_by, away, no_voice))
+
+
+class InterruptibleSpeech:
+    """Implements `SpeechPort`."""
+
+    def __init__(self, speech: SpeechOutput) -> None:
+        self._speech = speech
+
+    @property
+    def speaking(self) -> bool:
+        """See `SpeechPort`."""
+        return self._speech.speaking is not None
+
+    def stop(self) -> None:
+        """See `SpeechPort`. A question that is not heard whole could not be answered."""
+        item = self._speech.speaking
+        if item is not None and not item.asks:
+            self._speech.stop(StoppedBy.WEARER)

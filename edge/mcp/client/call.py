@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from edge.mcp.client import outcomes
 from edge.mcp.client.connection import ServerConnection, describe
-from edge.mcp.client.held import ServerQuestion, cancel_all, waiting_questions
+from edge.mcp.client.held import ServerQuestion, cancel_all, new_question_queue
 from edge.mcp.client.models import CallFault, Json, OnProgress, Outcome, ServerProgress, fault
 from edge.mcp.client.request_trace import TRACE, RequestTrace
 from edge.runtime.logs import clean
@@ -49,7 +49,7 @@ class ToolRequest:
     input: Mapping[str, Json] | None = None
     on_progress: OnProgress | None = None
     trace: RequestTrace = field(default_factory=RequestTrace)
-    questions: "asyncio.Queue[ServerQuestion]" = field(default_factory=waiting_questions)
+    questions: "asyncio.Queue[ServerQuestion]" = field(default_factory=new_question_queue)
     """What an older server asks within the call."""
 
 

@@ -38,7 +38,7 @@ class ServerQuestion:
         self.settle(types.ElicitResult(action="cancel"))
 
 
-def waiting_questions() -> "asyncio.Queue[ServerQuestion]":
+def new_question_queue() -> "asyncio.Queue[ServerQuestion]":
     return asyncio.Queue(MAX_QUESTIONS)
 
 

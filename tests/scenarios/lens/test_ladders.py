@@ -60,11 +60,13 @@ async def test_each_tool_reaches_the_wearer_on_what_the_glasses_have(tmp_path):
 
 
 async def able(place, facts):
-    """Wait until the daemon knows what the glasses can do now."""
+    """Wait until the daemon, and its tools, know what the glasses can do now."""
 
     def known():
-        found = place.daemon.link.status().capabilities
-        return all(found.get(key) is value for key, value in facts.items())
+        link, tools = place.daemon.link.status().capabilities, place.daemon.registry._record
+        return all(
+            found.get(key) is value for found in (link, tools) for key, value in facts.items()
+        )
 
     await until(known, f"glasses that can {facts}")
 

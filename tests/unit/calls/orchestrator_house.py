@@ -22,6 +22,7 @@ from edge.core.session import SessionController
 from edge.core.tools.snapshot import Entry
 from edge.display.presenter import Presenter
 from edge.ports import (
+    Chosen,
     Invoked,
     NobodyToAsk,
     Progress,
@@ -291,6 +292,9 @@ class FakeAsk:
         except asyncio.CancelledError:
             self.withdrawn += 1
             raise
+
+    async def choose(self, question: Question) -> Answer | Chosen:
+        return await self.ask(question)
 
     def say(self, answer: Answer) -> None:
         self._answers.put_nowait(answer)

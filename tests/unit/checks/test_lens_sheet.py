@@ -59,8 +59,8 @@ async def test_readable_pages_are_no_problem(film):
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        (["press ⌥ then C"], "boxes that no delivery names, for ⌥"),
-        (["a □ of its own"], "boxes that no delivery names, for □"),
+        (["press ⌥ then C"], "boxes for ⌥"),
+        (["a □ of its own"], "boxes for □"),
         (["W" * 60], "cut: W"),
         (["1", "2", "3", "4", "5", "the sixth row"], "cut: the sixth row"),
     ],
@@ -70,8 +70,7 @@ async def test_boxes_and_cut_lines_are_found(film, rows, problem):
     assert problem in judged(film)[0]
 
 
-@pytest.mark.parametrize("named", [False, True])
-async def test_boxes_in_rows_that_we_drew_are_found_by_their_pixels(film, lens, tmp_path, named):
+async def test_boxes_in_rows_that_we_drew_are_found_by_their_pixels(film, lens, tmp_path):
     """Its font for Hebrew calls itself so and is for Thai: what it draws are boxes."""
     pytest.importorskip("uharfbuzz", reason="pip install 'glassd[scripts]'")
     wheels = {family(font): font for font in find_fonts(font_folders())}
@@ -91,13 +90,8 @@ async def test_boxes_in_rows_that_we_drew_are_found_by_their_pixels(film, lens, 
         assert film.drawn.on(lens.to_image().convert("L")) == [row]
         film.drawn.rows.clear()
         film.later(3)
-    if named:
-        film.takes[-1].deliveries.append("acknowledged: not readable on this lens: ר כ ב ת")
     (problem,) = judged(film)
-    assert problem.startswith("boxes for" if named else "boxes that no delivery names, for")
-    film.takes[-1].frames[-2].problems.clear()
-    film.takes[-1].loses = named
-    assert bool(judged(film)) is not named
+    assert problem.startswith("boxes for ב כ ר ת")
 
 
 async def test_a_page_that_another_one_replaces_at_once_is_found(film):

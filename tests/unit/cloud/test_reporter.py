@@ -24,6 +24,7 @@ from firmware_bridge.messages import (
     Gesture,
     Gestured,
     MicrophoneChunk,
+    Reading,
     Transcript,
     WornChanged,
 )
@@ -180,6 +181,19 @@ async def test_many_changes_at_once_make_one_report():
         (BatteryChanged(40, charging=True), ("battery", {"level": 40, "charging": True})),
         (WornChanged(worn=False), ("worn", {"worn": False})),
         (Transcript("hi"), ("transcript", {"text": "hi", "final": True})),
+        (
+            Transcript("hi", True, 7.0, 8.256, 0.876, (Reading("hi", -1.0),), addressed=True),
+            (
+                "transcript",
+                {
+                    "text": "hi",
+                    "final": True,
+                    "confidence": 0.88,
+                    "duration_s": 1.26,
+                    "addressed": True,
+                },
+            ),
+        ),
         (MicrophoneChunk(1, 0, (b"x",)), None),
     ],
 )

@@ -7,16 +7,18 @@ import re
 import tomllib
 from dataclasses import FrozenInstanceError
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
 from edge.config import model
 from edge.config.errors import every_key
 from edge.config.load import FORM, MAX_FILE, load
-from edge.config.model import BadSettings, Settings
+from edge.config.model import BadSettings, MicrophoneConfig, Settings
 from edge.core import permissions
-from edge.display.voice.wyoming import Address
 from edge.runtime import paths
+from edge.runtime.wyoming import Address
+from firmware_bridge.messages import Gesture
 
 NOBODY = {"HOME": "/nonexistent"}
 SAMPLE = Path(__file__).parents[3] / "systemd" / "glassd.toml"
@@ -118,7 +120,21 @@ def test_the_port_follows_tls_unless_it_is_given(tmp_path, text, port):
 def test_the_voice_asks_the_server_that_is_configured(tmp_path, server):
     found = load(write(tmp_path, f'[audio]\nserver = "{server}"\n'), NOBODY).audio
     assert (found.server, found.volume, found.preroll_ms) == (server, 80, 300)
-    assert not server or Address.parse(server), "what is accepted can be read"
+    assert not server or Address.parse(server, 1), "what is accepted can be read"
+
+
+@pytest.mark.parametrize(
+    "recogniser", ["auto", "off", "moonshine", "tcp://127.0.0.1:10300", "unix:///run/stt.sock"]
+)
+def test_the_microphone_takes_these_recognisers(tmp_path, recogniser):
+    text = f'[microphone]\nrecogniser = "{recogniser}"\nwake_phrase = "  Hello  Glasses "\n'
+    found = load(write(tmp_path, text), NOBODY).microphone
+    assert (found.allow, found.recogniser, found.wake_phrase) == (True, recogniser, "hello glasses")
+
+
+def test_any_gesture_can_be_push_to_talk():
+    known = get_args(get_type_hints(MicrophoneConfig)["push_to_talk"])
+    assert {*known} == {"auto", "off", *map(str, Gesture)}
 
 
 def test_settings_cannot_be_changed_later():
@@ -242,6 +258,26 @@ def test_a_wrong_variable_is_reported_with_the_nearest():
         ('[uplink]\nhost = "me@b"\n', "uplink.host: must be a bare host name"),
         ("[audio]\nvolume = 101\n", "audio.volume: must be at most 100, got 101"),
         ("[audio]\npreroll_ms = -1\n", "audio.preroll_ms: must be at least 0, got -1"),
+        (
+            '[microphone]\nrecogniser = "whisper"\n',
+            "microphone.recogniser: must be auto, moonshine, sherpa, off, or the address of",
+        ),
+        (
+            '[microphone]\nrecogniser = "sherpa"\n',
+            "microphone: recogniser = sherpa needs model, the folder of its model",
+        ),
+        ('[microphone]\nmodel = "models"\n', "microphone.model: must be an absolute path"),
+        ('[microphone]\nlanguage = "Klingon"\n', "microphone.language: 'Klingon' is not a known"),
+        (
+            '[microphone]\nwake_phrase = "hey"\n',
+            "wake_phrase: must have 5 to 40 letters",
+        ),
+        (
+            '[microphone]\nwake_phrase = "r2 d2 x"\n',
+            "wake_phrase: must be words of letters",
+        ),
+        ('[microphone]\nyes_by_voice = ["*"]\n', "microphone.yes_by_voice: '*' is not a tool name"),
+        ('[microphone]\npush_to_talk = "wink"\n', "microphone.push_to_talk: "),
         *(
             (
                 f'[audio]\nserver = "{bad}"\n',

@@ -13,6 +13,7 @@ from edge.control.dependencies import ControlDependencies
 from edge.control.http import HttpLimits
 from edge.control.server import ControlServer
 from edge.control.sockets import SocketTaken
+from edge.runtime.bus import Bus
 from edge.runtime.events import CallReceived, LinkChanged
 from tests.unit.control.house import BOOM, DEADLINE_S, open_house, parsed
 
@@ -28,6 +29,7 @@ def bare(path, **more):
     )
     from edge.runtime.clock import Clock
 
+    ports["bus"] = Bus()
     return ControlServer(path, ControlDependencies(**ports), clock=Clock(), **more)
 
 
@@ -590,3 +592,24 @@ def test_a_query_with_too_many_parameters_is_refused_with_their_number():
     with pytest.raises(http.RequestRefused) as refused:
         http._target("/v1/calls?" + "&".join(["a=1"] * (http.MAX_QUERY + 1)))
     assert f"at most {http.MAX_QUERY} parameters" in refused.value.reply.body["error"]["fix"]
+
+
+async def test_a_client_that_comes_while_the_service_stops_is_disconnected(tmp_path, monkeypatch):
+    """Its task is cancelled before it began."""
+    server = bare(tmp_path / "control.sock")
+    running = asyncio.create_task(server.run())
+    accept, accepted = ControlServer._accept, []
+
+    def accept_and_stop(self, entrance, reader, writer):
+        running.cancel()
+        accept(self, entrance, reader, writer)
+        accepted.append(writer)
+
+    monkeypatch.setattr(ControlServer, "_accept", accept_and_stop)
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.sleep(0)
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "control.sock"))
+        await asyncio.wait([running])
+        assert accepted[0].is_closing()
+        assert await reader.read() == b""
+        writer.close()

@@ -141,6 +141,7 @@ def test_the_document_names_every_layer_and_ages_the_capabilities():
         "outbox",
         "calls",
         "audio",
+        "microphone",
         "wearer",
         "services",
         "alarms",

@@ -69,6 +69,12 @@ DONE = {
     "start the server at {}, or correct [audio] server": (
         "test_a_voice_server_that_is_away_is_named_and_started"
     ),
+    "start the server at {}, or correct [microphone] recogniser": (
+        "test_a_server_of_recognition_that_is_away_is_named_and_started"
+    ),
+    "[microphone] model = <the folder of a model>": (
+        "test_a_folder_without_a_model_is_named_and_corrected"
+    ),
     "[audio] volume = 80": "test_a_configured_volume_of_0_is_named",
     "start it, in a terminal of its own": ("test_a_daemon_without_a_unit_is_started_in_a_terminal"),
     "examine what it was started with": (
@@ -121,6 +127,7 @@ HANDS = {
     "install glassd on a 64-bit Linux": "another operating system",
     "install a 64-bit system": "another operating system",
     "let a time server keep it": "a container's host",
+    "as root: apt-get install {}": "a package of the system",
 }
 """The head of a fix → why no test can do it."""
 _CALLS = {"do": 0, "edit": 1, "self._edit": 0, "_delete": None, "Fix": 1}

@@ -533,21 +533,36 @@ async def test_an_error_during_a_pause_releases_the_radio(tmp_path):
 # ------------------------------------------------------------------ as it was
 
 
-@pytest.mark.requirement("I4-link-restored")
-async def test_an_open_microphone_is_open_again_before_the_return_is_reported(
-    tmp_path,
-):
+@pytest.mark.requirement("I14-no-sound-in-events")
+async def test_sound_has_one_taker_and_is_in_no_event(tmp_path):
+    sound = asyncio.Queue()
     async with Story(tmp_path).running() as story:
         await story.until("glasses.ready")
+        story.manager.listen_to(sound.put_nowait)
         await story.manager.request(StartMicrophone(4, AudioFormat.PCM16))
+        async with asyncio.timeout(40):
+            assert [(await sound.get()).index for _ in range(3)] == [0, 1, 2]
         await story.manager.request(StopMicrophone(4))
+        story.finder.glasses.say("done")
+        async with asyncio.timeout(40):
+            async for happening in story.heard:
+                told = as_json(happening)
+                if told["event"] == "glasses.event":
+                    break
+    assert told["said"]["text"] == "done", "the sound before it was not published"
+
+
+@pytest.mark.requirement("I14-microphone-stays-off")
+async def test_an_open_microphone_is_not_opened_again_after_a_reconnect(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
         await story.manager.request(StartMicrophone(3, AudioFormat.PCM16))
         heard = []
         take = story.finder.glasses.begin
         story.finder.glasses.begin = lambda session: (heard.append(spied(session)), take(session))
         await story.finder.walk_away()
         await story.until("glasses.ready")
-    assert heard == [["Hello", "StartMicrophone"]]
+    assert [[name for name in names if "Microphone" in name] for names in heard] == [[]]
 
 
 def spied(session):
@@ -609,7 +624,6 @@ def test_glasses_left_dark_still_count_as_dark_later():
     settings.doubt(SetBrightness(level=0))
     settings.of("b")
     settings.report_hiding(HidingChanged(Hiding.DASHBOARD, hidden=True))
-    settings.accept(StartMicrophone(0, AudioFormat.LC3))
     assert settings.of("a") == ()
     assert settings.unseen == Hiding.SILENT.value
     settings.of("unsure")

@@ -32,6 +32,7 @@ RECORD = {
     "idempotencyKey": "k9",
     "argsHash": "0123456789abcdef",
     "origin": "glasses",
+    "confidence": 0.9,
     "route": "local",
     "duration": 12,
     "outcome": "answered",

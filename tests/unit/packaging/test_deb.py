@@ -46,6 +46,8 @@ def test_each_suite_has_its_own_python_and_an_upgrade_of_debian_is_an_upgrade_of
     assert "python3 (>= 3.11), python3 (<< 3.12)" in depends[0]
     assert "python3 (>= 3.13), python3 (<< 3.14)" in depends[1]
     assert all("bluez" in d and "dbus" in d for d in depends)
+    recommends = [told("dpkg-deb", "-f", p, "Recommends").strip() for p in packages[:2]]
+    assert recommends == ["liblc3-0 | liblc3-1"] * 2, "one name per Debian release"
     subprocess.run(
         ["dpkg", "--compare-versions", "0.1.0-1~deb12u1", "lt", "0.1.0-1~deb13u1"], check=True
     )

@@ -12,7 +12,7 @@ import install as installing
 import pytest
 from install import Machine, Refused, install, main, uninstall
 from places import CONFIG, OPT, Layout
-from venv_tree import EXTRAS, CannotBuild, copy_of_sources, with_extras
+from venv_tree import EXTRAS, CannotBuild, copy_of_sources, remove_unused, with_extras
 
 from tests.unit.packaging.conftest import PYTHON, ROOT, VERSION, tiny_wheel
 
@@ -177,11 +177,12 @@ def test_a_command_of_somebody_elses_is_not_overwritten(tmp_path, wheels, monkey
     assert everything(tmp_path) == {"usr/local/bin/glassd"}
 
 
-def test_an_installation_brings_every_extra_but_the_developers():
+def test_an_installation_brings_every_extra_that_needs_nothing_else():
+    """Not that of developers, nor sherpa-onnx, which is of use only with a model of one's own."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"
     ]
-    wanted = {name for name, needs in extras.items() if needs and name != "dev"}
+    wanted = {name for name, needs in extras.items() if needs} - {"dev", "ears-sherpa"}
     assert set(EXTRAS.split(",")) == wanted
     assert f"EXTRAS ?= {EXTRAS}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
@@ -249,3 +250,21 @@ def test_all_that_the_wheel_takes_is_in_the_copy_it_is_built_from(tmp_path):
     taken = [*wheel["force-include"], *wheel["packages"]]
     assert len(taken) > 3
     assert [name for name in taken if not (copy / name).exists()] == []
+
+
+def test_of_the_recogniser_only_the_model_is_installed(tmp_path):
+    """Its own library takes more room than all else of it."""
+    for name in (
+        "moonshine_voice/assets/tiny-en/encoder_model.ort",
+        "moonshine_voice/libmoonshine.so",
+        "moonshine_voice.libs/libonnxruntime.so.1",
+        "numpy.libs/libopenblas.so",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    for _ in range(2):
+        remove_unused(tmp_path)
+        assert everything(tmp_path) == {
+            "moonshine_voice/assets/tiny-en/encoder_model.ort",
+            "numpy.libs/libopenblas.so",
+        }

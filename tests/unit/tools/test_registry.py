@@ -38,6 +38,7 @@ LENS = {
     "display.brightness": True,
     "display.notifications": True,
     "display.dashboard": True,
+    "microphone": True,
 }
 TOKEN = "s3cret-token"
 

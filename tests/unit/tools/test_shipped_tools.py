@@ -58,6 +58,7 @@ class House(Rig):
             knowledge=lambda: self.knowledge,
             calendars=lambda: self.calendars,
             voice_active=lambda: self.session.voice_active(0.0),
+            state=lambda: {**self.session.described(0.0), "cannot_listen": ""},
         )
         self.knowledge = KnowledgeBase(
             path / "knowledge.db", folder=self.kb, notes=self._notes, clock=self.clock
@@ -596,10 +597,11 @@ def test_a_quiet_time_ends_by_itself_or_with_a_new_session():
     assert session.begin_voice(620.0) is True
     session.apply(quiet, tool="t", now=700.0)
     start = {"type": "START_VOICE_SESSION", "sessionId": "s"}
+    session.apply(start, tool="t", now=700.0)  # until now it was only begun by a sentence
     with pytest.raises(NoEffect, match="in an active one"):
-        session.apply(start, tool="t", now=700.0)
-    session.apply(start, tool="t", now=1000.0)  # nobody spoke for five minutes
-    assert (session.silent(1000.0), session.begin_voice(1000.0)) == (False, True)
+        session.apply(start, tool="t", now=1000.0)
+    session.apply(start, tool="t", now=1000.1)  # nobody spoke for five minutes
+    assert (session.silent(1000.1), session.begin_voice(1000.1)) == (False, True)
 
 
 @pytest.mark.parametrize("duration", [0, -5, True, "600", None, float("nan"), 86_401])

@@ -48,6 +48,7 @@ async def classes(make, tmp_path):  # noqa: F811
             private=stores.of,
             note=notes.append,
             glasses_do=nobody,
+            captions=nobody,
             call=other,
             present=present,
             state=lambda: rig.state,
@@ -194,7 +195,7 @@ async def test_each_parameter_gets_what_its_type_says(classes):
     names = {kind.__name__: kind for kind in kinds}
     imports = (
         "from tools_cache.api.handed import *\nfrom tools_cache.api.handed import KV, "
-        "ToolStorage, Alarms, Session, Audit, Deeds\n"
+        "ToolStorage, Alarms, Session, Audit, Deeds, Captions\n"
     )
     init = ", ".join(
         f"p{n}: {'logging.Logger' if name == 'Logger' else name}" for n, name in enumerate(names)
@@ -219,6 +220,7 @@ async def test_each_parameter_gets_what_its_type_says(classes):
         "Logger": "Logger",
         "ToolCall": "ToolCall",
         "Deeds": "function",
+        "Captions": "CaptionsSwitch",
     }
 
 
@@ -303,6 +305,7 @@ async def test_no_part_of_the_context_is_a_radio_a_socket_or_makes_intents(class
         "Audit": {"log"},
         "Config": {"get"},
         "Deeds": set(),
+        "Captions": {"switch"},
     }
     offered = {k.__name__: _words(k) for k in INJECTED if k.__module__ == handed.__name__}
     assert offered == known

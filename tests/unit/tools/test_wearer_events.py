@@ -99,6 +99,22 @@ async def test_words_are_kept_for_a_minute(doings, boot):
     assert "secret" not in repr(list(doings._events))
 
 
+@pytest.mark.requirement("I14-sorry-once")
+async def test_words_are_wanted_while_somebody_waits_for_them_and_a_minute_longer(doings, boot):
+    await doings.next(["tap"], after=0, timeout_s=0.01)
+    assert not doings.words_wanted()
+    waiting = asyncio.create_task(doings.next(["said"], after=0, timeout_s=30))
+    await asyncio.sleep(0)
+    boot[0] += 2 * SAID_S
+    assert doings.words_wanted()
+    doings.note(Transcript("hello", confidence=0.876))
+    assert (await waiting)["confidence"] == 0.88
+    boot[0] += SAID_S - 1
+    assert doings.words_wanted()
+    boot[0] += 2
+    assert not doings.words_wanted()
+
+
 @pytest.mark.requirement("I13-said")
 async def test_very_long_words_are_cut(doings):
     doings.note(Transcript("x" * 5000))

@@ -169,6 +169,7 @@ def test_the_shipped_tools_compile_and_are_these():
     }
     assert needs == {
         "glasses:show_text": ["DISPLAY"],
+        "glasses:captions": ["DISPLAY", "MICROPHONE"],
         "glasses:clear": ["DISPLAY"],
         "glasses:say": ["SPEAKER"],
         "glasses:set": ["DISPLAY", "DISPLAY"],

@@ -89,7 +89,7 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(monkeypatch):
 
     def voices(address, _limit_s):
         tries.append(address)
-        raise engines.wyoming.WyomingFault("it took too long")
+        raise engines.WyomingFault("it took too long")
 
     monkeypatch.setattr(engines.wyoming, "voices", voices)
     for _ in range(3):
@@ -104,7 +104,7 @@ def test_a_server_that_does_not_answer_is_left_alone_for_a_while(monkeypatch):
 
 @pytest.mark.usefixtures("alone")
 def test_a_server_that_dies_while_it_speaks_is_left_alone_but_not_one_without_a_model(monkeypatch):
-    faults = [engines.wyoming.WyomingFault("no model"), engines.wyoming.ServerAway("it is gone")]
+    faults = [engines.WyomingFault("no model"), engines.ServerAway("it is gone")]
     asked = []
 
     def speak(text, *_):

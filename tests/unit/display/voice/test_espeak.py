@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.display.voice import espeak, sound
-from edge.display.voice.espeak import CannotPronounce, languages, speak, voice_for
+from edge.display.voice.espeak import EspeakFault, languages, speak, voice_for
 from tests.system import needs
 
 LONG_S = 40.0
@@ -36,7 +36,7 @@ def test_ten_languages_sound(voice, text):
 
 @needs("espeak-ng")
 def test_a_text_that_it_would_spell_is_refused():
-    with pytest.raises(CannotPronounce, match="cannot read"):
+    with pytest.raises(EspeakFault, match="cannot read"):
         speak("今日は天気がいいです。", "ja", LONG_S)
 
 
@@ -72,7 +72,7 @@ def test_a_program_that_fails_is_a_reason(monkeypatch, tmp_path: Path, script, p
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(CannotPronounce, match=problem):
+    with pytest.raises(EspeakFault, match=problem):
         speak("Hallo", "de", 0.5 if problem == "too long" else LONG_S)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from edge.display.voice import sound, wyoming
-from edge.display.voice.wyoming import Address, ServerAway, WyomingFault, speak, voices
+from edge.display.voice.wyoming import PORT, speak, voices
+from edge.runtime.wyoming import Address, ServerAway, WyomingFault
 from tests.sounds import strength, wyoming_server
 
 pytest.importorskip("wyoming")
@@ -18,7 +19,7 @@ LONG_S = 40.0
 @pytest.fixture(scope="module")
 def server() -> Iterator[Address]:
     with wyoming_server() as address:
-        yield Address.parse(address)
+        yield Address.parse(address, PORT)
 
 
 def test_it_names_the_languages_of_installed_voices(server: Address) -> None:
@@ -36,12 +37,12 @@ def test_the_chosen_voice_speaks_at_our_rate(server: Address, voice, hertz, othe
 def test_a_socket_in_the_file_system_is_as_good(tmp_path) -> None:
     with wyoming_server(tmp_path / "tts") as address:
         assert address == f"unix://{tmp_path}/tts"
-        assert voices(Address.parse(address), LONG_S) == {"de": "anna", "th": "somchai"}
+        assert voices(Address.parse(address, PORT), LONG_S) == {"de": "anna", "th": "somchai"}
 
 
 def test_a_server_that_dies_in_the_middle_is_away() -> None:
     with wyoming_server() as address, pytest.raises(ServerAway, match=r"closed|broke"):
-        speak("^Hello", "anna", Address.parse(address), LONG_S)
+        speak("^Hello", "anna", Address.parse(address, PORT), LONG_S)
 
 
 def test_its_error_is_passed_on(server: Address) -> None:
@@ -115,23 +116,3 @@ def test_sound_without_an_end_is_cut_off(liar, monkeypatch) -> None:
     chunk = b'{"type":"audio-chunk","payload_length":1000}\n' + bytes(1000)
     with pytest.raises(WyomingFault, match="does not stop"):
         speak("Hello", "anna", liar(START + chunk * 9), LONG_S)
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("tcp://box:10300", Address("box", 10300)),
-        ("tcp://box", Address("box", 10200)),
-        ("unix:///run/piper.sock", Address(path="/run/piper.sock")),
-    ],
-)
-def test_an_address_is_read(text, address) -> None:
-    assert Address.parse(text) == address
-
-
-@pytest.mark.parametrize(
-    "text", ["", "box:10200", "http://box", "tcp://", "tcp://box/x", "unix://"]
-)
-def test_anything_else_is_no_address(text) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        Address.parse(text)

@@ -1,0 +1,66 @@
+"""Which language the wearer speaks, and what follows from a change of it."""
+
+import pytest
+
+from edge.config.model import AudioConfig, MicrophoneConfig, Settings
+from edge.core.hearing.purposes import Audience
+from edge.core.tools.snapshot import Entry, Snapshot
+from edge.daemon.microphone import Recognisers
+from edge.daemon.sayable_words import SayableWords
+from edge.runtime.clock import Clock
+from tools_cache.api.tool import Source, ToolDefinition
+
+ENGLISH = Settings()
+
+
+def of(language="", voice="en-GB", **microphone):
+    return Settings(
+        audio=AudioConfig(voice=voice),
+        microphone=MicrophoneConfig(language=language, **microphone),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "language"), [(ENGLISH, "en-GB"), (of(voice="de-DE"), "de-DE"), (of("fr"), "fr")]
+)
+def test_the_wearer_speaks_the_language_of_the_microphone_else_of_the_voice(settings, language):
+    assert settings.spoken_language == language
+
+
+@pytest.mark.parametrize(
+    ("wanted", "another"),
+    [
+        (of("de"), True),
+        (of(voice="fr-FR"), True),
+        (of("en-GB", voice="fr-FR"), False),
+        (of(recogniser="tcp://127.0.0.1:10300"), True),
+        (of(push_to_talk="tap"), False),
+    ],
+)
+def test_a_change_makes_another_recogniser_where_it_matters(wanted, another):
+    assert Recognisers(ENGLISH, Clock.system()).use(wanted) is another
+
+
+def test_what_may_be_said_follows_the_tools_and_the_language():
+    clock = ToolDefinition(
+        name="clock:now",
+        description="",
+        input_schema={},
+        source=Source.LOCAL,
+        activation_phrases=("what time is it",),
+        local_phrases={"de": ("wie spät ist es",)},
+    )
+    language = "en-GB"
+    snapshot = Snapshot.of("1", [Entry(clock, "Clock")])
+    words = SayableWords(lambda: snapshot, lambda: language)
+
+    def has(phrase):
+        sentences = words(Audience.COMMANDS, ()).sentences
+        return any(phrase in sentence for sentence in sentences)
+
+    assert (has("what time is it"), has("wie spät ist es")) == (True, False)
+    assert words(Audience.COMMANDS, ()) is words(Audience.COMMANDS, ()), (
+        "kept until something changes"
+    )
+    language = "de-DE"
+    assert (has("what time is it"), has("wie spät ist es")) == (True, True)
