@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet conformance soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-slice registry mosquitto liblc3 install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -16,7 +16,7 @@ help:  ## this list
 demo: $(VENV)/.demo $(REGISTRY)  ## everything on this machine: mock glasses, a small cloud, the daemon
 	@$(BIN)/glassd demo $(ARGS)
 
-test: $(VENV)/.dev $(REGISTRY) mosquitto lint  ## every check
+test: $(VENV)/.dev $(REGISTRY) mosquitto liblc3 lint  ## every check
 	@$(MAKE) --no-print-directory --jobs=2 types all-tests
 
 all-tests: $(VENV)/.compiled
@@ -36,7 +36,7 @@ test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv
 MAY_DIFFER := $(addprefix tests/unit/,calls cloud commands config control daemon firmware_bridge link mcp observability packaging runtime storage tools tools_cache) \
   $(addprefix tests/e2e/test_,demo.py mqtt_traps.py tls.py) tests/link tests/test_imports.py
 
-test-python: $(VENV)/.dev $(REGISTRY) mosquitto  ## of `make test` what may differ between Pythons (PYTHON=python3.13 VENV=.venv-3.13)
+test-python: $(VENV)/.dev $(REGISTRY) mosquitto liblc3  ## of `make test` what may differ between Pythons (PYTHON=python3.13 VENV=.venv-3.13)
 	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(MAY_DIFFER) $(ARGS)
 
 lint: $(VENV)/.dev
@@ -52,8 +52,11 @@ conformance: $(VENV)/.dev $(REGISTRY)  ## MCP judged by strangers: the official 
 bench: $(VENV)/.dev $(REGISTRY)  ## numbers of this machine, each beside its baseline
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
-lens-sheet: $(VENV)/.dev $(REGISTRY)  ## contact sheets of what is on the lens in 220 situations, into lens-sheet-out (ARGS="--only hebrew")
+lens-sheet: $(VENV)/.dev $(REGISTRY)  ## contact sheets of what is on the lens in 200 situations and more, into lens-sheet-out (ARGS="--only hebrew")
 	@$(BIN)/python -m tests.lens_sheet $(ARGS)
+
+hear-sheet: $(VENV)/.dev $(REGISTRY)  ## how many of 100 spoken sentences become the right call, and what a radio sets off (ARGS="--every 5 --radio 0")
+	@$(BIN)/python -m tests.hearing_eval $(ARGS)
 
 soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what grows (ARGS="--seconds 300" for less)
 	@$(BIN)/python -m benchmarks.soak --out soak-out $(ARGS)
@@ -79,6 +82,14 @@ mosquitto:
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto mosquitto-clients >/dev/null; \
 	  else echo "NOTE: mosquitto is not installed: its tests will be skipped (apt-get install mosquitto mosquitto-clients)"; fi; fi
 
+# An Even G1's microphone sends LC3. liblc3-dev has the same name in every Debian and brings the library.
+liblc3:
+	@if ! $(PYTHON) -B -c 'from firmware_bridge.lc3 import why_not; raise SystemExit(bool(why_not()))'; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing liblc3 for the tests of an Even G1's microphone"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends liblc3-dev >/dev/null; \
+	  else echo "NOTE: liblc3 is not installed: the tests of an Even G1's microphone will be skipped (apt-get install liblc3-dev)"; fi; fi
+
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("glassd needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11")'
 	@echo "setting up $(VENV) (once)"
@@ -91,7 +102,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp,scripts,dev]'
+	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp,scripts,ears,ears-sherpa,dev]'
 	@touch $@
 
 # What an installation is made of: systemd/packaging/. SYSTEM_PYTHON is the machine's own, which runs the daemon.
@@ -102,7 +113,7 @@ PURGE ?=
 SUITES ?=
 ARCH ?=
 SYSTEM_PYTHON ?= /usr/bin/python3
-EXTRAS ?= calendar,sim,devcloud,enrol,images,mcp,voice,metrics,scripts
+EXTRAS ?= calendar,sim,devcloud,ears,enrol,images,mcp,voice,metrics,scripts
 INSTALLER = $(PYTHON) -B systemd/packaging/install.py
 
 install:  ## onto this machine, as root: venv in /opt/glassd, unit, command (PREFIX, DESTDIR, WHEELS, SYSTEM_PYTHON)
@@ -121,4 +132,4 @@ deb-test: deb  ## install, run, upgrade and purge each package of this machine's
 	@systemd/packaging/deb-test $(or $(SUITES),bookworm trixie)
 
 clean:  ## remove what the targets above made
-	rm -rf .venv .venv-* $(REGISTRY) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out soak-out .node conformance-out
+	rm -rf .venv .venv-* $(REGISTRY) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out hear-sheet-out soak-out .node conformance-out

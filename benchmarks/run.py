@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import calls, durable, lens, listing, mcp, process, registry, scripts
+from benchmarks import calls, durable, hearing, lens, listing, mcp, process, registry, scripts
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
 
@@ -76,6 +76,16 @@ def to_the_lens() -> None:
         row(what, value, "ms", baseline, base)
 
 
+def spoken() -> None:
+    if missing := hearing.why_not():
+        print(f"{'hearing':<46} {'-':>9}      not measured: {missing}")
+        return
+    for what, value, baseline, base in hearing.measure():
+        row(what, value, "ms", baseline, base)
+    print(f"{'':<46} {hearing.BAR:9.1f} x    is the bar without the pause")
+    print(f"{'':<46} {hearing.LAG_BAR_MS:9.1f} ms   is the bar for the lag of captions")
+
+
 def per_call(count: int) -> None:
     for what, value, baseline, base in calls.measure(count):
         row(what, value, "ms", baseline, base)
@@ -124,6 +134,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "commands": lambda chosen: commands(chosen.runs),
     "idle": lambda chosen: idle(chosen.idle),
     "lens": lambda _: to_the_lens(),
+    "hearing": lambda _: spoken(),
     "scripts": lambda _: other_scripts(7),
     "calls": lambda chosen: per_call(chosen.calls),
     "durable": lambda _: admissions(),

@@ -1,1 +1,1 @@
-"""`make lens-sheet`: what the wearer sees in 220 situations, from framebuffers only."""
+"""`make lens-sheet`: what the wearer sees in more than 200 situations, from framebuffers only."""

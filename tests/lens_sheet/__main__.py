@@ -1,5 +1,5 @@
-"""`make lens-sheet`: plays about 220 situations on simulated glasses and writes contact sheets of
-what was on their lenses, with a list of boxes (in text and in drawn rows), cut lines and flashes.
+"""`make lens-sheet`: plays its situations on simulated glasses and writes contact sheets of what
+was on their lenses, with a list of boxes (in text and in drawn rows), cut lines and flashes.
 
     python -m tests.lens_sheet [--out DIR] [--glasses mock:full] [--only WORD]
 """
@@ -29,8 +29,7 @@ async def played(model: str, part: Part, station: Station, cloud: dict[str, Any]
         short = model.rpartition(":")[2]
         try:
             for name, act in part.acts.items():
-                loses = name.startswith(situations.LOSES)
-                await stage.play(f"{short}: {name}", act, loses=loses)
+                await stage.play(f"{short}: {name}", act)
         finally:
             await stage.world.close()
     return stage.film.takes

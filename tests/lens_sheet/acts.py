@@ -272,7 +272,7 @@ async def old_result(stage: Stage) -> None:
 
 
 def failed(report: str) -> Act:
-    return called("com.test.sheet:fail", text=report)
+    return called("com.test.echo:fail", text=report)
 
 
 def photo() -> str:

@@ -1,6 +1,4 @@
-"""A mini-app of the contact sheet: it fails with the report that it is given, and bakes bread
-slowly, saying how far it is.
-"""
+"""A mini-app of the contact sheet: it bakes bread slowly and says how far it is."""
 
 import asyncio
 
@@ -9,10 +7,6 @@ from edge.devcloud.sdk import Progress, create_tool, params, reply
 
 STEPS = ("Mixing the dough", "In the oven: 30 minutes left", "In the oven: 5 minutes left")
 STEP_S = 2.0
-
-
-def _fail(args, _context):
-    raise RuntimeError(args["text"])
 
 
 async def _bake(_args, _context):
@@ -24,16 +18,6 @@ async def _bake(_args, _context):
 
 
 app = AppServer("com.test.sheet", name="Bakery")
-app.register_tool(
-    create_tool(
-        "fail",
-        "Fails with the text it is given.",
-        params(["text"], text={"type": "string", "description": "what it says"}),
-        _fail,
-        side_effects="none",
-        idempotent=True,
-    )
-)
 app.register_tool(
     create_tool(
         "bake",

@@ -40,13 +40,11 @@ class Frame:
 
 @dataclass
 class Take:
-    """One situation as it was played: its frames, and the deliveries of its calls.
-
-    `loses`: there may be boxes for what its deliveries name; `dark`: nothing is shown or said.
+    """One situation as it was played: its frames, and the deliveries of its calls. `dark`: nothing
+    is to be shown or said.
     """
 
     name: str
-    loses: bool = False
     dark: bool = False
     frames: list[Frame] = field(default_factory=list)
     deliveries: list[str] = field(default_factory=list)
@@ -65,7 +63,8 @@ class Take:
         back; and whether there was anything at all.
         """
         for frame in self.frames:
-            self._judge_boxes(frame)
+            if frame.lost:
+                frame.problems.append(f"boxes for {' '.join(frame.lost)}")
         for at, (frame, after) in enumerate(zip(self.frames, self.frames[1:], strict=False)):
             asked = any(frame.at <= act <= after.at for act in self.acts)
             works = bool(frame.text) and frame.text[-1].endswith("…")
@@ -79,17 +78,6 @@ class Take:
 
         if bool(self.lit or self.spoken_s) is self.dark:
             self.failed = self.failed or f"{'something' if self.dark else 'nothing'} was shown"
-
-    def _judge_boxes(self, frame: Frame) -> None:
-        """A loss is allowed where it is expected, if a delivery names it."""
-        named = " ".join(self.deliveries)
-        unnamed = [ch for ch in frame.lost if ch not in named]
-        if "□" in unnamed and "not readable on this lens" in named:
-            unnamed.remove("□")  # it stands in a text of the glasses for what is named
-        if unnamed:
-            frame.problems.append(f"boxes that no delivery names, for {' '.join(unnamed)}")
-        elif frame.lost and not self.loses:
-            frame.problems.append(f"boxes for {' '.join(frame.lost)}")
 
     @property
     def problems(self) -> list[str]:

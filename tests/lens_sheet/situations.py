@@ -37,6 +37,7 @@ from tests.lens_sheet.acts import (
     tapped,
     timer_rings,
 )
+from tests.lens_sheet.listening import LISTENING
 
 SENTENCES = json.loads(
     (Path(__file__).parents[1] / "unit/display/sentences.json").read_text(encoding="utf-8")
@@ -53,8 +54,6 @@ class Part:
     """`[wearer]` of the configuration."""
 
 
-LOSES = ("lost characters", "mostly lost", "without pictures")
-"""Beginnings of the names of situations in which something cannot be drawn."""
 TEXTS: dict[str, Act] = {
     "short text": shown("Milk, bread and eggs"),
     "story": shown(STORY),
@@ -249,7 +248,8 @@ def of(model: str) -> list[Part]:
     if model == "sim:even_g1":
         groups = {name: shown(group[1]) for name, group in SENTENCES.items() if _on_g1(name)}
         some = (
-            *("story", "list", "markdown", "mixed scripts", "numbers in Hebrew", *LOSES[:2]),
+            *("story", "list", "markdown", "mixed scripts", "numbers in Hebrew"),
+            *("lost characters", "mostly lost"),
             *("code block", "wide table", "people", "card in Hebrew", "two pages in Hebrew"),
         )
         few = {name: TEXTS[name] for name in some}
@@ -259,6 +259,7 @@ def of(model: str) -> list[Part]:
             Part(few | tools | NATIVE | groups),
             Part(ORDER | MORE | AGENTS),
             Part(QUESTIONS | UNDO),
+            Part(LISTENING),
             Part(CLOUD, cloud=True),
         ]
     groups = {name: shown(group[0]) for name, group in SENTENCES.items()}
@@ -266,6 +267,7 @@ def of(model: str) -> list[Part]:
         Part(TEXTS | TOOLS | FAILURES),
         Part(ORDER | MORE | AGENTS),
         Part(QUESTIONS | UNDO),
+        Part(LISTENING),
         Part(ABILITIES | groups),
         Part(CLOUD, cloud=True),
         *(

@@ -144,10 +144,9 @@ class Stage:
         self.world.daemon.own_tools.use(read([folder / "tools.d"]))
         await self.world.ready()
 
-    async def play(self, name: str, act: Any, *, loses: bool = False) -> None:
+    async def play(self, name: str, act: Any) -> None:
         """Play one situation on a dark lens."""
         take = self.film.cut(name)
-        take.loses = loses
         try:
             async with asyncio.timeout(60):
                 await act(self)

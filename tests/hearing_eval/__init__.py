@@ -1,0 +1,1 @@
+"""Measures how well spoken sentences become calls. `make hear-sheet` runs it."""
