@@ -472,5 +472,7 @@ def test_the_events_and_their_fields_are_those_that_are_sent():
     assert listed == sent
     said = {row[0].strip("`"): words(row[1]) for row in rows(section("GET /v1/events"), "type")}
     assert said == {
-        kind.__name__: [each.name for each in fields(kind)] for kind in messages.Event.__args__
+        kind.__name__: [each.name for each in fields(kind)]
+        for kind in messages.Event.__args__
+        if kind is not messages.MicrophoneChunk
     }

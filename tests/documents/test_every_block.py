@@ -23,6 +23,7 @@ TESTS = (
     "test_mqtt",
     "test_mqtt_tables",
     "test_speech",
+    "test_microphone",
 )
 ELSEWHERE = {
     ("README.md", "sudo apt install bluez make"): (
@@ -48,6 +49,14 @@ ELSEWHERE = {
     ("docs/speech.md", "glassd call glasses:set volume=40"): (
         "needs glasses with a speaker",
         "tests/scenarios/voice/test_sound.py::test_the_volume_that_the_wearer_sets_is_heard_and_outlives_the_daemon",
+    ),
+    ("docs/microphone.md", "pip install 'glassd[ears]'"): (
+        "needs the internet, root and apt",
+        "tests/unit/packaging/test_install.py::test_everything_has_its_place",
+    ),
+    ("docs/microphone.md", "pip install 'glassd[ears-sherpa]'"): (
+        "needs the internet",
+        "tests/unit/hearing/engines/test_sherpa.py::test_a_real_model_understands_speech",
     ),
     ("docs/link.md", "stateDiagram-v2"): (
         "a drawing, printed by the table that it shows",

@@ -5,6 +5,7 @@ are printed.
 import json
 import re
 import sys
+import wave
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -105,7 +106,10 @@ def test_a_scripted_wearer_and_the_control_channel(place):
     )
     sim.wait_for('"event": ?"ready"')
     requests = re.findall(r'\{"do".*?\}+(?=\s|$)', block(SIMULATOR, '{"do": "tap"}').text)
-    assert len(requests) == 8
+    assert len(requests) == 10
+    with wave.open(str(place.folder / "milk.wav"), "wb") as milk:
+        milk.setparams((1, 2, 16000, 0, "NONE", ""))
+        milk.writeframes(bytes(3200))
     for request in map(json.loads, requests):
         answer = place.ask_mock("m.sock", **request)
         assert answer["ok"], (request, answer)
@@ -132,6 +136,19 @@ def test_the_example_of_the_pytest_fixture_passes_as_it_is_printed(place):
         'mock.mount.radio.startswith("tcp:127"); await mock.close()\n'
         "asyncio.run(main())'"
     )
+
+
+@shows(SIMULATOR, "def test_a_timer_is_set_by_voice(glassd_mock)")
+@pytest.mark.requirement("I11-documents", "I14-hear")
+def test_the_example_by_voice_passes_as_it_is_printed(place):
+    text = block(SIMULATOR, "def test_a_timer_is_set_by_voice(glassd_mock)").text
+    place.write("test_app.py", text)
+    installed = any(point.value == "edge.pytest_plugin" for point in entry_points(group="pytest11"))
+    plugin = "" if installed else "-p edge.pytest_plugin"
+    said = place.run(
+        f"{sys.executable} -m pytest -q -p no:cacheprovider {plugin} test_app.py", within_s=200
+    )
+    assert "1 passed" in said
 
 
 # ------------------------------------------------------------------ troubleshooting

@@ -29,7 +29,14 @@ from edge.core.words import failure_sentences
 from edge.storage import inbox, outbox
 from edge.storage.outbox import OutboxLane
 from firmware_bridge.capabilities import Origin
-from firmware_bridge.messages import BatteryChanged, Gesture, Gestured, Transcript, WornChanged
+from firmware_bridge.messages import (
+    BatteryChanged,
+    Gesture,
+    Gestured,
+    Reading,
+    Transcript,
+    WornChanged,
+)
 from tests.documents.blocks import block, shows
 from tests.documents.mqtt_examples import (
     DOCUMENT,
@@ -365,6 +372,7 @@ def test_the_words_of_deliveries_and_events_are_those_of_the_code():
         WornChanged(True),
         BatteryChanged(80),
         Transcript("x"),
+        Transcript("x", True, 1.0, 2.0, 0.5, (Reading("x", -1.0),)),
     ]
     events: dict[str, set[str]] = {}
     for event in said:
