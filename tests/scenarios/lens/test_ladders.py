@@ -65,7 +65,9 @@ async def able(place, facts):
     def known():
         link, tools = place.daemon.link.status().capabilities, place.daemon.registry._record
         return all(
-            found.get(key) is value for found in (link, tools) for key, value in facts.items()
+            found is not None and found.get(key) is value
+            for found in (link, tools)
+            for key, value in facts.items()
         )
 
     await until(known, f"glasses that can {facts}")
