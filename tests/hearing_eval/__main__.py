@@ -20,7 +20,7 @@ from tests.hearing_eval import answers, endurance, hearing, radio_play, report
 from tests.hearing_eval.report import Judged
 from tests.hearing_eval.score import Outcome, judge
 from tests.hearing_eval.sentences import COMMANDS, NO_COMMANDS, Kind, Sentence
-from tests.hearing_eval.voices import CODINGS, Speaker, Take, takes
+from tests.hearing_eval.voices import CODINGS, NOISES, Noise, Speaker, Take, takes
 from tests.hearing_eval.wearer import Place
 
 
@@ -59,10 +59,9 @@ async def main(chosen: argparse.Namespace) -> int:
 
 async def sentences(chosen: argparse.Namespace, ears: "Ears", place: Place) -> list[Judged]:
     judged = []
-    noises = [int(noise) or None for noise in chosen.noises]
     for number, sentence in enumerate((*COMMANDS, *NO_COMMANDS)[:: chosen.every]):
         for take in takes(
-            number, every_speed=chosen.every_speed, noises=noises, codings=chosen.codings
+            number, every_speed=chosen.every_speed, noises=chosen.noises, codings=chosen.codings
         ):
             outcome = await _hear(sentence, take, ears, place)
             judged.append(Judged(sentence, take, outcome, judge(sentence, outcome)))
@@ -115,7 +114,11 @@ def options() -> argparse.Namespace:
         "--every-speed", action="store_true", help="each voice at all three speeds, not at one"
     )
     found.add_argument(
-        "--noises", nargs="+", default=["0", "20", "10"], help="dB of speech above it; 0: none"
+        "--noises",
+        nargs="+",
+        type=Noise.parse,
+        default=NOISES,
+        help="none, and kinds of noise with the dB of speech above it: room:20 white:10",
     )
     found.add_argument("--codings", nargs="+", default=CODINGS, choices=CODINGS)
     found.add_argument(

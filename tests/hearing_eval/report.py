@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.hearing_eval.score import Outcome, Verdict, errors, words
 from tests.hearing_eval.sentences import Kind, Sentence
-from tests.hearing_eval.voices import Take
+from tests.hearing_eval.voices import Noise, Take
 
 _SHOWN = 60
 """Misunderstood takes that are printed; all are in the file."""
@@ -27,7 +27,7 @@ class Judged:
             "kind": self.sentence.kind.value,
             "voice": self.take.voice,
             "speed": self.take.speed,
-            "noise_db": self.take.noise_db,
+            "noise": str(self.take.noise or "none"),
             "coding": self.take.coding,
             "heard": self.outcome.heard,
             "verdict": self.verdict.value,
@@ -41,11 +41,11 @@ class Judged:
 def table(judged: Sequence[Judged]) -> Iterable[str]:
     """Yield the lines of the summary: one for each noise and coding, commands and no commands."""
     yield (
-        "speech          takes  words wrong   right  at once  asked  refused  nothing  wrong"
+        "speech            takes  words wrong   right  at once  asked  refused  nothing  wrong"
         "  CHANGED WRONGLY  p50 s"
     )
     conditions = sorted(
-        {(j.take.noise_db, j.take.coding) for j in judged}, key=lambda c: (-(c[0] or 99), c[1])
+        {(j.take.noise, j.take.coding) for j in judged}, key=lambda c: (_loudness(c[0]), c[1])
     )
     for title, commands in (("commands", True), ("no commands", False)):
         yield f"{title}:"
@@ -53,18 +53,23 @@ def table(judged: Sequence[Judged]) -> Iterable[str]:
             some = [
                 j
                 for j in judged
-                if (j.take.noise_db, j.take.coding) == (noise, coding)
+                if (j.take.noise, j.take.coding) == (noise, coding)
                 and (j.sentence.kind is not Kind.NONE) is commands
             ]
             if some:
-                yield _line(f"{f'{noise} dB' if noise else 'clean'} {coding}", some)
+                yield _line(f"{noise or 'clean'} {coding}", some)
+
+
+def _loudness(noise: Noise | None) -> tuple[int, str]:
+    """Sort clean speech first, then by the noise."""
+    return (-noise.db, noise.kind) if noise is not None else (-99, "")
 
 
 def _line(title: str, some: Sequence[Judged]) -> str:
     found = Counter(j.verdict for j in some)
     right = sum(n for verdict, n in found.items() if verdict.is_right)
     return (
-        f"  {title:<13} {len(some):>5}  {word_error_rate(some):>10.1%}  {right / len(some):>6.1%}"
+        f"  {title:<15} {len(some):>5}  {word_error_rate(some):>10.1%}  {right / len(some):>6.1%}"
         f"  {found[Verdict.RIGHT]:>7}  {found[Verdict.ASKED]:>5}  {found[Verdict.REFUSED]:>7}"
         f"  {found[Verdict.NOTHING]:>7}  {found[Verdict.WRONG]:>5}  {found[Verdict.HARM]:>15}"
         f"  {statistics.median(j.outcome.recognised_s for j in some):>5.2f}"
@@ -80,12 +85,12 @@ def word_error_rate(some: Sequence[Judged]) -> float:
 def faults(judged: Sequence[Judged]) -> Iterable[str]:
     """Yield what went wrong: what changed something first, then clean speech."""
     bad = [j for j in judged if not j.verdict.is_right]
-    bad.sort(key=lambda j: (j.verdict is not Verdict.HARM, -(j.take.noise_db or 99)))
+    bad.sort(key=lambda j: (j.verdict is not Verdict.HARM, _loudness(j.take.noise)))
     for j in bad[:_SHOWN]:
-        noise = f"{j.take.noise_db} dB" if j.take.noise_db else "clean"
         calls = ", ".join(f"{call.tool} {dict(call.args)}" for call in j.outcome.calls)
+        take = f"{j.take.noise or 'clean'} {j.take.coding} {j.take.voice} {j.take.speed:g}"
         yield (
-            f"{j.verdict.value:<8} {noise:<6} {j.take.coding} {j.take.voice} {j.take.speed:g}"
+            f"{j.verdict.value:<8} {take:<29}"
             f"  {j.sentence.text!r} heard {j.outcome.heard!r} → {calls or j.outcome.answer or '-'}"
         )
     if len(bad) > _SHOWN:

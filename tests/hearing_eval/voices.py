@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,35 @@ RATE: Final = 16000
 VOICES: Final = ("en-GB", "en-US")
 SPEEDS: Final = (0.85, 1.0, 1.15)
 """Slow, plain and quick speech."""
-NOISES: Final = (None, 20, 10)
-"""dB of speech above white noise; None is clean."""
+_HOTH_HZ: Final = (100, 200, 400, 800, 1600, 3150, 6300, 8000)
+_HOTH_DB: Final = (32.4, 27.6, 22.7, 17.8, 12.9, 7.8, -1.3, -6.6)
+"""The spectrum of noise in rooms, power a hertz (Hoth; ITU-T P.800, annex A)."""
+
+
+class Noise(NamedTuple):
+    """`kind`: `room`, or `white`, which hides consonants far more. `db`: how far the speech is
+    above it.
+    """
+
+    kind: str
+    db: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Noise | None":
+        """Read `room:20`; `none` is no noise. Raises ValueError."""
+        if text == "none":
+            return None
+        kind, _, db = text.partition(":")
+        if kind not in ("room", "white") or not db.isdecimal():
+            raise ValueError(f"{text!r} is no noise; none, room:20 and white:20 are")
+        return cls(kind, int(db))
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.db} dB"
+
+
+NOISES: Final = (None, Noise("room", 20), Noise("white", 20), Noise("room", 10), Noise("white", 10))
+"""None is clean."""
 CODINGS: Final = ("pcm", "lc3")
 _QUIET_S: Final = 0.3
 """Before and after a sentence, with the noise of the room in it."""
@@ -29,7 +56,7 @@ class Take:
 
     voice: str = VOICES[0]
     speed: float = 1.0
-    noise_db: int | None = None
+    noise: Noise | None = None
     coding: str = "pcm"
 
 
@@ -37,7 +64,7 @@ def takes(
     number: int,
     *,
     every_speed: bool = False,
-    noises: Sequence[int | None] = NOISES,
+    noises: Sequence[Noise | None] = NOISES,
     codings: Sequence[str] = CODINGS,
 ) -> Iterator[Take]:
     """Yield the takes of the sentence of this number; without `every_speed` one speed a voice, so
@@ -46,9 +73,9 @@ def takes(
     for at, voice in enumerate(VOICES):
         speeds = SPEEDS if every_speed else (SPEEDS[(number + at) % len(SPEEDS)],)
         for speed in speeds:
-            for noise_db in noises:
+            for noise in noises:
                 for coding in codings:
-                    yield Take(voice, speed, noise_db, coding)
+                    yield Take(voice, speed, noise, coding)
 
 
 class Speaker:
@@ -62,7 +89,7 @@ class Speaker:
         """Return the sentence as 16-bit PCM, with quiet around it and noise over it."""
         samples = np.frombuffer(self._spoken(text, take), dtype="<i2").astype(np.float64) / 32768
         quiet = np.zeros(int(_QUIET_S * RATE))
-        return with_noise(np.concatenate([quiet, samples, quiet]), take.noise_db, text)
+        return with_noise(np.concatenate([quiet, samples, quiet]), take.noise, text)
 
     def _spoken(self, text: str, take: Take) -> bytes:
         name = hashlib.sha256(f"{take.voice} {take.speed} {text}".encode()).hexdigest()[:20]
@@ -75,14 +102,25 @@ class Speaker:
         return file.read_bytes()
 
 
-def with_noise(samples: "np.ndarray", noise_db: int | None, seed: str) -> bytes:
-    """Add white noise that lies `noise_db` under the speech; the same noise for the same seed."""
-    if noise_db is not None:
+def with_noise(samples: "np.ndarray", noise: Noise | None, seed: str) -> bytes:
+    """Add noise under the speech; the same for the same seed."""
+    if noise is not None:
         loud = samples[np.abs(samples) > _AUDIBLE]
-        power = float(np.mean(loud**2)) / 10 ** (noise_db / 10)
+        power = float(np.mean(loud**2)) / 10 ** (noise.db / 10)
         source = np.random.default_rng(int.from_bytes(seed.encode()[:8].ljust(8), "big"))
-        samples = samples + source.normal(0, math.sqrt(power), len(samples))
+        sound = source.normal(0, 1, len(samples))
+        sound = _as_in_rooms(sound) if noise.kind == "room" else sound
+        samples = samples + sound * math.sqrt(power / float(np.mean(sound**2)))
     return (np.clip(samples, -1, 1 - 1 / 32768) * 32768).astype("<i2").tobytes()
+
+
+def _as_in_rooms(white: "np.ndarray") -> "np.ndarray":
+    """Give white noise the spectrum of noise in rooms; what is deeper is left out."""
+    frequencies = np.fft.rfftfreq(len(white), 1 / RATE)
+    octaves = np.log2(np.maximum(frequencies, _HOTH_HZ[0]))
+    gain = 10 ** (np.interp(octaves, np.log2(_HOTH_HZ), _HOTH_DB) / 20)
+    gain[frequencies < _HOTH_HZ[0]] = 0
+    return np.fft.irfft(np.fft.rfft(white) * gain, len(white))
 
 
 def white_noise(seconds: float, level: float = 0.05, seed: int = 1) -> bytes:

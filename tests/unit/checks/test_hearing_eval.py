@@ -5,13 +5,23 @@ import itertools
 import pytest
 
 pytest.importorskip("numpy", reason="pip install 'glassd[ears]'")
+import numpy as np
 
 from edge.core import phrases
 from edge.core.tools.snapshot import Entry
 from tests.hearing_eval.radio import prose
 from tests.hearing_eval.score import Called, Outcome, Verdict, error_rate, judge, words
 from tests.hearing_eval.sentences import COMMANDS, NO_COMMANDS, Kind, Sentence
-from tests.hearing_eval.voices import RATE, SPEEDS, mix, takes, white_noise
+from tests.hearing_eval.voices import (
+    NOISES,
+    RATE,
+    SPEEDS,
+    Noise,
+    mix,
+    takes,
+    white_noise,
+    with_noise,
+)
 from tests.hearing_eval.wearer import demo_tools
 
 TIMER = Sentence("set a timer for two minutes", Kind.CALL, "timer:start", {"seconds": 120})
@@ -79,7 +89,36 @@ def test_a_take_is_judged_by_what_came_of_it(sentence, outcome, verdict):
 def test_every_voice_speed_noise_and_coding_is_heard():
     some = [take for number in range(3) for take in takes(number)]
     assert {take.speed for take in some} == set(SPEEDS)
-    assert len(some) == 3 * 2 * 3 * 2
+    assert len(some) == 3 * 2 * len(NOISES) * 2
+
+
+@pytest.mark.parametrize("kind", ["room", "white"])
+def test_noise_lies_as_far_under_the_speech_as_it_says(kind):
+    speech = 0.3 * np.sin(np.arange(4 * RATE))
+    noisy = np.frombuffer(with_noise(speech, Noise(kind, 20), "seed"), "<i2") / 32768
+    loud = speech[np.abs(speech) > 0.01]
+    assert 10 * np.log10(np.mean(loud**2) / np.mean((noisy - speech) ** 2)) == pytest.approx(
+        20, abs=0.1
+    )
+
+
+def test_noise_in_rooms_is_mostly_low():
+    silence = np.concatenate([np.full(RATE, 0.3), np.zeros(8 * RATE)])
+    power = {}
+    for kind in ("room", "white"):
+        heard = np.frombuffer(with_noise(silence, Noise(kind, 20), "seed"), "<i2")[RATE:]
+        spectrum = np.abs(np.fft.rfft(heard)) ** 2
+        half = len(spectrum) // 2  # 4 kHz
+        power[kind] = spectrum[half:].sum() / spectrum[:half].sum()
+    assert power["white"] == pytest.approx(1, abs=0.05)
+    assert power["room"] < 0.02
+
+
+def test_what_is_no_noise_is_refused():
+    assert [Noise.parse("none"), Noise.parse("room:20")] == [None, Noise("room", 20)]
+    for wrong in ("20", "pink:20", "room:loud"):
+        with pytest.raises(ValueError, match=wrong):
+            Noise.parse(wrong)
 
 
 def test_the_radio_plays_the_same_varied_prose_each_time():
