@@ -208,7 +208,7 @@ class Confirmations:
         """
         entry, request = self._registry.snapshot().find(tool.name), call.request
         app = entry.app_name if entry is not None else ""
-        if _is_unsure(call) and tool.shipped and not policy.needs_confirmation(tool):
+        if _is_unsure(call) and not policy.needs_confirmation(tool):
             return call_summary.understood(tool, request.args, app=app, writer=self._writer())
         try:
             return call_summary.lines(

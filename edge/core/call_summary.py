@@ -73,22 +73,47 @@ def lines(
 def understood(
     tool: ToolDefinition, args: Mapping[str, Json], *, app: str = "", writer: Writer = _ENGLISH
 ) -> tuple[str, ...] | None:
-    """Describe a call of a tool that glassd ships, to a wearer who is asked whether these were the
-    words: the question, then each argument, a duration in hours and minutes. None: too long.
+    """Describe a call that needs no consent, to a wearer who is asked whether these were the words:
+    the question, each argument in plain words, and what a tool without a title says of itself.
+    None: too long.
+    """
+    said, alone = _in_plain_words(tool, args)
+    try:
+        rows = tuple(_of_object("", said, tool.input_schema, writer, declared=True, depth=0))
+    except TooLong:
+        return None
+    rest = []
+    for row in rows:
+        name, _, value = row.partition(": ")
+        numbered = name == "id" and tool.shipped  # of a timer or a note
+        rest.append(value if name in alone else f"number: {value}" if numbered else row)
+    clear = _title(tool) or tool.shipped
+    about = "" if clear else _short(tool.description, MAX_TITLE)
+    return (question(tool, app), *rest, *[_quoted(about)] * bool(about))
+
+
+def _in_plain_words(
+    tool: ToolDefinition, args: Mapping[str, Json]
+) -> tuple[dict[str, Json], set[str]]:
+    """Return the arguments, with durations in hours and minutes; and the names of those that need
+    no name before them: durations, on and off, and the only text there is.
     """
     from tools_cache.api.durations import spoken  # noqa: PLC0415 - at the first question
 
-    said = {}
+    said: dict[str, Json] = {}
+    alone = set()
     for name, value in args.items():
-        seconds = value * phrases.unit_of(name) if isinstance(value, int | float) else 0
-        said[name] = spoken(seconds) if seconds else value
-    try:
-        rest = tuple(_of_object("", said, tool.input_schema, writer, declared=True, depth=0))
-    except TooLong:
-        return None
-    if len(rest) == 1:  # one value needs no name
-        rest = (rest[0].partition(": ")[2] or rest[0],)
-    return (question(tool, app), *rest)
+        unit_s = phrases.unit_of(name)
+        if isinstance(value, bool) and name == phrases.ON_OFF:
+            said[name] = "on" if value else "off"
+        elif isinstance(value, int | float) and not isinstance(value, bool) and unit_s and value:
+            said[name] = spoken(value * unit_s)
+        else:
+            said[name] = value
+            if not isinstance(value, str) or len(args) > 1 or not tool.shipped:
+                continue
+        alone.add(_key(name))
+    return said, alone
 
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
@@ -108,7 +133,8 @@ def question(tool: ToolDefinition, app: str = "") -> str:
         return tool.wearer.ask
     package, _, name = tool.name.partition(":")
     title = _title(tool)
-    about = _short(app or package.rpartition(".")[2] or package)
+    named = app if app != package else ""  # an app without a name is called as its package
+    about = _short(named or package.rpartition(".")[2] or package)
     what = _short(title or name.replace("_", " ").replace("-", " ")).rstrip("?!.… ")
     asked = f"{_inline(what if title else _capital(what))}?"
     if (tool.own or tool.shipped) and about.casefold() in what.casefold().split():

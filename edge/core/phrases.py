@@ -23,7 +23,7 @@ _LEADS: Final = frozenset("to that for about saying of called named dass daß qu
 _ASKING: Final = frozenset("what when where who which how do does is are can".split())
 """First words of phrases that are questions: the mark at the end is no part of an argument."""
 ARTICLES: Final = frozenset({"a", "an", "the", "my"})
-_ON_OFF: Final = "on"
+ON_OFF: Final = "on"
 """Name of the argument that turns something on and off."""
 _ON: Final = frozenset({"on", "start", "show", "begin", "enable"})
 _OFF: Final = frozenset({"off", "stop", "hide", "end", "disable"})
@@ -236,10 +236,10 @@ def arguments(schema: Mapping[str, Json], rest: list[str], phrase: str = "") -> 
 
 def _switch(properties: Mapping[str, Mapping[str, Json]], words: list[str]) -> dict[str, Json]:
     """Fill the argument `on` of a tool that is turned on and off; "captions off" is false."""
-    if properties.get(_ON_OFF, {}).get("type") != "boolean":
+    if properties.get(ON_OFF, {}).get("type") != "boolean":
         return {}
     said = {plain_word(word) for word in words}
-    return {_ON_OFF: not said & _OFF} if said & (_ON | _OFF) else {}
+    return {ON_OFF: not said & _OFF} if said & (_ON | _OFF) else {}
 
 
 def _take_numbers(

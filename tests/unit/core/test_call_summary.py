@@ -3,18 +3,21 @@ like something else.
 """
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text
+from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text, understood
 from edge.core.words.text_direction import ISOLATES
 from edge.core.words.visible_text import escaped, visible
 from edge.core.words.wearer_forms import ENGLISH, WearerForms, Writer
 from tools_cache.api.tool import Source, ToolDefinition
 from tools_cache.api.wearer import WearerTexts
+from tools_cache.registry import manifest
 
 
 def tool(name="com.evil.bank:pay", source=Source.CLOUD, schema=None, **more):
@@ -108,6 +111,57 @@ def test_an_own_tool_whose_title_names_the_app_does_not_name_it_twice(app, title
 def test_a_tool_from_elsewhere_cannot_leave_its_app_out():
     said = lines(tool("com.evil.calendar:add", raw={"title": "Add to calendar"}), {})
     assert said[0] == "Calendar: Add to calendar?"
+
+
+# ------------------------------------------------------------------ whether these were the words
+
+
+REGISTRY = Path(__file__).parents[3] / "tools_cache" / "tool_registry.json"
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    apps = manifest.load(REGISTRY.read_bytes(), source=Source.LOCAL).apps
+    return {tool.name: tool for app in apps for tool in app.tools}
+
+
+@pytest.mark.requirement("I14-never-wrong")
+@pytest.mark.parametrize(
+    ("name", "args", "asked"),
+    [
+        ("glasses:set", {"brightness": 40}, ["Change this setting?", "brightness: 40"]),
+        ("timer:start", {"seconds": 600}, ["Start a timer?", "10 min"]),
+        (
+            "timer:start",
+            {"label": "tea", "seconds": 90},
+            ["Start a timer?", "1 min 30 s", "label: tea"],
+        ),
+        ("timer:cancel", {"id": 2}, ["Cancel the timer?", "number: 2"]),
+        ("glasses:captions", {"on": False}, ["Switch live captions?", "off"]),
+        ("notes:add", {"text": "buy milk"}, ["Take this note?", "buy milk"]),
+        ("voice:end", {}, ["Stop listening?"]),
+    ],
+)
+def test_the_wearer_reads_what_would_be_done_of_unsure_words(shipped, name, args, asked):
+    assert understood(shipped[name], args) == tuple(asked)
+
+
+@pytest.mark.requirement("I14-never-wrong")
+def test_each_shipped_tool_with_phrases_that_changes_something_has_a_question(shipped):
+    spoken = [t for t in shipped.values() if t.activation_phrases and not t.read_only]
+    assert len(spoken) >= 10
+    assert [t.name for t in spoken if not t.wearer.ask] == []
+
+
+@pytest.mark.requirement("I14-never-wrong")
+def test_a_tool_from_elsewhere_says_what_its_argument_is_and_what_it_does():
+    add = tool("com.example.tasks:add", description="Adds a task to the list.")
+    args = {"title": "buy milk"}
+    said = "Tasks: Add?", "title (not declared): buy milk", '"Adds a task to the list."'
+    assert understood(add, args, app="com.example.tasks") == said
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}}
+    add = replace(add, raw={"title": "Add a task"}, input_schema=schema)
+    assert understood(add, args, app="Tasks") == ("Tasks: Add a task?", "title: buy milk")
 
 
 @pytest.mark.requirement("I11-consent-complete")
