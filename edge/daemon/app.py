@@ -105,6 +105,8 @@ log = logging.getLogger(__name__)
 ALARM_PACKAGE: Final = "glassd.alarms"
 """Package with the database of the alarms. Our own packages have no dot, so it is no tool's."""
 _NO_OWN: Final = Own()
+_STOP_FIRST: Final = ("microphone", "stage")
+"""While the link is still there: the microphone goes off, then what the lens says of it."""
 
 
 class Daemon:
@@ -651,7 +653,9 @@ class Daemon:
             Service("bell", notifier.run),
             Service("pulse", watchdog.run),
         ]
-        supervisor = Supervisor(self.services, bus=self.bus, now=self.clock.boot)
+        supervisor = Supervisor(
+            self.services, bus=self.bus, now=self.clock.boot, stop_first=_STOP_FIRST
+        )
         self.notifier.ready("serving; looking for the glasses")
         try:
             await supervisor.run()

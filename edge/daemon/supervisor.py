@@ -23,6 +23,8 @@ WINDOW_S: Final = 60.0
 FIRST_S: Final = 0.5
 CAP_S: Final = 10.0
 """Five doublings of half a second fit the window, so constant crashes do end the process."""
+LAST_WORK_S: Final = 2.0
+"""Seconds for what a service does for the wearer when it stops, over what others still serve."""
 
 
 class TooManyCrashes(Exception):
@@ -42,12 +44,15 @@ class Service:
 
 @dataclass(eq=False, repr=False)
 class Supervisor:
-    """Runs services until cancelled, or until one of them crashes too often."""
+    """Runs services until cancelled, or until one of them crashes too often. Those named in
+    `stop_first` stop one after the other before all others, which they still need.
+    """
 
     services: list[Service]
     _: KW_ONLY
     bus: Bus
     now: Callable[[], float]
+    stop_first: tuple[str, ...] = ()
     _stopping: bool = field(default=False, init=False)
 
     async def run(self) -> None:
@@ -58,6 +63,11 @@ class Supervisor:
                 await asyncio.wait(kept)
             finally:
                 self._stopping = True
+                for task in (
+                    task for name in self.stop_first for task in kept if task.get_name() == name
+                ):
+                    task.cancel()
+                    await asyncio.wait([task], timeout=LAST_WORK_S)
 
     async def _keep(self, service: Service) -> None:
         while True:

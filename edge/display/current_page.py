@@ -289,8 +289,14 @@ class CurrentPage:
         await self._scenes.forget()
 
     async def stop(self) -> None:
-        """The daemon stops: a page that it was drawing is cleared by the next one."""
-        if self._lens.cut_off:
+        """The daemon stops: the lens says no more that it listens. A page that it was drawing is
+        cleared by the next one, as is what the glasses do not clear now.
+        """
+        listening = self._behind is not None and self.now is None and not self.covered
+        self._background.end()
+        with suppress(GlassesAway):
+            await (self.clear(at_once=True) if listening else self.refresh())
+        if self._lens.cut_off or (listening and self._lens.lit):
             await self._scenes.mark_unknown()
 
     async def again(self, *, returned: bool = False) -> None:

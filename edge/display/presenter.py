@@ -275,9 +275,11 @@ class Presenter:
                 self._running = True
                 try:
                     await self._work()
+                except asyncio.CancelledError:
+                    await self._current.stop()
+                    raise
                 finally:
                     self._running = False
-                    await self._current.stop()
                     await self._drawn.close()
 
     def _known(self, call_id: str) -> Presentation | None:

@@ -42,6 +42,11 @@ class Background:
         """
         return self._indicator.stays_s or None
 
+    def end(self) -> None:
+        """Nothing listens any more."""
+        self._captions.end()
+        self._indicator.clear()
+
     def can_draw(self) -> bool:
         return self._glasses.status().ready and self._lens() is not None
 

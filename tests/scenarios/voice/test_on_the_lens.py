@@ -110,6 +110,30 @@ async def test_the_words_so_far_are_seen_and_leave_with_the_microphone(tmp_path,
 
 
 @BOTH
+@pytest.mark.requirement("I14-captions", "I14-listening-mark")
+@pytest.mark.parametrize("shown", ["captions", "listening", "corner"])
+async def test_a_daemon_that_is_stopped_leaves_nothing_that_says_it_listens(tmp_path, model, shown):
+    async with listening(tmp_path, model) as place:
+        if shown == "captions":
+            await place.call("glasses:captions", {"on": True})
+        else:
+            await place.call("voice:start", present=False)
+        await microphone(place, open=True)
+        speak(place)
+        await place.lens_shows(SECRET if shown == "captions" else "Listening")
+        if shown == "corner":
+            await place.call("glasses:show_text", {"text": "Bob is here", "duration_s": 600})
+            await place.lens_shows("Bob is here", "Listening")
+        await place.stop_daemon()
+        await microphone(place, open=False)
+        left = " ".join(place.lens())
+        assert left == ("Bob is here" if shown == "corner" else "")
+        await place.start_daemon()
+        await place.ready()
+        await until(lambda: place.lens() == ["Bob is here"] * (shown == "corner"), "as before")
+
+
+@BOTH
 @pytest.mark.requirement("I14-answers-by-voice")
 async def test_a_spoken_yes_answers_a_question_that_says_so(tmp_path, model):
     # in true time: a word begins as long before its end as it takes to say

@@ -120,3 +120,54 @@ async def test_a_service_that_trips_over_a_cancelled_future_is_started_again():
     running.cancel()
     await asyncio.wait([running], timeout=40)
     assert running.cancelled()
+
+
+async def test_services_that_need_the_others_at_their_end_stop_before_them():
+    stopped = []
+
+    def service(name):
+        async def run():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                stopped.append(name)
+
+        return Service(name, run)
+
+    services = [service(name) for name in ("link", "lens", "microphone")]
+    first = ("microphone", "lens")
+    supervisor = Supervisor(services, bus=Bus(), now=lambda: 0.0, stop_first=first)
+    running = asyncio.ensure_future(supervisor.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert stopped == ["microphone", "lens", "link"]
+
+
+async def test_a_service_that_does_not_stop_in_time_holds_up_no_stop(monkeypatch):
+    monkeypatch.setattr("edge.daemon.supervisor.LAST_WORK_S", 0.05)
+    link_is_gone = asyncio.Event()
+
+    async def link():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            link_is_gone.set()
+
+    async def lens():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await link_is_gone.wait()
+
+    services = [Service("link", link), Service("lens", lens)]
+    supervisor = Supervisor(services, bus=Bus(), now=lambda: 0.0, stop_first=("lens",))
+    running = asyncio.ensure_future(supervisor.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(running, 40)
