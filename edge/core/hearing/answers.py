@@ -58,12 +58,12 @@ def read(text: str, choices: Sequence[str] = ()) -> Spoken | int | None:
     words = plain_words(text)
     if choices and (number := _choice(words, choices)) is not None:
         return number
-    words = _without_politeness(words)
+    said, words = words, _without_politeness(words)
     if not words:
         return None
     if tuple(words) in _NO or words[0] in _NO_AT_ONCE or words[0] == "don't":
         return Spoken.NO
-    if not choices and _is_made_of(words, _YES):
+    if not choices and (_is_made_of(words, _YES) or _is_made_of(said, _YES)):  # "please do"
         return Spoken.YES
     return None
 
@@ -155,6 +155,13 @@ _YES: Final = _phrases(
     "that is correct",
     "that's it",
     "i said yes",
+    "yes i do",
+    "yeah i do",
+    "yes i would",
+    "yeah i would",
+    "please do",
+    "sounds good",
+    "that sounds good",
 )
 
 

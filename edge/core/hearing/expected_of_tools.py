@@ -103,7 +103,7 @@ def _with_values(phrase: str, slots: phrases.Slots, value: str) -> Iterable[str]
 def of_question(choices: Sequence[str] = ()) -> ExpectedWords:
     """Return the answers to a question (see `answers.py`)."""
     sentences = [*_ANSWERS]
-    lists: dict[str, tuple[str, ...]] = {"last": _LAST}
+    lists = {"last": _LAST, **_ANSWER_LISTS}
     if choices:
         lists["ordinal"] = ("last", *ORDINALS[: min(9, len(choices))])
         lists["cardinal"] = tuple(ONES[: len(choices)])
@@ -127,26 +127,29 @@ def joined(*parts: ExpectedWords) -> ExpectedWords:
 
 
 _ANSWERS: Final = (
-    "yes",
-    "yes please",
-    "yeah",
-    "yep",
-    "sure",
-    "okay",
-    "that's right",
-    "that's correct",
-    "do it",
-    "go ahead",
-    "no",
-    "no thanks",
-    "nope",
-    "don't",
-    "cancel",
-    "stop",
-    "never mind",
-    "forget it",
-    "not now",
+    "{yes}",
+    "{yes} {indeed}",
+    "{indeed}",
+    "{no}",
+    "{no} {not}",
+    "{not}",
 )
+_ANSWER_LISTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "yes": ("yes", "yeah", "yep", "sure", "okay", "yes I do", "yes I would", "yes please"),
+    "indeed": (
+        "do it",
+        "do that",
+        "please do",
+        "go ahead",
+        "of course",
+        "that's right",
+        "that's correct",
+        "sounds good",
+        "that sounds good",
+    ),
+    "no": ("no", "nope", "no thanks", "no I don't"),
+    "not": ("don't", "don't do it", "not now", "cancel", "stop", "never mind", "forget it"),
+}
 _CHOOSING: Final = (
     "the {ordinal}",
     "the {ordinal} one",

@@ -128,7 +128,21 @@ def test_answers_to_a_question_are_expected_and_understood(sentence) -> None:
     assert read_answer(sentence, choices) is not None
 
 
-@pytest.mark.parametrize("sentence", ["Yes.", "Okay", "No, thanks."])
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Yes.",
+        "Okay",
+        "Yes, please do.",
+        "Sure, go ahead.",
+        "Yes, I would, thank you",
+        "Please do",
+        "That sounds good.",
+        "No, thanks.",
+        "No, don't do it.",
+        "No thanks, not now.",
+    ],
+)
 def test_yes_and_no_are_expected_and_understood(sentence) -> None:
     assert Grammar(expected.of_question()).accepts(sentence)
     assert read_answer(sentence) is not None
