@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from edge.calls.admission import ANOTHER_TOOLS_CALL, Admission, overrun
 from edge.calls.backends import MAX_PROGRESS, Router, backends
@@ -21,10 +21,8 @@ from edge.calls.delivery import CallDelivery, interruption
 from edge.calls.dependencies import CallLimits, CallPolicy, CallPorts, CallRules
 from edge.calls.execution import Execution
 from edge.calls.faults import Attempt
-from edge.calls.last_spoken import CallEntry
 from edge.calls.reports import Reports
 from edge.calls.run_queue import RunQueue
-from edge.calls.spoken import SpokenCalls
 from edge.calls.turns import OpenTurns
 from edge.calls.undo import Undos
 from edge.calls.voice_session import VoiceSession
@@ -56,6 +54,9 @@ from tools_cache.api.tool import (
     ToolError,
     ToolResponse,
 )
+
+if TYPE_CHECKING:
+    from edge.calls.spoken import SpokenCalls
 
 _STARTING_S: Final = 5.0
 """How long a call waits for a daemon that is just starting."""
@@ -125,12 +126,22 @@ class Orchestrator:
             start=self._start,
             cancel=self.cancel,
         )
-        entry = CallEntry(self._start, self.cancel, self._refuse, self._tasks)
-        self.spoken = SpokenCalls(ports, self._rules, self.voice, self._undos, entry)
+        self._spoken: SpokenCalls | None = None
 
     def adopt(self, limits: CallLimits, policy_: CallPolicy) -> None:
         """Use what the owner changed from the next call on."""
         self._rules.adopt(limits, policy_)
+
+    @property
+    def spoken(self) -> "SpokenCalls":
+        """Return what understands the wearer's words."""
+        if self._spoken is None:
+            from edge.calls.last_spoken import CallEntry  # noqa: PLC0415 - at the first utterance
+            from edge.calls.spoken import SpokenCalls  # noqa: PLC0415
+
+            entry = CallEntry(self._start, self.cancel, self._refuse, self._tasks)
+            self._spoken = SpokenCalls(self._ports, self._rules, self.voice, self._undos, entry)
+        return self._spoken
 
     @property
     def running(self) -> int:
@@ -434,7 +445,8 @@ class Orchestrator:
             case OfferTaken(call_id):
                 self._tasks.create_task(self._take_back(call_id), name="call.undo")
             case GlassesReady():
-                self.spoken.reconnected()
+                if self._spoken is not None:
+                    self._spoken.reconnected()
                 self.voice.go_on()
             case GlassesSaid(Transcript(final=True) as said):
                 self._tasks.create_task(self.spoken.take_safely(said), name="call.heard")

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from edge.core import phrases
 from edge.core.words.wearer_forms import Writer
 from tools_cache.api.tool import Json, Source, ToolDefinition
 
@@ -98,7 +97,8 @@ def _in_plain_words(
     """Return the arguments, with durations in hours and minutes; and the names of those that need
     no name before them: durations, on and off, and the only text there is.
     """
-    from tools_cache.api.durations import spoken  # noqa: PLC0415 - at the first question
+    from edge.core import phrases  # noqa: PLC0415 - at the first question
+    from tools_cache.api.durations import spoken  # noqa: PLC0415
 
     said: dict[str, Json] = {}
     alone = set()
