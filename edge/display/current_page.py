@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final
 
 from edge.display import page_life
+from edge.display.background import Background
 from edge.display.lens import LensWriter, Sheet
-from edge.display.listening.background import Background
 from edge.display.page_life import LensState, Previous, previous
 from edge.display.presentation import NEWER, OnReport, Presentation, SpeechState
 from edge.display.queue import ProgressIndicator

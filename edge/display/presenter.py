@@ -10,18 +10,16 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from edge.core.results import LayoutKind, Rendering, TapOffer, rendering_of
 from edge.core.words.wearer_forms import Writer
+from edge.display.background import Background
 from edge.display.current_page import CurrentPage
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
 from edge.display.lens import LensWriter, Sheet
 from edge.display.lens_plan import Code, draw_ahead, no_code, open_sheet
-from edge.display.listening.background import Background
-from edge.display.listening.captions import Captions
-from edge.display.listening.indicator import ListeningIndicator
 from edge.display.page_life import Action, PageEvent, act
 from edge.display.presentation import BRIEF_RANK, NEWER, Presentation
 from edge.display.prompts import Prompter
@@ -42,6 +40,10 @@ from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import Answer, Gesture, Gestured, Transcript, UncertainTap
 from firmware_bridge.sides import Side
 from tools_cache.api.tool import Delivery, DeliveryReport, Json, ToolResponse
+
+if TYPE_CHECKING:
+    from edge.display.listening.captions import Captions
+    from edge.display.listening.indicator import ListeningIndicator
 
 _log: Final = logging.getLogger(__name__)
 DRAW_S: Final = 300.0
@@ -125,8 +127,7 @@ class Presenter:
         self._drawn = drawn or DrawnText()
         self._progress = ProgressIndicator()
         self._code = code
-        self.listening_mark = ListeningIndicator(self._wake.set, clock.boot)
-        self.captions = Captions(glasses, clock, self._wake.set, self._say_briefly)
+        self._background = Background(glasses, clock, self._wake.set, self._say_briefly)
         self._current = self._make_current_page(SavedScenes(notes, clock))
         self._prompter = self._make_prompter(listens)
         self.side_commands = self._prompter.side_commands
@@ -142,7 +143,7 @@ class Presenter:
             speech=self._speech,
             queue=self._queue,
             progress=self._progress,
-            captions=self.captions,
+            background=self._background,
             life_s=life_s,
             report=self._report,
         )
@@ -169,7 +170,7 @@ class Presenter:
             scenes,
             self._clock,
             progress=self._progress,
-            background=Background(self._glasses, self.listening_mark, self.captions),
+            background=self._background,
             make=self._open,
         )
 
@@ -260,6 +261,16 @@ class Presenter:
     def answer_by_words(self, said: Transcript) -> bool:
         """Take what the wearer said while a question is open; False if it is no answer to it."""
         return self._prompter.answer_by_words(said)
+
+    @property
+    def listening_mark(self) -> "ListeningIndicator":
+        """Return what says that the microphone is on."""
+        return self._background.listening.indicator
+
+    @property
+    def captions(self) -> "Captions":
+        """Return the page of captions."""
+        return self._background.listening.captions
 
     def lens(self, *, exact: bool = False) -> Mapping[str, Json]:
         return self._lens.report(exact=exact)

@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import Final
 
 from edge.core.results import LayoutKind, Rendering
+from edge.display.background import Background
 from edge.display.current_page import CurrentPage
 from edge.display.fallback import Fallback
-from edge.display.listening.captions import Captions
 from edge.display.open_prompt import OpenPrompt
 from edge.display.page_life import Action, LensState, PageEvent, act, arrival
 from edge.display.presentation import BRIEF_RANK, NEWER, OnReport, Presentation, SpeechState
@@ -43,7 +43,7 @@ class Stage:
         speech: SpeechOutput,
         queue: DisplayQueue,
         progress: ProgressIndicator,
-        captions: Captions,
+        background: Background,
         life_s: float,
         report: OnReport,
     ) -> None:
@@ -56,7 +56,7 @@ class Stage:
         self._speech = speech
         self._queue = queue
         self._progress = progress
-        self._captions = captions
+        self._background = background
         self._life_s = life_s
         self._report = report
 
@@ -182,9 +182,9 @@ class Stage:
             case Action.RECALL:
                 await self._recall()
             case Action.EARLIER:
-                self._captions.go_back()
+                self._background.listening.captions.go_back()
             case Action.NO_CAPTIONS:
-                self._captions.leave()
+                self._background.listening.captions.leave()
             case Action.END | Action.CANCEL:  # the call was cancelled when the wearer tapped
                 await self._leave()
             case _ if item is not None:
@@ -308,8 +308,8 @@ class Stage:
 
     async def forget(self) -> None:
         """Give up all that was shown, or waits to be: it is not for who wears the next glasses."""
-        if self._captions.on:
-            self._captions.leave()
+        if self._background.state() is LensState.CAPTIONS:
+            self._background.listening.captions.leave()
         self._queue.forget(_UNPAIRED)
         await self._current.forget(_UNPAIRED)
 
