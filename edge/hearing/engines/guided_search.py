@@ -47,6 +47,7 @@ class Vocabulary:
         self.begin = begin
         self.end = end
         written = [*[""] * first, *(token.decode(errors="replace") for token in tokens[first:])]
+        self.apostrophe = written.index("'") if "'" in written else None
         self.spoken = [letters(text) if _WRITTEN.fullmatch(text) else "" for text in written]
         self.marks = [number for number, text in enumerate(written) if text and text in _MARKS]
         self._walk = TokenWalk(self.spoken)
@@ -165,6 +166,10 @@ class GuidedSearch:
                     after = self._grammar.step(state, spoken[token])
                     if after:
                         found[token] = after
-        if hypothesis.tokens and spoken[hypothesis.tokens[-1]] and self._grammar.word_ends(state):
-            return [*found.items(), *((mark, state) for mark in self._vocabulary.marks)]
-        return list(found.items())
+        following = list(found.items())
+        if hypothesis.tokens and spoken[hypothesis.tokens[-1]]:
+            if self._vocabulary.apostrophe is not None:
+                following.append((self._vocabulary.apostrophe, state))
+            if self._grammar.word_ends(state):
+                following += [(mark, state) for mark in self._vocabulary.marks]
+        return following
