@@ -98,8 +98,8 @@ class Watcher:
         with self._more:
             found = self._more.wait_for(lambda: self._first(condition), SOON_S)
         if found is None:
-            told = [event for _, event in self._seen[self._from :]]
-            raise SystemExit(f"not within {SOON_S:.0f} s; the glasses told {told[-5:]}")
+            reported = [event for _, event in self._seen[self._from :]]
+            raise SystemExit(f"not within {SOON_S:.0f} s; the glasses reported {reported[-5:]}")
         return found
 
     def _first(self, condition: Callable[[dict[str, Any]], bool]) -> float | None:

@@ -474,7 +474,7 @@ class Question:
     the call `call_id` is over, `refused` for a moment after a no; "": the page from before returns.
     `by_voice`: a spoken yes is enough; a spoken no always is. `choices`: what else may be said, see
     `AskPort.choose`. `correct` is offered words before they are taken as an answer; True: they
-    change what is asked about, so whoever asked withdraws the question.
+    change what is asked about, so the asker withdraws the question.
     """
 
     scene: str

@@ -49,7 +49,7 @@ class HeardWords:
         """Until when what begins is said to the glasses, without the wake phrase (boot clock)."""
 
     def speech_began(self, audience: Audience) -> None:
-        """Somebody began to speak: to those who are to listen to it we say no more."""
+        """Somebody began to speak: stop our own speech, unless only captions are heard for."""
         now = self._clock.boot()
         self._uses.heard(now)
         if now <= self.awake_until:

@@ -17,15 +17,15 @@ from firmware_bridge.messages import (
 
 ANSWER_S: Final = 5.0
 _NUMBERS: Final = 60_000
-"""Numbers of streams, which have 16 bits; the sound of an earlier one is told apart by them."""
+"""Numbers of streams, which have 16 bits: they show which sound belongs to an earlier stream."""
 REFUSED: Final = "The microphone of the glasses does not go on."
 
 _log: Final = logging.getLogger(__name__)
 
 
 class Microphone:
-    """One per daemon. While speech of ours is played its sound is not used, so that our voice is
-    not taken for the wearer's; unless the glasses cancel the echo themselves.
+    """One per daemon. While glassd speaks, sound is dropped, so that its own voice is not taken for
+    the wearer's; unless the glasses cancel the echo.
     """
 
     def __init__(self, glasses: GlassesPort, speech: SpeechPort, clock: Clock) -> None:

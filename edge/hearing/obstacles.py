@@ -31,8 +31,8 @@ class Obstacle(NamedTuple):
 def find_obstacle(
     settings: ListeningSettings, glasses: GlassesStatus, why_no_words: Callable[[], str]
 ) -> Obstacle | None:
-    """Return what stands in the way now; None if nothing does. `why_no_words`: why this machine
-    recognises none, "" if it does.
+    """Return why nothing can be heard now; None if it can. `why_no_words`: why this machine
+    recognises no words, "" if it does.
     """
     if not settings.allow:
         return Obstacle("forbidden", FORBIDDEN, "[microphone] allow = false")

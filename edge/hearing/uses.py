@@ -36,7 +36,7 @@ class Use:
             self.started.set_result(None)
 
     def fail(self, why: str) -> None:
-        """Let who waits for its start know; fine when nobody does."""
+        """Pass the reason to the waiter for its start, if there is one."""
         if not self.started.done():
             self.started.set_exception(CannotListen(why))
             self.started.exception()

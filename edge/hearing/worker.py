@@ -31,15 +31,15 @@ from firmware_bridge.messages import AudioFormat, Transcript
 PARTIAL_S: Final = 0.7
 """Between two partial transcripts: faster than people read, slow enough to cost little."""
 _SHARE: Final = 2.0
-"""A partial transcript that took long is followed by a pause of so many times as long."""
+"""The pause after a partial transcript is at least this many times as long as its decoding took."""
 EARLY_S: Final = 0.3
-"""After so much silence the final transcript is decoded already; if the speaker goes on, it was in
-vain, else it is there when the utterance ends.
+"""After so much silence the final transcript is decoded already: it is ready when the utterance ends,
+and dropped if the speaker goes on.
 """
 STALLED_S: Final = 2.0
 """Without sound for so long, an utterance ends with what was heard: the link is gone or stuck."""
 _UNREPORTED: Final = 16
-"""Messages of the daemon that are handled before it is told so, while more of them wait."""
+"""Messages that are handled before the daemon gets a report of it, while more of them wait."""
 _NICENESS: Final = 5
 _FIRST_TO_GO: Final = "500"
 """Where memory runs out the kernel ends this process rather than the daemon."""
@@ -68,7 +68,7 @@ class EngineLoader:
             self._error = e
 
     def check(self) -> None:
-        """Raise what its loading raised, if that is over: nobody is to speak in vain."""
+        """Raise what its loading raised, if it has failed already."""
         if self._error is not None:
             raise self._error
 
@@ -204,7 +204,7 @@ class Worker:
         self._unreported = 0
 
     def run(self) -> None:
-        """Serve until the input ends, or something fails: the daemon is told what."""
+        """Serve until the input ends, or something fails; the last message says what."""
         try:
             self._serve()
         except Exception as e:  # noqa: BLE001 - of foreign engines; it crosses the pipe as a text

@@ -1,7 +1,7 @@
 """The simulated microphone: what is said around the glasses, over the noise of the room.
 
-Sound waits until the microphone is open, but not for ever. Once it has begun it goes on, as speech
-does: what is said while the microphone is closed, or the link lost, is not heard.
+Sound waits for a limited time until the microphone is open. Once begun it goes on, as speech does:
+what is said while the microphone is closed, or the link lost, is not heard.
 """
 
 import math
@@ -136,8 +136,8 @@ class Microphone:
         seconds, whole = len(sound.pcm) / _BYTES / RATE, self._heard == len(sound.pcm)
         self._queue.popleft()
         self._at = self._heard = 0
-        told = {"event": "heard", "name": sound.name, "seconds": round(seconds, 3), "whole": whole}
-        self._tell(told)
+        event = {"event": "heard", "name": sound.name, "seconds": round(seconds, 3), "whole": whole}
+        self._tell(event)
 
     def _forget_missed(self) -> None:
         """Drop what was said, or waited for too long, while the microphone was closed."""

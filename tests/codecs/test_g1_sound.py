@@ -24,7 +24,7 @@ def packet(sequence: int) -> bytes:
 
 
 class Recorder:
-    """Feeds packets at their times, ten a second unless told otherwise."""
+    """Feeds packets at their times, ten a second unless `after_s` differs."""
 
     def __init__(self) -> None:
         self.stream = SoundStream(7)

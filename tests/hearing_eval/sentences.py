@@ -1,7 +1,6 @@
 """What a wearer says in the evaluation, and what should come of it.
 
-Nobody tunes recognition, certainty or phrases on these sentences: whoever works on those keeps
-sentences of their own. They are for judging.
+Never tune recognition, certainty or phrases on these sentences: they are for judging only.
 """
 
 from collections.abc import Mapping

@@ -61,7 +61,7 @@ class ListeningPages:
         if known is None or not (self.indicator.on or self.captions.on):
             return sheet
         alarm = not (item.call_id or item.brief or item.recalled)
-        # who asks for a picture while the microphone is on was told that it is
+        # a picture that is asked for while the microphone is on stays: the lens said so before
         before = item.lit and item.lit_at < self.indicator.on_since
         gives_way = self.indicator.on and before
         return self.indicator.mark(sheet, known, brief=item.brief, alarm=alarm, gives_way=gives_way)

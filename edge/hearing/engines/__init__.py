@@ -20,7 +20,7 @@ class EngineMissing(Exception):
 
 
 class DecodingFailed(Exception):
-    """No words come of this utterance, but may of the next; the text says why."""
+    """This utterance could not be decoded, the next one may be; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)

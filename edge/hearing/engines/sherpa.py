@@ -171,7 +171,7 @@ class Sherpa:
 
 
 def options(kind: Kind, language: str) -> dict[str, Any]:
-    """Return what a kind of model must be told beside its files."""
+    """Return the parameters that a kind of model needs beside its files."""
     match kind.factory:
         case "from_transducer":
             return {"model_type": ""}  # read from the file: NeMo's are another type

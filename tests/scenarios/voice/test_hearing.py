@@ -65,7 +65,7 @@ def noise(seconds, level=1000):
 
 
 def heard(place):
-    """Sentences that the daemon understood, as everybody is told of them."""
+    """Sentences that the daemon understood, from its events."""
     said = [happened["said"] for happened in place.happened if "said" in happened]
     return [each["text"] for each in said if each["type"] == "Transcript" and each["final"]]
 

@@ -109,9 +109,9 @@ async def test_private_words_that_are_asked_about_are_in_no_event_but_the_lens(t
         await place.lens_shows("Take this note?", "4711")
         await until(lambda: answer(place, "no"), "the no counts")
         await place.heard("call.answered", tool="notes:add", ok=False)
-        told = [entry.text for entry in place.daemon.control._feeds[True]._ring]
+        events = [entry.text for entry in place.daemon.control._feeds[True]._ring]
         await place.stop_daemon()
-    assert not [text for text in told if "4711" in text and "lens.acknowledged" not in text]
+    assert not [text for text in events if "4711" in text and "lens.acknowledged" not in text]
 
 
 async def test_the_audit_log_says_how_sure_the_words_were_and_not_which(tmp_path):

@@ -107,7 +107,7 @@ async def test_the_simulator_of_a_demo_is_found_beside_its_daemon(tmp_path, soun
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "problem"),
     [
         ([], "name one: a WAV file, or --say TEXT"),
         (["a.wav", "--say", "b"], "name one: a WAV file, or --say TEXT"),
@@ -117,14 +117,14 @@ async def test_the_simulator_of_a_demo_is_found_beside_its_daemon(tmp_path, soun
         (["--say", "x" * 501], "a text has 1 to 500 characters; this one has 501"),
     ],
 )
-async def test_what_cannot_be_played_is_said(tmp_path, capsys, monkeypatch, words, told):
+async def test_what_cannot_be_played_is_said(tmp_path, capsys, monkeypatch, words, problem):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.wav").write_text("hello")
     (tmp_path / "broken.wav").write_bytes(b"RIFF")
     async with simulator(tmp_path) as (_, control):
         assert await run(*words, "--control", control) in (1, 2)
     said = capsys.readouterr().err
-    assert told in said
+    assert problem in said
     assert "next:" in said
 
 

@@ -285,7 +285,7 @@ async def test_captions_say_why_they_do_not_come():
         with pytest.raises(CannotListen, match="does not go on"):
             await place.listening.switch(on=True)
         assert place.captions.ends == ["The microphone of the glasses does not go on."]
-        assert place.stage.told == [], "who asked is told, and nobody twice"
+        assert place.stage.told == [], "the caller gets the reason, and the lens says nothing"
 
 
 # ------------------------------------------------------------------ the wake phrase

@@ -546,10 +546,10 @@ async def test_sound_has_one_taker_and_is_in_no_event(tmp_path):
         story.finder.glasses.say("done")
         async with asyncio.timeout(40):
             async for happening in story.heard:
-                told = as_json(happening)
-                if told["event"] == "glasses.event":
+                report = as_json(happening)
+                if report["event"] == "glasses.event":
                     break
-    assert told["said"]["text"] == "done", "the sound before it was not published"
+    assert report["said"]["text"] == "done", "the sound before it was not published"
 
 
 @pytest.mark.requirement("I14-microphone-stays-off")
