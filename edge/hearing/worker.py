@@ -33,8 +33,8 @@ PARTIAL_S: Final = 0.7
 _SHARE: Final = 2.0
 """The pause after a partial transcript is at least this many times as long as its decoding took."""
 EARLY_S: Final = 0.3
-"""After so much silence the final transcript is decoded already: it is ready when the utterance ends,
-and dropped if the speaker goes on.
+"""After so much silence the final transcript is decoded already: it is ready when the utterance
+ends, and dropped if the speaker goes on.
 """
 STALLED_S: Final = 2.0
 """Without sound for so long, an utterance ends with what was heard: the link is gone or stuck."""
