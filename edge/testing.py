@@ -148,7 +148,7 @@ class WornGlasses:
         It waits up to 10 s until the microphone is open. Raises `MockFailed`.
         """
         if say:
-            sound = self._callers.submit(_spoken, say).result()
+            sound = self._callers.submit(_speak, say).result()
         if isinstance(sound, bytes):
             data = base64.b64encode(sound).decode()
             answer = self.mock.do("hear", data=data, name=say or "sound")
@@ -377,7 +377,7 @@ def wear(model: str = DEFAULT_MODEL, *, config: str = "", tools: str = "") -> Wo
     return worn
 
 
-def _spoken(text: str) -> bytes:
+def _speak(text: str) -> bytes:
     from edge.demo.speech import NoSpeech, speak  # noqa: PLC0415 - a voice is only for `say`
 
     try:

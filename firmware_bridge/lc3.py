@@ -41,7 +41,7 @@ class Decoder:
     def __init__(self, frame_bytes: int) -> None:
         """Raises `Lc3Missing`, and ValueError for a frame size that LC3 does not have."""
         self._library = _load()
-        self._size = _checked(frame_bytes)
+        self._size = _check_size(frame_bytes)
         self._memory = ctypes.create_string_buffer(self._library.lc3_decoder_size(_FRAME_US, RATE))
         self._state = self._library.lc3_setup_decoder(_FRAME_US, RATE, 0, self._memory)
         self._samples = ctypes.create_string_buffer(FRAME_BYTES)
@@ -68,7 +68,7 @@ class Encoder:
     def __init__(self, frame_bytes: int) -> None:
         """Raises `Lc3Missing`, and ValueError for a frame size that LC3 does not have."""
         self._library = _load()
-        self._size = _checked(frame_bytes)
+        self._size = _check_size(frame_bytes)
         self._memory = ctypes.create_string_buffer(self._library.lc3_encoder_size(_FRAME_US, RATE))
         self._state = self._library.lc3_setup_encoder(_FRAME_US, RATE, 0, self._memory)
         self._frame = ctypes.create_string_buffer(self._size)
@@ -81,7 +81,7 @@ class Encoder:
         return self._frame.raw
 
 
-def _checked(frame_bytes: int) -> int:
+def _check_size(frame_bytes: int) -> int:
     if not MIN_CODED <= frame_bytes <= MAX_CODED:
         raise ValueError(
             f"LC3 frames of {frame_bytes} bytes; {MIN_CODED} to {MAX_CODED} are possible"
@@ -96,11 +96,11 @@ def _load() -> ctypes.CDLL:
             library = ctypes.CDLL(name)
         except OSError:
             continue
-        return _typed(library)
+        return _declare_types(library)
     raise Lc3Missing(f"the sound codec LC3 is not installed: apt-get install {PACKAGES}")
 
 
-def _typed(library: ctypes.CDLL) -> ctypes.CDLL:
+def _declare_types(library: ctypes.CDLL) -> ctypes.CDLL:
     number, pointer = ctypes.c_int, ctypes.c_void_p
     for size in (library.lc3_encoder_size, library.lc3_decoder_size):
         size.argtypes, size.restype = [number, number], ctypes.c_uint

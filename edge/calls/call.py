@@ -131,7 +131,7 @@ def failed(error: ToolError) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Recognition:
     """How well the words of a call by voice were understood.
 
     `unsure`: the wearer is asked whether this was said before anything is changed. `remark`: what
@@ -159,7 +159,7 @@ class Caller:
     to_the_end: bool = True
     undoes: str = ""
     agreed_to: str = ""
-    heard: Heard | None = None
+    heard: Recognition | None = None
 
 
 class Started(Enum):

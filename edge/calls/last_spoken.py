@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from edge.calls.call import Caller, Heard
+from edge.calls.call import Caller, Recognition
 from edge.calls.cloud_calls import InFlight, Start
 from edge.calls.undo import Undos
 from edge.core.phrases import Match
@@ -67,7 +67,7 @@ class LastSpoken:
     @contextmanager
     def running(self, call: ToolCall, found: Match) -> Iterator[_Running]:
         """Be the call that a correction is about, from now on."""
-        nothing_yet = ToolResponse.failure(ErrorCode.CANCELLED, "The call was not answered")
+        nothing_yet = ToolResponse.failure(ErrorCode.CANCELLED, "The call was not wait_for_answer")
         last = self._last = _Running(call, found, asyncio.Event(), nothing_yet)
         try:
             yield last
@@ -87,14 +87,14 @@ class LastSpoken:
             return None
         return ToolResponse(data={"text": "Cancelled"})
 
-    async def take_back(self, heard: Heard | None) -> ToolResponse | None:
+    async def take_back(self, heard: Recognition | None) -> ToolResponse | None:
         """Cancel or undo the call; None if neither can be done."""
         stopped = await self.stop()
         if stopped is not None:
             return stopped
         last = self._recent()
         undo = None if last is None else self._undo(last, heard)
-        return None if undo is None else await answered(await self._start(*undo))
+        return None if undo is None else await wait_for_answer(await self._start(*undo))
 
     async def make_way(self) -> MadeWay:
         """Cancel the call, or take back what it did, so that another may run in its place."""
@@ -120,7 +120,7 @@ class LastSpoken:
             return MadeWay(stands=True)
         return MadeWay(undo=(replace(undo[0], present=False), undo[1]))
 
-    def _undo(self, last: _Running, heard: Heard | None) -> tuple[ToolCall, Caller] | None:
+    def _undo(self, last: _Running, heard: Recognition | None) -> tuple[ToolCall, Caller] | None:
         """Return the call that takes the last one back because the wearer said so. That is no
         consent: a tool that needs one asks for it.
         """
@@ -138,6 +138,6 @@ class LastSpoken:
         return last if now - last.over_at <= WITHIN_S else None
 
 
-async def answered(started: InFlight | ToolResponse) -> ToolResponse:
+async def wait_for_answer(started: InFlight | ToolResponse) -> ToolResponse:
     """Return the answer of a call that was started, or refused."""
     return started if isinstance(started, ToolResponse) else await started.response()

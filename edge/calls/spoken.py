@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from edge.calls.call import Caller, Heard
+from edge.calls.call import Caller, Recognition
 from edge.calls.dependencies import CallPorts, CallRules
 from edge.calls.faults import Attempt
-from edge.calls.last_spoken import CallEntry, LastSpoken, answered
+from edge.calls.last_spoken import CallEntry, LastSpoken, wait_for_answer
 from edge.calls.turns import VoiceTurns
 from edge.calls.undo import Undos
 from edge.calls.voice_session import VoiceSession
@@ -104,7 +104,7 @@ class SpokenCalls:
             private = self._session.snapshot().suppress_transcript
             heard = None
             if recognised:
-                heard = Heard(said.confidence, unsure, private=private, correct=self._correct)
+                heard = Recognition(said.confidence, unsure, private=private, correct=self._correct)
             answer = await self._act(call, meant, heard)
             if answer is not None:
                 return answer
@@ -113,7 +113,7 @@ class SpokenCalls:
     # -------------------------------------------------------------- what was understood
 
     async def _act(
-        self, call: ToolCall, meant: "Meaning", heard: Heard | None
+        self, call: ToolCall, meant: "Meaning", heard: Recognition | None
     ) -> ToolResponse | None:
         """Do what was said; None if there is nothing to stop or to take back."""
         from edge.core.hearing.corrections import Act  # noqa: PLC0415 - at the first utterance
@@ -131,22 +131,24 @@ class SpokenCalls:
                 return await self._last.stop()
         return None
 
-    async def _run(self, call: ToolCall, found: Match, heard: Heard | None) -> ToolResponse:
+    async def _run(self, call: ToolCall, found: Match, heard: Recognition | None) -> ToolResponse:
         call = replace(call, tool=found.tool.name, args=found.args)
         with self._last.running(call, found) as running:
-            running.answer = await answered(await self._start(call, Caller(heard=heard)))
+            running.answer = await wait_for_answer(await self._start(call, Caller(heard=heard)))
         return running.answer
 
-    async def _run_instead(self, call: ToolCall, found: Match, heard: Heard | None) -> ToolResponse:
+    async def _run_instead(
+        self, call: ToolCall, found: Match, heard: Recognition | None
+    ) -> ToolResponse:
         """Run a call in the place of the last one, which is taken back when this one is done."""
         way = await self._last.make_way()
         if way.refusal is not None:
             return way.refusal
         if way.stands:
-            heard = replace(heard or Heard(correct=self._correct), unsure=True, remark=STAYS)
+            heard = replace(heard or Recognition(correct=self._correct), unsure=True, remark=STAYS)
         answer = await self._run(call, found, heard)
         if way.undo is not None and answer.ok:
-            undone = await answered(await self._start(*way.undo))
+            undone = await wait_for_answer(await self._start(*way.undo))
             if not undone.ok:
                 await self._stage.tell(STAYS)
         return answer
@@ -156,7 +158,7 @@ class SpokenCalls:
         entry = self._registry.snapshot().find(_CLEAR)
         if entry is None or entry.hidden or not self._stage.lens().get("lines"):
             return None
-        return await answered(await self._start(replace(call, tool=_CLEAR), Caller()))
+        return await wait_for_answer(await self._start(replace(call, tool=_CLEAR), Caller()))
 
     def _correct(self, said: Transcript) -> bool:
         """Take words said to the question about the last call, if they correct it."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.commands.shared.console import Screen, os_problem, plain
-from edge.commands.shared.simulator import NoAnswer, Simulator, simulator_beside
+from edge.commands.shared.simulator import Simulator, SimulatorSilent, simulator_beside
 from edge.runtime.errors import UserError
 
 ANSWER_S: Final = 30.0
@@ -25,14 +25,14 @@ def hear(args: Namespace, screen: Screen) -> int:
         problem = "no simulated glasses beside the daemon"
         fix = "start them with: glassd sim MODEL --control PATH, and give --control PATH here too"
         raise UserError("NO_SIMULATOR", problem, fix)
-    request = _spoken(args.say, args.language) if args.say else _file(args.file)
+    request = _spoken_request(args.say, args.language) if args.say else _file(args.file)
     answer = _ask(simulator, {"do": "hear", **request})
     played = f"playing {answer.get('seconds', 0):.1f} s of sound"
     waits = "" if answer.get("noticed") else "; the microphone is off, and the sound waits 10 s"
     return screen.result(answer, played + waits)
 
 
-def _spoken(text: str, language: str) -> dict[str, Any]:
+def _spoken_request(text: str, language: str) -> dict[str, Any]:
     from edge.demo.speech import NoSpeech, speak  # noqa: PLC0415 - a voice is only for --say
 
     try:
@@ -63,7 +63,7 @@ def _file(name: str) -> dict[str, Any]:
 def _ask(simulator: Simulator, request: dict[str, Any]) -> dict[str, Any]:
     try:
         answer = simulator.ask(request, within_s=ANSWER_S)
-    except NoAnswer as e:
+    except SimulatorSilent as e:
         problem = f"the simulator at {plain(simulator.where)} does not answer: {e}"
         raise UserError("NO_SIMULATOR", problem, "is it running?") from None
     if not answer.get("ok"):

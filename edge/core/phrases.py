@@ -179,7 +179,7 @@ def position(words: list[str], sentence: list[str]) -> int | None:
 # arguments
 
 
-class Slots(NamedTuple):
+class ArgumentSlots(NamedTuple):
     """What a sentence can fill in: names of number fields, and of one text with its `choices`.
     `duration`: a number field is one of time. `needs_number`: a number field is required.
     """
@@ -191,7 +191,7 @@ class Slots(NamedTuple):
     needs_number: bool
 
 
-def slots_of(schema: Mapping[str, Json]) -> Slots:
+def slots_of(schema: Mapping[str, Json]) -> ArgumentSlots:
     """Return what a sentence can fill in of a tool's arguments."""
     properties = _properties(schema)
     required = schema.get("required") or []
@@ -202,7 +202,7 @@ def slots_of(schema: Mapping[str, Json]) -> Slots:
     chosen = [name for name in texts if name in required] or (texts if required else [])
     text = chosen[0] if len(chosen) == 1 else ""
     choices = properties[text].get("enum") if text else None
-    return Slots(
+    return ArgumentSlots(
         tuple(numeric),
         text,
         tuple(c for c in choices if isinstance(c, str)) if isinstance(choices, list) else (),

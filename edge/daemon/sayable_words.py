@@ -25,6 +25,6 @@ class SayableWords:
         snapshot, language = self._snapshot(), self._language()
         if self._of is None or self._of[0] is not snapshot or self._of[1] != language:
             tools = expected.of_tools(snapshot.entries(), language)
-            self._commands = expected.joined(tools, expected.of_correction())
+            self._commands = expected.join(tools, expected.of_correction())
             self._of = snapshot, language
         return self._commands

@@ -11,7 +11,7 @@ import httpx
 
 from edge.demo.clients import DaemonHttp, HttpClient, MockClient
 from edge.demo.script import BadScript, Expectation, ScriptStep, seconds, split_call, split_caps
-from edge.demo.speech import NoSpeech, spoken
+from edge.demo.speech import NoSpeech, synthesise
 from firmware_bridge.deadlines import timeout
 
 EXPECT_S: Final = 30.0
@@ -177,7 +177,7 @@ class Player:
             await self._wear(do="hear", path=rest)  # the mock runs in the same folder
             return
         try:
-            pcm = await spoken(rest)
+            pcm = await synthesise(rest)
         except NoSpeech as why:
             await self._problem(f"{why}; {why.fix}".rstrip("; "))
             return

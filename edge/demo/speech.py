@@ -19,10 +19,10 @@ class NoSpeech(Exception):
 
 def speak(text: str, language: str = LANGUAGE) -> bytes:
     """Return samples: 16 kHz, mono, 16 bits. Not for a running event loop. Raises `NoSpeech`."""
-    return asyncio.run(spoken(text, language))
+    return asyncio.run(synthesise(text, language))
 
 
-async def spoken(text: str, language: str = LANGUAGE) -> bytes:
+async def synthesise(text: str, language: str = LANGUAGE) -> bytes:
     """Return samples: 16 kHz, mono, 16 bits. Raises `NoSpeech`."""
     if not 0 < len(text.strip()) <= MAX_SENTENCE:
         raise NoSpeech(f"a text has 1 to {MAX_SENTENCE} characters; this one has {len(text)}")

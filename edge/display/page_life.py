@@ -155,7 +155,7 @@ class Previous(Enum):
     SUPERSEDED = auto()
 
 
-class Reading(NamedTuple):
+class PageReading(NamedTuple):
     """How far a page was read. `stayed_s`: since it was drawn, without what covered it."""
 
     stayed_s: float
@@ -168,14 +168,14 @@ class Reading(NamedTuple):
         return self.tapped or self.stayed_s >= LEAST_S
 
 
-def previous(page: Reading, *, newcomer_s: float) -> Previous:
+def previous(page: PageReading, *, newcomer_s: float) -> Previous:
     """Return what becomes of a page when another, which takes `newcomer_s`, gets the lens."""
     if page.left_s > newcomer_s:
         return Previous.UNDER
     return cut(page)
 
 
-def cut(page: Reading) -> Previous:
+def cut(page: PageReading) -> Previous:
     """The same for a page that loses the lens for good: cleared, or pushed from under another."""
     read = page.all_seen and page.long_enough
     return Previous.DELIVERED if read else Previous.SUPERSEDED

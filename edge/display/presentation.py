@@ -8,7 +8,7 @@ from typing import Final
 
 from edge.core.results import Rendering
 from edge.display.lens import Sheet
-from edge.display.page_life import Previous, Reading, cut
+from edge.display.page_life import PageReading, Previous, cut
 from firmware_bridge.messages import Done
 from tools_cache.api.tool import Delivery, DeliveryReport
 
@@ -120,12 +120,12 @@ class Presentation:
             return 0.0
         return now - max(self.offered_until - self.rendering.offer.for_s, self.drawn_at)
 
-    def reading(self, now: float) -> Reading:
+    def reading(self, now: float) -> PageReading:
         """Return how far it is read, or was when it lost the lens."""
         at = now if self.lost_at is None else self.lost_at
         rest = sum(sheet.dwell_s for sheet in self.sheets[self.page :])
         left = self.until - at + rest if self.leave_at is None else self.leave_at - at
-        return Reading(at - self.lit_at, self.tapped, self.seen >= len(self.sheets), left)
+        return PageReading(at - self.lit_at, self.tapped, self.seen >= len(self.sheets), left)
 
     def say(self, state: Delivery, reason: str = "", *, final: bool = False) -> None:
         """Change the report, and resolve what waits for it."""

@@ -23,7 +23,7 @@ _SIZE: Final = struct.Struct(">H")
 Message = Mapping[str, Any]
 
 
-class BadMessage(Exception):
+class BadChildMessage(Exception):
     """The other side wrote something that is no message."""
 
 
@@ -32,13 +32,13 @@ def pack(do: str, **fields: Any) -> bytes:
 
 
 def unpack(body: bytes) -> Message:
-    """Raises `BadMessage`."""
+    """Raises `BadChildMessage`."""
     try:
         found = json.loads(body) if body[:1] == _JSON else None
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("do"), str):
-        raise BadMessage("it is not an object with `do`")
+        raise BadChildMessage("it is not an object with `do`")
     return found
 
 
@@ -89,15 +89,15 @@ def pack_began(stream: int, at: float) -> bytes:
 
 
 def began_of(message: Message) -> SpeechBegan:
-    """Raises `BadMessage`."""
+    """Raises `BadChildMessage`."""
     at = message.get("at")
     if not isinstance(at, float | int):
-        raise BadMessage("no time at which speech began")
+        raise BadChildMessage("no time at which speech began")
     return SpeechBegan(at)
 
 
 def words_of(message: Message) -> Transcript:
-    """Raises `BadMessage`."""
+    """Raises `BadChildMessage`."""
     try:
         return Transcript(
             text=str(message["text"]),
@@ -108,7 +108,7 @@ def words_of(message: Message) -> Transcript:
             readings=tuple(Reading(str(text), float(lp)) for text, lp in message["readings"]),
         )
     except (KeyError, TypeError, ValueError) as e:
-        raise BadMessage("a field of the words is missing or has another form") from e
+        raise BadChildMessage("a field of the words is missing or has another form") from e
 
 
 def _plain(expected: ExpectedWords) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, cast
 
-from edge.hearing.child_messages import MAX_FRAME, BadMessage, Message, unpack
+from edge.hearing.child_messages import MAX_FRAME, BadChildMessage, Message, unpack
 from firmware_bridge.deadlines import timeout
 
 IN_PIPE_S: Final = 3.0
@@ -29,7 +29,7 @@ _LENGTH: Final = struct.Struct(">I")
 _log: Final = logging.getLogger(__name__)
 
 
-class ChildProcess(asyncio.SubprocessProtocol):
+class RecogniserProcess(asyncio.SubprocessProtocol):
     """One process, used once. `receive` gets its messages; `ended` is called when it is gone or
     useless, with the reason.
     """
@@ -126,7 +126,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
         try:
             while not self.is_given_up and (body := self._next_frame()) is not None:
                 self._handle(unpack(body))
-        except BadMessage as e:
+        except BadChildMessage as e:
             _log.warning("the recogniser wrote nonsense: %s; killed", e)
             self._fail("the recogniser wrote something that cannot be read")
 
@@ -156,7 +156,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
             return None
         (size,) = _LENGTH.unpack_from(self._incoming)
         if size > MAX_FRAME:
-            raise BadMessage(f"a message of {size} bytes")
+            raise BadChildMessage(f"a message of {size} bytes")
         end = _LENGTH.size + size
         if len(self._incoming) < end:
             return None
@@ -170,7 +170,7 @@ class ChildProcess(asyncio.SubprocessProtocol):
             return
         count = message.get("count")
         if not isinstance(count, int) or not 0 < count <= len(self._in_pipe):
-            raise BadMessage("it heard more than it was sent")
+            raise BadChildMessage("it heard more than it was sent")
         self._in_pipe_s -= sum(self._in_pipe.popleft() for _ in range(count))
         self._flush()
 

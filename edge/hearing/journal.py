@@ -12,7 +12,7 @@ from tools_cache.api.tool import Json
 _log = logging.getLogger(__name__)
 
 
-class Journal:
+class ListeningJournal:
     """One per daemon. `audit` takes records of the audit log."""
 
     def __init__(self, clock: Clock, audit: Callable[[Mapping[str, Json]], None]) -> None:
@@ -23,7 +23,7 @@ class Journal:
         self._last: dict[str, Json] | None = None
         self._last_at = 0.0
 
-    def serves(self, purposes: Iterable[Purpose]) -> None:
+    def serve(self, purposes: Iterable[Purpose]) -> None:
         """The microphone is on for these; the first call after `off` says that it went on."""
         names = [purpose.value for purpose in Purpose if purpose in {*purposes}]
         if self._on_at is None:

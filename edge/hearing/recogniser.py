@@ -13,7 +13,7 @@ from typing import Final
 
 from edge.core.hearing.expected import ExpectedWords
 from edge.hearing import child_messages as messages
-from edge.hearing.child_process import ChildProcess
+from edge.hearing.child_process import RecogniserProcess
 from edge.hearing.engines.choice import why_not
 from edge.ports import RecognitionFailed, SpeechBegan
 from edge.runtime.clock import Clock
@@ -66,11 +66,11 @@ class Recogniser:
         own = (sys.executable, "-I", "-m", "edge.hearing.worker", settings)
         self._custom = command is not None
         self._command = tuple(command or own)
-        self._child: ChildProcess | None = None
-        self._dying: list[ChildProcess] = []
+        self._child: RecogniserProcess | None = None
+        self._dying: list[RecogniserProcess] = []
         self._is_closed = False
         self._starting = asyncio.Lock()
-        self._stream: _Stream | None = None
+        self._stream: _RecogniserStream | None = None
         self._streams = 0
         self._idle_since = 0.0
         self._idle_check: asyncio.TimerHandle | None = None
@@ -79,7 +79,7 @@ class Recogniser:
         """Return why this machine recognises no words, and what would help; "" if it does."""
         return "" if self._custom else why_not(self._choice.name, self._choice.language)
 
-    async def begin(self, form: AudioFormat, expected: ExpectedWords) -> "_Stream":
+    async def begin(self, form: AudioFormat, expected: ExpectedWords) -> "_RecogniserStream":
         """Open a stream of sound (16 kHz, mono). Raises `RecognitionFailed`."""
         if why := self.why_not():
             raise RecognitionFailed(why)
@@ -91,9 +91,9 @@ class Recogniser:
         self._streams += 1
         child, is_new = self._child, False
         if child is None:
-            child, is_new = ChildProcess(self._receive, self._child_ended), True
+            child, is_new = RecogniserProcess(self._receive, self._child_ended), True
             self._child = child
-        stream = self._stream = _Stream(self, child, self._streams, form)
+        stream = self._stream = _RecogniserStream(self, child, self._streams, form)
         child.send(messages.pack_begin(self._streams, form, expected))
         if is_new:
             try:
@@ -120,7 +120,7 @@ class Recogniser:
 
     # -------------------------------------------------------------- for the streams
 
-    def over(self, stream: "_Stream") -> None:
+    def over(self, stream: "_RecogniserStream") -> None:
         """This stream is closed: the child is kept for a while."""
         if self._stream is stream:
             self._stream = None
@@ -157,7 +157,7 @@ class Recogniser:
         if self._stream is not None:
             self._stream.fail(why)
 
-    def _give_up(self, child: ChildProcess) -> None:
+    def _give_up(self, child: RecogniserProcess) -> None:
         child.give_up()
         self._dying = [one for one in self._dying if not one.is_gone] + [child]
 
@@ -180,11 +180,11 @@ class Recogniser:
             self._idle_check = None
 
 
-class _Stream:
+class _RecogniserStream:
     """Implements `RecognitionStream`."""
 
     def __init__(
-        self, recogniser: Recogniser, child: ChildProcess, number: int, form: AudioFormat
+        self, recogniser: Recogniser, child: RecogniserProcess, number: int, form: AudioFormat
     ) -> None:
         self._recogniser = recogniser
         self._child = child
@@ -249,7 +249,7 @@ class _Stream:
             self._recogniser.check_stuck()
 
     def receive(self, message: messages.Message) -> None:
-        """Take a message of the child. Raises `BadMessage`."""
+        """Take a message of the child. Raises `BadChildMessage`."""
         match message["do"]:
             case "began":
                 self._add(messages.began_of(message))

@@ -20,7 +20,7 @@ from edge.core.hearing.expected import ExpectedWords
 from edge.core.hearing.grammar import Grammar
 from edge.hearing import child_messages as messages
 from edge.hearing.chunks import Break, Chunks, Samples
-from edge.hearing.engines import Decoded, DecodingFailed, Engine, EngineMissing
+from edge.hearing.engines import Decoded, DecodingFailed, EngineMissing, RecognitionEngine
 from edge.hearing.engines.choice import choose
 from edge.hearing.utterances import Changed, Utterance, Utterances
 from edge.hearing.voice_activity import Change, speech_probability
@@ -52,9 +52,9 @@ _LARGE: Final = 1 << 20
 class EngineLoader:
     """Loads the engine beside the listening."""
 
-    def __init__(self, make: Callable[[], Engine]) -> None:
+    def __init__(self, make: Callable[[], RecognitionEngine]) -> None:
         self._make = make
-        self._engine: Engine | None = None
+        self._engine: RecognitionEngine | None = None
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._load, daemon=True)
         self._thread.start()
@@ -72,7 +72,7 @@ class EngineLoader:
         if self._error is not None:
             raise self._error
 
-    def engine(self) -> Engine:
+    def engine(self) -> RecognitionEngine:
         """Wait for it. Raises what its loading raised."""
         self._thread.join()
         self.check()
@@ -80,7 +80,7 @@ class EngineLoader:
         return self._engine
 
 
-class Stream:
+class StreamWorker:
     """One stream of sound. `write` gets its messages."""
 
     def __init__(
@@ -192,15 +192,17 @@ class Stream:
         self._write(messages.pack_words(self._number, words))
 
 
-class Worker:
+class RecognitionWorker:
     """One per process."""
 
-    def __init__(self, source: BinaryIO, sink: BinaryIO, make: Callable[[], Engine]) -> None:
+    def __init__(
+        self, source: BinaryIO, sink: BinaryIO, make: Callable[[], RecognitionEngine]
+    ) -> None:
         self._source = source
         self._sink = sink
         self._make = make
         self._loader: EngineLoader | None = None
-        self._stream: Stream | None = None
+        self._stream: StreamWorker | None = None
         self._unreported = 0
 
     def run(self) -> None:
@@ -252,7 +254,7 @@ class Worker:
         if self._loader is None:
             self._loader = EngineLoader(self._make)
         form = AudioFormat(message["format"])
-        self._stream = Stream(message["stream"], form, self._loader, self._write)
+        self._stream = StreamWorker(message["stream"], form, self._loader, self._write)
         self._stream.expect(messages.expected_of(message))
 
     def _write(self, body: bytes) -> None:
@@ -268,7 +270,7 @@ def _why(error: Exception) -> str:
     return f"the recogniser failed: {type(error).__name__}: {error}"
 
 
-def serve(make: Callable[[], Engine]) -> None:
+def serve(make: Callable[[], RecognitionEngine]) -> None:
     """Listen on stdin until it ends."""
     incoming, outgoing = claim_stdio()
     with contextlib.suppress(OSError):  # a sandbox may forbid it
@@ -281,7 +283,7 @@ def serve(make: Callable[[], Engine]) -> None:
         os.fdopen(outgoing, "wb") as sink,
         contextlib.suppress(BrokenPipeError),  # the daemon is gone
     ):
-        Worker(source, sink, make).run()
+        RecognitionWorker(source, sink, make).run()
 
 
 def _return_memory() -> None:

@@ -25,7 +25,7 @@ from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.font import NAME
 from firmware_bridge.sim.lens import LENS_SIZE, SimLens, margin_of
-from firmware_bridge.sim.microphone import Microphone
+from firmware_bridge.sim.microphone import SimMicrophone
 from firmware_bridge.sim.sound import HeardSound, SimSpeaker
 from firmware_bridge.sim.time import SimTime
 
@@ -72,7 +72,7 @@ class MockGlasses:
         self.lenses = {side: _lens(self.capabilities) for side in sides}
         self.faults = {side: RadioFaults() for side in sides}
         self.batteries = dict.fromkeys(sides, 87)
-        self.microphone = Microphone(self.time, tell)
+        self.microphone = SimMicrophone(self.time, tell)
         echo = self.microphone.echo
         self.speaker = SimSpeaker(out_dir, self.time, play=echo.play, stop=echo.stop)
         self.worn = True

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, Final
 
 from firmware_bridge.sim.time import SimTime
-from firmware_bridge.sim.wav import MAX_SOUND_S, RATE, SoundError, mixed, scaled
+from firmware_bridge.sim.wav import MAX_SOUND_S, RATE, SoundError, mix, scale
 
 CHUNK_MS: Final = 40
 CHUNK_SAMPLES: Final = RATE * CHUNK_MS // 1000
@@ -41,7 +41,7 @@ class _Sound:
     queued_at: float
 
 
-class Microphone:
+class SimMicrophone:
     """One microphone. `tell` receives an event when a sound is over."""
 
     def __init__(self, time: SimTime, tell: Callable[[dict[str, Any]], None]) -> None:
@@ -125,7 +125,7 @@ class Microphone:
             self._heard += len(piece)
             self._advance(len(piece))
         pcm, echo = bytes(taken.ljust(wanted, b"\0")), self.echo.read(count)
-        return self._over_noise(mixed(pcm, echo) if echo else pcm)
+        return self._over_noise(mix(pcm, echo) if echo else pcm)
 
     def _advance(self, size: int) -> None:
         """Let the first sound go on by this many bytes, and report it when it is over."""
@@ -163,7 +163,7 @@ class Microphone:
             noise += self._noise
         piece = noise[self._noise_at : self._noise_at + len(pcm)]
         self._noise_at = (self._noise_at + len(pcm)) % len(self._noise)
-        return mixed(pcm, piece) if any(pcm) else piece
+        return mix(pcm, piece) if any(pcm) else piece
 
 
 class Echo:
@@ -208,7 +208,7 @@ class Echo:
             heard[_BYTES * max(0, at) : _BYTES * max(0, at) + len(piece)] = piece
         while self._played and self._played[0][1] + len(self._played[0][0]) / _BYTES / RATE < end:
             self._played.popleft()
-        return scaled(bytes(heard[: _BYTES * count]), self._share)
+        return scale(bytes(heard[: _BYTES * count]), self._share)
 
 
 def _pitch(word: str) -> int:

@@ -113,12 +113,12 @@ def _little(samples: Sequence[int]) -> bytes:
     return numbers.tobytes()
 
 
-def scaled(pcm: bytes, share: float) -> bytes:
+def scale(pcm: bytes, share: float) -> bytes:
     """Return the sound with this share of its strength, which is at most 1."""
     return _little([round(each * share) for each in _numbers(pcm)])
 
 
-def mixed(one: bytes, other: bytes) -> bytes:
+def mix(one: bytes, other: bytes) -> bytes:
     """Return both sounds at once, limited to the range of a sample; as long as the first."""
     both = zip(_numbers(one), _numbers(other), strict=False)
     return _little([max(-32768, min(32767, a + b)) for a, b in both])

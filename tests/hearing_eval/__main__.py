@@ -87,7 +87,7 @@ def expected_of(sentence: Sentence, place: Place) -> ExpectedWords:
     if sentence.kind is Kind.ANSWER:
         return expected_of_tools.of_question(sentence.choices)
     if sentence.kind is Kind.CORRECTION:
-        return expected_of_tools.joined(place.expected, expected_of_tools.of_correction())
+        return expected_of_tools.join(place.expected, expected_of_tools.of_correction())
     return place.expected
 
 

@@ -16,7 +16,7 @@ ANSWER_S: Final = 3.0
 MAX_ANSWER: Final = 64 * 1024
 
 
-class NoAnswer(Exception):
+class SimulatorSilent(Exception):
     """The simulator did not answer; the text says why."""
 
 
@@ -37,18 +37,18 @@ class Simulator:
         """Do what the wearer does; return why it failed, or ""."""
         try:
             return str(self.ask({"do": what}).get("error") or "")
-        except NoAnswer as e:
+        except SimulatorSilent as e:
             return f"the simulator does not answer: {e}"
 
     def ask(self, request: Mapping[str, Any], *, within_s: float = ANSWER_S) -> dict[str, Any]:
-        """Send one request and return its answer. Raises `NoAnswer`."""
+        """Send one request and return its answer. Raises `SimulatorSilent`."""
         try:
             with self._connect(within_s) as channel, channel.makefile("rb") as answers:
                 channel.sendall(json.dumps(request).encode() + b"\n")
                 answer = json.loads(answers.readline(MAX_ANSWER))
         except (OSError, ValueError) as e:
             why = e.strerror if isinstance(e, OSError) and e.strerror else "not understood"
-            raise NoAnswer(why) from None
+            raise SimulatorSilent(why) from None
         return answer if isinstance(answer, dict) else {}
 
     def _connect(self, within_s: float) -> socket.socket:

@@ -16,30 +16,30 @@ UNCLEAR: Final = -3.0
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
-class Spoken(Enum):
+class YesOrNo(Enum):
     """An answer that is no choice."""
 
     YES = "yes"
     NO = "no"
 
 
-class Heard(NamedTuple):
+class SpokenAnswer(NamedTuple):
     """`answer`: yes, no, or the number of a choice, from 1. `certain`: no other was nearly as
     likely.
     """
 
-    answer: Spoken | int
+    answer: YesOrNo | int
     certain: bool
 
 
-def heard(said: Transcript, choices: Sequence[str] = ()) -> Heard | None:
+def find_answer(said: Transcript, choices: Sequence[str] = ()) -> SpokenAnswer | None:
     """Return the answer in recognised words; None if they are none. Words without readings are
     taken as they are.
 
     A no counts although it is not certain: nothing is done because of it.
     """
     readings = said.readings or (Reading(said.text, 0.0),)
-    best: dict[Spoken | int | None, float] = {}
+    best: dict[YesOrNo | int | None, float] = {}
     for reading in readings:
         answer = read(reading.text, choices)
         best[answer] = max(reading.log_probability, best.get(answer, float("-inf")))
@@ -48,10 +48,12 @@ def heard(said: Transcript, choices: Sequence[str] = ()) -> Heard | None:
         return None
     others = [likely for other, likely in best.items() if other != answer]
     clear = best[answer] >= UNCLEAR
-    return Heard(answer, certain=clear and (not others or best[answer] - max(others) >= MARGIN))
+    return SpokenAnswer(
+        answer, certain=clear and (not others or best[answer] - max(others) >= MARGIN)
+    )
 
 
-def read(text: str, choices: Sequence[str] = ()) -> Spoken | int | None:
+def read(text: str, choices: Sequence[str] = ()) -> YesOrNo | int | None:
     """Return what a sentence answers; None if it is no answer, or not clearly one. Among choices a
     yes names none, and is what short words sound like: it counts only as one of them.
     """
@@ -62,9 +64,9 @@ def read(text: str, choices: Sequence[str] = ()) -> Spoken | int | None:
     if not words:
         return None
     if tuple(words) in _NO or words[0] in _NO_AT_ONCE or words[0] == "don't":
-        return Spoken.NO
+        return YesOrNo.NO
     if not choices and (_is_made_of(words, _YES) or _is_made_of(said, _YES)):  # "please do"
-        return Spoken.YES
+        return YesOrNo.YES
     return None
 
 
@@ -218,20 +220,20 @@ _NONE_OF_THEM: Final = _phrases(
 )
 
 
-def _choice(words: list[str], choices: Sequence[str]) -> int | Spoken | None:
+def _choice(words: list[str], choices: Sequence[str]) -> int | YesOrNo | None:
     """Return the number of the choice that is meant: its own words count before any number."""
     named = [plain_words(choice) for choice in choices]
     exact = [n for n, own in enumerate(named, 1) if own and own == words]
     if len(exact) == 1:
         return exact[0]
     if tuple(_without_politeness(words)) in _NONE_OF_THEM:
-        return Spoken.NO
+        return YesOrNo.NO
     if _NOT.intersection(words):
         return None
     inside = _longest([(n, own) for n, own in enumerate(named, 1) if _contains(words, own)])
     if inside:
         return inside[0] if len(inside) == 1 else None
-    return _numbered(words, len(choices))
+    return _choice_by_number(words, len(choices))
 
 
 def _contains(words: list[str], own: list[str]) -> bool:
@@ -247,7 +249,7 @@ def _longest(found: list[tuple[int, list[str]]]) -> list[int]:
     return [number for number, own in found if len(own) == most]
 
 
-def _numbered(words: list[str], count: int) -> int | None:
+def _choice_by_number(words: list[str], count: int) -> int | None:
     left = [word for word in words if word not in _AROUND or word == "one"]
     if left and left[-1] == "one" and len(left) > 1:
         left = left[:-1]  # the second one

@@ -36,13 +36,13 @@ class Correction(NamedTuple):
     instead_of: tuple[str, ...] = ()
 
 
-def _said(*sentences: str) -> frozenset[tuple[str, ...]]:
+def _sentences(*sentences: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(sentence.split()) for sentence in sentences)
 
 
-_NO: Final = _said("no", "no no", "no no no", "nope")
-_STOP: Final = _said("stop", "stop it", "stop that", "no stop")
-_UNDO: Final = _said(
+_NO: Final = _sentences("no", "no no", "no no no", "nope")
+_STOP: Final = _sentences("stop", "stop it", "stop that", "no stop")
+_UNDO: Final = _sentences(
     "cancel",
     "cancel it",
     "cancel that",
@@ -161,7 +161,7 @@ _PARTS: Final = frozenset(("half", "quarter"))
 _OF_CLOCK: Final = frozenset("o'clock oclock am pm a.m p.m".split())
 
 
-class _Span(NamedTuple):
+class _WordRange(NamedTuple):
     """Words `start` to `end` of one kind; a preposition before them is not among them."""
 
     start: int
@@ -169,7 +169,7 @@ class _Span(NamedTuple):
     unit: bool = False
 
 
-def applied(former: Sequence[str], correction: Correction, phrase: str = "") -> list[str]:
+def apply(former: Sequence[str], correction: Correction, phrase: str = "") -> list[str]:
     """Return the words that followed the phrase, with the correction made.
 
     A number, a time or a day replaces what was there of its kind; words after "at" or "in" replace
@@ -197,7 +197,7 @@ def applied(former: Sequence[str], correction: Correction, phrase: str = "") -> 
 
 
 def _same_kind(
-    old: list[str], new: list[str], spans: Callable[[list[str]], list[_Span]]
+    old: list[str], new: list[str], spans: Callable[[list[str]], list[_WordRange]]
 ) -> list[str] | None:
     """Return the old words with the new ones in the place of what is of their kind; None if the new
     words are not of this kind alone, or nothing of it was there.
@@ -222,31 +222,31 @@ def _same_kind(
     return old[:start] + value + old[there.end :]
 
 
-def _numbers(words: list[str]) -> list[_Span]:
+def _numbers(words: list[str]) -> list[_WordRange]:
     """Find numbers and durations; parts of one duration are one."""
-    found: list[_Span] = []
+    found: list[_WordRange] = []
     for number in numbers(words):
         if plain_word(words[number.start]) in ("a", "an") and not number.unit:
             continue
         joined = found and found[-1].unit and number.unit
         gap = [plain_word(w) for w in words[found[-1].end : number.start]] if joined else []
         if joined and set(gap) <= {"and"}:
-            found[-1] = _Span(found[-1].start, number.end, unit=True)
+            found[-1] = _WordRange(found[-1].start, number.end, unit=True)
         else:
-            found.append(_Span(number.start, number.end, unit=bool(number.unit)))
+            found.append(_WordRange(number.start, number.end, unit=bool(number.unit)))
     return found
 
 
-def _clocks(words: list[str]) -> list[_Span]:
+def _clocks(words: list[str]) -> list[_WordRange]:
     """Find times of the day: `half past nine`, `10:30`, `ten thirty pm`, `at ten`, `noon`."""
     plain = [plain_word(word) for word in words]
     bare = {n.start: n.end for n in numbers(words) if not n.unit}
-    found: list[_Span] = []
+    found: list[_WordRange] = []
     at = 0
     while at < len(plain):
         end = _clock_end(plain, at, bare)
         if end:
-            found.append(_Span(at, end))
+            found.append(_WordRange(at, end))
         at = max(at + 1, end)
     return found
 
@@ -273,10 +273,10 @@ def _with_half_of_day(plain: list[str], end: int) -> int:
     return end + 1 if end and plain[end : end + 1] and plain[end] in _OF_CLOCK else end
 
 
-def _days(words: list[str]) -> list[_Span]:
+def _days(words: list[str]) -> list[_WordRange]:
     plain = [plain_word(word) for word in words]
     return [
-        _Span(i - (i > 0 and plain[i - 1] in ("next", "this")), i + 1)
+        _WordRange(i - (i > 0 and plain[i - 1] in ("next", "this")), i + 1)
         for i, word in enumerate(plain)
         if word in _DAYS
     ]

@@ -76,7 +76,7 @@ def of_tools(entries: Iterable[Entry], language: str = "") -> ExpectedWords:
     return ExpectedWords(tuple(dict.fromkeys(sentences))[:MAX_SENTENCES], lists)
 
 
-def _with_values(phrase: str, slots: phrases.Slots, value: str) -> Iterable[str]:
+def _with_values(phrase: str, slots: phrases.ArgumentSlots, value: str) -> Iterable[str]:
     """Return a phrase alone, and with what may follow it or stand within it."""
     first, *others = phrases.expanded(phrase.split())[0] or [""]
     if len(others) == 1:
@@ -117,7 +117,7 @@ def of_correction() -> ExpectedWords:
     return ExpectedWords(_CORRECTIONS, {"correcting": _CORRECTING, "at": ("", "at", "on", "for")})
 
 
-def joined(*parts: ExpectedWords) -> ExpectedWords:
+def join(*parts: ExpectedWords) -> ExpectedWords:
     """Return all sentences of the parts; of lists of one name the first counts."""
     lists: dict[str, tuple[str, ...]] = {}
     for part in reversed(parts):

@@ -253,7 +253,7 @@ class TokenWalk:
         self._texts = [text for text, _number in pairs]
         self._numbers = [number for _text, number in pairs]
 
-    def allowed(self, grammar: Grammar, state: State) -> Iterator[tuple[int, State]]:
+    def allowed_tokens(self, grammar: Grammar, state: State) -> Iterator[tuple[int, State]]:
         """Return the tokens that may follow, with the state after them; where any words may
         follow, only those that also begin something else.
         """

@@ -90,18 +90,18 @@ def read(sentence: str, find: Find, former: Match | None = None) -> Meaning | No
         new = find(" ".join(correction.words))
         if new is not None and phrases.leads(new.before):
             return Meaning(Act.CHANGE, new, loose=not _is_whole(new))
-        return _changed(former, correction)
+        return _change(former, correction)
     found = find(sentence)
     if found is None and former is not None and _lacks(former, former.args):
-        return _completed(former, sentence)
+        return _complete(former, sentence)
     return None if found is None else Meaning(None, found, loose=not _is_whole(found))
 
 
-def _changed(former: Match, correction: corrections.Correction) -> Meaning | None:
+def _change(former: Match, correction: corrections.Correction) -> Meaning | None:
     """Return the call before with other words after its phrase; None if that is no change, or less
     than what was said then.
     """
-    rest = corrections.applied(former.rest, correction, former.phrase)
+    rest = corrections.apply(former.rest, correction, former.phrase)
     args = phrases.arguments(former.tool.input_schema, rest, former.phrase)
     if args == former.args or (_lacks(former, args) and not _lacks(former, former.args)):
         return None
@@ -111,7 +111,7 @@ def _changed(former: Match, correction: corrections.Correction) -> Meaning | Non
     return Meaning(Act.CHANGE, new, loose=other and has_free_words(new))
 
 
-def _completed(former: Match, sentence: str) -> Meaning | None:
+def _complete(former: Match, sentence: str) -> Meaning | None:
     """Return the call before with the number it lacks: "set a timer", "ten minutes"."""
     words = [*former.rest, *sentence.split()]
     args = phrases.arguments(former.tool.input_schema, words, former.phrase)

@@ -30,7 +30,7 @@ HELD_S: Final = 4.0
 
 
 @dataclass(slots=True)
-class _Utterance:
+class _Caption:
     text: str
     at: float
     rows: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class Captions:
         self._say = say
         self.on = False
         self._left: Callable[[], None] = lambda: None
-        self._utterances: deque[_Utterance] = deque()
+        self._utterances: deque[_Caption] = deque()
         self._speaking = False
         """Whether the last utterance may still change."""
         self._top = 0
@@ -89,9 +89,9 @@ class Captions:
             return
         now = self._clock.boot()
         if self._speaking:
-            self._utterances[-1] = _Utterance(text, now)
+            self._utterances[-1] = _Caption(text, now)
         else:
-            self._utterances.append(_Utterance(text, now))
+            self._utterances.append(_Caption(text, now))
         self._speaking = not said.final
         self._drop_old(now)
         if self._earlier and now - self._tapped_at >= HELD_S:
@@ -175,7 +175,7 @@ class Captions:
         self._speaking, self._top, self._earlier = False, 0, 0
 
 
-def _rows(each: _Utterance, capabilities: Capabilities) -> tuple[str, ...]:
+def _rows(each: _Caption, capabilities: Capabilities) -> tuple[str, ...]:
     if each.on is not capabilities:
         each.rows, each.on = break_words(each.text, capabilities), capabilities
     return each.rows

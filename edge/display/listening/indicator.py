@@ -83,7 +83,7 @@ class ListeningIndicator:
                 return marked if said is None else replace(marked, reported=(*said, text))
         if alarm:
             return sheet
-        if (shortened := _shortened(sheet, capabilities)) is not None:
+        if (shortened := _shorten(sheet, capabilities)) is not None:
             return shortened
         return replace(self.page(capabilities), dwell_s=sheet.dwell_s) if gives_way else sheet
 
@@ -101,7 +101,7 @@ class ListeningIndicator:
         return rows[-most:] if most > 0 else ()
 
 
-def _shortened(sheet: Sheet, capabilities: Capabilities) -> Sheet | None:
+def _shorten(sheet: Sheet, capabilities: Capabilities) -> Sheet | None:
     """Shorten the longest text of the last row until the mark has room; None where there is no such
     text.
     """

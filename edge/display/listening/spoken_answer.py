@@ -1,6 +1,6 @@
 """What recognised words answer to a question. Imported when there are any."""
 
-from edge.core.hearing.answers import Spoken, heard, plain_words
+from edge.core.hearing.answers import YesOrNo, find_answer, plain_words
 from edge.ports import Chosen, Question
 from firmware_bridge.messages import Answer, Transcript
 
@@ -16,18 +16,18 @@ def answer_in(said: Transcript, question: Question) -> Answer | Chosen | None:
 
 
 def _answer(said: Transcript, question: Question) -> tuple[Answer | Chosen, bool] | None:
-    found = heard(said, question.choices)
+    found = find_answer(said, question.choices)
     if found is None:
         return None
-    if not isinstance(found.answer, Spoken):
+    if not isinstance(found.answer, YesOrNo):
         return Chosen(found.answer), found.certain
-    return Answer.DENY if found.answer is Spoken.NO else Answer.ALLOW, found.certain
+    return Answer.DENY if found.answer is YesOrNo.NO else Answer.ALLOW, found.certain
 
 
 def _word_beside_gesture(said: Transcript, question: Question) -> tuple[Answer | None, bool]:
     """Return what exactly one of the two words means that the question shows."""
     words = question.allow, question.deny
-    found = heard(said, words)
+    found = find_answer(said, words)
     for answer, word in zip((Answer.ALLOW, Answer.DENY), words, strict=True):
         if found is not None and plain_words(said.text) == plain_words(word):
             return answer, found.certain

@@ -17,9 +17,9 @@ from edge.display.plain_text import spoken
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.voice.tts import (
     MAX_SENTENCE,
+    SpokenSentence,
     TextToSpeech,
     Unspeakable,
-    Utterance,
     VoiceUnavailable,
 )
 from edge.ports import GlassesAway, GlassesPort
@@ -152,13 +152,15 @@ class SpeechPlayer:
         form, speed = self._form(capabilities), _speed(capabilities)
         return await self._stream_out(form, speed, self._samples(pcm, form), stop, started)
 
-    async def _samples(self, pcm: str, form: AudioFormat) -> AsyncIterator[Utterance | str]:
+    async def _samples(self, pcm: str, form: AudioFormat) -> AsyncIterator[SpokenSentence | str]:
         try:
             yield await self._voice.code(pcm, form)
         except (Unspeakable, VoiceUnavailable) as e:
             raise CannotSpeak(f"audio.pcm: {e}") from None
 
-    async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | str]:
+    async def _utterances(
+        self, text: str, form: AudioFormat
+    ) -> AsyncIterator[SpokenSentence | str]:
         """Yield each part as sound, or why it has none."""
         from edge.display.voice.languages import (  # noqa: PLC0415 - lists of words that only speech needs
             language_of,
@@ -184,7 +186,7 @@ class SpeechPlayer:
         self,
         form: AudioFormat,
         speed: float,
-        utterances: AsyncIterator[Utterance | str],
+        utterances: AsyncIterator[SpokenSentence | str],
         stop: asyncio.Event,
         started: Callable[[], None],
     ) -> Spoken:
@@ -222,7 +224,9 @@ class SpeechPlayer:
         return Spoken(heard, said, skipped, stop.is_set(), why)
 
 
-async def _all_of(sound: AsyncIterator[Utterance | str]) -> AsyncIterator[Utterance | str]:
+async def _all_of(
+    sound: AsyncIterator[SpokenSentence | str],
+) -> AsyncIterator[SpokenSentence | str]:
     """Yield nothing until all of it is there. Raises `NotWhole` when a part has no sound."""
     ready = [part async for part in sound]
     if missing := next((part for part in ready if isinstance(part, str)), ""):

@@ -37,7 +37,7 @@ class Unspeakable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class SpokenSentence:
     """One sentence as sound: frames of 20 ms, the samples in them without padding, how many of
     these must be played until something is heard, and the engine and voice that spoke.
     """
@@ -106,7 +106,7 @@ class TextToSpeech:
 
     async def say(
         self, sentence: str, form: AudioFormat, language: str = "", *, first: bool = False
-    ) -> Utterance:
+    ) -> SpokenSentence:
         """Speak at most `MAX_SENTENCE` characters, in the configured language unless given another.
         `first`: of a stream, so there is silence before it.
 
@@ -122,7 +122,7 @@ class TextToSpeech:
         }
         return await self._make(what, form, first=first)
 
-    async def code(self, pcm: str, form: AudioFormat) -> Utterance:
+    async def code(self, pcm: str, form: AudioFormat) -> SpokenSentence:
         """Code samples (base64; 16 kHz, mono, 16 bits), as loud as speech, with silence before.
 
         Raises `VoiceUnavailable`, `Unspeakable`.
@@ -133,7 +133,9 @@ class TextToSpeech:
             raise Unspeakable("it is longer than two minutes")
         return await self._make({"pcm": pcm}, form, first=True)
 
-    async def _make(self, what: Mapping[str, Any], form: AudioFormat, *, first: bool) -> Utterance:
+    async def _make(
+        self, what: Mapping[str, Any], form: AudioFormat, *, first: bool
+    ) -> SpokenSentence:
         more = {"format": form.value, "volume": self.volume}
         silence = {"silence_ms": self.preroll_ms if first else 0}
         request = json.dumps({**what, **more, **silence}).encode()
@@ -157,7 +159,7 @@ def _has_espeak() -> bool:
     return which("espeak-ng") is not None
 
 
-def _utterance(reply: bytes) -> Utterance:
+def _utterance(reply: bytes) -> SpokenSentence:
     if reply[:1] != b"\x00" or len(reply) < _HEAD.size:
         raise Unspeakable(reply[1:].decode(errors="replace") or "the voice said nothing")
     _ok, samples, heard_after, name = _HEAD.unpack_from(reply)
@@ -170,4 +172,4 @@ def _utterance(reply: bytes) -> Utterance:
         at += 2 + size
     if not samples or not frames:
         raise Unspeakable("the voice has no sound for this text")
-    return Utterance(tuple(frames), samples, heard_after, voice)
+    return SpokenSentence(tuple(frames), samples, heard_after, voice)

@@ -36,7 +36,7 @@ class Decoded:
     readings: tuple[Reading, ...] = ()
 
 
-class Engine(Protocol):
+class RecognitionEngine(Protocol):
     """Used by one thread."""
 
     def load(self) -> None:

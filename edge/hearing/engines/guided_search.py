@@ -27,7 +27,7 @@ _WRITTEN: Final = re.compile(r"-|▁?[^\W_]*(?:'(?:s|t|m|d|re|ve|ll)?)?")
 """Tokens that a sentence is written with, beside marks."""
 
 
-class Decoder(Protocol):
+class TokenDecoder(Protocol):
     """Decodes one utterance."""
 
     def after(self, tokens: Sequence[int], past: Any) -> tuple["NDArray[np.float32]", Any]:
@@ -35,7 +35,7 @@ class Decoder(Protocol):
         each hypothesis), and the past to give next time; None is the beginning.
         """
 
-    def chosen(self, past: Any, rows: Sequence[int]) -> Any:
+    def select(self, past: Any, rows: Sequence[int]) -> Any:
         """Return the past of these rows only."""
 
 
@@ -58,13 +58,13 @@ class Vocabulary:
         written = b"".join(self._tokens[token] for token in tokens).decode(errors="replace")
         return " ".join(written.replace("▁", " ").split())
 
-    def allowed(self, grammar: Grammar, state: State) -> dict[int, State]:
+    def allowed_tokens(self, grammar: Grammar, state: State) -> dict[int, State]:
         """Return the tokens that may follow (see `TokenWalk`); remembered for the last grammar."""
         if grammar is not self._grammar:
             self._grammar, self._allowed = grammar, {}
         found = self._allowed.get(state)
         if found is None:
-            found = self._allowed[state] = dict(self._walk.allowed(grammar, state))
+            found = self._allowed[state] = dict(self._walk.allowed_tokens(grammar, state))
         return found
 
 
@@ -84,7 +84,7 @@ class Hypothesis:
 class GuidedSearch:
     """Used once, for one utterance."""
 
-    def __init__(self, decoder: Decoder, vocabulary: Vocabulary, grammar: Grammar) -> None:
+    def __init__(self, decoder: TokenDecoder, vocabulary: Vocabulary, grammar: Grammar) -> None:
         self._decoder = decoder
         self._vocabulary = vocabulary
         self._grammar = grammar
@@ -104,7 +104,7 @@ class GuidedSearch:
             live = self._survivors(WIDTHS[min(place, len(WIDTHS) - 1)])
             if not live:
                 break
-            past = self._decoder.chosen(past, [h.row for h in live])
+            past = self._decoder.select(past, [h.row for h in live])
         return self._whole
 
     def stands_alone(
@@ -158,7 +158,7 @@ class GuidedSearch:
         self, hypothesis: Hypothesis, scores: "NDArray[np.float32]"
     ) -> list[tuple[int, State]]:
         state, spoken = hypothesis.state, self._vocabulary.spoken
-        found = self._vocabulary.allowed(self._grammar, state)
+        found = self._vocabulary.allowed_tokens(self._grammar, state)
         if self._grammar.any_words(state):
             found = dict(found)
             for token in np.argpartition(scores, -_FREE_TOKENS)[-_FREE_TOKENS:].tolist():

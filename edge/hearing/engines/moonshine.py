@@ -46,7 +46,7 @@ _HELP: Final = "install glassd[ears]"
 
 
 class Moonshine:
-    """An `Engine`; see there."""
+    """A `RecognitionEngine`; see there."""
 
     def __init__(self, threads: int = THREADS) -> None:
         self._threads = threads
@@ -77,7 +77,7 @@ class Moonshine:
                     Reading(vocabulary.text(found.tokens), found.log_probability)
                     for found in search.run(most)
                 ]
-        likeliest = _merged(readings)[:READINGS]
+        likeliest = _merge(readings)[:READINGS]
         return Decoded(likeliest[0].text, confidence, likeliest)
 
 
@@ -111,14 +111,14 @@ class _Model:
         tokens = _read_tokens(folder / "tokenizer.bin")
         self.vocabulary = Vocabulary(tokens, begin=_BEGIN, end=_END, first=_FIRST)
 
-    def listen(self, samples: "Samples") -> "_Utterance":
+    def listen(self, samples: "Samples") -> "_EncodedUtterance":
         sound = samples[None].astype(np.float32)
         feed = {"input_values": sound, "attention_mask": np.ones(sound.shape, np.int64)}
-        return _Utterance(self, self.encoder.run(None, feed)[0])
+        return _EncodedUtterance(self, self.encoder.run(None, feed)[0])
 
 
-class _Utterance:
-    """One utterance, encoded; a `Decoder`."""
+class _EncodedUtterance:
+    """One utterance, encoded; a `TokenDecoder`."""
 
     def __init__(self, model: _Model, encoded: "NDArray[np.float32]") -> None:
         self._model = model
@@ -160,7 +160,7 @@ class _Utterance:
         scores -= np.log(np.exp(scores).sum(-1, keepdims=True))
         return scores, {**past, **dict(zip(names, present, strict=True))}
 
-    def chosen(self, past: Any, rows: Sequence[int]) -> Any:
+    def select(self, past: Any, rows: Sequence[int]) -> Any:
         kept = {
             name: value[: len(rows)] for name, value in past.items()
         }  # the sound's are all alike
@@ -171,7 +171,7 @@ def _present(past: str) -> str:
     return past.replace("past_key_values", "present")
 
 
-def _merged(readings: list[Reading]) -> tuple[Reading, ...]:
+def _merge(readings: list[Reading]) -> tuple[Reading, ...]:
     """Take readings that differ only in marks and capitals as one, written like the likeliest."""
     best: dict[str, Reading] = {}
     for reading in sorted(readings, key=lambda r: -r.log_probability):

@@ -27,7 +27,7 @@ _SENSE_VOICE: Final = ("zh", "en", "ko", "ja", "yue")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ModelKind:
     """A kind of model: the factory of sherpa-onnx that loads it, and its files as parameter → name
     with wildcards. `folder`: a word in the folder's name, for kinds whose files have the same
     names.
@@ -49,7 +49,7 @@ def _onnx(*names: str) -> tuple[str, ...]:
 _TOKENS: Final = ("tokens.txt", "*-tokens.txt")
 _ONE_FILE: Final = _onnx("model", "model.*")
 KINDS: Final = (
-    Kind(
+    ModelKind(
         "from_transducer",
         {
             "encoder": _onnx("encoder*", "*-encoder*"),
@@ -58,7 +58,7 @@ KINDS: Final = (
             "tokens": _TOKENS,
         },
     ),
-    Kind(
+    ModelKind(
         "from_moonshine",
         {
             "preprocessor": _onnx("preprocess*"),
@@ -68,7 +68,7 @@ KINDS: Final = (
             "tokens": _TOKENS,
         },
     ),
-    Kind(
+    ModelKind(
         "from_moonshine_v2",
         {
             "encoder": _onnx("encoder_model*"),
@@ -76,7 +76,7 @@ KINDS: Final = (
             "tokens": _TOKENS,
         },
     ),
-    Kind(
+    ModelKind(
         "from_whisper",
         {
             "encoder": _onnx("*-encoder*"),
@@ -84,20 +84,20 @@ KINDS: Final = (
             "tokens": ("*-tokens.txt",),
         },
     ),
-    Kind("from_paraformer", {"paraformer": _ONE_FILE, "tokens": _TOKENS}, "paraformer"),
-    Kind("from_sense_voice", {"model": _ONE_FILE, "tokens": _TOKENS}, "sense-voice"),
+    ModelKind("from_paraformer", {"paraformer": _ONE_FILE, "tokens": _TOKENS}, "paraformer"),
+    ModelKind("from_sense_voice", {"model": _ONE_FILE, "tokens": _TOKENS}, "sense-voice"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class FoundModel:
     """A model that was found: its kind, and its files by parameter of the factory."""
 
-    kind: Kind
+    kind: ModelKind
     files: Mapping[str, str]
 
 
-def examine(folder: Path) -> Model:
+def examine(folder: Path) -> FoundModel:
     """Find the model in a folder. Raises `EngineMissing` with what is missing there."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.is_file())
@@ -106,7 +106,7 @@ def examine(folder: Path) -> Model:
     found = [(kind, _files(kind, names)) for kind in KINDS if kind.folder in folder.resolve().name]
     for kind, files in found:
         if all(files.values()):
-            return Model(kind, {each: str(folder / name) for each, name in files.items()})
+            return FoundModel(kind, {each: str(folder / name) for each, name in files.items()})
     kind, files = max(found, key=lambda each: _nearness(each[1]))
     missing = [kind.files[each][0] for each, name in files.items() if not name]
     if not any(name for each, name in files.items() if each != "tokens"):
@@ -117,7 +117,7 @@ def examine(folder: Path) -> Model:
     raise EngineMissing(f"{folder} looks like a {kind.name} model without {', '.join(missing)}")
 
 
-def _files(kind: Kind, names: list[str]) -> dict[str, str]:
+def _files(kind: ModelKind, names: list[str]) -> dict[str, str]:
     """Return the file of each parameter, "" where there is none."""
     return {each: _pick(patterns, names) for each, patterns in kind.files.items()}
 
@@ -132,8 +132,8 @@ def _nearness(files: Mapping[str, str]) -> float:
 
 
 class Sherpa:
-    """An `Engine`; see there. The grammar is not used: sherpa-onnx takes wanted words only of some
-    transducers, as pieces of words that its folder need not hold.
+    """A `RecognitionEngine`; see there. It ignores the grammar: sherpa-onnx takes wanted
+    words only of some transducers, as pieces of words that its folder need not hold.
     """
 
     def __init__(self, folder: str, language: str, threads: int = THREADS) -> None:
@@ -170,7 +170,7 @@ class Sherpa:
         return Decoded(text, confidence, (Reading(text, sum(likely)),))
 
 
-def options(kind: Kind, language: str) -> dict[str, Any]:
+def options(kind: ModelKind, language: str) -> dict[str, Any]:
     """Return the parameters that a kind of model needs beside its files."""
     match kind.factory:
         case "from_transducer":

@@ -32,7 +32,7 @@ _NO_WORDS: Final = re.compile(r"[\[(*♪][^\])]*[\])*♪]")
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerOffer:
     """What a server recognises: its models and their languages, as it writes them."""
 
     models: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Offer:
         return same.get(plain) or same.get(short) or like.get(short)
 
 
-def examine(address: Address, limit_s: float) -> Offer:
+def examine(address: Address, limit_s: float) -> ServerOffer:
     """Ask a server what it recognises. Raises `WyomingFault` with what is wrong with it."""
     with Conversation(address, limit_s) as server:
         server.send("describe")
@@ -66,7 +66,7 @@ def examine(address: Address, limit_s: float) -> Offer:
         ]
         if not models:
             raise WyomingFault("it has no model")
-    return Offer(_texts(m.get("name") for m in models), _texts(_languages(models)))
+    return ServerOffer(_texts(m.get("name") for m in models), _texts(_languages(models)))
 
 
 class Wyoming:
@@ -83,7 +83,7 @@ class Wyoming:
         """Ask the server for the language. Raises `EngineMissing`."""
         self._language = self.offer(ASK_S).language(self._wanted) or ""
 
-    def offer(self, limit_s: float) -> Offer:
+    def offer(self, limit_s: float) -> ServerOffer:
         """Return what the server recognises. Raises `EngineMissing` if it is not the language."""
         try:
             offer = examine(self._address, limit_s)

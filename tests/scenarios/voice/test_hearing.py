@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from edge.demo.speech import spoken
+from edge.demo.speech import synthesise
 from firmware_bridge.messages import Gesture
-from firmware_bridge.sim.wav import RATE, mixed
+from firmware_bridge.sim.wav import RATE, mix
 from tests.scenarios.world import until, world
 from tests.system import needs
 
@@ -55,7 +55,7 @@ async def microphone(place, *, open):
 
 
 async def say(place, text):
-    place.mock.glasses.hear(await asyncio.to_thread(lambda: asyncio.run(spoken(text))), text)
+    place.mock.glasses.hear(await asyncio.to_thread(lambda: asyncio.run(synthesise(text))), text)
 
 
 def noise(seconds, level=1000):
@@ -106,11 +106,11 @@ async def test_two_people_who_speak_at_once_call_nothing(tmp_path):
     async with wearing(tmp_path) as place:
         await press(place)
         both = [
-            await asyncio.to_thread(lambda text=text: asyncio.run(spoken(text)))
+            await asyncio.to_thread(lambda text=text: asyncio.run(synthesise(text)))
             for text in ("Start a timer for five minutes.", "My brother went home on Sunday.")
         ]
         longest = max(map(len, both))
-        place.mock.glasses.hear(mixed(*(pcm.ljust(longest, b"\0") for pcm in both)), "both")
+        place.mock.glasses.hear(mix(*(pcm.ljust(longest, b"\0") for pcm in both)), "both")
         await microphone(place, open=False)
         assert not [h for h in place.happened if h["event"] == "call.answered" and h["tool"]]
 

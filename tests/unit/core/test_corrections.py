@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.core.hearing.corrections import Act, Correction, applied, read
+from edge.core.hearing.corrections import Act, Correction, apply, read
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_other_sentences_are_no_corrections(sentence):
 def test_a_correction_replaces_what_is_of_its_kind(former, sentence, now):
     correction = read(sentence, former.split())
     assert correction is not None
-    assert " ".join(applied(former.split(), correction)) == now
+    assert " ".join(apply(former.split(), correction)) == now
 
 
 def test_words_after_the_word_that_ends_the_phrase_replace_all():
     correction = read("no, in Bergen")
-    assert applied(["Oslo"], correction, "what is the weather in") == ["Bergen"]
-    assert applied(["Oslo"], correction, "add to my list") == ["Oslo", "in", "Bergen"]
+    assert apply(["Oslo"], correction, "what is the weather in") == ["Bergen"]
+    assert apply(["Oslo"], correction, "add to my list") == ["Oslo", "in", "Bergen"]

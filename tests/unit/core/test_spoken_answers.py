@@ -2,10 +2,10 @@
 
 import pytest
 
-from edge.core.hearing.answers import Heard, Spoken, heard, read
+from edge.core.hearing.answers import SpokenAnswer, YesOrNo, find_answer, read
 from firmware_bridge.messages import Reading, Transcript
 
-YES, NO = Spoken.YES, Spoken.NO
+YES, NO = YesOrNo.YES, YesOrNo.NO
 DRINKS = ("Tea", "Green tea", "Coffee with milk")
 
 
@@ -113,22 +113,22 @@ def said(*readings: tuple[str, float]) -> Transcript:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (said(("Yes.", -0.5), ("yes", -0.4), ("no", -10.8)), Heard(YES, certain=True)),
-        (said(("yes", -0.4), ("no", -4.7)), Heard(YES, certain=True)),
-        (said(("Yes", -2.0), ("no", -3.1)), Heard(YES, certain=False)),
-        (said(("No.", -0.6), ("no", -0.6), ("yes", -8.1)), Heard(NO, certain=True)),
-        (said(("The second one.", -0.5), ("the third one", -1.9)), Heard(2, certain=False)),
+        (said(("Yes.", -0.5), ("yes", -0.4), ("no", -10.8)), SpokenAnswer(YES, certain=True)),
+        (said(("yes", -0.4), ("no", -4.7)), SpokenAnswer(YES, certain=True)),
+        (said(("Yes", -2.0), ("no", -3.1)), SpokenAnswer(YES, certain=False)),
+        (said(("No.", -0.6), ("no", -0.6), ("yes", -8.1)), SpokenAnswer(NO, certain=True)),
+        (said(("The second one.", -0.5), ("the third one", -1.9)), SpokenAnswer(2, certain=False)),
         (said(("The line needs a corner of our line", -7.6), ("no", -8.6)), None),
-        (said(("Yes.", -3.5)), Heard(YES, certain=False)),
-        (Transcript("Yes."), Heard(YES, certain=True)),
+        (said(("Yes.", -3.5)), SpokenAnswer(YES, certain=False)),
+        (Transcript("Yes."), SpokenAnswer(YES, certain=True)),
         (Transcript("well, yesterday"), None),
     ],
 )
 def test_a_reading_counts_by_how_much_likelier_it_is(words, expected):
     choices = DRINKS if isinstance(getattr(expected, "answer", None), int) else ()
-    assert heard(words, choices) == expected
+    assert find_answer(words, choices) == expected
 
 
 def test_among_choices_a_yes_names_none():
     assert read("yes", DRINKS) is None
-    assert heard(said(("Yes.", -0.4)), DRINKS) is None
+    assert find_answer(said(("Yes.", -0.4)), DRINKS) is None

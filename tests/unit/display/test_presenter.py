@@ -11,7 +11,7 @@ from edge.core import pages
 from edge.display import lens_plan
 from edge.display.presenter import LIFE_S
 from edge.display.queue import LATER
-from edge.display.voice.tts import TextToSpeech, Utterance
+from edge.display.voice.tts import SpokenSentence, TextToSpeech
 from edge.ports import Wait
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -489,9 +489,9 @@ async def test_sound_runs_at_most_a_second_ahead_of_the_ear(open_stage) -> None:
 class TenSeconds(TextToSpeech):
     """A voice without a child, whose time does not run as fast as the test's."""
 
-    async def code(self, pcm: str, form: AudioFormat) -> Utterance:
+    async def code(self, pcm: str, form: AudioFormat) -> SpokenSentence:
         assert (len(base64.b64decode(pcm)), form) == (320_000, AudioFormat.OPUS)
-        return Utterance((b"x",) * 500, 160_000, 1)
+        return SpokenSentence((b"x",) * 500, 160_000, 1)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from edge.display.page_life import LEAST_S
 from edge.display.presentation import NEWER
 from edge.display.presenter import BRIEF_S
 from edge.display.stage import REFUSED_S
-from edge.display.voice.tts import TextToSpeech, Utterance
+from edge.display.voice.tts import SpokenSentence, TextToSpeech
 from edge.ports import Question, Wait
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -104,8 +104,8 @@ class Watched(FakeGlasses):
 class ThreeSeconds(TextToSpeech):
     """A voice without a child, whose time does not run as fast as the test's."""
 
-    async def code(self, pcm: str, form: AudioFormat) -> Utterance:
-        return Utterance((b"x",) * 150, 48_000, 1)
+    async def code(self, pcm: str, form: AudioFormat) -> SpokenSentence:
+        return SpokenSentence((b"x",) * 150, 48_000, 1)
 
 
 _SOUND = "AQAB"

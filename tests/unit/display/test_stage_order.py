@@ -10,7 +10,7 @@ from edge.display.drawn_text import CannotDraw, DrawnText
 from edge.display.presenter import INBOX
 from edge.display.queue import LATER
 from edge.display.saved_scene import NOTE
-from edge.display.voice.tts import TextToSpeech, Utterance
+from edge.display.voice.tts import SpokenSentence, TextToSpeech
 from edge.display.wording import Wording
 from edge.ports import Wait
 from edge.runtime.events import DeliveryChanged, GlassesSaid, GlassesUnpaired, OfferTaken
@@ -43,8 +43,8 @@ class Voice(TextToSpeech):
 
     async def say(
         self, sentence: str, form: AudioFormat, language: str = "", *, first: bool = False
-    ) -> Utterance:
-        return Utterance((b"x",) * 150, 48_000, 1)
+    ) -> SpokenSentence:
+        return SpokenSentence((b"x",) * 150, 48_000, 1)
 
 
 def refuse_pages(command: Command) -> None:

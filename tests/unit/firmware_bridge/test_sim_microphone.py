@@ -11,7 +11,7 @@ import pytest
 from firmware_bridge.catalog import find
 from firmware_bridge.messages import AudioFormat
 from firmware_bridge.sim.glasses import MockGlasses
-from firmware_bridge.sim.microphone import CHUNK_SAMPLES, WAITS_S, Microphone
+from firmware_bridge.sim.microphone import CHUNK_SAMPLES, WAITS_S, SimMicrophone
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.sim.wav import RATE, SoundError, read, read_file
 from tests.unit.firmware_bridge.sim_helpers import loudness
@@ -150,11 +150,11 @@ def events() -> list[dict]:
 
 
 @pytest.fixture
-def microphone(clock, events) -> Microphone:
-    return Microphone(clock, events.append)
+def microphone(clock, events) -> SimMicrophone:
+    return SimMicrophone(clock, events.append)
 
 
-def listen(microphone: Microphone, seconds: float) -> bytes:
+def listen(microphone: SimMicrophone, seconds: float) -> bytes:
     with microphone.recording() as hear:
         return b"".join(hear(160) for _ in range(round(seconds * 100)))
 
@@ -191,7 +191,7 @@ def test_sound_waits_for_the_microphone_but_not_for_ever(microphone, clock, even
 
 def test_sound_waits_in_real_time_as_links_do(events):
     clock = Clock(speed=50)
-    microphone = Microphone(clock, events.append)
+    microphone = SimMicrophone(clock, events.append)
     microphone.hear(pcm(tone(0.1)))
     clock.at += 50 * (WAITS_S - 0.1)
     assert any(listen(microphone, 0.2))

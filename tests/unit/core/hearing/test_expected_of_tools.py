@@ -158,6 +158,6 @@ def test_corrections_are_expected_and_understood(sentence) -> None:
 
 
 def test_parts_are_joined() -> None:
-    grammar = Grammar(expected.joined(expected.of_question(), expected.of_correction()))
+    grammar = Grammar(expected.join(expected.of_question(), expected.of_correction()))
     assert grammar.accepts("yes please")
     assert grammar.accepts("no at ten")

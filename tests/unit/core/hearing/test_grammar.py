@@ -85,7 +85,7 @@ def test_the_tokens_that_may_follow_are_found() -> None:
 
     def following(text: str) -> set[str]:
         state = grammar.step(grammar.start, text)
-        return {tokens[number] for number, _state in walk.allowed(grammar, state)}
+        return {tokens[number] for number, _state in walk.allowed_tokens(grammar, state)}
 
     assert following("") == {" no", "n", "o", " ", " not", " note", " timer"}
     assert following(" no") == {" at", "te", " "}
@@ -98,4 +98,4 @@ def test_where_any_words_may_follow_no_token_is_listed() -> None:
     assert grammar.any_words(state)
     assert grammar.any_words(grammar.step(state, " x"))
     assert not grammar.any_words(grammar.start)
-    assert [*TokenWalk(["x", "y"]).allowed(grammar, grammar.step(state, " x"))] == []
+    assert [*TokenWalk(["x", "y"]).allowed_tokens(grammar, grammar.step(state, " x"))] == []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from edge.hearing.engines import DecodingFailed, EngineMissing, wyoming
-from edge.hearing.engines.wyoming import Offer, Wyoming, examine
+from edge.hearing.engines.wyoming import ServerOffer, Wyoming, examine
 from edge.runtime.wyoming import Address, WyomingFault
 from tests.unit.hearing.servers import server
 
@@ -59,7 +59,7 @@ def test_a_socket_in_the_file_system_is_as_good(tmp_path) -> None:
 
 
 def test_it_names_the_installed_models_and_their_languages(measuring) -> None:
-    offer = Offer(("small", "other"), ("en", "de_DE", "de", "pt_BR"))
+    offer = ServerOffer(("small", "other"), ("en", "de_DE", "de", "pt_BR"))
     assert examine(Address.parse(measuring, 1), LONG_S) == offer
 
 
@@ -76,11 +76,11 @@ def test_it_names_the_installed_models_and_their_languages(measuring) -> None:
     ],
 )
 def test_a_language_is_written_as_the_server_writes_it(wanted, name) -> None:
-    assert Offer((), ("en", "de_DE", "de", "pt_BR")).language(wanted) == name
+    assert ServerOffer((), ("en", "de_DE", "de", "pt_BR")).language(wanted) == name
 
 
 def test_a_server_that_names_no_language_takes_any() -> None:
-    assert Offer(("small",)).language("fr") == ""
+    assert ServerOffer(("small",)).language("fr") == ""
 
 
 def test_a_language_it_does_not_know_is_said_before_anybody_speaks(measuring) -> None:
@@ -230,7 +230,7 @@ def test_an_offer_in_another_form_is_a_fault_with_a_reason(liar, answer, problem
 def test_what_is_no_name_of_a_language_is_left_out(liar) -> None:
     models = b'[{"name":7,"languages":["en",{},"\\u001b[2J"]},{"name":"x","languages":"de"}]'
     answer = b'{"type":"info","data":{"asr":[{"models":' + models + b"}]}}\n"
-    assert examine(Address.parse(liar(answer), 1), LONG_S) == Offer(("x",), ("en",))
+    assert examine(Address.parse(liar(answer), 1), LONG_S) == ServerOffer(("x",), ("en",))
 
 
 def test_a_text_without_an_end_is_cut(liar) -> None:
