@@ -35,8 +35,8 @@ def listening_settings(settings: Settings) -> ListeningSettings:
 
 
 class Recognisers:
-    """Makes the recogniser of the settings. One that is replaced ends with what it hears, or after
-    its minute; all end with the daemon. `command` replaces the child process, in tests.
+    """Makes the recogniser of the settings; the one before it is closed. `command` replaces the
+    child process, in tests.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Recognisers:
         self._settings = settings
         self._clock = clock
         self.command = command
-        self._made: list[Recogniser] = []
+        self._current: Recogniser | None = None
 
     def use(self, settings: Settings) -> bool:
         """Take these settings from the next recogniser on; return whether another one is needed."""
@@ -66,19 +66,21 @@ class Recognisers:
         name = self._settings.microphone.recogniser
         return "" if self.command is not None else why_not(name, self.language)
 
-    def make(self) -> RecognitionPort:
+    async def make(self) -> RecognitionPort:
         """Make one. Its child process starts when there is something to hear."""
+        await self.close()
         from edge.hearing.recogniser import Recogniser, RecogniserChoice  # noqa: PLC0415 - only a daemon that listens needs it
 
         m = self._settings.microphone
         choice = RecogniserChoice(m.recogniser, m.model, self.language)
-        self._made.append(Recogniser(choice, self._clock, command=self.command))
-        return self._made[-1]
+        self._current = Recogniser(choice, self._clock, command=self.command)
+        return self._current
 
     async def close(self) -> None:
-        made, self._made = self._made, []
-        for each in made:
-            await each.close()
+        """End the recogniser; fine when there is none."""
+        if self._current is not None:
+            await self._current.close()
+            self._current = None
 
 
 class ListeningOnDemand:

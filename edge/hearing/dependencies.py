@@ -1,6 +1,6 @@
 """The ports that `Listening` is given, and its time limits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,7 +31,7 @@ class ListeningPorts:
     """
 
     glasses: GlassesPort
-    recogniser: Callable[[], RecognitionPort]
+    recogniser: Callable[[], Awaitable[RecognitionPort]]
     why_no_words: Callable[[], str]
     session: SessionController
     stage: RenderPort

@@ -29,7 +29,7 @@ from edge.hearing.dependencies import (
     ListeningPorts,
 )
 from edge.hearing.heard import HeardWords
-from edge.hearing.journal import Journal
+from edge.hearing.journal import ListeningJournal
 from edge.hearing.microphone import Microphone
 from edge.hearing.rest import Rest
 from edge.hearing.settings import ListeningSettings
@@ -74,7 +74,7 @@ class Listening:
         self._uses = Uses()
         self._words = HeardWords(ports.hearers, self._uses, ports.clock)
         self._microphone = Microphone(ports.glasses, ports.hearers.speech, ports.clock)
-        self._journal = Journal(ports.clock, ports.audit)
+        self._journal = ListeningJournal(ports.clock, ports.audit)
         self._tasks = Tasks()
         self._changed = asyncio.Event()
         self._recogniser: RecognitionPort | None = None
@@ -273,7 +273,7 @@ class Listening:
             assert capabilities is not None, "needed only with known glasses"
             form = sound_format(capabilities)
             if self._recogniser is None:
-                self._recogniser = self._ports.recogniser()
+                self._recogniser = await self._ports.recogniser()
             stream = await self._recogniser.begin(form, self._expected(audience))
             try:
                 if not self._microphone.is_on:
@@ -311,7 +311,7 @@ class Listening:
                 wanted = self._now()
                 if audience_of(wanted) is not audience or not self._microphone.is_on:
                     break
-                self._journal.serves(wanted)
+                self._journal.serve(wanted)
                 for use in self._uses:
                     use.start()
                 if self._clock.boot() - self._microphone.sound_at > NO_SOUND_S:

@@ -1,13 +1,17 @@
-"""Which language the wearer speaks, and what follows from a change of it."""
+"""Which language the wearer speaks, and what follows from a change of the settings."""
 
 import pytest
 
 from edge.config.model import AudioConfig, MicrophoneConfig, Settings
+from edge.core.hearing.expected import ExpectedWords
 from edge.core.hearing.purposes import Audience
 from edge.core.tools.snapshot import Entry, Snapshot
 from edge.daemon.microphone import Recognisers
 from edge.daemon.sayable_words import SayableWords
+from edge.ports import RecognitionFailed
 from edge.runtime.clock import Clock
+from firmware_bridge.messages import AudioFormat
+from tests.unit.hearing.children import program
 from tools_cache.api.tool import Source, ToolDefinition
 
 ENGLISH = Settings()
@@ -39,6 +43,19 @@ def test_the_wearer_speaks_the_language_of_the_microphone_else_of_the_voice(sett
 )
 def test_a_change_makes_another_recogniser_where_it_matters(wanted, another):
     assert Recognisers(ENGLISH, Clock.system()).use(wanted) is another
+
+
+async def test_a_new_recogniser_ends_the_one_before_it():
+    recognisers = Recognisers(ENGLISH, Clock.system(), command=program("hear(); hear()"))
+    old = await recognisers.make()
+    stream = await old.begin(AudioFormat.PCM16, ExpectedWords())
+    new = await recognisers.make()
+    with pytest.raises(RecognitionFailed):
+        await anext(aiter(stream))
+    with pytest.raises(RecognitionFailed):
+        await old.begin(AudioFormat.PCM16, ExpectedWords())
+    await new.begin(AudioFormat.PCM16, ExpectedWords())
+    await recognisers.close()
 
 
 def test_what_may_be_said_follows_the_tools_and_the_language():

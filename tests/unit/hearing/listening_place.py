@@ -196,7 +196,7 @@ class Place:
         self.listening = Listening(
             ListeningPorts(
                 glasses=self.glasses,
-                recogniser=lambda: self.recognition,
+                recogniser=self._make_recogniser,
                 why_no_words=self.recognition.why_not,
                 session=self.session,
                 stage=self.stage,
@@ -215,6 +215,9 @@ class Place:
             ),
             self.settings,
         )
+
+    async def _make_recogniser(self):
+        return self.recognition
 
     @asynccontextmanager
     async def running(self):
