@@ -58,9 +58,9 @@ def test_two_pairs_at_once_know_nothing_of_each_other(glassd_mock):
     other.call("glasses:show_text", {"text": "Right"})
     one.wait_for_lens("Left")
     assert other.wait_for_lens("Right") == ["Right"]
+    waits_in_vain(one)
     assert one.hear(bytes(3200)) == 0.1
     assert 0.4 < other.hear(say="hello there") < 3
-    waits_in_vain(one)
 
 
 def waits_in_vain(glasses):
