@@ -630,7 +630,7 @@ class Daemon:
 
     async def run(self) -> None:
         """Serve until cancelled. Raises an ExceptionGroup if a service does not stay up."""
-        watchdog = Watchdog(self.notifier, self.status, overdue=self.deadlines.overdue)
+        watchdog = Watchdog(self.notifier, self._status, overdue=self.deadlines.overdue)
         notifier = AlarmNotifier(
             self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
         )
@@ -688,6 +688,12 @@ class Daemon:
 
     def status(self) -> dict[str, Any]:
         """`GET /v1/status`."""
+        return self._status() | {"microphone": self.listening.describe()}
+
+    def _status(self) -> dict[str, Any]:
+        """Return it without the microphone: who only wants the line for systemd does not load what
+        examines that.
+        """
         services = [
             {"name": s.name, "state": s.state, "error": s.error}
             for s in getattr(self, "services", [])
@@ -713,7 +719,6 @@ class Daemon:
                     "voice": self.voice.missing() or self.settings.audio.voice,
                     "volume": self.voice.volume,
                 },
-                microphone=self.listening.describe(),
                 wearer=self.writer.describe(),
                 services=services,
                 alarms={**self.storage.alarms(), **self._alarms, **self.pairing.alarms()},

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from edge.config.model import Settings
 from edge.core.session import SessionController
-from edge.hearing.settings import ListeningSettings
-from edge.ports import GlassesStatus, Question, RecognitionPort
+from edge.ports import GlassesStatus, Question
 from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.messages import Gesture
@@ -18,13 +17,17 @@ if TYPE_CHECKING:
     from edge.hearing.listening import Listening
     from edge.hearing.obstacles import Obstacle
     from edge.hearing.recogniser import Recogniser
+    from edge.hearing.settings import ListeningSettings
+    from edge.listening_ports import RecognitionPort
 
 _SHAPING = ("recogniser", "model")
 """The settings that another recogniser is made for."""
 
 
-def listening_settings(settings: Settings) -> ListeningSettings:
+def listening_settings(settings: Settings) -> "ListeningSettings":
     """Return these settings in the form of edge/hearing."""
+    from edge.hearing.settings import ListeningSettings  # noqa: PLC0415 - see the top
+
     m = settings.microphone
     return ListeningSettings(
         allow=m.allow,
@@ -66,7 +69,7 @@ class Recognisers:
         name = self._settings.microphone.recogniser
         return "" if self.command is not None else why_not(name, self.language)
 
-    async def make(self) -> RecognitionPort:
+    async def make(self) -> "RecognitionPort":
         """Make one. Its child process starts when there is something to hear."""
         await self.close()
         from edge.hearing.recogniser import Recogniser, RecogniserChoice  # noqa: PLC0415 - only a daemon that listens needs it
@@ -98,7 +101,7 @@ class ListeningOnDemand:
         why_no_words: Callable[[], str],
     ) -> None:
         self._make = make
-        self._settings = listening_settings(settings)
+        self._settings = settings
         self._session = session
         self._glasses = glasses
         self._why_no_words = why_no_words
@@ -110,7 +113,7 @@ class ListeningOnDemand:
     def made(self) -> "Listening":
         """Return what listens."""
         if self._listening is None:
-            self._listening = self._make(self._settings)
+            self._listening = self._make(listening_settings(self._settings))
             self._needed.set()
         return self._listening
 
@@ -120,17 +123,17 @@ class ListeningOnDemand:
 
     async def run(self) -> None:
         """Wait until it is needed, then serve."""
-        if self._settings.wake_phrase:
+        if self._settings.microphone.wake_phrase:
             _ = self.made
         await self._needed.wait()
         await self.made.run()
 
     def use(self, settings: Settings, *, again: bool) -> None:
         """Apply settings. `again`: what recognises has changed."""
-        self._settings = listening_settings(settings)
+        self._settings = settings
         if self._listening is not None:
-            self._listening.use(self._settings, again=again)
-        elif self._settings.wake_phrase:
+            self._listening.use(listening_settings(settings), again=again)
+        elif settings.microphone.wake_phrase:
             _ = self.made
 
     def unused_gesture(self, gesture: Gesture, side: Side | None) -> None:
@@ -167,7 +170,7 @@ class ListeningOnDemand:
         return {
             "state": "off" if obstacle is None else obstacle.state,
             "for": "",
-            "recogniser": self._settings.recogniser,
+            "recogniser": self._settings.microphone.recogniser,
             "reason": "" if obstacle is None else obstacle.reason,
             "since_s": None,
             "last": None,
@@ -176,4 +179,5 @@ class ListeningOnDemand:
     def _obstacle(self) -> "Obstacle | None":
         from edge.hearing.obstacles import find_obstacle  # noqa: PLC0415 - see the top
 
-        return find_obstacle(self._settings, self._glasses(), self._why_no_words)
+        settings = listening_settings(self._settings)
+        return find_obstacle(settings, self._glasses(), self._why_no_words)

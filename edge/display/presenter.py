@@ -29,7 +29,7 @@ from edge.display.stage import Stage
 from edge.display.voice.speech import InterruptibleSpeech, SpeechOutput, SpeechOver
 from edge.display.voice.tts import TextToSpeech
 from edge.display.wording import Wording
-from edge.ports import Chosen, GlassesAway, GlassesPort, Question, SpokenAnswersPort, Wait
+from edge.ports import Chosen, GlassesAway, GlassesPort, Question, Wait
 from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Within, unwatched
@@ -44,6 +44,7 @@ from tools_cache.api.tool import Delivery, DeliveryReport, Json, ToolResponse
 if TYPE_CHECKING:
     from edge.display.listening.captions import Captions
     from edge.display.listening.indicator import ListeningIndicator
+    from edge.listening_ports import SpokenAnswersPort
 
 _log: Final = logging.getLogger(__name__)
 DRAW_S: Final = 300.0
@@ -112,7 +113,7 @@ class Presenter:
         min_gap_s: float = 0.1,
         within: Within = unwatched,
         unused_gesture: UnusedGesture = _ignore,
-        listens: Callable[[], SpokenAnswersPort | None] = lambda: None,
+        listens: "Callable[[], SpokenAnswersPort | None]" = lambda: None,
     ) -> None:
         self._within = within
         self._unused_gesture = unused_gesture
@@ -153,7 +154,7 @@ class Presenter:
         self._inbox: deque[_Input] = deque()
         self._texts = 0
 
-    def _make_prompter(self, listens: Callable[[], SpokenAnswersPort | None]) -> Prompter:
+    def _make_prompter(self, listens: "Callable[[], SpokenAnswersPort | None]") -> Prompter:
         return Prompter(
             self._glasses,
             self._lens,

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from edge.core.results import Rendering
 from edge.display.drawn_text import DrawnText
@@ -14,14 +14,7 @@ from edge.display.open_prompt import ANSWERS, OpenPrompt, PromptWay, can_press
 from edge.display.presentation import ASKING_RANK, Presentation
 from edge.display.side_commands import SideCommands
 from edge.display.voice.speech import CannotSpeak, SpeechOutput, SpeechOver, StoppedBy
-from edge.ports import (
-    Chosen,
-    GlassesAway,
-    GlassesPort,
-    NobodyToAsk,
-    Question,
-    SpokenAnswersPort,
-)
+from edge.ports import Chosen, GlassesAway, GlassesPort, NobodyToAsk, Question
 from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout
@@ -38,6 +31,9 @@ from firmware_bridge.messages import (
     Transcript,
     WornChanged,
 )
+
+if TYPE_CHECKING:
+    from edge.listening_ports import SpokenAnswersPort
 
 _log: Final = logging.getLogger(__name__)
 UNASKED: Final = "There was a question that these glasses cannot ask."
@@ -73,7 +69,7 @@ class Prompter:
         wake: Callable[[], None],
         *,
         drawn: DrawnText,
-        listens: Callable[[], SpokenAnswersPort | None] = lambda: None,
+        listens: "Callable[[], SpokenAnswersPort | None]" = lambda: None,
     ) -> None:
         self._glasses = glasses
         self._listens = listens

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from edge.core.hearing.expected import ExpectedWords
-from edge.ports import SpeechBegan
+from edge.listening_ports import SpeechBegan
 from firmware_bridge.messages import AudioFormat, MicrophoneChunk, Reading, Transcript
 
 MAX_FRAME: Final = 1 << 20

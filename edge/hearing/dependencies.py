@@ -8,7 +8,8 @@ from edge.core.hearing.expected import ExpectedWords
 from edge.core.hearing.purposes import Audience
 from edge.core.session import SessionController
 from edge.hearing.heard import Hearers
-from edge.ports import GlassesPort, RecognitionPort, RenderPort
+from edge.listening_ports import RecognitionPort
+from edge.ports import GlassesPort, RenderPort
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from tools_cache.api.tool import Json

@@ -7,7 +7,7 @@ from typing import Final
 from edge.core.hearing.purposes import Audience, Purpose
 from edge.core.hearing.wake import AWAKE_S, after_phrase
 from edge.hearing.uses import Uses
-from edge.ports import CaptionPage, ListeningMark, SpeechPort
+from edge.listening_ports import CaptionPage, ListeningMark, SpeechPort
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesSaid, PrivateWords

@@ -34,14 +34,14 @@ from edge.hearing.microphone import Microphone
 from edge.hearing.rest import Rest
 from edge.hearing.settings import ListeningSettings
 from edge.hearing.uses import Use, Uses
-from edge.ports import (
+from edge.listening_ports import (
     CannotListen,
-    Question,
     RecognitionFailed,
     RecognitionPort,
     RecognitionStream,
     SpeechBegan,
 )
+from edge.ports import Question
 from edge.runtime.bus import Listener
 from edge.runtime.events import (
     CapabilitiesLearned,

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Final
 
 from edge.hearing.obstacles import AWAY
-from edge.ports import CannotListen, GlassesAway, GlassesPort, SpeechPort
+from edge.listening_ports import CannotListen, SpeechPort
+from edge.ports import GlassesAway, GlassesPort
 from edge.runtime.clock import Clock
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import (

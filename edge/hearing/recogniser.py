@@ -15,7 +15,7 @@ from edge.core.hearing.expected import ExpectedWords
 from edge.hearing import child_messages as messages
 from edge.hearing.child_process import RecogniserProcess
 from edge.hearing.engines.choice import why_not
-from edge.ports import RecognitionFailed, SpeechBegan
+from edge.listening_ports import RecognitionFailed, SpeechBegan
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import AudioFormat, MicrophoneChunk, Transcript

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from edge.core.hearing.purposes import LIMITS, Purpose, over_at
-from edge.ports import CannotListen
+from edge.listening_ports import CannotListen
 
 HELD_S: Final = 1.5
 """A press that is longer, after it was reported, is held to speak."""

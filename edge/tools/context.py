@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from edge.core import confirmation
-from edge.ports import CannotListen, CaptionsPort, Progress
+from edge.ports import Progress
 from edge.runtime.ids import new_call_id
 from edge.storage.tools.user_stores import Private
 from edge.tools.services import Services
@@ -20,6 +20,7 @@ from tools_cache.api.tool import ErrorCode, ToolCall, ToolFailure, ToolResponse
 from tools_cache.names import parse
 
 if TYPE_CHECKING:  # only the tools that use them load them
+    from edge.listening_ports import CaptionsPort
     from tools_cache.api.calendars import Calendars
     from tools_cache.api.knowledge import Knowledge
 
@@ -238,11 +239,13 @@ class Output:
 class CaptionsSwitch:
     """Implements `Captions`."""
 
-    def __init__(self, captions: Callable[[], CaptionsPort]) -> None:
+    def __init__(self, captions: "Callable[[], CaptionsPort]") -> None:
         self._captions = captions
 
     async def switch(self, *, on: bool) -> None:
         """See `Captions`."""
+        from edge.listening_ports import CannotListen  # noqa: PLC0415 - only captions need it
+
         try:
             await self._captions().switch(on=on)
         except CannotListen as e:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from edge.ports import CaptionsPort, GlassesStatus
+from edge.ports import GlassesStatus
 from edge.runtime.clock import Clock
 from edge.storage.tools.user_stores import Private
 from tools_cache.api import handed
@@ -19,6 +19,7 @@ from tools_cache.api.tool import (
 )
 
 if TYPE_CHECKING:  # only the tools that use them load them
+    from edge.listening_ports import CaptionsPort
     from tools_cache.api.calendars import Calendars
     from tools_cache.api.knowledge import Knowledge
 
@@ -58,7 +59,7 @@ class Services:
     """Canonical name → settings of the tools that have any."""
     network: Callable[[], Mapping[str, Json]] = dict
     glasses_do: handed.Deeds | None = None
-    captions: Callable[[], CaptionsPort] | None = None
+    captions: "Callable[[], CaptionsPort] | None" = None
     knowledge: "Callable[[], Knowledge]" = _nothing
     calendars: "Callable[[], Calendars]" = _nothing
     pictures: Callable[[], handed.Pictures] = _nothing

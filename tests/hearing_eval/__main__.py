@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from edge.core.hearing import expected_of_tools
 from edge.core.hearing.expected import ExpectedWords
-from edge.ports import RecognitionPort
+from edge.listening_ports import RecognitionPort
 from firmware_bridge.messages import Transcript
 from tests.hearing_eval import answers, endurance, hearing, radio_play, report
 from tests.hearing_eval.report import Judged

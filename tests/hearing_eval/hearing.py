@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from edge.core.hearing.expected import ExpectedWords
 from edge.hearing.recogniser import Recogniser, RecogniserChoice
-from edge.ports import RecognitionPort
+from edge.listening_ports import RecognitionPort
 from edge.runtime.clock import Clock
 from firmware_bridge.messages import AudioFormat, MicrophoneChunk, Reading, Transcript
 from tests.hearing_eval.voices import RATE

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from edge.core.hearing import wake
-from edge.ports import RecognitionPort
+from edge.listening_ports import RecognitionPort
 from firmware_bridge.messages import Transcript
 from tests.hearing_eval import hearing
 from tests.hearing_eval.radio import prose

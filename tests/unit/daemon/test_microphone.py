@@ -8,7 +8,7 @@ from edge.core.hearing.purposes import Audience
 from edge.core.tools.snapshot import Entry, Snapshot
 from edge.daemon.microphone import Recognisers
 from edge.daemon.sayable_words import SayableWords
-from edge.ports import RecognitionFailed
+from edge.listening_ports import RecognitionFailed
 from edge.runtime.clock import Clock
 from firmware_bridge.messages import AudioFormat
 from tests.unit.hearing.children import program

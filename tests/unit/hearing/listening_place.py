@@ -10,7 +10,8 @@ from edge.hearing.dependencies import ListeningPorts
 from edge.hearing.heard import Hearers
 from edge.hearing.listening import Listening
 from edge.hearing.settings import ListeningSettings
-from edge.ports import GlassesAway, GlassesStatus, Question, RecognitionFailed
+from edge.listening_ports import RecognitionFailed
+from edge.ports import GlassesAway, GlassesStatus, Question
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesLost, GlassesReady, GlassesSaid, as_json

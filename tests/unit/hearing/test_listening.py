@@ -3,7 +3,7 @@
 import pytest
 
 from edge.hearing import listening, obstacles
-from edge.ports import CannotListen
+from edge.listening_ports import CannotListen
 from edge.runtime.events import ToolsListChanged
 from firmware_bridge.messages import (
     AudioFormat,

@@ -9,7 +9,7 @@ import pytest
 
 from edge.core.hearing.expected import ExpectedWords
 from edge.hearing.recogniser import Recogniser, RecogniserChoice
-from edge.ports import SpeechBegan
+from edge.listening_ports import SpeechBegan
 from edge.runtime.clock import Clock
 from firmware_bridge import lc3
 from firmware_bridge.deadlines import timeout

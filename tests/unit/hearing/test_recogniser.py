@@ -15,7 +15,7 @@ import uvloop
 
 from edge.core.hearing.expected import ExpectedWords
 from edge.hearing.recogniser import Recogniser, RecogniserChoice
-from edge.ports import RecognitionFailed, RecognitionStream, SpeechBegan
+from edge.listening_ports import RecognitionFailed, RecognitionStream, SpeechBegan
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import AudioFormat, MicrophoneChunk, Reading, Transcript

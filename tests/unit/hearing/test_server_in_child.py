@@ -7,7 +7,7 @@ import pytest
 from edge.core.hearing.expected import ExpectedWords
 from edge.core.phrases import match
 from edge.hearing.recogniser import Recogniser, RecogniserChoice
-from edge.ports import RecognitionFailed
+from edge.listening_ports import RecognitionFailed
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import AudioFormat, MicrophoneChunk, Transcript

@@ -6,7 +6,7 @@ import pytest
 
 import tools_cache
 from edge.core import phrases
-from edge.ports import CannotListen
+from edge.listening_ports import CannotListen
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.tools.local import LocalTools
