@@ -30,7 +30,7 @@ _MOST_EVENTS: Final = 256
 _OPUS_FRAME_S: Final = 0.02
 _LC3_FRAME_S: Final = 0.01
 _BYTES_PER_S: Final = 32000
-_STOPS: Final = "the daemon stops"
+_CLOSED: Final = "the recogniser is closed"
 
 _log: Final = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Recogniser:
         if why := self.why_not():
             raise RecognitionFailed(why)
         if self._is_closed:
-            raise RecognitionFailed(_STOPS)
+            raise RecognitionFailed(_CLOSED)
         if self._stream is not None:
             raise RecognitionFailed("the recogniser is listening to something else already")
         self._cancel_idle_check()
@@ -112,7 +112,7 @@ class Recogniser:
         self._is_closed = True
         self._cancel_idle_check()
         if self._child is not None:
-            self._child_ended(_STOPS)
+            self._child_ended(_CLOSED)
         async with self._starting:
             dying, self._dying = self._dying, []
             for child in dying:

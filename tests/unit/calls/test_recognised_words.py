@@ -397,6 +397,14 @@ async def test_what_cannot_be_taken_back_is_said_and_asked(h):
 
 
 @pytest.mark.requirement("I14-corrections")
+async def test_a_call_that_changed_nothing_is_corrected_without_a_question(h):
+    await hear(h, one("weather in Oslo", confidence=0.95))
+    await hear(h, one("no, set a timer for ten minutes", confidence=0.95))
+    assert not h.wearer.asked
+    assert [tool for tool, _args in ran(h)] == ["sky:look", "timer:start"]
+
+
+@pytest.mark.requirement("I14-corrections")
 async def test_a_correction_replaces_an_open_question(h):
     first = asyncio.create_task(hear(h, said(TEN, ("set a timer for two minutes", -2.0))))
     await h.wearer.question()

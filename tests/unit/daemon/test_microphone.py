@@ -50,9 +50,9 @@ async def test_a_new_recogniser_ends_the_one_before_it():
     old = await recognisers.make()
     stream = await old.begin(AudioFormat.PCM16, ExpectedWords())
     new = await recognisers.make()
-    with pytest.raises(RecognitionFailed):
+    with pytest.raises(RecognitionFailed, match="closed"):
         await anext(aiter(stream))
-    with pytest.raises(RecognitionFailed):
+    with pytest.raises(RecognitionFailed, match="closed"):
         await old.begin(AudioFormat.PCM16, ExpectedWords())
     await new.begin(AudioFormat.PCM16, ExpectedWords())
     await recognisers.close()

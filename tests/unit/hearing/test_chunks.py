@@ -107,6 +107,16 @@ def test_lc3_is_decoded_and_damaged_and_lost_frames_are_concealed(size):
 
 
 @needs("liblc3")
+@pytest.mark.parametrize("length", [19, 21])
+def test_an_lc3_frame_of_another_size_is_estimated_as_a_lost_one(length):
+    encoder, lost = lc3.Encoder(20), lc3.Decoder(20)
+    good = [encoder.encode(_tone(0.01)) for _ in range(5)]
+    chunks = Chunks(AudioFormat.LC3)
+    [part] = chunks.take(MicrophoneChunk(1, 0, (*good, (good[4] * 2)[:length])), 0.1)
+    assert part.pcm == b"".join(lost.decode(frame) for frame in (*good, None))
+
+
+@needs("liblc3")
 def test_lc3_that_begins_with_a_damaged_frame_is_silence_until_a_good_one():
     chunks = Chunks(AudioFormat.LC3)
     assert named(chunks.take(MicrophoneChunk(1, 0, (b"xx",) * 10), 0.1)) == [0]

@@ -2,8 +2,11 @@
 
 import pytest
 
+from edge.core.hearing.purposes import Purpose
 from edge.hearing import listening, obstacles
+from edge.hearing.journal import ListeningJournal
 from edge.listening_ports import CannotListen
+from edge.runtime.clock import Clock
 from edge.runtime.events import ToolsListChanged
 from firmware_bridge.messages import (
     AudioFormat,
@@ -497,6 +500,16 @@ async def test_our_own_speech_is_not_heard_unless_the_glasses_cancel_it():
         assert place.speech.stopped == 1
 
 
+@pytest.mark.requirement("I14-own-voice")
+async def test_what_others_say_does_not_stop_our_speech():
+    facts = {**G1, "microphone.echo_cancelling": True}
+    async with Place(facts, wake_phrase="hello glasses").running() as place:
+        place.speech.speaking = True
+        place.stream.words.put_nowait(listening.SpeechBegan(place.time()))
+        await place.settle()
+        assert place.speech.stopped == 0
+
+
 async def test_sound_of_an_earlier_stream_is_not_used():
     async with Place().running() as place:
         await place.press()
@@ -508,6 +521,16 @@ async def test_sound_of_an_earlier_stream_is_not_used():
 
 
 # ------------------------------------------------------------------ what others see
+
+
+@pytest.mark.requirement("I14-who-listened")
+def test_the_audit_log_names_each_purpose_once():
+    lines = []
+    journal = ListeningJournal(Clock(boot=lambda: 5.0), lines.append)
+    journal.serve([Purpose.PUSH_TO_TALK])
+    journal.serve([Purpose.CAPTIONS, Purpose.PUSH_TO_TALK])
+    journal.off(2, "")
+    assert lines[-1]["reason"] == "push_to_talk, captions; 0.0 s, 2 sentences"
 
 
 @pytest.mark.requirement("I14-who-listened")

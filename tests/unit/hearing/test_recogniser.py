@@ -448,7 +448,7 @@ async def test_closing_leaves_no_process_even_while_it_starts(rounds):
     for _ in range(rounds):
         await asyncio.sleep(0)
     await one.close()
-    with pytest.raises(RecognitionFailed, match="the daemon stops"):
+    with pytest.raises(RecognitionFailed, match="closed"):
         await words_of(await beginning)
     assert _children() <= before
 
