@@ -9,7 +9,8 @@ from typing import Protocol
 
 from edge.core.hearing.expected import ExpectedWords
 from edge.ports import Question
-from firmware_bridge.messages import AudioFormat, MicrophoneChunk, Transcript
+from firmware_bridge.messages import AudioFormat, Gesture, MicrophoneChunk, Transcript
+from firmware_bridge.sides import Side
 
 
 class RecognitionFailed(Exception):
@@ -112,10 +113,15 @@ class CaptionPage(Protocol):
         """Captions are off; `why` is shown for a moment, in words for the wearer."""
 
 
-class SpokenAnswersPort(Protocol):
-    """Implemented by `hearing/listening.py`: listens while a question is before the wearer, and
+class ListeningPort(Protocol):
+    """Implemented by `hearing/listening.py`. It listens while a question is before the wearer, and
     gives what it hears to `Presenter.answer_by_words`.
     """
+
+    def unused_gesture(self, gesture: Gesture, side: Side | None) -> None:
+        """Take a gesture that neither a question, nor a call, nor a page, nor a speech used. Never
+        waits.
+        """
 
     def opened(self, question: Question) -> bool:
         """A question is about to be put to the wearer; return whether an answer by voice can be

@@ -114,6 +114,10 @@ class SessionController:
         """Return whether there is a voice session in which something was said within `IDLE_S`."""
         return self._state.voice_active and now - self._heard_at <= IDLE_S
 
+    def suppresses_transcripts(self) -> bool:
+        """Return whether the wearer's words may be in no event now."""
+        return self._state.suppress_transcript
+
     def quiet_s(self, now: float) -> float:
         """Return the seconds left of a quiet time."""
         until = self._state.quiet_until

@@ -4,8 +4,8 @@ No rules here: they belong into `core/`.
 """
 
 import asyncio
-import logging
 import os
+import random
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
@@ -47,7 +47,6 @@ from edge.daemon.user_tools import UserTools
 from edge.daemon.wearer_writer import WearerWriter
 from edge.display.drawn_text import DrawnText
 from edge.display.presenter import Presenter
-from edge.display.voice.tts import TextToSpeech
 from edge.display.voice.volume import VoiceVolume
 from edge.display.wording import Wording
 from edge.link.bonds import Bonds, allowed
@@ -57,7 +56,6 @@ from edge.link.manager import LinkManager
 from edge.link.pairing import PairingService
 from edge.observability.audit import AuditBounds, AuditLog, filtered_line
 from edge.observability.metrics import Gauges, Metrics
-from edge.ports import EnrolRefused
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Deadlines
@@ -90,17 +88,12 @@ from edge.tools.registry import ToolRegistry
 from edge.tools.selection import ToolSelection
 from edge.tools.services import Services
 from firmware_bridge import catalog
-from firmware_bridge.messages import Gesture, Transcript
-from firmware_bridge.sides import Side
+from firmware_bridge.messages import Transcript
 from tools_cache.registry.stored_registry import StoredRegistries
 
 if TYPE_CHECKING:
-    from edge.hearing.listening import Listening
-    from edge.hearing.settings import ListeningSettings
     from edge.tools.meta_tools import MetaTools
     from tools_cache.api.tool import ToolCall, ToolResponse
-
-log = logging.getLogger(__name__)
 
 ALARM_PACKAGE: Final = "glassd.alarms"
 """Package with the database of the alarms. Our own packages have no dot, so it is no tool's."""
@@ -240,52 +233,19 @@ class Daemon:
         self._registries = None
 
     def _open_microphone(self, stack: AsyncExitStack) -> None:
-        s = self.settings
-        self.recognisers = microphone.Recognisers(s, self.clock)
+        self.recognisers = microphone.Recognisers(self.settings, self.clock)
         stack.push_async_callback(self.recognisers.close)
         self.listening = microphone.ListeningOnDemand(
-            self._listen,
-            s,
+            self.settings,
+            recognisers=self.recognisers,
             session=self.session,
-            glasses=self.link.status,
-            why_no_words=self.recognisers.why_not,
-        )
-
-    def _listen(self, settings: "ListeningSettings") -> "Listening":
-        """Make what listens, at its first use."""
-        from edge.daemon.sayable_words import SayableWords  # noqa: PLC0415 - see the caller
-        from edge.hearing.dependencies import ListeningPorts  # noqa: PLC0415
-        from edge.hearing.heard import Hearers  # noqa: PLC0415
-        from edge.hearing.listening import Listening  # noqa: PLC0415
-
-        hearers = Hearers(
-            bus=self.bus,
-            mark=self.stage.listening_mark,
-            speech=self.stage.speech,
-            captions=self.stage.captions,
-            answer=self.stage.answer_by_words,
-            suppressed=self._suppressed,
-        )
-        ports = ListeningPorts(
             glasses=self.link,
-            recogniser=self.recognisers.make,
-            why_no_words=self.recognisers.why_not,
-            session=self.session,
             stage=self.stage,
-            hearers=hearers,
-            expected=SayableWords(self.registry.snapshot, lambda: self.recognisers.language),
+            snapshot=self.registry.snapshot,
             bus=self.bus,
             clock=self.clock,
             audit=self.audit or (lambda _line: None),
         )
-        return Listening(ports, settings)
-
-    def _suppressed(self) -> bool:
-        return self.session.snapshot().suppress_transcript
-
-    def _unused_gesture(self, gesture: Gesture, side: Side | None) -> None:
-        """A gesture that nothing on the lens needs; what listens is created after the lens."""
-        self.listening.unused_gesture(gesture, side)
 
     def _open_tools(self, stack: AsyncExitStack) -> None:
         s = self.settings
@@ -377,7 +337,7 @@ class Daemon:
             ours=allowed(self.bonds, connect=g.connect, radio=g.radio, address=g.address),
             keys=self.state_dir / "radio-keys.json",
         )
-        backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s)
+        backoff = Backoff(random.random, first_s=g.backoff_min_s, most_s=g.backoff_max_s)
         self.link = LinkManager(
             self.finder,
             GlassesState(self.bus, self.clock, self.notes, g.capabilities),
@@ -386,7 +346,7 @@ class Daemon:
             backoff=backoff,
             version=__version__,
             watched=bool(self.notifier.watchdog_s),
-            suppressed=self._suppressed,
+            suppressed=self.session.suppresses_transcripts,
             within=self.deadlines.within,
             step_s=60.0 + 2 * (g.scan_s + g.connect_s),
         )
@@ -405,7 +365,7 @@ class Daemon:
             EnrolmentOptions(self.edge_id, __version__),
             bus=self.bus,
             clock=self.clock,
-            chance=_chance(),
+            chance=random.random,
             hide=self._hide,
             within=self.deadlines.within,
         )
@@ -456,24 +416,13 @@ class Daemon:
 
     async def enrol(self, code: str) -> Mapping[str, Any]:
         """`POST /v1/enrol`: redeem a code, and use the result at once. Raises `EnrolRefused`."""
-        if self.cloud.why_not_enrol:
-            fix = "take [uplink] host out of it and restart glassd; the code is not spent"
-            raise EnrolRefused("CONFIGURED", self.cloud.why_not_enrol, fix)
-        enrolled = (await self.enrolment.enrol(code)).to_json()
+        enrolled = await self.cloud.enrol(code)
         self.uplink.use(self.cloud.uplink())
         self.registry.follow(self.cloud.registry())
         return enrolled
 
     def _open_stage(self) -> None:
-        audio = self.settings.audio
-        off = "speech is switched off (audio.speech)" if audio.speech == "off" else ""
-        self.voice = TextToSpeech(
-            language=audio.voice,
-            off=off,
-            volume=audio.volume,
-            server=audio.server,
-            preroll_ms=audio.preroll_ms,
-        )
+        self.voice = apply_settings.voice(self.settings)
         self.volume = VoiceVolume(self.voice, self.notes)
         self.stage = Presenter(
             glasses=self.link,
@@ -485,7 +434,6 @@ class Daemon:
             code=lambda text: self.tool_services.pictures().code(text),
             drawn=DrawnText(self.settings.display.fonts),
             within=self.deadlines.within,
-            unused_gesture=self._unused_gesture,
             listens=lambda: self.listening,
         )
 
@@ -558,7 +506,7 @@ class Daemon:
 
     async def _hear(self, text: str) -> "ToolResponse":
         """Take a typed transcript as if the glasses had recognised it."""
-        if not self._suppressed():
+        if not self.session.suppresses_transcripts():
             self.tool_services.wearer_events.note(Transcript(text))
         return await self.calls.heard(text)
 
@@ -691,13 +639,7 @@ class Daemon:
         return self._status() | {"microphone": self.listening.describe()}
 
     def _status(self) -> dict[str, Any]:
-        """Return it without the microphone: who only wants the line for systemd does not load what
-        examines that.
-        """
-        services = [
-            {"name": s.name, "state": s.state, "error": s.error}
-            for s in getattr(self, "services", [])
-        ]
+        """Return it without the microphone: systemd's line does not need what examines that."""
         return document(
             Layers(
                 version=__version__,
@@ -707,7 +649,7 @@ class Daemon:
                 bond=self.pairing.bond(),
                 uplink=self.uplink.status(),
                 source=self.cloud.source,
-                certificate_left_s=self._certificate_left_s(),
+                certificate_left_s=self.cloud.certificate_left_s(),
                 registry=self.registry.describe(),
                 calls={
                     "running": self.calls.running - self.calls.waiting,
@@ -720,7 +662,7 @@ class Daemon:
                     "volume": self.voice.volume,
                 },
                 wearer=self.writer.describe(),
-                services=services,
+                services=[s.to_json() for s in getattr(self, "services", [])],
                 alarms={**self.storage.alarms(), **self._alarms, **self.pairing.alarms()},
                 config_path=str(self.settings.source or ""),
                 configuration=self.reload.describe(),
@@ -729,9 +671,6 @@ class Daemon:
             ),
             self.clock.boot(),
         )
-
-    def _certificate_left_s(self) -> float | None:
-        return self.enrolment.left_s() if self.cloud.source == "enrolled" else None
 
 
 async def serve(
@@ -759,9 +698,3 @@ async def serve(
 def _built() -> Path:
     """Return the folder of the built-in tools."""
     return Path(tools_cache.__file__).parent
-
-
-def _chance() -> Any:
-    import random  # noqa: PLC0415 - jitter only
-
-    return random.random

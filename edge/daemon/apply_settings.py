@@ -137,6 +137,17 @@ def policy(settings: Settings, **more: Any) -> CallPolicy:
     )
 
 
+def voice(settings: Settings) -> TextToSpeech:
+    audio = settings.audio
+    return TextToSpeech(
+        language=audio.voice,
+        off="speech is switched off (audio.speech)" if audio.speech == "off" else "",
+        volume=audio.volume,
+        server=audio.server,
+        preroll_ms=audio.preroll_ms,
+    )
+
+
 def selection(settings: Settings) -> SelectionSettings:
     t, users = settings.tools, settings.policy.users
     return SelectionSettings(

@@ -6,12 +6,14 @@ The two are not mixed: a configuration that names a broker decides everything ab
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import Any
 
 from edge import __version__
 from edge.cloud.enrolment.client import Enrolment
 from edge.cloud.mqtt.client import UplinkOptions
 from edge.config import model as configuration
 from edge.config.model import Settings
+from edge.ports import EnrolRefused
 from edge.tools.registry_http import CloudRegistry
 
 Secret = Callable[[str, str], str | None]
@@ -74,6 +76,17 @@ class CloudSource:
             return ""
         where = self.settings.source or "the environment"
         return f"uplink.host is set in {where}, and wins over an enrolment"
+
+    async def enrol(self, code: str) -> Mapping[str, Any]:
+        """Redeem a code. Raises `EnrolRefused`."""
+        if self.why_not_enrol:
+            fix = "take [uplink] host out of it and restart glassd; the code is not spent"
+            raise EnrolRefused("CONFIGURED", self.why_not_enrol, fix)
+        return (await self.enrolment.enrol(code)).to_json()
+
+    def certificate_left_s(self) -> float | None:
+        """Return how long the certificate of the enrolment is valid; None without one."""
+        return self.enrolment.left_s() if self.source == "enrolled" else None
 
     def uplink(self) -> UplinkOptions:
         """Return the current options of the uplink."""

@@ -1,12 +1,15 @@
 """Makes what listens at its first use: until then a daemon has nothing of it in memory."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from edge.config.model import Settings
 from edge.core.session import SessionController
-from edge.ports import GlassesStatus, Question
+from edge.core.tools.snapshot import Snapshot
+from edge.display.presenter import Presenter
+from edge.ports import GlassesPort, Question
+from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.messages import Gesture
@@ -93,40 +96,76 @@ class ListeningOnDemand:
 
     def __init__(
         self,
-        make: "Callable[[ListeningSettings], Listening]",
         settings: Settings,
         *,
+        recognisers: Recognisers,
         session: SessionController,
-        glasses: Callable[[], GlassesStatus],
-        why_no_words: Callable[[], str],
+        glasses: GlassesPort,
+        stage: Presenter,
+        snapshot: Callable[[], Snapshot],
+        bus: Bus,
+        clock: Clock,
+        audit: Callable[[Mapping[str, Json]], None],
     ) -> None:
-        self._make = make
         self._settings = settings
+        self._recognisers = recognisers
         self._session = session
         self._glasses = glasses
-        self._why_no_words = why_no_words
+        self._stage = stage
+        self._snapshot = snapshot
+        self._bus = bus
+        self._clock = clock
+        self._audit = audit
         self._listening: Listening | None = None
         self._needed = asyncio.Event()
         session.on_change = self._follow_session
 
+    def _make(self) -> "Listening":
+        from edge.daemon.sayable_words import SayableWords  # noqa: PLC0415 - see the top
+        from edge.hearing.dependencies import ListeningPorts  # noqa: PLC0415
+        from edge.hearing.heard import Hearers  # noqa: PLC0415
+        from edge.hearing.listening import Listening  # noqa: PLC0415
+
+        hearers = Hearers(
+            bus=self._bus,
+            mark=self._stage.listening_mark,
+            speech=self._stage.speech,
+            captions=self._stage.captions,
+            answer=self._stage.answer_by_words,
+            suppressed=self._session.suppresses_transcripts,
+        )
+        ports = ListeningPorts(
+            glasses=self._glasses,
+            recogniser=self._recognisers.make,
+            why_no_words=self._recognisers.why_not,
+            session=self._session,
+            stage=self._stage,
+            hearers=hearers,
+            expected=SayableWords(self._snapshot, lambda: self._recognisers.language),
+            bus=self._bus,
+            clock=self._clock,
+            audit=self._audit,
+        )
+        return Listening(ports, listening_settings(self._settings))
+
     @property
-    def made(self) -> "Listening":
-        """Return what listens."""
+    def listening(self) -> "Listening":
+        """Return what listens; it is made at its first use."""
         if self._listening is None:
-            self._listening = self._make(listening_settings(self._settings))
+            self._listening = self._make()
             self._needed.set()
         return self._listening
 
     def _follow_session(self) -> None:
         if self._session.snapshot().session_id is not None:
-            _ = self.made  # which follows the session from now on
+            _ = self.listening  # which follows the session from now on
 
     async def run(self) -> None:
         """Wait until it is needed, then serve."""
         if self._settings.microphone.wake_phrase:
-            _ = self.made
+            _ = self.listening
         await self._needed.wait()
-        await self.made.run()
+        await self.listening.run()
 
     def use(self, settings: Settings, *, again: bool) -> None:
         """Apply settings. `again`: what recognises has changed."""
@@ -134,28 +173,28 @@ class ListeningOnDemand:
         if self._listening is not None:
             self._listening.use(listening_settings(settings), again=again)
         elif settings.microphone.wake_phrase:
-            _ = self.made
+            _ = self.listening
 
     def unused_gesture(self, gesture: Gesture, side: Side | None) -> None:
-        """See `Listening`."""
-        known = self._glasses().capabilities
+        """See `ListeningPort`."""
+        known = self._glasses.status().capabilities
         if known is not None and known.has(Hardware.MICROPHONE):
-            self.made.unused_gesture(gesture, side)
+            self.listening.unused_gesture(gesture, side)
 
     def opened(self, question: Question) -> bool:
-        """See `SpokenAnswersPort`."""
+        """See `ListeningPort`."""
         may = self._listening is not None or (question.by_voice and self._obstacle() is None)
-        return may and self.made.opened(question)
+        return may and self.listening.opened(question)
 
     def closed(self) -> None:
-        """See `SpokenAnswersPort`."""
+        """See `ListeningPort`."""
         if self._listening is not None:
             self._listening.closed()
 
     async def switch(self, *, on: bool) -> None:
         """See `CaptionsPort`."""
         if on or self._listening is not None:
-            await self.made.switch(on=on)
+            await self.listening.switch(on=on)
 
     def why_not(self) -> str:
         """Return why nothing can be heard now, in words for anybody; "" if it can."""
@@ -180,4 +219,4 @@ class ListeningOnDemand:
         from edge.hearing.obstacles import find_obstacle  # noqa: PLC0415 - see the top
 
         settings = listening_settings(self._settings)
-        return find_obstacle(settings, self._glasses(), self._why_no_words)
+        return find_obstacle(settings, self._glasses.status(), self._recognisers.why_not)

@@ -41,6 +41,9 @@ class Service:
     error: str = ""
     crashes: deque[float] = field(default_factory=lambda: deque(maxlen=CRASHES))
 
+    def to_json(self) -> dict[str, str]:
+        return {"name": self.name, "state": self.state, "error": self.error}
+
 
 @dataclass(eq=False, repr=False)
 class Supervisor:

@@ -14,6 +14,8 @@ from tools_cache.api.tool import Delivery, DeliveryReport
 
 OnReport = Callable[[str, DeliveryReport], None]
 """(call id, report): called when a delivery changed after its first report."""
+LIFE_S: Final = 60.0
+"""Seconds after which a result that could not be shown is no answer any more."""
 BRIEF_RANK: Final = -100
 ASKING_RANK: Final = 100
 """Rank of a question's spoken form."""

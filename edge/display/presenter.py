@@ -21,7 +21,7 @@ from edge.display.fallback import Fallback
 from edge.display.lens import LensWriter, Sheet
 from edge.display.lens_plan import Code, draw_ahead, no_code, open_sheet
 from edge.display.page_life import Action, PageEvent, act
-from edge.display.presentation import BRIEF_RANK, NEWER, Presentation
+from edge.display.presentation import BRIEF_RANK, LIFE_S, NEWER, Presentation
 from edge.display.prompts import Prompter
 from edge.display.queue import DisplayQueue, ProgressIndicator
 from edge.display.saved_scene import SavedScenes
@@ -44,13 +44,11 @@ from tools_cache.api.tool import Delivery, DeliveryReport, Json, ToolResponse
 if TYPE_CHECKING:
     from edge.display.listening.captions import Captions
     from edge.display.listening.indicator import ListeningIndicator
-    from edge.listening_ports import SpokenAnswersPort
+    from edge.listening_ports import ListeningPort
 
 _log: Final = logging.getLogger(__name__)
 DRAW_S: Final = 300.0
 """Seconds the watchdog allows for one drawing; each of its requests has a deadline of seconds."""
-LIFE_S: Final = 60.0
-"""Seconds after which a result that could not be shown is no answer any more."""
 BRIEF_S: Final = 10.0
 """Seconds for which progress stays on the lens without news of its call."""
 NEWS_S: Final = 3.0
@@ -60,11 +58,6 @@ _SCENE_BYTES: Final = 120
 """Bytes of a scene's name; glasses take 128."""
 _LAST_WAIT_S: Final = 900.0
 """Seconds to wait for a final report; the longest speech takes under five minutes."""
-UnusedGesture = Callable[[Gesture, Side | None], None]
-"""Takes each gesture that neither a question, nor a call, nor a page, nor a speech used."""
-
-
-def _ignore(_gesture: Gesture, _side: Side | None) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +102,12 @@ class Presenter:
         drawn: DrawnText | None = None,
         writer: Callable[[], Writer] = Writer,
         code: Code = no_code,
-        life_s: float = LIFE_S,
         min_gap_s: float = 0.1,
         within: Within = unwatched,
-        unused_gesture: UnusedGesture = _ignore,
-        listens: "Callable[[], SpokenAnswersPort | None]" = lambda: None,
+        listens: "Callable[[], ListeningPort | None]" = lambda: None,
     ) -> None:
         self._within = within
-        self._unused_gesture = unused_gesture
+        self._listens = listens
         self._wording = Wording(writer)
         self._glasses = glasses
         self._bus = bus
@@ -130,10 +121,9 @@ class Presenter:
         self._code = code
         self._background = Background(glasses, clock, self._wake.set, self._say_briefly)
         self._current = self._make_current_page(SavedScenes(notes, clock))
-        self._prompter = self._make_prompter(listens)
+        self._prompter = self._make_prompter()
         self.side_commands = self._prompter.side_commands
         self._queue = DisplayQueue()
-        self._life_s = life_s
         self._stage = Stage(
             glasses=glasses,
             bus=bus,
@@ -145,7 +135,6 @@ class Presenter:
             queue=self._queue,
             progress=self._progress,
             background=self._background,
-            life_s=life_s,
             report=self._report,
         )
         self._turn = asyncio.Lock()
@@ -154,7 +143,7 @@ class Presenter:
         self._inbox: deque[_Input] = deque()
         self._texts = 0
 
-    def _make_prompter(self, listens: "Callable[[], SpokenAnswersPort | None]") -> Prompter:
+    def _make_prompter(self) -> Prompter:
         return Prompter(
             self._glasses,
             self._lens,
@@ -162,7 +151,7 @@ class Presenter:
             self._clock,
             self._wake.set,
             drawn=self._drawn,
-            listens=listens,
+            listens=self._listens,
         )
 
     def _make_current_page(self, scenes: SavedScenes) -> CurrentPage:
@@ -307,7 +296,7 @@ class Presenter:
     def _new(
         self, call_id: str, name: str, wanted: Rendering, *, rank: int, progress_of: str = ""
     ) -> Presentation:
-        life = wanted.duration_s if wanted.duration_s and rank <= BRIEF_RANK else self._life_s
+        life = wanted.duration_s if wanted.duration_s and rank <= BRIEF_RANK else LIFE_S
         expires_at = self._clock.boot() + life
         item = Presentation(
             call_id, name, wanted, rank, expires_at, self._report, progress_of=progress_of
@@ -324,7 +313,7 @@ class Presenter:
     async def _wait_for_report(self, item: Presentation, wait: Wait) -> DeliveryReport:
         """Wait for the report asked for, with a deadline even if the actor does not run."""
         future = item.final if wait is Wait.DELIVERY else item.first
-        limit = _LAST_WAIT_S if wait is Wait.DELIVERY else self._life_s
+        limit = _LAST_WAIT_S if wait is Wait.DELIVERY else LIFE_S
         try:
             await asyncio.wait({future}, timeout=limit)
         finally:  # what comes after a caller stopped waiting is published on the bus
@@ -374,7 +363,8 @@ class Presenter:
             self._bus.publish(CallOff(call_id, "the wearer"))
             self._put(_Cancelled(call_id))
         elif event is None or not self._stage.uses(event):
-            self._unused_gesture(gesture, side)
+            if (listens := self._listens()) is not None:
+                listens.unused_gesture(gesture, side)
         elif len(self._inbox) < INBOX:  # more taps would turn pages long after the wearer stopped
             self._put(event)
 

@@ -33,7 +33,7 @@ from firmware_bridge.messages import (
 )
 
 if TYPE_CHECKING:
-    from edge.listening_ports import SpokenAnswersPort
+    from edge.listening_ports import ListeningPort
 
 _log: Final = logging.getLogger(__name__)
 UNASKED: Final = "There was a question that these glasses cannot ask."
@@ -69,7 +69,7 @@ class Prompter:
         wake: Callable[[], None],
         *,
         drawn: DrawnText,
-        listens: "Callable[[], SpokenAnswersPort | None]" = lambda: None,
+        listens: "Callable[[], ListeningPort | None]" = lambda: None,
     ) -> None:
         self._glasses = glasses
         self._listens = listens

@@ -10,7 +10,7 @@ from edge.display.current_page import CurrentPage
 from edge.display.fallback import Fallback
 from edge.display.open_prompt import OpenPrompt
 from edge.display.page_life import Action, LensState, PageEvent, act, arrival
-from edge.display.presentation import BRIEF_RANK, NEWER, OnReport, Presentation, SpeechState
+from edge.display.presentation import BRIEF_RANK, LIFE_S, NEWER, OnReport, Presentation, SpeechState
 from edge.display.prompts import TOO_SOON_S, Prompter
 from edge.display.queue import DisplayQueue, ProgressIndicator
 from edge.display.voice.speech import SpeechOutput, SpeechOver, StoppedBy
@@ -44,7 +44,6 @@ class Stage:
         queue: DisplayQueue,
         progress: ProgressIndicator,
         background: Background,
-        life_s: float,
         report: OnReport,
     ) -> None:
         self._glasses = glasses
@@ -57,7 +56,6 @@ class Stage:
         self._queue = queue
         self._progress = progress
         self._background = background
-        self._life_s = life_s
         self._report = report
 
     # ------------------------------------------------------------------ by time
@@ -141,7 +139,7 @@ class Stage:
         question, accepted = ended.question, ended.accepted
         if not ended.echo or (accepted and self._progress.is_over(question.call_id)):
             return None
-        stays_s = self._life_s if accepted else REFUSED_S
+        stays_s = LIFE_S if accepted else REFUSED_S
         shown = Rendering(LayoutKind.TEXT_WALL, ended.echo, silent=True, duration_s=stays_s)
         name, call_id = f"{question.scene}/answer", question.call_id if accepted else ""
         return Presentation("", name, shown, BRIEF_RANK, 0.0, self._report, progress_of=call_id)
@@ -169,7 +167,7 @@ class Stage:
             case Action.SHOW:
                 await self._show(self._queue.pop() if item is None else item)
             case Action.WAIT if item is not None:
-                until = self._prompter.over_by + self._life_s
+                until = self._prompter.over_by + LIFE_S
                 self._queue.wait(item, at_least_until=until)
             case Action.CORNER if item is not None:
                 self._progress.wait_behind(item)
@@ -324,7 +322,7 @@ class Stage:
         if over.stopped_by is StoppedBy.QUESTION and over.unsaid and not item.lit:
             item.speech = SpeechState.NOT_BEGUN
             self._queue.why = _ASKED
-            self._queue.wait(item, at_least_until=self._prompter.over_by + self._life_s)
+            self._queue.wait(item, at_least_until=self._prompter.over_by + LIFE_S)
         elif over.stopped_by is StoppedBy.NEWER:
             if not self._current.has(item):
                 item.cut(NEWER, self._clock.boot())

@@ -60,7 +60,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Listening:
-    """Implements `SpokenAnswersPort` and `CaptionsPort`; `run()` is the service. All else never
+    """Implements `ListeningPort` and `CaptionsPort`; `run()` is the service. All else never
     waits.
     """
 
@@ -108,8 +108,8 @@ class Listening:
         self._changed.set()
 
     def unused_gesture(self, gesture: Gesture, _side: Side | None) -> None:
-        """Push to talk: start to listen, or stop. A gesture ends the listening of a voice session
-        too.
+        """See `ListeningPort`. Push to talk: start to listen, or stop. A gesture ends the listening
+        of a voice session too.
         """
         capabilities = self._glasses.status().capabilities
         if gesture is not push_to_talk(self._settings.push_to_talk, capabilities):
@@ -127,7 +127,7 @@ class Listening:
         self._open(Purpose.PUSH_TO_TALK)
 
     def opened(self, question: Question) -> bool:
-        """See `SpokenAnswersPort`. For a question that a spoken yes does not answer the microphone
+        """See `ListeningPort`. For a question that a spoken yes does not answer the microphone
         does not go on; a no is heard where it is on.
         """
         if self.obstacle() is not None:
@@ -138,7 +138,7 @@ class Listening:
         return Purpose.QUESTION in self._now()
 
     def closed(self) -> None:
-        """See `SpokenAnswersPort`."""
+        """See `ListeningPort`."""
         self._close(Purpose.QUESTION)
 
     async def switch(self, *, on: bool) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -38,6 +39,16 @@ async def stage_on(
         await asyncio.wait({service})
         if not service.cancelled():
             service.result()
+
+
+def listening_for(unused: list[Any]) -> Any:
+    """Append each unused gesture to a list, as (gesture, side)."""
+    listening = SimpleNamespace(
+        unused_gesture=lambda *gesture: unused.append(gesture),
+        opened=lambda _question: False,
+        closed=lambda: None,
+    )
+    return lambda: listening
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from edge.core import pages
 from edge.display import lens_plan
-from edge.display.presenter import LIFE_S
+from edge.display.presentation import LIFE_S
 from edge.display.queue import LATER
 from edge.display.voice.tts import SpokenSentence, TextToSpeech
 from edge.ports import Wait
@@ -538,8 +538,10 @@ async def test_a_result_waits_for_glasses_that_come_back_in_time(open_stage) -> 
         assert glasses.texts() == ["later"]
 
 
-async def test_a_result_nobody_came_back_for_is_dropped(open_stage) -> None:
-    async with open_stage(DISPLAY, life_s=0.1) as (stage, glasses):
+@virtual_time
+async def test_a_result_nobody_came_back_for_is_dropped() -> None:
+    clock = Clock(boot=asyncio.get_running_loop().time)
+    async with stage_on(DISPLAY, clock=clock) as (stage, glasses):
         glasses.leave()
         assert await stage.present("c1", text("x"), wait=Wait.DELIVERY) == DeliveryReport(
             Delivery.DROPPED, "glasses away"

@@ -33,11 +33,14 @@ DRINKS = Question(
 
 
 class Ears:
-    """`SpokenAnswersPort`; `able`: whether an answer by voice can be heard."""
+    """`ListeningPort`; `able`: whether an answer by voice can be heard."""
 
     def __init__(self, able=True):
         self.able = able
         self.log = []
+
+    def unused_gesture(self, gesture, side):
+        del gesture, side
 
     def opened(self, question):
         self.log.append(question.scene)

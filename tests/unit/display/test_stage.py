@@ -11,7 +11,7 @@ from edge.display.current_page import UNDER_S
 from edge.display.lens import Sheet, corner
 from edge.display.lens_plan import LensPlan
 from edge.display.page_life import LEAST_S
-from edge.display.presentation import NEWER
+from edge.display.presentation import LIFE_S, NEWER
 from edge.display.presenter import BRIEF_S
 from edge.display.stage import REFUSED_S
 from edge.display.voice.tts import SpokenSentence, TextToSpeech
@@ -236,10 +236,10 @@ async def test_a_reader_who_turns_the_page_has_seen_what_it_is() -> None:
 @pytest.mark.requirement("I13-equals-wait")
 @virtual_time
 async def test_those_that_wait_hear_their_place_when_one_gives_up() -> None:
-    async with on(DISPLAY, life_s=10.0) as (stage, glasses):
-        await stage.present("c0", text("urgent", 60, priority="urgent"))
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c0", text("urgent", 120, priority="urgent"))
         await stage.present("c1", text("first"))
-        await asyncio.sleep(5)
+        await asyncio.sleep(LIFE_S - 5)
         with glasses.bus.listen() as heard:
             await stage.present("c2", text("second"))
             await asyncio.sleep(6)

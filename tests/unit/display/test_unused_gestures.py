@@ -12,7 +12,7 @@ from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesSaid
 from firmware_bridge.messages import Gesture, Gestured
 from firmware_bridge.sides import Side
-from tests.unit.display.conftest import stage_on
+from tests.unit.display.conftest import listening_for, stage_on
 from tests.unit.display.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tests.unit.firmware_bridge.virtual import virtual_time
 from tools_cache.api.tool import ToolResponse
@@ -33,10 +33,8 @@ async def lens(facts=DISPLAY):
     loop, unused = asyncio.get_running_loop(), []
     clock, glasses = Clock(boot=loop.time, wall=loop.time), FakeGlasses(Bus(), facts)
 
-    def report(gesture, side):
-        unused.append((gesture, side))
-
-    async with stage_on(facts, clock=clock, glasses=glasses, unused_gesture=report) as (stage, _):
+    listens = listening_for(unused)
+    async with stage_on(facts, clock=clock, glasses=glasses, listens=listens) as (stage, _):
         await asyncio.sleep(1)
         yield stage, glasses, unused
 
@@ -118,10 +116,7 @@ async def test_without_a_lens_the_long_press_is_unused_unless_a_call_is_awaited(
 
 async def test_a_tap_that_stops_our_voice_is_used():
     unused = []
-    async with stage_on(FULL, unused_gesture=lambda *gesture: unused.append(gesture)) as (
-        stage,
-        glasses,
-    ):
+    async with stage_on(FULL, listens=listening_for(unused)) as (stage, glasses):
         glasses.speed = 1.0
         speech = ToolResponse(data="x", render={"audio": {"text": "One. Two. Three. " * 40}})
         speaking = asyncio.ensure_future(stage.present("a", speech, wait=Wait.DELIVERY))
