@@ -80,7 +80,7 @@ class SpeechPort(Protocol):
 
     @property
     def speaking(self) -> bool:
-        """Whether the glasses speak, or are about to."""
+        """Whether our voice can be heard from the glasses now."""
 
     def stop(self) -> None:
         """The wearer speaks: stop, unless a question is being spoken. Never waits."""

@@ -54,7 +54,7 @@ class HeardWords:
         self._uses.heard(now)
         if now <= self.awake_until:
             self.awake_until = now + LONGEST_S
-        if audience is not Audience.BYSTANDERS and self._to.speech.speaking:
+        if audience is not Audience.BYSTANDERS:
             self._to.speech.stop()
 
     def take(self, said: Transcript, audience: Audience) -> None:

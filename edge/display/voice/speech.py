@@ -392,6 +392,8 @@ class SpeechOutput:
         self._silent.set()
         self._stopped_by: StoppedBy | None = None
         self.speaking: Presentation | None = None
+        self.audible = False
+        """Whether the glasses play it: making the first sound may take seconds."""
         self._tasks: asyncio.TaskGroup | None = None
 
     @asynccontextmanager
@@ -446,6 +448,7 @@ class SpeechOutput:
         result, reason, away, no_voice, wanted = None, "", False, False, item.rendering
 
         def started() -> None:
+            self.audible = True
             if not item.lit:
                 item.say(Delivery.SENT)
 
@@ -466,7 +469,7 @@ class SpeechOutput:
         except BridgeError as e:
             reason = str(e)
         finally:
-            self.speaking = None
+            self.speaking, self.audible = None, False
             self._silent.set()
         self._over(SpeechOver(item, result, reason, self._stopped_by, away, no_voice))
 
@@ -480,7 +483,7 @@ class InterruptibleSpeech:
     @property
     def speaking(self) -> bool:
         """See `SpeechPort`."""
-        return self._speech.speaking is not None
+        return self._speech.audible
 
     def stop(self) -> None:
         """See `SpeechPort`. A question that is not heard whole could not be answered."""

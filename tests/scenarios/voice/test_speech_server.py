@@ -2,9 +2,8 @@
 recogniser's real child, and a real server, which may go away.
 """
 
-import asyncio
 import logging
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -92,10 +91,5 @@ async def test_a_server_that_is_away_is_said_at_once_and_asked_again_when_it_is_
         await microphone(place, open=False)
         with server("What time is it?", path):
             await push_to_talk(place)
-            for _ in range(3):  # a child that starts on a busy machine may drop the first sound
-                place.mock.glasses.microphone.hear(speech("What time is it?", "en-US"))
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(10):
-                        await place.heard("call.answered", tool="clock:now", ok=True)
-                    return
+            place.mock.glasses.microphone.hear(speech("What time is it?", "en-US"))
             await place.heard("call.answered", tool="clock:now", ok=True)

@@ -28,8 +28,10 @@ async def test_speech_that_is_stopped_before_it_began_is_dropped(open_stage) -> 
     async with open_stage(FULL) as (stage, glasses):
         hold = glasses.hold()
         speaking = asyncio.ensure_future(stage.present("a", LONG, wait=Wait.DELIVERY))
-        await glasses.until(lambda: stage.speech.speaking)
+        await glasses.until(lambda: stage._speech.speaking is not None)
+        assert not stage.speech.speaking, "nothing can be heard yet: the microphone is used"
         stage.speech.stop()
+        assert not stage.speech.speaking
         hold.set()
         report = await speaking
         assert report.state is not Delivery.SENT
