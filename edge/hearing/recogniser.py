@@ -31,6 +31,10 @@ _OPUS_FRAME_S: Final = 0.02
 _LC3_FRAME_S: Final = 0.01
 _BYTES_PER_S: Final = 32000
 _CLOSED: Final = "the recogniser is closed"
+_WORKER: Final = ("-I", "-m", "edge.hearing.worker")
+"""-I: neither the environment nor the working directory can put another module in the engine's
+place.
+"""
 
 _log: Final = logging.getLogger(__name__)
 
@@ -61,11 +65,8 @@ class Recogniser:
         self._idle_s = idle_s
         self.stuck_s = stuck_s
         settings = json.dumps([choice.name, choice.model, choice.language])
-        # -I: neither the environment nor the working directory can put another module in the
-        # engine's place
-        own = (sys.executable, "-I", "-m", "edge.hearing.worker", settings)
         self._custom = command is not None
-        self._command = tuple(command or own)
+        self._command = tuple(command or (sys.executable, *_WORKER, settings))
         self._child: RecogniserProcess | None = None
         self._dying: list[RecogniserProcess] = []
         self._is_closed = False

@@ -92,6 +92,7 @@ async def test_nothing_is_heard_while_nobody_asked_glassd_to_listen(tmp_path):
 
 
 @pytest.mark.requirement("I14-nothing-asked")
+@pytest.mark.usefixtures("short_silence")
 async def test_noise_after_the_gesture_calls_nothing_and_is_over_by_itself(tmp_path):
     async with wearing(tmp_path) as place:
         await press(place)
@@ -102,6 +103,7 @@ async def test_noise_after_the_gesture_calls_nothing_and_is_over_by_itself(tmp_p
 
 
 @pytest.mark.requirement("I14-nothing-asked")
+@pytest.mark.usefixtures("short_silence")
 async def test_two_people_who_speak_at_once_call_nothing(tmp_path):
     async with wearing(tmp_path) as place:
         await press(place)

@@ -13,7 +13,6 @@ from tests.scenarios.world import until
 from tests.unit.hearing.models import moonshine_for_sherpa
 
 pytest.importorskip("sherpa_onnx")
-pytestmark = pytest.mark.usefixtures("slow_recogniser")
 
 
 @pytest.mark.requirement("I14-sherpa")

