@@ -17,7 +17,9 @@ HEADING: Final = "Listening…"
 _MARKS: Final = ("Listening…", "Listening...", "mic")
 """What says it in a corner, the longest that fits."""
 ANSWER_S: Final = 0.5
-"""A tool of this machine answers sooner; darkness in between would be a flash."""
+"""A tool of this machine answers sooner; darkness in between would be a flash. The heading stays as
+long: to draw the words without it would hold up the answer by the pause that a panel needs.
+"""
 _MOST: Final = 600
 """Characters of the words so far: the last ones."""
 

@@ -5,7 +5,7 @@ stacks into a real recogniser, and the tool's answer stands on the lens.
 import asyncio
 import random
 import struct
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
@@ -26,9 +26,16 @@ WITH_LC3 = [
     pytest.param("even_g1", marks=needs("liblc3")),
 ]
 SENTENCES = (
-    ("Set a timer for five minutes.", "Timer 1, 5 min"),
-    ("Remember that the car is on level three.", "car is on level"),
+    (
+        "Remind me in two hours to water the garden.",
+        "timer:start",
+        "Timer 1: water the garden, 2 h",
+    ),
+    ("No, twenty minutes.", "timer:start", "Timer 2: water the garden, 20 min"),
+    ("Cancel timer two.", "timer:cancel", "Timer 2 cancelled"),
+    ("Remember that the car is on level three.", "notes:add", "Noted: the car is on"),
 )
+"""A reminder with its time, a correction, a number, a note that is dictated."""
 
 
 @asynccontextmanager
@@ -70,15 +77,50 @@ def heard(place):
     return [each["text"] for each in said if each["type"] == "Transcript" and each["final"]]
 
 
+async def command(place, sentence, tool, answer):
+    """Say a sentence after the gesture; a tap says yes to the question whether it was that."""
+    await press(place)
+    place.mark()
+    await say(place, sentence)
+
+    def so_far():
+        return [h for h in place.happened[place.marked :] if h.get("tool")]
+
+    await until(so_far, lambda: f"a call of {sentence!r}; heard: {heard(place)}")
+    assert so_far()[0]["tool"] == tool, heard(place)
+    if so_far()[0]["event"] == "call.received":
+        await until(lambda: so_far()[1:], "what comes of the call")
+    if so_far()[-1]["event"] == "confirmation.asked":
+        await until(place._may_answer, "a question that takes an answer")
+        place.tap()
+    await place.heard("call.answered", tool=tool, ok=True)
+    await place.lens_shows(answer)
+
+
 @pytest.mark.requirement("I14-end-to-end")
 @pytest.mark.parametrize("model", WITH_LC3)
 async def test_spoken_sentences_become_answers_on_the_lens(tmp_path, model):
     async with wearing(tmp_path, model) as place:
-        for sentence, answer in SENTENCES:
-            await press(place)
-            await say(place, sentence)
-            await place.lens_shows(*answer.split())
+        for sentence, tool, answer in SENTENCES:
+            await command(place, sentence, tool, answer)
             await microphone(place, open=False)
+            if sentence.startswith("No"):
+                await place.heard("call.answered", tool="timer:cancel", ok=True)
+
+        place.start_call("glasses:ask", {"question": "Leave now?", "wait_s": 60})
+        await until(place._may_answer, "the question")
+        await microphone(place, open=True)
+        for _ in range(3):  # what was not clear is said again
+            await say(place, "Yes, that's right.")
+            with suppress(AssertionError):
+                await until(place._asked.done, "an answer", 7.0)
+                break
+        assert (await place.answer()).data == {"answer": "yes"}
+        await microphone(place, open=False)
+
+        await command(place, "Turn on captions.", "glasses:captions", "Captions are on")
+        await say(place, "The train leaves at nine.")
+        await place.lens_shows("The train")
 
 
 @pytest.mark.requirement("I14-nothing-asked")

@@ -120,9 +120,16 @@ async def test_the_words_so_far_are_seen_and_leave_with_the_microphone(tmp_path,
         await until(lambda: "Listening" not in seen(place), "a lens without the mark")
 
 
-@BOTH
 @pytest.mark.requirement("I14-captions", "I14-listening-mark")
-@pytest.mark.parametrize("shown", ["captions", "listening", "corner"])
+@pytest.mark.parametrize(
+    ("model", "shown"),
+    [
+        ("mock:display", "captions"),
+        ("mock:display", "listening"),
+        ("mock:display", "corner"),
+        pytest.param("sim:even_g1", "captions", marks=needs("liblc3")),
+    ],
+)
 async def test_a_daemon_that_is_stopped_leaves_nothing_that_says_it_listens(tmp_path, model, shown):
     async with listening(tmp_path, model) as place:
         if shown == "captions":
