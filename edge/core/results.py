@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.core.routing import RouteKind
-from edge.core.words import data_text
-from edge.core.words.data_text import DataText
 from edge.core.words.wearer_forms import Writer, age
 from tools_cache.api.tool import (
     CallOrigin,
@@ -20,6 +18,9 @@ from tools_cache.api.tool import (
     ToolError,
     ToolResponse,
 )
+
+if TYPE_CHECKING:
+    from edge.core.words.data_text import DataText
 
 INVOKE: Final = "registry:invoke"
 """Our tool that calls another for a model; it is not shown itself, the tool it calls is."""
@@ -108,6 +109,8 @@ def rendering_of(response: ToolResponse, *, name: str = "", writer: Writer = _EN
 
 
 def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Rendering:
+    from edge.core.words.data_text import DataText, of_text  # noqa: PLC0415 - at the first result
+
     render = response.render or {}
     display, audio = _part(render, "display"), _part(render, "audio")
     silent = _flag(render, audio, response)
@@ -119,9 +122,9 @@ def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Renderin
     if layout is None and speech is None and not pcm:  # a url is not fetched: its text is shown
         return _of_text(describe(response, name=name, writer=writer), silent=silent)
     given, alt = (_string(display, key) for key in ("text", "alt"))
-    parts = [data_text.of_text(text, writer.written) for text in _two_parts(layout, display)]
+    parts = [of_text(text, writer.written) for text in _two_parts(layout, display)]
     first, second = (part.text for part in parts)
-    shown = data_text.of_text(given, writer.written)
+    shown = of_text(given, writer.written)
     if layout is LayoutKind.BITMAP_VIEW:
         described = describe(response, name=name, writer=writer).text
         shown = DataText(alt or shown.text or described)
@@ -133,7 +136,7 @@ def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Renderin
         first,
         second,
         _string(display, "data"),
-        None if speech is None else data_text.of_text(speech, writer.written).text,
+        None if speech is None else of_text(speech, writer.written).text,
         pcm or "",
         silent,
         _seconds(display),
@@ -144,7 +147,7 @@ def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Renderin
     )
 
 
-def _of_text(shown: DataText, *, silent: bool, spoken: bool = False) -> Rendering:
+def _of_text(shown: "DataText", *, silent: bool, spoken: bool = False) -> Rendering:
     layout = LayoutKind.TEXT_WALL if shown.text.strip() else None
     speech = shown.text if spoken else None
     return Rendering(layout, shown.text, speech=speech, silent=silent, more=shown.more)
@@ -185,12 +188,14 @@ def _age(age_s: Any) -> tuple[str, str]:
     return age(age_s), age(age_s, spoken=True)
 
 
-def describe(response: ToolResponse, *, name: str = "", writer: Writer = _ENGLISH) -> DataText:
+def describe(response: ToolResponse, *, name: str = "", writer: Writer = _ENGLISH) -> "DataText":
     """Return the text of a result: a sentence for its error, its own text, or its data in lines."""
+    from edge.core.words import data_text  # noqa: PLC0415 - at the first result
+
     if response.error is not None:
         from edge.core.words.failure_sentences import sentence  # noqa: PLC0415 - at the first failure
 
-        return DataText(sentence(response.error, name))
+        return data_text.DataText(sentence(response.error, name))
     return data_text.describe(response.data, writer.written)
 
 

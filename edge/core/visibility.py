@@ -10,7 +10,6 @@ from typing import Final
 
 from edge.core.results import LayoutKind, concerns_wearer
 from edge.core.tools import templates
-from edge.core.words import data_text
 from tools_cache.api.tool import (
     CallOrigin,
     ExecutionType,
@@ -157,7 +156,9 @@ def dressed(
         return replace(response, data="Nothing found" if response.data == [] else "Done")
     if tool is None or not tool.custom_ui or not response.ok or "display" in render:
         return response
-    text = "" if response.data is None else data_text.raw(response.data)
+    from edge.core.words.data_text import raw  # noqa: PLC0415 - at the first result
+
+    text = "" if response.data is None else raw(response.data)
     if not text.strip():
         return response
     layout = TEMPLATES.get(tool.custom_ui, LayoutKind.TEXT_WALL)

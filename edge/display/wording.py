@@ -4,18 +4,14 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from edge.core.results import Link, Rendering
 from edge.core.words.drawable_text import ISOLATES
 from edge.core.words.wearer_forms import Writer
-from edge.display.plain_text import (
-    PlainText,
-    has_markdown,
-    plain,
-    spoken,
-    without_terminal_codes,
-)
+
+if TYPE_CHECKING:
+    from edge.display.plain_text import PlainText
 
 _LONG: Final = 500
 """Characters of Markdown that are read in a thread: as hostile as can be they take half a second on
@@ -34,6 +30,8 @@ class Wording:
 
     async def apply(self, rendering: Rendering) -> Rendering:
         """Return the rendering as the wearer reads and hears it."""
+        from edge.display.plain_text import spoken  # noqa: PLC0415 - at the first text
+
         shown = (rendering.text, rendering.first, rendering.second)
         texts = (*shown, rendering.more, rendering.speech or "")
         writer = self.writer()
@@ -57,14 +55,16 @@ class Wording:
         return self.writer().text((await _read(text)).text).translate(ISOLATES)
 
 
-async def _read(text: str) -> PlainText:
-    text = without_terminal_codes(text)
-    if not has_markdown(text):
-        return PlainText(text)
+async def _read(text: str) -> "PlainText":
+    from edge.display import plain_text  # noqa: PLC0415 - at the first text
+
+    text = plain_text.without_terminal_codes(text)
+    if not plain_text.has_markdown(text):
+        return plain_text.PlainText(text)
     if len(text) > _LONG or _LIBRARY not in sys.modules:
-        return await asyncio.to_thread(plain, text)
-    return plain(text)
+        return await asyncio.to_thread(plain_text.plain, text)
+    return plain_text.plain(text)
 
 
-def _links(texts: Iterable[PlainText]) -> tuple[Link, ...]:
+def _links(texts: "Iterable[PlainText]") -> tuple[Link, ...]:
     return tuple(dict.fromkeys(link for text in texts for link in text.links))

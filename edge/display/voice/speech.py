@@ -13,7 +13,6 @@ from enum import StrEnum
 from typing import Final
 
 from edge.core.results import LayoutKind
-from edge.display.plain_text import spoken
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.voice.tts import (
     MAX_SENTENCE,
@@ -131,6 +130,8 @@ class SpeechPlayer:
         """Speak; call `started` when the stream is open. `whole`: all of it, as it is, or nothing.
         Raises `CannotSpeak`, `GlassesAway`.
         """
+        from edge.display.plain_text import spoken  # noqa: PLC0415 - at the first speech
+
         form, speed = self._form(capabilities), _speed(capabilities)
         sound = self._utterances(text if whole else spoken(text), form)
         sound = _all_of(sound) if whole else sound
