@@ -16,7 +16,7 @@ from contextlib import (
     nullcontext,
 )
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.core.pairing_state import (
     Bond,
@@ -28,7 +28,6 @@ from edge.core.pairing_state import (
     check,
 )
 from edge.link.bonds import Bonds, to_json
-from edge.link.scan import ScannedGlasses, ScanResults, heard_of
 from edge.ports import GlassesStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -39,6 +38,9 @@ from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports import ble, pairing
 from tools_cache.api.tool import Json
+
+if TYPE_CHECKING:
+    from edge.link.scan import ScannedGlasses
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +119,8 @@ class PairingService:
         """Yield the glasses heard. A link that is up stays up: its glasses, which do not advertise,
         are yielded first.
         """
+        from edge.link.scan import ScanResults, heard_of  # noqa: PLC0415 - at the first scan
+
         if self._window is not None or self._scanning:
             raise PairingRefused(*_BUSY)
         self._scanning = True
@@ -154,7 +158,7 @@ class PairingService:
         )
         return (heard,)
 
-    def _ours(self, glasses: ScannedGlasses) -> bool:
+    def _ours(self, glasses: "ScannedGlasses") -> bool:
         return any(self._bonds.find(s.address) is not None for s in glasses.sides.values())
 
     # -------------------------------------------------------------- the window
@@ -206,6 +210,8 @@ class PairingService:
             window.over()
 
     async def _paired(self, window: "_Window", wanted: str | None) -> tuple[Bond, HeardGlasses]:
+        from edge.link.scan import heard_of  # noqa: PLC0415 - as above
+
         radio = await self._radio()
         window.move(PairingStep(PairingState.SCANNING))
         glasses = await self._find(radio, wanted)
@@ -225,8 +231,10 @@ class PairingService:
         fixed, now = MappingProxyType(addresses), self._clock.wall()
         return Bond(glasses.id, heard.model, heard.name, fixed, how.value, now), heard
 
-    async def _find(self, radio: ble.Radio, wanted: str | None) -> ScannedGlasses:
+    async def _find(self, radio: ble.Radio, wanted: str | None) -> "ScannedGlasses":
         """Wait for the wanted glasses, or the only ones. Raises `RadioError`, `PairingRefused`."""
+        from edge.link.scan import ScanResults  # noqa: PLC0415 - as above
+
         if wanted is not None:
             bond, results = self._bonds.find(wanted), ScanResults(self._catalog)
             return await results.one(radio, bond.id if bond else wanted, self._limits.scan_s)
