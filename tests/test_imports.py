@@ -254,8 +254,8 @@ def test_the_settings_load_no_room():
 
 def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
     """Users' own tables and files, their encryption, the class to derive from: at the first
-    tool that names them. A codec is loaded for glasses that speak it, the words of a question or
-    of a failure at the first one.
+    tool that names them. A codec is loaded for glasses that speak it, the words of a question, of
+    a failure or of a result at the first one, what scans and reads codes at the first of these.
     """
     late = [
         "edge.storage.tools.users",
@@ -276,8 +276,12 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
         "edge.core.words.visible_text",
         "edge.core.words.text_direction",
         "edge.core.words.failure_sentences",
+        "edge.core.words.data_text",
+        "edge.core.enrolment_code",
         "edge.display.bitmap",
+        "edge.display.plain_text",
         "edge.display.prompt_layout",
+        "edge.link.scan",
         "firmware_bridge.codecs.reference.codec",
         "firmware_bridge.codecs.even_g1.central",
         "firmware_bridge.codecs.even_g1.peripheral",

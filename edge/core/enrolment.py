@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-from edge.core.enrolment_code import HOST, TENANT
 
 VERSION: Final = 1
 PATH: Final = "/enrol/v1"
@@ -78,6 +77,8 @@ def misplaced(*, tenant: str, host: str, port: int, pool: str, cloud_url: str) -
     """Return why this address of a cloud cannot be used; "" if it can. If it were stored, no daemon
     could start with it.
     """
+    from edge.core.enrolment_code import HOST, TENANT  # noqa: PLC0415 - most daemons have no code
+
     for name, word in (("tenant", tenant), ("pool", pool or "tools")):
         if not TENANT.fullmatch(word):
             return f"{name}: may hold letters, digits and . _ - only, at most 63"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
-from typing import Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from edge.cloud.enrolment.credentials import DamagedEnrolment, Enrolled, EnrolmentFiles
 from edge.cloud.enrolment.http import HttpAnswer, NotHttp, request
@@ -28,13 +28,15 @@ from edge.cloud.mqtt.faults import Fault, error_text, of_os_error
 from edge.cloud.mqtt.tls import CLOCK_FLOOR, clock_wrong, dated
 from edge.core import enrolment as words
 from edge.core.backoff import Backoff, Chance
-from edge.core.enrolment_code import BadCode, Offer, decode
 from edge.ports import EnrolRefused
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Within, unwatched
 from edge.runtime.events import Alarmed
 from firmware_bridge.deadlines import timeout
+
+if TYPE_CHECKING:
+    from edge.core.enrolment_code import Offer
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -167,6 +169,8 @@ class Enrolment:
 
     async def enrol(self, code: str) -> Enrolled:
         """Turn a code into credentials on disk. Raise `EnrolRefused`: then nothing has changed."""
+        from edge.core.enrolment_code import BadCode, decode  # noqa: PLC0415 - at the first code
+
         try:
             offer = decode(code)
         except BadCode as e:
@@ -190,7 +194,7 @@ class Enrolment:
         _log.info("enrolled with %s as %s, by %s", enrolled.host, who, enrolled.how)
         return enrolled
 
-    async def _fetch_ca(self, offer: Offer) -> str:
+    async def _fetch_ca(self, offer: "Offer") -> str:
         """Fetch the authority's certificate, unverified: the code's fingerprint verifies it."""
         blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         blind.check_hostname = False
@@ -213,7 +217,7 @@ class Enrolment:
         return ssl.DER_cert_to_PEM_cert(der)
 
     async def _redeem(
-        self, offer: Offer, ca_pem: str, signing: SigningRequest | None
+        self, offer: "Offer", ca_pem: str, signing: SigningRequest | None
     ) -> words.EnrolmentGranted:
         """Spend the code over a connection verified with that authority alone."""
         # Who we were, for the cloud that knows us already; to no other.
@@ -243,7 +247,7 @@ class Enrolment:
 
     async def _keep(
         self,
-        offer: Offer,
+        offer: "Offer",
         ca_pem: str,
         signing: SigningRequest | None,
         found: words.EnrolmentGranted,
