@@ -255,7 +255,7 @@ def test_the_settings_load_no_room():
 def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
     """Users' own tables and files, their encryption, the class to derive from: at the first
     tool that names them. A codec is loaded for glasses that speak it, the words of a question, of
-    a failure or of a result at the first one, what scans and reads codes at the first of these.
+    a failure or of a result at the first one, what scans and what reads codes when it is asked for.
     """
     late = [
         "edge.storage.tools.users",

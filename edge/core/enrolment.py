@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
 
-
 VERSION: Final = 1
 PATH: Final = "/enrol/v1"
 MAX_PEM: Final = 32 * 1024
