@@ -33,7 +33,7 @@ class Says:
             scores[:, self._tokens[place]] = -0.1
         return scores, place + 1
 
-    def chosen(self, past: Any, _rows: Sequence[int]) -> Any:
+    def select(self, past: Any, _rows: Sequence[int]) -> Any:
         return past
 
 
