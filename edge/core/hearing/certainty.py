@@ -18,9 +18,12 @@ FAR: Final = 2.0
 """How much less likely its best reading may be than the likeliest words."""
 PER_WORD: Final = 1.0
 """How unlikely its best reading may be for each word (and for the end)."""
-LOST: Final = 8.0
+LOST: Final = 14.0
 """A meaning whose best reading is so much less likely than other words is none."""
-LOST_PER_WORD: Final = 3.0
+LOST_PER_WORD: Final = 4.0
+FREE_LOST: Final = 8.0
+"""`LOST` and `LOST_PER_WORD` of words that anybody may choose: they come near to any sound."""
+FREE_LOST_PER_WORD: Final = 3.0
 OVERHEARD: Final = 2.0
 """`LOST` and `LOST_PER_WORD` of words that were perhaps not said to the glasses."""
 OVERHEARD_PER_WORD: Final = 1.0
@@ -72,12 +75,14 @@ def judge(
     meaning_of: Callable[[str], Meaning | None],
     key: Callable[[Meaning], Hashable],
     is_whole: Callable[[Meaning], bool] = lambda _meaning: True,
+    is_free: Callable[[Meaning], bool] = lambda _meaning: False,
 ) -> Judgement[Meaning]:
     """Return what was meant, and how sure that is.
 
     Readings whose meanings have the same `key` count together. A meaning that is not `is_whole`
-    (there are other words around its phrase) comes after all others, and is never certain. A
-    transcript without readings is taken as it is.
+    (there are other words around its phrase) comes after all others, and is never certain. One
+    that `is_free` holds words of the wearer's choice. A transcript without readings is taken as it
+    is.
     """
     if not said.readings:
         meaning = meaning_of(said.text)
@@ -94,7 +99,8 @@ def judge(
     for name in sorted(found, key=lambda n: (n[0], found[n].likely), reverse=True):
         best = found[name]
         far, per_word = _distances(best.reading, likeliest)
-        if not _is_lost(far, per_word, addressed=said.addressed):
+        anything = is_free(best.meaning) or not name[0]
+        if not _is_lost(far, per_word, addressed=said.addressed, free=anything):
             others = [c.likely for n, c in found.items() if n != name]
             margin = best.likely - max(others, default=-math.inf)
             mumbled = said.confidence is not None and said.confidence < MUMBLED
@@ -112,10 +118,12 @@ def _distances(reading: Reading, likeliest: float) -> tuple[float, float]:
     return likeliest - reading.log_probability, -reading.log_probability / words
 
 
-def _is_lost(far: float, per_word: float, *, addressed: bool) -> bool:
-    if addressed:
-        return far > LOST or per_word > LOST_PER_WORD
-    return far > OVERHEARD or per_word > OVERHEARD_PER_WORD
+def _is_lost(far: float, per_word: float, *, addressed: bool, free: bool) -> bool:
+    if not addressed:
+        return far > OVERHEARD or per_word > OVERHEARD_PER_WORD
+    if free:
+        return far > FREE_LOST or per_word > FREE_LOST_PER_WORD
+    return far > LOST or per_word > LOST_PER_WORD
 
 
 def _doubt(spare: float, far: float, per_word: float, *, whole: bool) -> str:

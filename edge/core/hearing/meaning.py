@@ -61,6 +61,7 @@ def understand(
         lambda sentence: read(sentence, find, former),
         lambda meant: meant.key,
         lambda meant: not meant.loose,
+        lambda meant: meant.match is not None and has_free_words(meant.match),
     )
     meant = judged.meaning
     if meant is None or not is_recognised(said):

@@ -21,7 +21,13 @@ def judged(*readings: tuple[str, float], addressed: bool = True, confidence: flo
         return next((word for word in text.split() if word.isupper()), None)
 
     first = {r[0].split()[0] for r in readings}
-    return judge(said, meaning_of, lambda meaning: meaning, lambda meaning: meaning in first)
+    return judge(
+        said,
+        meaning_of,
+        lambda meaning: meaning,
+        lambda meaning: meaning in first,
+        lambda meaning: meaning == "NOTE",
+    )
 
 
 def test_a_clear_reading_is_certain() -> None:
@@ -53,7 +59,15 @@ def test_readings_of_one_meaning_count_together() -> None:
 def test_likelier_words_without_a_meaning_make_it_unsure_then_nothing() -> None:
     assert judged(("cancer", -1.6), ("CANCEL that now", -1.7))[0] is Certainty.CERTAIN
     assert judged(("cancer", -1.6), ("CANCEL that now", -4.0))[0] is Certainty.UNSURE
-    assert judged(("something else", -1.6), ("CANCEL that now", -10.0))[0] is Certainty.NOTHING
+    assert judged(("something else", -1.6), ("CANCEL that now", -15.8))[0] is Certainty.NOTHING
+
+
+@pytest.mark.requirement("I14-free-words")
+def test_free_words_must_be_nearer_than_a_fixed_phrase() -> None:
+    for phrase, certainty in (("CANCEL", Certainty.UNSURE), ("NOTE", Certainty.NOTHING)):
+        far = judged(("something else", -1.6), (f"{phrase} that he knows", -9.8))
+        unclear = judged((f"{phrase} it", -9.3), ("something else", -9.8))
+        assert (far[0], unclear[0]) == (certainty, certainty)
 
 
 def test_words_that_were_overheard_must_be_nearer() -> None:
@@ -63,7 +77,8 @@ def test_words_that_were_overheard_must_be_nearer() -> None:
 
 
 def test_unlikely_words_are_nothing_even_if_nothing_is_likelier() -> None:
-    assert judged(("NO", -10.0), ("no idea what", -14.0))[0] is Certainty.NOTHING
+    assert judged(("NO", -8.2), ("no idea what", -14.0))[0] is Certainty.NOTHING
+    assert judged(("NO", -7.8), ("no idea what", -14.0))[0] is Certainty.UNSURE
     assert judged(("NO that", -5.0))[0] is Certainty.UNSURE
 
 

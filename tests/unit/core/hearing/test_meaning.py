@@ -61,3 +61,15 @@ def test_words_of_the_wearers_choice_need_a_wider_margin() -> None:
 
     assert unsure(-4.5)
     assert not unsure(-6.0)
+
+
+@pytest.mark.requirement("I14-free-words")
+def test_words_of_the_wearers_choice_must_be_nearer_to_what_was_heard() -> None:
+    def tool(sentence: str) -> str | None:
+        readings = Reading("nobody knows what he means", -1.3), Reading(sentence, -11.0)
+        said = Transcript(readings[0].text, confidence=0.8, addressed=True, readings=readings)
+        meant, _unsure = understand(said, find())
+        return meant.match.tool.name if meant is not None and meant.match is not None else None
+
+    assert tool("set a timer for ten minutes") == "timer:start"
+    assert tool("note that he knows what he means") is None
