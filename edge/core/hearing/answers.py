@@ -11,8 +11,12 @@ MARGIN: Final = 3.0
 """How much likelier (natural logarithm) a reading must be than the best one of another meaning: the
 model's own readings of clean speech are 4 or more apart, those it mixes up less than 2.
 """
-UNCLEAR: Final = -3.0
-"""What is less likely is never certain: of clean answers the least likely have -2."""
+BEHIND: Final = 2.0
+"""How much less likely a choice may be than words that answer nothing: what is on the lens is said
+rather than "fooless" for "Thomas". Not a yes: "see you" comes near to it.
+"""
+UNCLEAR: Final = -4.0
+"""What is less likely is never certain: of clean answers the least likely have -3."""
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -39,18 +43,23 @@ def find_answer(said: Transcript, choices: Sequence[str] = ()) -> SpokenAnswer |
     A no counts although it is not certain: nothing is done because of it.
     """
     readings = said.readings or (Reading(said.text, 0.0),)
-    best: dict[YesOrNo | int | None, float] = {}
+    best: dict[YesOrNo | int, float] = {}
+    no_answer = float("-inf")
     for reading in readings:
-        answer = read(reading.text, choices)
-        best[answer] = max(reading.log_probability, best.get(answer, float("-inf")))
-    answer = max(best, key=best.__getitem__)
-    if answer is None:
+        found = read(reading.text, choices)
+        if found is None:
+            no_answer = max(reading.log_probability, no_answer)
+        else:
+            best[found] = max(reading.log_probability, best.get(found, reading.log_probability))
+    if not best:
         return None
-    others = [likely for other, likely in best.items() if other != answer]
-    clear = best[answer] >= UNCLEAR
-    return SpokenAnswer(
-        answer, certain=clear and (not others or best[answer] - max(others) >= MARGIN)
-    )
+    answer = max(best, key=best.__getitem__)
+    likely = best[answer]
+    if no_answer - likely > (BEHIND if isinstance(answer, int) else 0.0):
+        return None
+    others = [best[other] for other in best if other != answer]
+    clear = likely >= UNCLEAR
+    return SpokenAnswer(answer, certain=clear and (not others or likely - max(others) >= MARGIN))
 
 
 def read(text: str, choices: Sequence[str] = ()) -> YesOrNo | int | None:

@@ -119,7 +119,10 @@ def said(*readings: tuple[str, float]) -> Transcript:
         (said(("No.", -0.6), ("no", -0.6), ("yes", -8.1)), SpokenAnswer(NO, certain=True)),
         (said(("The second one.", -0.5), ("the third one", -1.9)), SpokenAnswer(2, certain=False)),
         (said(("The line needs a corner of our line", -7.6), ("no", -8.6)), None),
-        (said(("Yes.", -3.5)), SpokenAnswer(YES, certain=False)),
+        (said(("Yes.", -4.5)), SpokenAnswer(YES, certain=False)),
+        (said(("Yes.", -2.6), ("chess", -2.8)), SpokenAnswer(YES, certain=True)),
+        (said(("see you", -2.8), ("Yes.", -3.0)), None),
+        (said(("The third one", -2.8), ("a third", -3.0)), SpokenAnswer(3, certain=True)),
         (Transcript("Yes."), SpokenAnswer(YES, certain=True)),
         (Transcript("well, yesterday"), None),
     ],
@@ -127,6 +130,12 @@ def said(*readings: tuple[str, float]) -> Transcript:
 def test_a_reading_counts_by_how_much_likelier_it_is(words, expected):
     choices = DRINKS if isinstance(getattr(expected, "answer", None), int) else ()
     assert find_answer(words, choices) == expected
+
+
+def test_a_choice_may_be_a_little_less_likely_than_other_words():
+    for other, expected in ((-2.0, SpokenAnswer(3, certain=True)), (-1.5, None)):
+        heard = said(("a furred one", other), ("the third one", -3.8))
+        assert find_answer(heard, DRINKS) == expected
 
 
 def test_among_choices_a_yes_names_none():
