@@ -4,31 +4,22 @@ The measures share no code with what they judge.
 """
 
 import math
-import subprocess
-import sys
 import wave
 from array import array
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.wyoming_process import wyoming_process
+
 RATE = 16000
-SERVER = Path(__file__).parent / "unit/display/voice/wyoming_server.py"
 
 
-@contextmanager
-def wyoming_server(path: Path | None = None) -> Iterator[str]:
+def wyoming_server(path: Path | None = None) -> AbstractContextManager[str]:
     """Run a Wyoming text-to-speech server, and return its address."""
-    command = [sys.executable, str(SERVER), *([str(path)] if path else [])]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    try:
-        yield child.stdout.readline().strip()
-    finally:
-        child.kill()
-        child.wait()
-        child.stdout.close()
+    return wyoming_process(
+        "tests.unit.display.voice.wyoming_server", *([str(path)] if path else [])
+    )
 
 
 def strength(samples: "array[int]", hertz: float) -> float:

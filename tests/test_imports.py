@@ -100,18 +100,24 @@ print([m for m in sys.modules if m.startswith(tuple(late))])
 """
 
 
-def loaded(code: str) -> set[str]:
-    """Top-level modules in a fresh process that ran `code`."""
-    program = f"exec({code!r}); " + _DUMP.format(code="pass")
+def printed(program: str, *args: str) -> str:
+    """Return what a fresh Python process prints that runs `program`."""
     ran = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", program, *args],
         capture_output=True,
         text=True,
         timeout=30,
         check=True,
         env=_environment(),
     )
-    return set(json.loads(ran.stdout.splitlines()[-1]))
+    return ran.stdout
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level modules in a fresh process that ran `code`."""
+    program = f"exec({code!r}); " + _DUMP.format(code="pass")
+    ran = printed(program)
+    return set(json.loads(ran.splitlines()[-1]))
 
 
 def _environment() -> dict[str, str]:
@@ -170,15 +176,8 @@ def test_a_daemon_that_does_not_listen_loads_nothing_of_it(tmp_path):
         "edge.calls.last_spoken",
         "edge.display.listening",
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", _RUN, str(tmp_path), *listening],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-        env=_environment(),
-    )
-    assert ran.stdout.strip() == "[]"
+    ran = printed(_RUN, str(tmp_path), *listening)
+    assert ran.strip() == "[]"
 
 
 def test_the_recogniser_loads_its_libraries_in_its_child_only():
@@ -219,33 +218,15 @@ def test_the_daemon_never_loads_what_tools_are_built_with():
         "anthropic",
         "google",
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code.format(built)],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-        env=_environment(),
-    )
-    assert ran.stdout.strip() == "[]"
+    ran = printed(code.format(built))
+    assert ran.strip() == "[]"
 
 
 def test_the_settings_load_no_room():
-    names = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            (
-                "import sys, edge.config.model; print([m for m in sys.modules if "
-                "m.startswith(('edge.', 'firmware', 'tools'))])"
-            ),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-        env=_environment(),
-    ).stdout
+    names = printed(
+        "import sys, edge.config.model; print([m for m in sys.modules if "
+        "m.startswith(('edge.', 'firmware', 'tools'))])"
+    )
     assert names.strip() == (
         "['edge.config', 'edge.config.validators', 'edge.runtime', "
         "'edge.runtime.paths', 'edge.config.model']"
@@ -287,15 +268,8 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
         "firmware_bridge.codecs.even_g1.peripheral",
     ]
     code = f"import sys, edge.daemon.app; print([m for m in {late!r} if m in sys.modules])"
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-        env=_environment(),
-    )
-    assert ran.stdout.strip() == "[]"
+    ran = printed(code)
+    assert ran.strip() == "[]"
 
 
 def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_need():
@@ -318,15 +292,8 @@ def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_
         "import sys, edge.cli, edge.commands.run, edge.daemon.app; "
         f"print([m for m in {late!r} if m in sys.modules])"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-        env=_environment(),
-    )
-    assert ran.stdout.strip() == "[]"
+    ran = printed(code)
+    assert ran.strip() == "[]"
 
 
 @pytest.mark.parametrize(
@@ -352,15 +319,8 @@ def test_the_child_that_reads_the_settings_loads_no_glasses():
         "settings_reading; "
         "print([m for m in sys.modules if m.startswith('firmware_bridge.codecs')])"
     )
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-        env=_environment(),
-    )
-    assert ran.stdout.strip() == "[]"
+    ran = printed(code)
+    assert ran.strip() == "[]"
 
 
 @pytest.mark.parametrize("entry", ["edge", "edge.cli"])

@@ -169,6 +169,7 @@ class StreamWorker:
         return self._early[2] if self._early[1] == utterance.ended_at else None
 
     def _decode(self, utterance: Utterance, *, final: bool) -> Decoded:
+        began = time.monotonic()
         import numpy as np  # noqa: PLC0415 - the extra may be missing
 
         samples = np.frombuffer(bytes(utterance.sound), np.int16).astype(np.float32)
@@ -179,6 +180,8 @@ class StreamWorker:
             if final:
                 raise
             return Decoded("")
+        finally:
+            self._heard_at += time.monotonic() - began  # sound was not looked for meanwhile
 
     def _tell(self, utterance: Utterance, decoded: Decoded, *, final: bool) -> None:
         words = Transcript(

@@ -8,18 +8,21 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from firmware_bridge.catalog import find
 from firmware_bridge.driver import Driver
 from firmware_bridge.errors import LinkLost, LostReason
+from firmware_bridge.messages import Hello
 from firmware_bridge.sim.faults import SimFault
 from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.inproc import Mock, start_mock
 from firmware_bridge.sim.peripheral import serve
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.transport import Transport
-from firmware_bridge.transports.ble import Radio, Sighting, scan
+from firmware_bridge.transports.ble import Radio, Sighting, open_radio, scan
 from firmware_bridge.transports.ble_connection import connect
+from firmware_bridge.transports.side_radio import connect_any
 
 DEADLINE_S = 40.0
 
@@ -77,6 +80,43 @@ async def meet(radio: Radio, **wanted: Any) -> AsyncIterator[tuple[Driver, Trans
     transport = await connect(radio, sighting, timeout_s=DEADLINE_S)
     async with driving(transport, sighting) as driver:
         yield driver, transport
+
+
+class Listener(Protocol):
+    """What a test knows of glasses that are worn."""
+
+    async def listen(self) -> None:
+        """Take the driver's events until the link is lost."""
+
+
+Worn = TypeVar("Worn", bound=Listener)
+
+
+@asynccontextmanager
+async def worn(
+    model: str, out: Path, make: Callable[[Mock, Driver[Any], Ear], Worn], **options: Any
+) -> AsyncIterator[Worn]:
+    """Simulated glasses, connected and driven, and `make` of them. `options`: of `start_mock`."""
+    radio, ear = await open_radio("inproc"), Ear()
+    mock = await start_mock(model, radio.air, out_dir=out, tell=ear, **options)
+    try:
+        sighting = await scan(radio, timeout_s=DEADLINE_S)
+        transport: Any = await connect_any(radio, sighting, timeout_s=DEADLINE_S)
+        codec = sighting.entry.codec(transport.max_packet)
+        driver: Driver[Any] = Driver(transport, codec, clock=time.monotonic)
+        made = make(mock, driver, ear)
+        running = [asyncio.ensure_future(driver.run()), asyncio.ensure_future(made.listen())]
+        try:
+            await driver.request(Hello("glassd", "test"), timeout_s=DEADLINE_S)
+            yield made
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.wait(running)
+            await transport.close()
+    finally:
+        await radio.close()
+        await mock.close()
 
 
 def noting(did: list[str]) -> Callable[[SimFault], Awaitable[bool]]:

@@ -3,9 +3,7 @@ arm stays on that arm.
 """
 
 import asyncio
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -14,13 +12,11 @@ import pytest
 
 from firmware_bridge.driver import Driver
 from firmware_bridge.errors import BridgeError
-from firmware_bridge.messages import Event, Hello, ShowPage, SideChanged, TextLine
+from firmware_bridge.messages import Event, ShowPage, SideChanged, TextLine
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import parse_fault
-from firmware_bridge.sim.inproc import Mock, start_mock
-from firmware_bridge.transports.ble import open_radio, scan
-from firmware_bridge.transports.side_radio import connect_any
-from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
+from firmware_bridge.sim.inproc import Mock
+from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, worn
 
 pytestmark = pytest.mark.enable_socket
 
@@ -65,37 +61,15 @@ class Wearing:
         return self.mock.glasses.lenses[side].text()
 
 
-@asynccontextmanager
-async def wearing(out: Path) -> AsyncIterator[Wearing]:
-    radio = await open_radio("inproc")
-    ear = Ear()
-    mock = await start_mock("sim:even_g1", radio.air, out_dir=out, tell=ear, speed=30)
-    try:
-        sighting = await scan(radio, timeout_s=DEADLINE_S)
-        transport: Any = await connect_any(radio, sighting, timeout_s=DEADLINE_S)
-        driver: Driver[Any] = Driver(
-            transport, sighting.entry.codec(transport.max_packet), clock=time.monotonic
-        )
-        worn = Wearing(mock, driver, ear)
-        running = [asyncio.ensure_future(driver.run()), asyncio.ensure_future(worn.listen())]
-        try:
-            await driver.request(Hello("glassd", "test"), timeout_s=DEADLINE_S)
-            yield worn
-        finally:
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running)
-            await transport.close()
-    finally:
-        await radio.close()
-        await mock.close()
+def wearing(out: Path) -> AbstractAsyncContextManager[Wearing]:
+    return worn("sim:even_g1", out, Wearing, speed=30)
 
 
 @pytest.mark.requirement("I4-sim-g1")
 async def test_a_page_is_drawn_left_first_then_right_alike(tmp_path: Path) -> None:
-    async with wearing(tmp_path) as worn:
-        await worn.show("Good morning, Ada")
-        drawn = [e for e in worn.ear.events if e["event"] == "lens" and e["lines"]]
+    async with wearing(tmp_path) as pair:
+        await pair.show("Good morning, Ada")
+        drawn = [e for e in pair.ear.events if e["event"] == "lens" and e["lines"]]
         told = [(e["sides"][L]["lines"], e["sides"][R]["lines"], e["same"]) for e in drawn]
         assert [
             state for state, _ in groupby(told)
@@ -108,49 +82,49 @@ async def test_a_page_is_drawn_left_first_then_right_alike(tmp_path: Path) -> No
 @pytest.mark.parametrize("gone", [L, R])
 async def test_an_arm_out_of_range_gets_the_page_later(tmp_path: Path, gone: Side) -> None:
     other = R if gone is L else L
-    async with wearing(tmp_path) as worn:
-        await worn.show("before")
-        await worn.inject(f"away:3600:{gone}")  # until it is called back
-        await worn.side(gone, up=False)
-        await worn.show("meanwhile")
-        assert (worn.lines(other), worn.lines(gone)) == (["meanwhile"], ["before"])
-        worn.mock.servers[gone].come_back()
-        await worn.side(gone, up=True)
-        await worn.ear.wait("lens", where=lambda e: e["same"] and e["lines"] == ["meanwhile"])
+    async with wearing(tmp_path) as pair:
+        await pair.show("before")
+        await pair.inject(f"away:3600:{gone}")  # until it is called back
+        await pair.side(gone, up=False)
+        await pair.show("meanwhile")
+        assert (pair.lines(other), pair.lines(gone)) == (["meanwhile"], ["before"])
+        pair.mock.servers[gone].come_back()
+        await pair.side(gone, up=True)
+        await pair.ear.wait("lens", where=lambda e: e["same"] and e["lines"] == ["meanwhile"])
 
 
 async def test_what_is_cut_in_the_middle_is_whole_after_the_reconnect(tmp_path: Path) -> None:
-    async with wearing(tmp_path) as worn:
-        await worn.inject("cut:right")
+    async with wearing(tmp_path) as pair:
+        await pair.inject("cut:right")
         long = "a long line of words " * 15
-        await worn.show(long)
-        await worn.side(R, up=False)
-        await worn.side(R, up=True)
-        await worn.ear.wait("lens", where=lambda e: e["same"] and e["lines"] == [long])
+        await pair.show(long)
+        await pair.side(R, up=False)
+        await pair.side(R, up=True)
+        await pair.ear.wait("lens", where=lambda e: e["same"] and e["lines"] == [long])
 
 
 async def test_lost_acknowledgements_of_one_arm_cost_time_and_no_page(tmp_path: Path) -> None:
-    async with wearing(tmp_path) as worn:
-        await worn.inject("lose-acks:2:right")
+    async with wearing(tmp_path) as pair:
+        await pair.inject("lose-acks:2:right")
         for number in range(3):
-            await worn.show(f"page {number}")
-        assert (worn.lines(L), worn.lines(R)) == (["page 2"], ["page 2"])
+            await pair.show(f"page {number}")
+        assert (pair.lines(L), pair.lines(R)) == (["page 2"], ["page 2"])
 
 
 async def test_an_arm_that_refuses_everything_keeps_the_link(tmp_path: Path) -> None:
-    async with wearing(tmp_path) as worn:
-        await worn.inject("refuse:1")
+    async with wearing(tmp_path) as pair:
+        await pair.inject("refuse:1")
         with pytest.raises(BridgeError):
-            await worn.show("no")
-        await worn.inject("refuse:0")
-        await worn.show("yes")
-        assert worn.lines(L) == worn.lines(R) == ["yes"]
+            await pair.show("no")
+        await pair.inject("refuse:0")
+        await pair.show("yes")
+        assert pair.lines(L) == pair.lines(R) == ["yes"]
 
 
 async def test_one_arm_at_the_smallest_mtu_shows_what_the_other_shows(tmp_path: Path) -> None:
-    async with wearing(tmp_path) as worn:
-        await worn.inject("mtu:23:left")
-        await worn.side(L, up=False)
-        await worn.side(L, up=True)
-        await worn.show("in many small pieces, one by one")
-        assert worn.lines(L) == worn.lines(R) == ["in many small pieces, one by one"]
+    async with wearing(tmp_path) as pair:
+        await pair.inject("mtu:23:left")
+        await pair.side(L, up=False)
+        await pair.side(L, up=True)
+        await pair.show("in many small pieces, one by one")
+        assert pair.lines(L) == pair.lines(R) == ["in many small pieces, one by one"]

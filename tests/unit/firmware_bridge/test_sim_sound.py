@@ -3,9 +3,8 @@
 import asyncio
 import math
 import struct
-import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from firmware_bridge.driver import Driver
 from firmware_bridge.lc3 import Decoder
 from firmware_bridge.messages import (
     AudioFormat,
-    Hello,
     MicrophoneChunk,
     SideChanged,
     StartMicrophone,
@@ -25,10 +23,9 @@ from firmware_bridge.messages import (
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1 import glasses as even_g1
 from firmware_bridge.sim.faults import SoundFaults, parse_fault
-from firmware_bridge.sim.inproc import Mock, start_mock
-from firmware_bridge.transports.ble import open_radio, scan
-from firmware_bridge.transports.side_radio import connect_any
+from firmware_bridge.sim.inproc import Mock
 from tests.system import needs
+from tests.unit.firmware_bridge import sim_helpers
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, loudness
 
 pytestmark = pytest.mark.enable_socket
@@ -100,29 +97,9 @@ class Worn:
         return b"".join(frame for chunk in self.chunks for frame in chunk.frames)
 
 
-@asynccontextmanager
-async def wearing(model: str, out: Path, *quirks: str) -> AsyncIterator[Worn]:
-    radio, ear = await open_radio("inproc"), Ear()
-    mock = await start_mock(model, radio.air, out_dir=out, tell=ear, speed=SPEED, quirks=quirks)
+def wearing(model: str, out: Path, *quirks: str) -> AbstractAsyncContextManager[Worn]:
     form = AudioFormat.LC3 if "g1" in model else AudioFormat.PCM16
-    try:
-        sighting = await scan(radio, timeout_s=DEADLINE_S)
-        transport: Any = await connect_any(radio, sighting, timeout_s=DEADLINE_S)
-        codec = sighting.entry.codec(transport.max_packet)
-        driver: Driver[Any] = Driver(transport, codec, clock=time.monotonic)
-        worn = Worn(mock, driver, ear, form)
-        running = [asyncio.ensure_future(driver.run()), asyncio.ensure_future(worn.listen())]
-        try:
-            await driver.request(Hello("test", "1"), timeout_s=DEADLINE_S)
-            yield worn
-        finally:
-            for task in running:
-                task.cancel()
-            await asyncio.wait(running)
-            await transport.close()
-    finally:
-        await radio.close()
-        await mock.close()
+    return sim_helpers.worn(model, out, partial(Worn, form=form), speed=SPEED, quirks=quirks)
 
 
 # ------------------------------------------------------------------ whole

@@ -1,23 +1,12 @@
-"""Wyoming servers of speech recognition for tests: real ones, as processes."""
+"""Wyoming servers of speech recognition for tests."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-_SERVER = Path(__file__).parent / "engines/wyoming_server.py"
+from tests.wyoming_process import wyoming_process
 
 
-@contextmanager
-def server(how: str, path: Path | None = None) -> Iterator[str]:
+def server(how: str, path: Path | None = None) -> AbstractContextManager[str]:
     """Run a server that answers this way, and return its address."""
-    command = [sys.executable, str(_SERVER), how, *([str(path)] if path else [])]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert child.stdout is not None
-    try:
-        yield child.stdout.readline().strip()
-    finally:
-        child.kill()
-        child.wait()
-        child.stdout.close()
+    socket = [str(path)] if path else []
+    return wyoming_process("tests.unit.hearing.engines.wyoming_server", how, *socket)

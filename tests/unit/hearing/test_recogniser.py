@@ -128,7 +128,14 @@ async def test_partial_words_come_while_somebody_speaks():
         await stream.close()
 
 
-async def test_final_words_are_decoded_once_in_the_pause_before_the_end(tmp_path):
+@pytest.mark.parametrize(
+    ("more", "words", "final_decodings"),
+    [((SILENT,) * 4, "0.5 s of []", 1), ((LOUD,) * 2 + (SILENT,) * 8, "0.7 s of []", 2)],
+    ids=["the pause goes on", "the speaker goes on"],
+)
+async def test_words_are_decoded_in_a_pause_and_again_only_when_the_speaker_goes_on(
+    tmp_path, more, words, final_decodings
+):
     pytest.importorskip("numpy")
     log = tmp_path / "decoded"
     note = f"open({str(log)!r}, 'a').write('F' if final else 'p')"
@@ -137,25 +144,10 @@ async def test_final_words_are_decoded_once_in_the_pause_before_the_end(tmp_path
         speaker = Speaker(stream)
         speaker.say(*[LOUD] * 5, *[SILENT] * 4)
         await until(lambda: log.exists() and "F" in log.read_text())
-        speaker.say(*[SILENT] * 4)
+        speaker.say(*more)
         stream.finish()
-        assert await words_of(stream) == ["0.5 s of []"]
-        assert log.read_text().count("F") == 1
-        await stream.close()
-
-
-async def test_words_decoded_in_a_pause_are_dropped_when_the_speaker_goes_on(tmp_path):
-    pytest.importorskip("numpy")
-    log = tmp_path / "decoded"
-    note = f"open({str(log)!r}, 'a').write('F' if final else 'p')"
-    async with recogniser(loud(decode=note)) as one:
-        stream = await one.begin(AudioFormat.PCM16, NOTHING)
-        speaker = Speaker(stream)
-        speaker.say(*[LOUD] * 5, *[SILENT] * 4)
-        await until(lambda: log.exists() and "F" in log.read_text())
-        speaker.say(*[LOUD] * 2, *[SILENT] * 8)
-        stream.finish()
-        assert await words_of(stream) == ["0.7 s of []"]
+        assert await words_of(stream) == [words]
+        assert log.read_text().count("F") == final_decodings
         await stream.close()
 
 

@@ -1,6 +1,6 @@
 """A text-to-speech server made of the `wyoming` package, as a process: a tone for each letter.
 
-Run: wyoming_server.py [PATH OF A SOCKET]. Prints its address. A text that begins with `!` is
+Its argument may be the path of a socket. A text that begins with `!` is
 answered with an error, one with `?` never; at one with `^` it dies in the middle.
 """
 
@@ -16,6 +16,8 @@ from wyoming.event import Event
 from wyoming.info import Attribution, Describe, Info, TtsProgram, TtsVoice
 from wyoming.server import AsyncEventHandler
 from wyoming.tts import Synthesize
+
+from tests.wyoming_process import serve
 
 RATE = 22050
 WHO = Attribution("nobody", "")
@@ -56,21 +58,5 @@ class Server(AsyncEventHandler):
         await self.write_event(AudioStop().event())
 
 
-async def main() -> None:
-    def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.ensure_future(Server(reader, writer).run()))
-
-    tasks: set[asyncio.Future[None]] = set()
-    if len(sys.argv) > 1:
-        listener = await asyncio.start_unix_server(handler, sys.argv[1])
-        address = f"unix://{sys.argv[1]}"
-    else:
-        listener = await asyncio.start_server(handler, "127.0.0.1", 0)
-        address = f"tcp://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-    sys.stdout.write(f"{address}\n")
-    sys.stdout.flush()
-    await listener.serve_forever()
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(serve(Server, *sys.argv[1:]))

@@ -1,6 +1,6 @@
 """A speech-to-text server made of the `wyoming` package, as a process.
 
-Run: wyoming_server.py HOW [PATH OF A SOCKET]. Prints its address. HOW is how it answers sound:
+Its arguments are HOW, and perhaps the path of a socket. HOW is how it answers sound:
 `measures` with a text that describes the sound it got, `hears` with the words that the English
 model of the extra `ears` finds in it, `dies`, `waits` or `fails` at the end of it; `speaks` is a
 server of voices, `empty` one without a model. Any other HOW is the answer itself.
@@ -25,6 +25,8 @@ from wyoming.info import (
     TtsVoice,
 )
 from wyoming.server import AsyncEventHandler
+
+from tests.wyoming_process import serve
 
 WHO = Attribution("nobody", "")
 MODELS = [
@@ -100,21 +102,5 @@ def model(samples: "array.array[int]") -> str:
     return engine.decode(np.array(samples, np.float32) / 32768, None, final=True).text
 
 
-async def main() -> None:
-    def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tasks.add(asyncio.ensure_future(Server(reader, writer).run()))
-
-    tasks: set[asyncio.Future[None]] = set()
-    if len(sys.argv) > 2:
-        listener = await asyncio.start_unix_server(handler, sys.argv[2])
-        address = f"unix://{sys.argv[2]}"
-    else:
-        listener = await asyncio.start_server(handler, "127.0.0.1", 0)
-        address = f"tcp://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-    sys.stdout.write(f"{address}\n")
-    sys.stdout.flush()
-    await listener.serve_forever()
-
-
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(serve(Server, *sys.argv[2:]))
