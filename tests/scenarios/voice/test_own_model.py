@@ -26,12 +26,11 @@ async def test_words_of_a_model_in_a_folder_call_a_tool(tmp_path):
 
 
 @pytest.mark.requirement("I14-sherpa", "I14-one-plain-line")
-@pytest.mark.parametrize("damage", [b"", b"junk 0\n"])
-async def test_a_damaged_model_is_one_line_on_the_lens(tmp_path, damage):
+async def test_a_damaged_model_is_one_line_on_the_lens(tmp_path):
     folder = tmp_path / "model"
     folder.mkdir()
     for name in "encoder_model.ort", "decoder_model_merged.ort", "tokens.txt":
-        (folder / name).write_bytes(damage)
+        (folder / name).write_bytes(b"junk 0\n")
     async with hears(tmp_path, "sherpa", model=str(folder)) as place:
         await push_to_talk(place)
         await until(lambda: "Speech recognition has stopped" in on_lens(place), "the line")
