@@ -42,7 +42,7 @@ from firmware_bridge.sides import Side
 from tools_cache.api.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 if TYPE_CHECKING:
-    from edge.display.listening.captions import Captions
+    from edge.display.listening.captions import LiveCaptions
     from edge.display.listening.indicator import ListeningIndicator
     from edge.listening_ports import ListeningPort
 
@@ -258,7 +258,7 @@ class Presenter:
         return self._background.listening.indicator
 
     @property
-    def captions(self) -> "Captions":
+    def captions(self) -> "LiveCaptions":
         """Return the page of captions."""
         return self._background.listening.captions
 

@@ -51,7 +51,7 @@ class HeardWords:
     def speech_began(self, audience: Audience) -> None:
         """Somebody began to speak: stop our own speech, unless only captions are heard for."""
         now = self._clock.boot()
-        self._uses.heard(now)
+        self._uses.note_speech(now)
         if now <= self.awake_until:
             self.awake_until = now + LONGEST_S
         if audience is not Audience.BYSTANDERS:
@@ -61,7 +61,7 @@ class HeardWords:
         """Take words, partial ones too."""
         if not said.text.strip():
             return
-        self._uses.heard(self._clock.boot())
+        self._uses.note_speech(self._clock.boot())
         self.sentences += said.final
         match audience:
             case Audience.QUESTION:

@@ -72,7 +72,7 @@ class Uses:
         if use is not None and now - use.began_at >= HELD_S and use.heard_at > use.began_at:
             use.ends_at = now + LAST_SOUND_S
 
-    def heard(self, now: float) -> None:
+    def note_speech(self, now: float) -> None:
         """Somebody speaks."""
         for use in self._uses.values():
             use.heard_at = now

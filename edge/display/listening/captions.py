@@ -38,7 +38,7 @@ class _Caption:
     on: Capabilities | None = None
 
 
-class Captions:
+class LiveCaptions:
     """Implements `CaptionPage`. Its newest rows roll up; a tap leads to earlier ones.
 
     `wake` says that the lens is to be looked at; `say` shows a short text.

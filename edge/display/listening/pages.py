@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from edge.display.lens import Sheet
 from edge.display.listening import captions, indicator
-from edge.display.listening.captions import Captions
+from edge.display.listening.captions import LiveCaptions
 from edge.display.listening.indicator import ListeningIndicator
 from edge.display.page_life import LensState
 from edge.display.presentation import Presentation
@@ -25,7 +25,7 @@ class ListeningPages:
     ) -> None:
         self._glasses = glasses
         self.indicator = ListeningIndicator(wake, clock.boot)
-        self.captions = Captions(glasses, clock, wake, say)
+        self.captions = LiveCaptions(glasses, clock, wake, say)
 
     def state(self) -> LensState:
         if self.captions.on:
