@@ -12,6 +12,8 @@ from tests.scenarios.world import until, world
 from tests.unit.hearing.children import loud
 from tools_cache.api.tool import Mode
 
+pytest.importorskip("numpy", reason="pip install 'glassd[ears]'")
+
 SAID = (
     "return Decoded("
     "'set a timer for 5 minutes', 0.9, (Reading('set a timer for 5 minutes', -1.0),))"

@@ -16,6 +16,8 @@ from tests.system import needs
 from tests.unit.hearing.children import loud
 from tools_cache.api.tool import Delivery
 
+pytest.importorskip("numpy", reason="pip install 'glassd[ears]'")
+
 BOTH = pytest.mark.parametrize(
     "model", ["mock:display", pytest.param("sim:even_g1", marks=needs("liblc3"))]
 )
