@@ -293,9 +293,12 @@ class CurrentPage:
         cleared by the next one, as is what the glasses do not clear now.
         """
         listening = self._behind is not None and self.now is None and not self.covered
-        self._background.end()
+        marked = self._background.end()
         with suppress(GlassesAway):
-            await (self.clear(at_once=True) if listening else self.refresh())
+            if listening:
+                await self.clear(at_once=True)
+            elif marked and not self._lens.cut_off:
+                await self.refresh()
         if self._lens.cut_off or (listening and self._lens.lit):
             await self._scenes.mark_unknown()
 
