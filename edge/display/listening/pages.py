@@ -47,10 +47,12 @@ class ListeningPages:
         """See `Background`."""
         return self.indicator.stays_s or None
 
-    def end(self) -> None:
-        """See `Background`."""
-        self.captions.end()
-        self.indicator.clear()
+    def end(self) -> bool:
+        """Nothing listens any more; return whether something did."""
+        listened = self._captions.on or self._indicator.on
+        self._captions.end()
+        self._indicator.clear()
+        return listened
 
     def can_draw(self) -> bool:
         return self._glasses.status().ready and self._lens() is not None
