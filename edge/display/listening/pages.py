@@ -48,10 +48,10 @@ class ListeningPages:
         return self.indicator.stays_s or None
 
     def end(self) -> bool:
-        """Nothing listens any more; return whether something did."""
-        listened = self._captions.on or self._indicator.on
-        self._captions.end()
-        self._indicator.clear()
+        """See `Background`."""
+        listened = self.captions.on or self.indicator.on
+        self.captions.end()
+        self.indicator.clear()
         return listened
 
     def can_draw(self) -> bool:
