@@ -11,8 +11,8 @@ from edge.display.page_life import (
     Action,
     LensState,
     PageEvent,
+    PageReading,
     Previous,
-    Reading,
     act,
     arrival,
     cut,
@@ -89,11 +89,11 @@ def test_ranks_decide_which_arrival_it_is(rank, page_rank, same, event):
 def test_a_page_was_delivered_if_all_of_it_was_there_for_long_enough(
     stayed_s, tapped, all_seen, outcome
 ):
-    assert cut(Reading(stayed_s, tapped, all_seen, left_s=0.0)) is outcome
+    assert cut(PageReading(stayed_s, tapped, all_seen, left_s=0.0)) is outcome
 
 
 def test_the_longer_page_comes_back_and_the_shorter_does_not():
-    page = Reading(stayed_s=2.0, tapped=False, all_seen=True, left_s=8.0)
+    page = PageReading(stayed_s=2.0, tapped=False, all_seen=True, left_s=8.0)
     assert previous(page, newcomer_s=3.0) is Previous.UNDER
     assert previous(page, newcomer_s=8.0) is Previous.DELIVERED
 
@@ -169,8 +169,8 @@ class Lens:
                 self.show(self.queue.popleft())
 
 
-def reading(page: Page) -> Reading:
-    return Reading(page.stayed_s + 1e-9, page.tapped, all_seen=True, left_s=page.left_s)
+def reading(page: Page) -> PageReading:
+    return PageReading(page.stayed_s + 1e-9, page.tapped, all_seen=True, left_s=page.left_s)
 
 
 def run(lens: Lens, seconds: float) -> None:

@@ -131,7 +131,7 @@ async def test_who_asked_gets_the_words_first_and_may_take_them_as_a_correction(
 
 @virtual_time
 async def test_an_unsure_yes_is_none_and_an_unsure_no_is_a_no():
-    readings = (Reading("yes", -1.0), Reading("guess", -1.5))
+    readings = (Reading("yes", -1.0), Reading("no", -1.5))
     async with wearer() as asked:
         await asked.ask(BY_VOICE)
         assert not await asked.say("yes", readings=readings)
