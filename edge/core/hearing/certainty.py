@@ -99,10 +99,10 @@ def judge(
     for name in sorted(found, key=lambda n: (n[0], found[n].likely), reverse=True):
         best = found[name]
         far, per_word = _distances(best.reading, likeliest)
-        anything = is_free(best.meaning) or not name[0]
-        if not _is_lost(far, per_word, addressed=said.addressed, free=anything):
-            others = [c.likely for n, c in found.items() if n != name]
-            margin = best.likely - max(others, default=-math.inf)
+        others = [c.likely for n, c in found.items() if n != name]
+        margin = best.likely - max(others, default=-math.inf)
+        narrow = is_free(best.meaning) or not name[0] or margin < 0
+        if not _is_lost(far, per_word, addressed=said.addressed, narrow=narrow):
             mumbled = said.confidence is not None and said.confidence < MUMBLED
             needed = MUMBLED_MARGIN if mumbled else MARGIN
             reason = _doubt(margin - needed, far, per_word, whole=name[0])
@@ -118,10 +118,10 @@ def _distances(reading: Reading, likeliest: float) -> tuple[float, float]:
     return likeliest - reading.log_probability, -reading.log_probability / words
 
 
-def _is_lost(far: float, per_word: float, *, addressed: bool, free: bool) -> bool:
+def _is_lost(far: float, per_word: float, *, addressed: bool, narrow: bool) -> bool:
     if not addressed:
         return far > OVERHEARD or per_word > OVERHEARD_PER_WORD
-    if free:
+    if narrow:
         return far > FREE_LOST or per_word > FREE_LOST_PER_WORD
     return far > LOST or per_word > LOST_PER_WORD
 

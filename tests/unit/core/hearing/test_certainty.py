@@ -70,6 +70,11 @@ def test_free_words_must_be_nearer_than_a_fixed_phrase() -> None:
         assert (far[0], unclear[0]) == (certainty, certainty)
 
 
+def test_a_phrase_far_from_what_was_heard_is_nothing_if_another_is_nearer() -> None:
+    found = judged(("and we CALL my nose", -3.7), ("CLEAR that all", -13.0))
+    assert found[:2] == (Certainty.UNSURE, "CALL")
+
+
 def test_words_that_were_overheard_must_be_nearer() -> None:
     readings = (("cancer", -1.6), ("CANCEL that now", -4.0))
     assert judged(*readings)[0] is Certainty.UNSURE
