@@ -67,7 +67,7 @@ class LastSpoken:
     @contextmanager
     def running(self, call: ToolCall, found: Match) -> Iterator[_Running]:
         """Be the call that a correction is about, from now on."""
-        nothing_yet = ToolResponse.failure(ErrorCode.CANCELLED, "The call was not wait_for_answer")
+        nothing_yet = ToolResponse.failure(ErrorCode.CANCELLED, "The call has no answer yet")
         last = self._last = _Running(call, found, asyncio.Event(), nothing_yet)
         try:
             yield last

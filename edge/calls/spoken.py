@@ -12,7 +12,7 @@ from edge.calls.last_spoken import CallEntry, LastSpoken, wait_for_answer
 from edge.calls.turns import VoiceTurns
 from edge.calls.undo import Undos
 from edge.calls.voice_session import VoiceSession
-from edge.core import phrases, policy
+from edge.core import confirmation, phrases, policy
 from edge.core.phrases import Match
 from edge.runtime.ids import new_call_id
 from firmware_bridge.messages import Transcript
@@ -97,15 +97,22 @@ class SpokenCalls:
         call = self._spoken_call(call_id, mode, turn_id=turn_id, replayed=replayed)
         recognised = meaning.is_recognised(said)
         find = self._finder(turn_id, leading=recognised)
-        meant, unsure = meaning.understand(said, find, self._last.former(said.began_at))
+        understood = meaning.understand(said, find, self._last.former(said.began_at))
+        meant = understood.meaning
         if meant is not None:
             self._apologised = False
             self._heard_until = max(self._heard_until, said.ended_at or 0.0)
             private = self._session.snapshot().suppress_transcript
             heard = None
             if recognised:
-                heard = Recognition(said.confidence, unsure, private=private, correct=self._correct)
+                heard = Recognition(
+                    said.confidence, understood.unsure, private=private, correct=self._correct
+                )
             answer = await self._act(call, meant, heard)
+            if understood.second is not None and _is_refused(answer, meant):
+                again = replace(call, call_id=new_call_id(self._clock.wall()))
+                asked = None if heard is None else replace(heard, unsure=True)
+                answer = await self._act(again, understood.second, asked)
             if answer is not None:
                 return answer
         return await self._not_understood(call, said, recognised=recognised)
@@ -124,9 +131,9 @@ class SpokenCalls:
             case Act.CHANGE, Match() as found:
                 return await self._run_instead(call, found, heard)
             case Act.UNDO, _:
-                return await self._last.take_back(heard) or await self._clear(call)
+                return await self._last.take_back(heard) or await self._clear(call, heard)
             case Act.STOP, _:
-                return await self._last.stop() or await self._clear(call)
+                return await self._last.stop() or await self._clear(call, heard)
             case Act.NO, _:
                 return await self._last.stop()
         return None
@@ -153,12 +160,13 @@ class SpokenCalls:
                 await self._stage.tell(STAYS)
         return answer
 
-    async def _clear(self, call: ToolCall) -> ToolResponse | None:
+    async def _clear(self, call: ToolCall, heard: Recognition | None) -> ToolResponse | None:
         """Take away what is shown; None if nothing is."""
         entry = self._registry.snapshot().find(_CLEAR)
         if entry is None or entry.hidden or not self._stage.lens().get("lines"):
             return None
-        return await wait_for_answer(await self._start(replace(call, tool=_CLEAR), Caller()))
+        call = replace(call, tool=_CLEAR)
+        return await wait_for_answer(await self._start(call, Caller(heard=heard)))
 
     def _correct(self, said: Transcript) -> bool:
         """Take words said to the question about the last call, if they correct it."""
@@ -166,7 +174,7 @@ class SpokenCalls:
 
         said, former = replace(said, addressed=True), self._last.former()
         find = self._finder("", leading=True)
-        meant, _unsure = meaning.understand(said, find, former)
+        meant = meaning.understand(said, find, former).meaning
         if meant is None or meant.match is None or meant.act is None or not self._tasks.open:
             return False
         self._tasks.create_task(self.take_safely(said), name="call.corrected")
@@ -212,3 +220,10 @@ class SpokenCalls:
         if turn_id:
             choice.turn(turn_id)
         return partial(choice.why_not, self._rules.policy.user_id)
+
+
+def _is_refused(answer: ToolResponse | None, meant: "Meaning") -> bool:
+    """Return whether the wearer was asked for this call, and said no."""
+    if answer is None or answer.error is None or meant.match is None:
+        return False
+    return answer.error == confirmation.denied(meant.match.tool, confirmation.WEARER)

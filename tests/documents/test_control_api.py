@@ -20,7 +20,7 @@ import pytest
 import edge.cloud.enrolment.client
 import edge.control
 import edge.core.tools.selection_rules
-import edge.daemon.app
+import edge.daemon.cloud_config
 import edge.link.pairing
 import edge.runtime.events
 from edge.cloud.enrolment.credentials import Enrolled
@@ -381,7 +381,7 @@ def test_the_error_codes_are_those_of_the_api_and_no_others():
         edge.link.pairing,
         edge.core.tools.selection_rules,
         edge.cloud.enrolment.client,
-        edge.daemon.app,
+        edge.daemon.cloud_config,
     )
     own |= {"BUSY"}
     elsewhere = {

@@ -78,7 +78,9 @@ async def _hear(sentence: Sentence, take: Take, ears: "Ears", place: Place) -> O
     if sentence.kind is Kind.ANSWER:
         outcome = answers.answer(sentence, heard[0])
     else:
-        outcome = await place.take(*(_addressed(said) for said in heard), before=sentence.before)
+        outcome = await place.take(
+            *(_addressed(said) for said in heard), before=sentence.before, meant=sentence
+        )
     return replace(outcome, heard=text, recognised_s=seconds)
 
 

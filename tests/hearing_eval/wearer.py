@@ -3,9 +3,10 @@ of the sample apps; what stands below the calls only notes what ran.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,8 @@ from edge.devcloud.main import sample_apps
 from edge.ports import CallResult, Progress, Question
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import Answer, Transcript
-from tests.hearing_eval.score import Called, Outcome
+from tests.hearing_eval.score import Called, Outcome, judge
+from tests.hearing_eval.sentences import Sentence
 from tests.unit.calls.orchestrator_house import (
     FakeAsk,
     FakeRegistry,
@@ -91,13 +93,21 @@ class Ran(FakeTools):
 
 
 class TruthfulWearer(FakeAsk):
-    """Says yes to each question. Whether a wearer who knows what he said would have, is judged by
-    the call that then runs.
-    """
+    """Says no to a question about another call than he meant, and yes to all others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused: list[ToolCall] = []
+        self.call_of: Callable[[str], ToolCall]
+        self.is_meant: Callable[[ToolCall], bool] = lambda _call: True
 
     async def ask(self, question: Question) -> Answer:
         self.asked.append(question)
-        return Answer.ALLOW
+        call = self.call_of(question.call_id)
+        if self.is_meant(call):
+            return Answer.ALLOW
+        self.refused.append(call)
+        return Answer.DENY
 
 
 @dataclass
@@ -112,30 +122,41 @@ class Place:
         """What may be said to these tools."""
         return expected_of_tools.of_tools(DemoRegistry(self.tools).entries.values())
 
-    async def take(self, *transcripts: Transcript, before: str = "") -> Outcome:
+    async def take(
+        self, *transcripts: Transcript, before: str = "", meant: Sentence | None = None
+    ) -> Outcome:
         """Return what comes of what was heard, utterance by utterance. `before` was said, and
-        understood, just before.
+        understood, just before. The wearer says no to what is not `meant`.
         """
-        async with self._opened() as inside:
+        wearer = TruthfulWearer()
+        async with self._opened(wearer) as inside:
             if before:
                 await self._hear(inside, Transcript(before))
                 inside.tools.runs.clear()
-                inside.wearer.asked.clear()
+                wearer.asked.clear()
+            if meant is not None:
+                wearer.is_meant = partial(self._is_meant, meant)
             calls: list[Called] = []
             for transcript in transcripts:
-                calls += await self._calls_of(inside, transcript)
+                calls += await self._calls_of(inside, wearer, transcript)
             return Outcome(
                 heard=" ".join(each.text for each in transcripts),
                 calls=tuple(calls),
-                questions=tuple(question.text for question in inside.wearer.asked),
+                questions=tuple(question.text for question in wearer.asked),
             )
 
-    async def _calls_of(self, inside: House, transcript: Transcript) -> list[Called]:
-        ran, asked = len(inside.tools.runs), len(inside.wearer.asked)
+    async def _calls_of(
+        self, inside: House, wearer: TruthfulWearer, transcript: Transcript
+    ) -> list[Called]:
+        """Return the calls that ran; if none did, those that were refused."""
+        ran, asked, refused = len(inside.tools.runs), len(wearer.asked), len(wearer.refused)
         await self._hear(inside, transcript)
-        was_asked = len(inside.wearer.asked) > asked
+        was_asked = len(wearer.asked) > asked
         new = [call for call in inside.tools.runs[ran:] if call.args.get("id") != MADE]
-        return [self._called(call, was_asked) for call in new]
+        return [self._called(call, was_asked) for call in new or wearer.refused[refused:]]
+
+    def _is_meant(self, meant: Sentence, call: ToolCall) -> bool:
+        return judge(meant, Outcome(calls=(self._called(call, asked=True),))).is_right
 
     async def _hear(self, inside: House, transcript: Transcript) -> None:
         """Return when all that came of it is over."""
@@ -150,7 +171,7 @@ class Place:
         return Called(call.tool, dict(call.args), asked, changes)
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[House]:
+    async def _opened(self, wearer: TruthfulWearer) -> AsyncIterator[House]:
         ran = Ran()
         for left in self.folder.glob("glassd.db*"):
             left.unlink()
@@ -158,7 +179,9 @@ class Place:
             self.folder,
             registry=DemoRegistry(self.tools),
             tools=ran,
-            wearer=TruthfulWearer(),
+            wearer=wearer,
             uplink=ran.cloud(),
         ) as inside:
+            open_questions = inside.orchestrator._confirmations._asking
+            wearer.call_of = lambda call_id: open_questions[call_id].call.request
             yield inside

@@ -16,6 +16,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "where they are much clearer than a phrase need be.",
         "issue 14, Shows 1",
     ),
+    "I14-second-reading": Promise(
+        "After a no to words said to the glasses, the wearer is asked once more: about the next "
+        "likeliest call, if that is near to what was heard.",
+        "issue 14, Shows 1",
+    ),
     "I14-never-wrong": Promise(
         "Words that are not certain change nothing before the wearer said yes; with nobody to ask "
         "nothing happens.",

@@ -48,6 +48,7 @@ class Certainty(Enum):
 class Judgement(NamedTuple, Generic[Meaning]):
     """`meaning`: the likeliest, with its best reading; None if it is NOTHING. `margin`: how much
     likelier it is than any other (natural logarithm). `reason`: why it is not CERTAIN, for the log.
+    `second`: what was meant if that was not; None if nothing else may have been.
     """
 
     certainty: Certainty
@@ -55,6 +56,7 @@ class Judgement(NamedTuple, Generic[Meaning]):
     reading: Reading | None = None
     margin: float = math.inf
     reason: str = ""
+    second: Meaning | None = None
 
 
 class _Candidate(Generic[Meaning]):
@@ -96,21 +98,21 @@ def judge(
             name = is_whole(meaning), key(meaning)
             found.setdefault(name, _Candidate(meaning, reading)).add(reading)
     likeliest = max(reading.log_probability for reading in said.readings)
+    judged = []
     for name in sorted(found, key=lambda n: (n[0], found[n].likely), reverse=True):
-        best = found[name]
-        far, per_word = _distances(best.reading, likeliest)
+        whole, each = name[0], found[name]
         others = [c.likely for n, c in found.items() if n != name]
-        margin = best.likely - max(others, default=-math.inf)
-        narrow = is_free(best.meaning) or not name[0] or margin < 0
+        margin = each.likely - max(others, default=-math.inf)
+        narrow = is_free(each.meaning) or not whole or margin < 0
+        far, per_word = _distances(each.reading, likeliest)
         if not _is_lost(far, per_word, addressed=said.addressed, narrow=narrow):
-            mumbled = said.confidence is not None and said.confidence < MUMBLED
-            needed = MUMBLED_MARGIN if mumbled else MARGIN
-            reason = _doubt(margin - needed, far, per_word, whole=name[0])
-            if not reason and _is_twin(best.reading.text, margin, said.confidence):
-                reason = "the number sounds like another"
-            sure = Certainty.UNSURE if reason else Certainty.CERTAIN
-            return Judgement(sure, best.meaning, best.reading, margin, reason)
-    return Judgement(Certainty.NOTHING, reason="far from every phrase")
+            judged.append((each, margin, _doubt(said, each, margin, far, per_word, whole=whole)))
+    if not judged:
+        return Judgement(Certainty.NOTHING, reason="far from every phrase")
+    best, margin, reason = judged[0]
+    sure = Certainty.UNSURE if reason else Certainty.CERTAIN
+    second = next((each.meaning for each, *_ in judged[1:] if is_whole(each.meaning)), None)
+    return Judgement(sure, best.meaning, best.reading, margin, reason, second)
 
 
 def _distances(reading: Reading, likeliest: float) -> tuple[float, float]:
@@ -126,16 +128,27 @@ def _is_lost(far: float, per_word: float, *, addressed: bool, narrow: bool) -> b
     return far > LOST or per_word > LOST_PER_WORD
 
 
-def _doubt(spare: float, far: float, per_word: float, *, whole: bool) -> str:
-    """Return why it is not certain; "" if it is. `spare`: the margin, less what it must be."""
+def _doubt(
+    said: Transcript,
+    best: _Candidate[Meaning],
+    margin: float,
+    far: float,
+    per_word: float,
+    *,
+    whole: bool,
+) -> str:
+    """Return why it is not certain; "" if it is."""
+    mumbled = said.confidence is not None and said.confidence < MUMBLED
     if not whole:
         return "there is more in it than the phrase"
-    if spare < 0:
+    if margin < (MUMBLED_MARGIN if mumbled else MARGIN):
         return "another meaning is nearly as likely"
     if far > FAR:
         return f"other words are likelier ({far:.1f})"
     if per_word > PER_WORD:
         return f"unclear ({per_word:.1f} a word)"
+    if _is_twin(best.reading.text, margin, said.confidence):
+        return "the number sounds like another"
     return ""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.core import phrases
 from edge.core.hearing import corrections
@@ -47,11 +47,18 @@ class Meaning:
         return self.act, None if found is None else call_key(found.tool.name, found.args)
 
 
-def understand(
-    said: Transcript, find: Find, former: Match | None = None
-) -> tuple[Meaning | None, bool]:
-    """Return what words ask for, and whether that is unsure; of words that were not recognised here
-    all is sure.
+class Understood(NamedTuple):
+    """`meaning`: what words ask for; None if that is nothing. `second`: what to ask the wearer
+    about if he says no to that; None: nothing.
+    """
+
+    meaning: Meaning | None = None
+    unsure: bool = False
+    second: Meaning | None = None
+
+
+def understand(said: Transcript, find: Find, former: Match | None = None) -> Understood:
+    """Return what words ask for; of words that were not recognised here all is sure.
 
     Words that were not said to the glasses, in which a request is only a part, are no request; what
     they dictate is shown to the wearer first, as somebody else may have said it.
@@ -63,16 +70,19 @@ def understand(
         lambda meant: not meant.loose,
         lambda meant: meant.match is not None and has_free_words(meant.match),
     )
-    meant = judged.meaning
+    meant, second = judged.meaning, judged.second
     if meant is None or not is_recognised(said):
-        return meant, False
+        return Understood(meant)
     if meant.loose and not said.addressed:
-        return None, False
+        return Understood()
     unclear = said.confidence is not None and said.confidence < CLEAR
     free = meant.match is not None and has_free_words(meant.match)
     unclear = unclear or judged.margin < FREE_MARGIN
     doubtful = meant.loose or (free and (unclear or not said.addressed))
-    return meant, doubtful or judged.certainty is Certainty.UNSURE
+    unsure = doubtful or judged.certainty is Certainty.UNSURE
+    if second is None or not (unsure and said.addressed) or (meant.act, second.act) != (None, None):
+        return Understood(meant, unsure)
+    return Understood(meant, unsure, second)
 
 
 def is_recognised(said: Transcript) -> bool:

@@ -133,6 +133,59 @@ async def test_an_unsure_call_without_a_yes_never_runs(tmp_path, answer):
         assert not h.tools.runs
 
 
+async def refuse(h, *answers):
+    """Answer one question after the other; return what was asked."""
+    for number, answer in enumerate(answers, 1):
+        await h.wearer.question(number)
+        h.wearer.say(answer)
+    return [question.text.splitlines() for question in h.wearer.asked]
+
+
+SIX = ("set a timer for six minutes", -2.2)
+
+
+@pytest.mark.requirement("I14-second-reading")
+@pytest.mark.parametrize("answer", [Answer.ALLOW, Answer.DENY])
+async def test_after_a_no_the_next_likeliest_call_is_asked_about(h, answer):
+    taking = asyncio.create_task(
+        hear(h, to_glasses(TEN, SIX, ("set a timer for two minutes", -2.5)))
+    )
+    asked = await refuse(h, Answer.DENY, answer)
+    await taking
+    assert asked == [["Start a timer?", "10 min"], ["Start a timer?", "6 min"]]
+    allowed = answer is Answer.ALLOW
+    assert ran(h) == ([("timer:start", {"seconds": 360})] if allowed else [])
+    assert len(h.wearer.asked) == 2, "a second no ends it"
+
+
+@pytest.mark.requirement("I14-second-reading")
+@pytest.mark.parametrize(
+    "words",
+    [
+        said(TEN, SIX),
+        to_glasses(("tin", -0.2), ("set a timer for ten", -4.0), ("timer for six", -20.0)),
+        to_glasses(("open the door", -1.0), ("set a timer", -9.5)),
+    ],
+    ids=["not said to the glasses", "far from what was heard", "certain, and a no to the consent"],
+)
+async def test_nothing_is_asked_after_a_no_that_says_enough(h, words):
+    taking = asyncio.create_task(hear(h, words))
+    await refuse(h, Answer.DENY)
+    await taking
+    assert (len(h.wearer.asked), h.tools.runs) == (1, [])
+
+
+@pytest.mark.requirement("I14-never-wrong")
+async def test_unsure_words_that_would_clear_the_lens_are_asked(h):
+    h.registry.entries["glasses:clear"] = Entry(tool("glasses:clear", schema=NUMBER), "")
+    await hear(h, one("weather Oslo"))
+    taking = asyncio.create_task(hear(h, to_glasses(("stop", -1.0), ("set a timer", -1.2))))
+    await h.wearer.question()
+    h.wearer.say(Answer.DENY)
+    await taking
+    assert [name for name, _ in ran(h)] == ["sky:look"]
+
+
 @pytest.mark.requirement("I14-never-wrong")
 async def test_unsure_words_that_change_nothing_run(h):
     await hear(h, to_glasses(("the weather in Oslo", -2.0), ("the weather in Rome", -2.5)))

@@ -228,7 +228,8 @@ async def test_a_mock_can_be_lost_in_mid_sentence(tmp_path):
         await worn.open()
         async with asyncio.timeout(DEADLINE_S):
             await worn.lost.wait()
-        assert 0.4 * len(COUNTED) < len(worn.pcm()) < 0.7 * len(COUNTED)
+        # half was said; what was on its way when the link broke is lost
+        assert 0.1 * len(COUNTED) < len(worn.pcm()) < 0.7 * len(COUNTED)
 
 
 @needs("liblc3")

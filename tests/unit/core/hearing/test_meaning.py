@@ -36,7 +36,7 @@ def test_a_guided_sentence_comes_before_a_request_without_its_number() -> None:
         Reading("Set a timer phone hour.", -1.8),
         Reading("Set a timer for an hour.", -2.3),
     )
-    meant, unsure = understand(
+    meant, unsure, _second = understand(
         Transcript(readings[0].text, readings=readings, addressed=True), find()
     )
     assert meant is not None
@@ -57,7 +57,7 @@ def test_words_of_the_wearers_choice_need_a_wider_margin() -> None:
                 Reading("note that the key is under the map", second),
             ),
         )
-        return understand(said, find())[1]
+        return understand(said, find()).unsure
 
     assert unsure(-4.5)
     assert not unsure(-6.0)
@@ -68,7 +68,7 @@ def test_words_of_the_wearers_choice_must_be_nearer_to_what_was_heard() -> None:
     def tool(sentence: str) -> str | None:
         readings = Reading("nobody knows what he means", -1.3), Reading(sentence, -11.0)
         said = Transcript(readings[0].text, confidence=0.8, addressed=True, readings=readings)
-        meant, _unsure = understand(said, find())
+        meant = understand(said, find()).meaning
         return meant.match.tool.name if meant is not None and meant.match is not None else None
 
     assert tool("set a timer for ten minutes") == "timer:start"
