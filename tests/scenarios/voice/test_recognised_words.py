@@ -57,6 +57,19 @@ async def test_unsure_words_are_on_the_lens_and_run_after_a_spoken_yes(tmp_path)
         await place.lens_shows("Timer 1, 50 min")
 
 
+@pytest.mark.requirement("I14-second-reading")
+async def test_a_no_brings_the_question_about_the_next_likeliest_words(tmp_path):
+    async with alone(tmp_path) as place:
+        recognise(place, *UNSURE)
+        await place.lens_shows("Start a timer?", "50 min")
+        await until(lambda: answer(place, "no"), "the no counts")
+        await place.lens_shows("Start a timer?", "15 min")
+        await until(lambda: answer(place, "yes"), "the yes counts")
+        await place.lens_shows("Timer 1, 15 min")
+        (left,) = await timers(place)
+        assert 800 < left <= 900
+
+
 @pytest.mark.requirement("I14-corrections")
 async def test_a_correction_replaces_the_question_and_then_the_timer(tmp_path):
     async with alone(tmp_path) as place:
