@@ -85,6 +85,11 @@ class Wire:
         while await self._process.stdout.read(65536):
             continue
 
+    def close(self) -> None:
+        """Close both ends for the session, also where `listen` was cancelled."""
+        self._into.close()
+        self.read.close()
+
     async def _pass_on(self) -> None:
         rate, garbage = RateLimiter(), 0
         async for line in lines(self._process.stdout, limit=self._limit, patience=PATIENCE):
@@ -265,4 +270,4 @@ async def stdio_wire(
                     await process.stop()
                 group.cancel_scope.cancel()
     finally:
-        wire.read.close()
+        wire.close()

@@ -14,10 +14,13 @@ import termios
 from pathlib import Path
 
 import pytest
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCRequest
 
 from edge.mcp.client import frames, held, server as server_module
 from edge.mcp.client.models import CallFault, McpServer, Status
 from edge.mcp.client.server import FEW, McpServerClient, serving
+from edge.mcp.client.stdio import stdio_wire
 from tests.system import runs, state
 from tests.unit.mcp.client.places import SOON_S, raw, until
 
@@ -40,6 +43,15 @@ def notes(tmp_path):
 
 def read(notes):
     return notes.read_text().split("\n")[:-1] if notes.exists() else []
+
+
+async def test_a_connection_that_is_left_with_an_answer_unread_leaves_no_stream_open():
+    request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/list")
+    async with stdio_wire(raw("legacy"), ended=asyncio.Event(), log_line=print) as wire:
+        streams = wire.read.statistics
+        await wire.write.send(SessionMessage(request))
+        await until(lambda: streams().tasks_waiting_send == 1)
+    assert (streams().open_send_streams, streams().open_receive_streams) == (0, 0)
 
 
 # ------------------------------------------------------------------ both eras, answers
