@@ -109,10 +109,9 @@ class SpokenCalls:
                     said.confidence, understood.unsure, private=private, correct=self._correct
                 )
             answer = await self._act(call, meant, heard)
-            if understood.second is not None and _is_refused(answer, meant):
+            if heard and understood.second is not None and _is_refused(answer, meant):
                 again = replace(call, call_id=new_call_id(self._clock.wall()))
-                asked = None if heard is None else replace(heard, unsure=True)
-                answer = await self._act(again, understood.second, asked)
+                answer = await self._act(again, understood.second, heard)
             if answer is not None:
                 return answer
         return await self._not_understood(call, said, recognised=recognised)
