@@ -17,7 +17,9 @@ import hypothesis
 import pytest
 
 from edge.display import page_life
+from tests.registry_reading import read_here
 from tests.system import counted
+from tools_cache.registry import reader
 
 ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/storage/test_database.py::test_on_a_full_disk": (
@@ -71,6 +73,9 @@ ROOM_BYTES = 4 << 30
 OTHERS_LAST = 30
 """A test with processes counts as so many that only compute (measured: 10 to 30 times as long)."""
 
+EXAMPLES = 60
+"""Of each property, new ones in each run. `make test-all` takes more."""
+
 _skipped: list[tuple[str, str]] = []
 _failed: dict[str, None] = {}
 _not_tests: list[str] = []
@@ -117,7 +122,8 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # An example that took longer than usual tells of a busy machine, not of the code
     # (pytest-timeout guards the test).
-    hypothesis.settings.register_profile("glassd", deadline=None)
+    examples = int(os.environ.get("GLASSD_EXAMPLES", EXAMPLES))
+    hypothesis.settings.register_profile("glassd", deadline=None, max_examples=examples)
     hypothesis.settings.load_profile("glassd")
     # All that is collected stays: to look for garbage in it takes a third of a second each time,
     # and some seconds on a busy machine, while the daemon under test stands still.
@@ -247,3 +253,16 @@ def _no_reading_time(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     """In all other tests an equal result replaces a page at once, so that none waits for it."""
     if "reading_time" not in request.fixturenames:
         monkeypatch.setattr(page_life, "LEAST_S", 0.0)
+
+
+@pytest.fixture
+def child_reads_registries() -> None:
+    """As in a daemon of its own; in all other tests this process reads them."""
+
+
+@pytest.fixture(autouse=True)
+def _registries_are_read_here(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "child_reads_registries" not in request.fixturenames:
+        monkeypatch.setattr(reader, "read", read_here)

@@ -13,7 +13,10 @@ import rfc8785
 from tests.scenarios.network import Cable, web
 from tests.scenarios.world import until, whole_world, world
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.usefixtures("child_reads_registries"),
+]
 
 CALC = "com.example.calc:evaluate"
 

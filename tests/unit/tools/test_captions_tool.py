@@ -12,9 +12,9 @@ from edge.runtime.clock import Clock
 from edge.tools.local import LocalTools
 from edge.tools.registry import ToolRegistry
 from edge.tools.services import Services
+from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_glasses_settings import CLOCK
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall
-from tools_cache.builder import compiler
 
 TOOLS = Path(tools_cache.__file__).parent / "tools"
 NAME = "glasses:captions"
@@ -36,7 +36,7 @@ class Microphone:
 @pytest.fixture
 def registry(tmp_path):
     artifact = tmp_path / "tool_registry.json"
-    artifact.write_text(compiler.compile_tools(TOOLS).text)
+    artifact.write_text(compiled())
     made = ToolRegistry(
         builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=Clock.system()
     )

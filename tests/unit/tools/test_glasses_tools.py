@@ -22,9 +22,9 @@ from firmware_bridge.messages import (
     SetSilentMode,
     ShowNotification,
 )
+from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_glasses_settings import CLOCK, Glasses
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall
-from tools_cache.builder import compiler
 
 TOOLS = Path(tools_cache.__file__).parent / "tools"
 QUIET = {"audio": {"suppressVoiceResponse": True}}
@@ -38,7 +38,7 @@ def glasses():
 @pytest.fixture
 def run(tmp_path, glasses):
     artifact = tmp_path / "tool_registry.json"
-    artifact.write_text(compiler.compile_tools(TOOLS).text)
+    artifact.write_text(compiled())
     registry = ToolRegistry(
         builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=Clock.system()
     )

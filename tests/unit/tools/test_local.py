@@ -18,6 +18,7 @@ from edge.tools.local import LocalTools
 from edge.tools.registry import ToolRegistry
 from edge.tools.services import Services
 from firmware_bridge.capabilities import Capabilities, Origin
+from tests.unit.tools.compiled import shipped as compiled
 from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolResponse
 from tools_cache.builder import compiler
 
@@ -406,7 +407,7 @@ async def test_a_registry_cannot_lead_outside_the_tools(make, tmp_path, folder):
 
 @pytest.fixture
 async def shipped(tmp_path):
-    rig = Rig(tmp_path, compiler.compile_tools().text, compiler.TOOLS)
+    rig = Rig(tmp_path, compiled(), compiler.TOOLS)
     yield rig
     await rig.packages.close()
 
@@ -434,7 +435,7 @@ async def test_notes_are_kept_listed_newest_first_and_counted(shipped):
 async def test_notes_survive_a_restart(shipped, tmp_path):
     await shipped.good("notes:add", {"text": "keep me"})
     await shipped.packages.close()
-    again = Rig(tmp_path, compiler.compile_tools().text, compiler.TOOLS)
+    again = Rig(tmp_path, compiled(), compiler.TOOLS)
     assert (await again.good("notes:list")).data["total"] == 1
     await again.packages.close()
 
@@ -659,7 +660,7 @@ class Pictures:
 @pytest.mark.parametrize("drawn", ["fitted ", ""])
 async def test_a_picture_brings_its_description_for_where_it_is_not_drawn(tmp_path, drawn):
     about = {"pictures": lambda: Pictures(drawn)}
-    rig = Rig(tmp_path, compiler.compile_tools().text, compiler.TOOLS, **about)
+    rig = Rig(tmp_path, compiled(), compiler.TOOLS, **about)
     image = "iVBORw0KGgoAAAAN"
     args = {"image": image, "alt": "A map", "caption": "Gate 4", "duration_s": 2}
     answer = await rig.good("glasses:show_image", args)

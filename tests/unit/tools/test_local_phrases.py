@@ -5,14 +5,14 @@ from functools import cache
 import pytest
 
 from edge.core.phrases import match
+from tests.unit.tools.compiled import shipped as compiled
 from tools_cache.api.tool import Source, ToolDefinition
-from tools_cache.builder.compiler import compile_tools
 from tools_cache.registry.manifest import load
 
 
 @cache
 def tools() -> tuple[ToolDefinition, ...]:
-    registry = load(compile_tools().text.encode(), source=Source.LOCAL, trusted=True)
+    registry = load(compiled().encode(), source=Source.LOCAL, trusted=True)
     return tuple(tool for app in registry.apps for tool in app.tools)
 
 

@@ -21,8 +21,8 @@ from edge.runtime.events import Alarmed, RegistrySynced, ToolsFiltered
 from edge.tools.registry import RegistrySettings, ToolRegistry
 from edge.tools.registry_http import CloudRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
+from tests.unit.tools.compiled import shipped as compiled
 from tools_cache.api.tool import Source, ToolDefinition
-from tools_cache.builder import compiler
 from tools_cache.registry import reader
 from tools_cache.registry.manifest import digest
 from tools_cache.registry.models import MAX_BYTES
@@ -30,7 +30,7 @@ from tools_cache.registry.registry_store import RegistryStore
 
 pytestmark = pytest.mark.enable_socket
 
-BUILTIN = compiler.compile_tools().text
+BUILTIN = compiled()
 LOCAL_TOOLS = sum(len(app["tools"]) for app in json.loads(BUILTIN)["apps"])
 LENS = {
     "display": True,
@@ -603,6 +603,7 @@ async def test_one_bad_tool_is_named_and_the_rest_serve(tmp_path, cloud):
     assert rig.happened(RegistrySynced)[-1].dropped == tuple(dropped)
 
 
+@pytest.mark.usefixtures("child_reads_registries")
 async def test_a_tool_whose_schema_does_not_compile_is_hidden_with_the_reason_over_a_restart_too(
     tmp_path, cloud
 ):
@@ -617,6 +618,7 @@ async def test_a_tool_whose_schema_does_not_compile_is_hidden_with_the_reason_ov
         assert cache.snapshot().find("com.calc:add").hidden == ""
 
 
+@pytest.mark.usefixtures("child_reads_registries")
 async def test_when_schemas_cannot_be_checked_the_tools_serve_all_the_same(
     tmp_path, cloud, monkeypatch
 ):

@@ -15,6 +15,7 @@ from edge.core.session import NoEffect, SessionController
 from edge.storage.tools.knowledge import KnowledgeBase
 from edge.tools.calendars.lookup import CalendarLookup, CalendarPlace
 from tests.unit.tools.calendars.texts import text
+from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_local import Rig, call
 from tools_cache.api import notes
 from tools_cache.api.calendars import Agenda, CalendarTrouble, Trouble
@@ -36,7 +37,7 @@ SCHEMAS = {
     name: json.loads((compiler.TOOLS / name / "schema.json").read_text())
     for name in (f.name for f in lint.folders(compiler.TOOLS))
 }
-BUILT = compiler.compile_tools().text
+BUILT = compiled()
 STANDUP = (
     "UID:1\nDTSTART;TZID=Europe/Berlin:20261123T100000\n"
     "DTEND;TZID=Europe/Berlin:20261123T110000\nSUMMARY:Stand-up"
