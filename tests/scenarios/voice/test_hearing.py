@@ -21,10 +21,6 @@ pytest.importorskip("py_nanotts", reason="pip install 'glassd[voice]'")
 
 HOLD = Gesture.BUTTON_LONG
 """Push to talk of these glasses; nothing on the lens uses it."""
-WITH_LC3 = [
-    pytest.param("mock:full"),
-    pytest.param("even_g1", marks=needs("liblc3")),
-]
 SENTENCES = (
     (
         "Remind me in two hours to water the garden.",
@@ -98,9 +94,17 @@ async def command(place, sentence, tool, answer):
 
 
 @pytest.mark.requirement("I14-end-to-end")
-@pytest.mark.parametrize("model", WITH_LC3)
-async def test_spoken_sentences_become_answers_on_the_lens(tmp_path, model):
-    async with wearing(tmp_path, model) as place:
+@needs("liblc3")
+async def test_a_sentence_in_the_sound_of_an_even_g1_becomes_an_answer(tmp_path):
+    """The way of the sound to the recogniser is its own; what follows is that of all glasses."""
+    async with wearing(tmp_path, "even_g1") as place:
+        await command(place, *SENTENCES[0])
+        await microphone(place, open=False)
+
+
+@pytest.mark.requirement("I14-end-to-end")
+async def test_spoken_sentences_become_answers_on_the_lens(tmp_path):
+    async with wearing(tmp_path) as place:
         for sentence, tool, answer in SENTENCES:
             await command(place, sentence, tool, answer)
             await microphone(place, open=False)
