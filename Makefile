@@ -28,7 +28,7 @@ $(VENV)/.compiled: $(VENV)/.dev $(REGISTRY)
 	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null; touch $@
 
 test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv
-	@.ci/each-python test 3.11 3.12 3.13
+	@GLASSD_EXAMPLES=300 .ci/each-python test 3.11 3.12 3.13
 
 # What may differ between Pythons: asyncio and how it cleans up (link, MQTT, control, MCP servers, the daemon's own parts),
 # SQLite's binding (storage), how packages are found and built (packaging, imports), annotations that are read at run time (mcp,

@@ -6,7 +6,7 @@ import contextlib
 import tracemalloc
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from firmware_bridge.codec import NEED_DATA, Role
 from firmware_bridge.codecs.reference.codec import MAX_BACKLOG_BYTES, ReferenceCodec
@@ -116,7 +116,6 @@ def test_packets_that_overtake_each_other_are_put_in_order(late):
 
 
 @given(down=st.sets(st.integers(0, 60), max_size=20), up=st.sets(st.integers(0, 60), max_size=20))
-@settings(deadline=None, max_examples=150)
 @pytest.mark.requirement("K7-loss")
 def test_what_gets_through_is_whole_and_in_order_and_silence_is_said(down, up):
     pair = CodecPair(down=Faults(lost=down), up=Faults(lost=up))
@@ -536,7 +535,6 @@ def test_a_radio_smaller_than_att_allows_is_misuse():
 
 
 @given(st.lists(st.binary(max_size=40), max_size=40), st.sampled_from(Role))
-@settings(deadline=None, max_examples=300)
 def test_any_packets_whatever_raise_nothing_but_a_violation(packets, role):
     codec = ReferenceCodec(role)
     for packet in packets:
@@ -560,7 +558,6 @@ def test_any_packets_whatever_raise_nothing_but_a_violation(packets, role):
     st.sampled_from(Role),
     st.booleans(),
 )
-@settings(deadline=None, max_examples=300)
 def test_well_formed_frames_in_any_order_raise_nothing_but_a_violation(frames, role, talking):
     codec = ReferenceCodec(role)
     if talking:

@@ -4,7 +4,7 @@ import contextlib
 
 import msgpack
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from firmware_bridge.codec import NEED_DATA, Incoming, Role
 from firmware_bridge.codecs.reference.codec import ReferenceCodec
@@ -75,7 +75,6 @@ def refusal_of(body, *, role=Role.PERIPHERAL):
     st.lists(strategies.answered_commands, min_size=1, max_size=4),
     st.sampled_from([20, 61, 185, 512]),
 )
-@settings(deadline=None, max_examples=200)
 def test_every_command_arrives_as_it_was_sent_with_its_number(commands, max_packet):
     pair = CodecPair(max_packet=max_packet)
     numbers = [pair.central.send(command, 0.0) for command in commands]
@@ -87,7 +86,6 @@ def test_every_command_arrives_as_it_was_sent_with_its_number(commands, max_pack
 
 
 @given(strategies.commands, strategies.replies, strategies.events, st.integers(0, 0xFFFFFFFF))
-@settings(deadline=None, max_examples=200)
 def test_everything_survives_the_wire(command, reply, event, re):
     for message, sender in (
         (command, Role.CENTRAL),
@@ -101,7 +99,6 @@ def test_everything_survives_the_wire(command, reply, event, re):
 
 
 @given(st.lists(strategies.events | strategies.replies, min_size=1, max_size=5))
-@settings(deadline=None, max_examples=100)
 def test_everything_the_glasses_say_arrives_in_order(messages):
     pair = CodecPair()
     for message in messages:
@@ -401,14 +398,12 @@ types = st.sampled_from(
 
 
 @given(st.binary(max_size=200), st.sampled_from(Role))
-@settings(deadline=None, max_examples=400)
 def test_any_bytes_as_a_message_are_a_message_or_refused(body, sender):
     with contextlib.suppress(RefusedMessage):
         assert isinstance(decode(body, sender=sender, tiles=TileTable()), Incoming)
 
 
 @given(types, st.dictionaries(keys, anything, max_size=8), st.integers(0, 9))
-@settings(deadline=None, max_examples=250)
 def test_any_values_in_any_fields_are_a_message_or_refused(type_, body, number):
     for role in Role:
         codec = ReferenceCodec(role)
@@ -419,7 +414,6 @@ def test_any_values_in_any_fields_are_a_message_or_refused(type_, body, number):
 
 
 @given(st.binary(max_size=200) | st.dictionaries(keys, anything, max_size=8).map(msgpack.packb))
-@settings(deadline=None, max_examples=300)
 def test_any_info_value_is_an_info_or_a_violation(value):
     with contextlib.suppress(RemoteViolation):
         assert isinstance(decode_info(value), GlassesInfo)

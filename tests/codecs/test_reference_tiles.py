@@ -128,7 +128,6 @@ def test_without_a_table_every_tile_carries_its_pixels():
         max_size=20,
     ),
 )
-@settings(deadline=None, max_examples=200)
 def test_both_tables_agree_whatever_was_sent_and_put_out(capacity, pages):
     """Tiles of 4 to 24 bytes through tables of 0 to 200 bytes: everything arrives as it was
     sent.
@@ -144,7 +143,6 @@ def test_both_tables_agree_whatever_was_sent_and_put_out(capacity, pages):
 
 
 @given(st.lists(strategies.tiles, max_size=6), st.integers(0, 400), st.sets(st.integers(0, 6)))
-@settings(deadline=None, max_examples=150)
 def test_a_sender_who_forgets_at_any_moment_is_still_understood(pages, capacity, forgets):
     sender, receiver = TileTable(), TileTable()
     sender.resize(capacity)

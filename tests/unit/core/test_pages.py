@@ -5,7 +5,7 @@ import math
 import unicodedata
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from edge.core.pages import (
     CUT,
@@ -65,7 +65,6 @@ def body(layout: Layout) -> str:
 @given(text=TEXT, canvas=NARROW)
 @example(*FULL_ROWS)
 @example(*HEAVY_ROWS)
-@settings(max_examples=300, deadline=None)
 @pytest.mark.requirement("M-pages")
 def test_every_line_fits_the_canvas_and_every_page_its_lines_and_bytes(
     text: str, canvas: Canvas
@@ -85,7 +84,6 @@ def test_every_line_fits_the_canvas_and_every_page_its_lines_and_bytes(
 @given(text=TEXT, canvas=NARROW)
 @example(*FULL_ROWS)
 @example(*HEAVY_ROWS)
-@settings(max_examples=300, deadline=None)
 @pytest.mark.requirement("M-pages")
 def test_no_text_is_lost_and_the_order_is_kept(text: str, canvas: Canvas) -> None:
     layout = lay_out(text, canvas, FACE)
@@ -93,7 +91,6 @@ def test_no_text_is_lost_and_the_order_is_kept(text: str, canvas: Canvas) -> Non
 
 
 @given(left=TEXT, right=TEXT, canvas=NARROW.filter(lambda c: c.width > 120))
-@settings(max_examples=200, deadline=None)
 def test_two_columns_fit_side_by_side_and_lose_nothing(
     left: str, right: str, canvas: Canvas
 ) -> None:
@@ -168,7 +165,6 @@ def test_a_long_table_goes_on_the_next_page_with_the_same_columns() -> None:
 @given(
     st.lists(st.lists(st.text(LETTERS, max_size=12), min_size=1, max_size=4), max_size=12), NARROW
 )
-@settings(max_examples=200, deadline=None)
 def test_tables_fit_every_lens_and_keep_every_cell(table, canvas: Canvas) -> None:
     text = "\n".join("\t".join(" ".join(cell.split()) for cell in row) for row in table)
     layout = lay_out(text, canvas, FACE)

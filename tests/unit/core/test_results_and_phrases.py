@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 import tools_cache
 from edge.core.phrases import match
@@ -162,7 +162,6 @@ def test_a_duration_is_taken_when_it_makes_sense(asked, seconds) -> None:
         max_leaves=12,
     )
 )
-@settings(max_examples=200, deadline=None)
 def test_any_render_object_a_tool_may_invent_is_read_without_a_crash(value) -> None:
     render = value if isinstance(value, dict) else {"display": value, "audio": value}
     assert isinstance(rendering_of(ToolResponse(data=value, render=render)).words, str)
@@ -309,7 +308,6 @@ def test_the_word_that_leads_to_a_text_is_no_part_of_it(sentence, language, text
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=200, deadline=None)
 def test_no_sentence_breaks_the_matching(sentence: str) -> None:
     match(sentence, TOOLS)
     match("set a timer " + sentence, TOOLS)

@@ -62,7 +62,7 @@ TEXTS = st.text(SIGNS, min_size=1, max_size=9).map(lambda found: " ".join(found.
 
 
 @pytest.mark.requirement("I13-consent-directions", "I11-consent-visible")
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(TEXTS, TEXTS, st.permutations(range(4)))
 def test_two_texts_are_never_drawn_alike(one, other, order):
     assert (drawn(f"v: {text(one)}") == drawn(f"v: {text(other)}")) is (one == other)

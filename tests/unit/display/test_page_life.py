@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from edge.display.page_life import (
     LEAST_S,
@@ -201,7 +201,6 @@ def test_a_long_page_comes_back_with_the_time_it_had_left():
     assert long.left_s == pytest.approx(10.0, abs=0.3)
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(
         st.one_of(

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from edge.core.results import Link
 from edge.display.plain_text import MAX_TEXT, has_markdown, plain, spoken
@@ -71,7 +71,6 @@ def test_a_text_without_markdown_is_untouched(text):
     assert plain(text).text == text
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(alphabet="ab é\n*_#>-|]()!\\.;<:+", max_size=80))
 def test_every_letter_of_any_text_stays_in_its_place(text):
     def letters(written):
@@ -80,7 +79,6 @@ def test_every_letter_of_any_text_stays_in_its_place(text):
     assert letters(plain(text).text) == letters(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_at_all_can_be_read(text):
     assert isinstance(spoken(plain(text).text), str)

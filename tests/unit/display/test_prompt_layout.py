@@ -186,7 +186,6 @@ JSON = st.recursive(
 
 
 @pytest.mark.requirement("I11-consent-complete", "I11-consent-pages", "I11-consent-visible")
-@settings(max_examples=200, deadline=None)
 @given(
     st.dictionaries(st.text(max_size=12), JSON, max_size=6),
     st.sampled_from([200, 576]),

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from firmware_bridge.catalog import find
 from firmware_bridge.messages import ShowPage, TextLine
@@ -30,7 +30,6 @@ def test_a_stale_table_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFix
     assert "stale" in capsys.readouterr().err
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.text(
         st.one_of(
@@ -167,7 +166,6 @@ def test_what_is_not_a_range_is_ignored_and_the_rest_is_read(declared: str) -> N
     )
 )
 @example("你好，안녕さくら")
-@settings(max_examples=100, deadline=None)
 def test_ink_of_declared_characters_never_leaves_the_measured_width(text: str) -> None:
     lens = SimLens(1024, 64, 1, 2, font="g1-21", glyphs=G1_GLYPHS)
     lens.show(ShowPage("s", lines=(TextLine(0, text, 100),)))

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from tools_cache.errors import BadToolName
 from tools_cache.names import MAX_ALIAS, alias, aliases, canonical, parse
@@ -77,7 +77,6 @@ def test_an_alias_is_written_so_and_read_back(name, told):
 @example("-:-")
 @example("a:_x5f")
 @example("a.b:" + "c" * 59)
-@settings(max_examples=300, deadline=None)
 @pytest.mark.requirement("I5-alias")
 def test_every_alias_is_taken_everywhere_and_read_back_unless_it_was_shortened(name):
     told = alias(name)
@@ -86,7 +85,6 @@ def test_every_alias_is_taken_everywhere_and_read_back_unless_it_was_shortened(n
 
 
 @given(st.lists(NAMES, unique=True, max_size=30))
-@settings(max_examples=100, deadline=None)
 @pytest.mark.requirement("I5-alias", "C-05")
 def test_a_table_of_aliases_finds_every_name_again(names):
     table = aliases(names)

@@ -6,7 +6,7 @@ import copy
 import json
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tests.unit.tools_cache.folders import closed, named, write
 from tools_cache.api.tool import Source
@@ -389,7 +389,6 @@ def sample(schema, pick):
 
 
 @given(SCHEMAS, st.data())
-@settings(max_examples=150, deadline=None)
 @pytest.mark.requirement("I5-strict")
 def test_whatever_a_strict_model_says_is_valid_once_its_nulls_are_out(schema, data):
     strict = form("openaiStrict", schema).document["function"]["parameters"]

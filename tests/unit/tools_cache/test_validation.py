@@ -9,7 +9,7 @@ import http.server
 import threading
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from tests.unit.tools_cache.folders import closed, write
 from tools_cache import schema as schemas
@@ -400,7 +400,6 @@ def folder(tmp_path_factory):
 
 
 @given(parameters=PARAMETERS)
-@settings(max_examples=80, deadline=None)
 @pytest.mark.requirement("S2-20")
 def test_what_the_build_accepts_never_fails_to_load(folder, parameters):
     report = compiler.compile_tools(write(folder, parameters=parameters))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import msgpack
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.topics import BadTopicWord, Topics
@@ -327,7 +327,6 @@ def swallow(payload, content_type, properties, correlation):
     wire.encode(message.kind, message.body)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     payload=st.binary(max_size=300),
     content_type=st.sampled_from([MSGPACK, JSON, None, "x"]),
@@ -341,7 +340,6 @@ def test_no_bytes_crash_it(payload, content_type, properties, correlation):
     swallow(payload, content_type, properties, correlation)
 
 
-@settings(max_examples=300, deadline=None)
 @given(document=fields, kind=st.sampled_from(list(MessageKind)), good_id=st.booleans())
 def test_no_document_crashes_it(document, kind, good_id):
     if good_id:

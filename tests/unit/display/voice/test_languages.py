@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from edge.display.voice.languages import UNKNOWN, language_of, parts
 
@@ -94,7 +94,6 @@ def test_decomposed_accents_count_like_composed_ones():
     assert language_of("el tren estа\u0301 aqui\u0301".replace("а", "a"), _ELSE) == "es"
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=200))
 def test_any_text_has_a_language(text):
     assert language_of(text, "en")
@@ -130,7 +129,6 @@ def test_each_part_has_a_language_written_in_its_letters():
     assert language_of("ᏣᎳᎩ", "en") == UNKNOWN
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(alphabet="ab 1.,éЖжя漢かع-", max_size=60))
 def test_no_letter_is_lost_where_a_sentence_is_cut(text):
     assert "".join("".join(parts(text)).split()) == "".join(text.split())
