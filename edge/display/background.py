@@ -54,9 +54,10 @@ class Background:
         """
         return None if self._pages is None else self._pages.stays_s()
 
-    def end(self) -> bool:
-        """Nothing listens any more; return whether something did."""
-        return self._pages is not None and self._pages.end()
+    def end(self) -> None:
+        """Nothing listens any more."""
+        if self._pages is not None:
+            self._pages.end()
 
     def can_draw(self) -> bool:
         return self._pages is not None and self._pages.can_draw()

@@ -292,15 +292,23 @@ class CurrentPage:
         """The daemon stops: the lens says no more that it listens. A page that it was drawing is
         cleared by the next one, as is what the glasses do not clear now.
         """
-        listening = self._behind is not None and self.now is None and not self.covered
-        marked = self._background.end()
+        self._background.end()
+        dark = self.now is None and not self.covered
         with suppress(GlassesAway):
-            if listening:
+            if dark and self._lens.lit:
                 await self.clear(at_once=True)
-            elif marked and not self._lens.cut_off:
-                await self.refresh()
-        if self._lens.cut_off or (listening and self._lens.lit):
+            elif not self._lens.cut_off:
+                await self._take_mark_off()
+        if self._lens.cut_off or (dark and self._lens.lit):
             await self._scenes.mark_unknown()
+
+    async def _take_mark_off(self) -> None:
+        """Draw the page as it is now; what was to be drawn may not have come to the lens."""
+        item = self.now
+        if item is not None and not self.covered and self._lens.scene == item.scene:
+            sheets = self.sheets(item)
+            if self._drawn != self._lens.sheet:
+                await self._lens.turn(item.scene, sheets, item.page)
 
     async def again(self, *, returned: bool = False) -> None:
         """Put the page on the lens again (the same scene, no second rendering), or clear it when

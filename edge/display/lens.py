@@ -189,6 +189,11 @@ class LensWriter:
         """What is on it, as far as it was acknowledged; empty when it is dark."""
         return self._last.scene
 
+    @property
+    def sheet(self) -> Sheet:
+        """Return the page that was acknowledged last; without lines when it is dark."""
+        return self._sheet
+
     def busy_s(self) -> float:
         """Seconds until the panel takes the next page."""
         return max(0.0, self._sent_at + self._gap_s() - asyncio.get_running_loop().time())

@@ -47,12 +47,10 @@ class ListeningPages:
         """See `Background`."""
         return self.indicator.stays_s or None
 
-    def end(self) -> bool:
+    def end(self) -> None:
         """See `Background`."""
-        listened = self.captions.on or self.indicator.on
         self.captions.end()
         self.indicator.clear()
-        return listened
 
     def can_draw(self) -> bool:
         return self._glasses.status().ready and self._lens() is not None
