@@ -134,13 +134,15 @@ def failed(error: ToolError) -> Outcome:
 class Recognition:
     """How well the words of a call by voice were understood.
 
-    `unsure`: the wearer is asked whether this was said before anything is changed. `remark`: what
-    the wearer reads above that question. `private`: its arguments are in no event. `correct` takes
-    words said to its question; True if they correct the call.
+    `unsure`: the wearer is asked whether this was said before anything is changed; `guessed`:
+    before anything is done. `remark`: what the wearer reads above that question. `private`: its
+    arguments are in no event. `correct` takes words said to its question; True if they correct the
+    call.
     """
 
     confidence: float | None = None
     unsure: bool = False
+    guessed: bool = False
     remark: str = ""
     private: bool = False
     correct: Callable[[Transcript], bool] | None = None

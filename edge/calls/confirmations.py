@@ -431,9 +431,13 @@ class Confirmations:
 
 
 def _is_unsure(call: Call) -> bool:
-    """Return whether the wearer must be asked what was said, because the call changes something."""
+    """Return whether the wearer must be asked what was said, because the call changes something or
+    its words are guessed.
+    """
     heard, tool = call.caller.heard, call.tool
-    return heard is not None and heard.unsure and tool is not None and not tool.read_only
+    if heard is None or tool is None:
+        return False
+    return heard.guessed or (heard.unsure and not tool.read_only)
 
 
 def _answer_early(call: Call, interim: ToolResponse) -> None:

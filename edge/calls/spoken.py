@@ -106,7 +106,11 @@ class SpokenCalls:
             heard = None
             if recognised:
                 heard = Recognition(
-                    said.confidence, understood.unsure, private=private, correct=self._correct
+                    said.confidence,
+                    understood.unsure,
+                    understood.guessed,
+                    private=private,
+                    correct=self._correct,
                 )
             answer = await self._act(call, meant, heard)
             if heard and understood.second is not None and _is_refused(answer, meant):

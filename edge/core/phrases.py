@@ -13,9 +13,9 @@ MAX_WORDS: Final = 120
 _WORD: Final = re.compile(r"[^\s]+")
 _REQUEST: Final = re.compile(
     r"(?:(?:please|hey|hi|ok|okay|um|uh|so|well|now|and|then|just|also|go ahead"
-    r"|(?:can|could|would|will) you|i(?:'d| would) like(?: you)?(?: to)?|i want(?: you)?(?: to)?"
-    r"|i need(?: you)?(?: to)?|let's|show|tell|give|read|list|open|turn|what(?: is|'s| are)"
-    r"|(?:how|when)(?: is|'s| are)|is|are|do|the|me|my) )*"
+    r"|(?:can|could|would|will) you|do you know|do i have|i(?:'d| would) like(?: you)?(?: to)?"
+    r"|i want(?: you)?(?: to)?|i need(?: you)?(?: to)?|let's|show|tell|give|read|list|open|turn"
+    r"|what(?: is|'s| are)|(?:how|when)(?: is|'s| are)|is|are|do|the|me|my) )*"
 )
 """Words before a phrase that make a request of it: "could you please", "what is the"."""
 _LEADS: Final = frozenset("to that for about saying of called named dass daß que che".split())
@@ -23,6 +23,8 @@ _LEADS: Final = frozenset("to that for about saying of called named dass daß qu
 _ASKING: Final = frozenset("what when where who which how do does is are can".split())
 """First words of phrases that are questions: the mark at the end is no part of an argument."""
 ARTICLES: Final = frozenset({"a", "an", "the", "my"})
+_BETWEEN: Final = ARTICLES | {"me"}
+"""Words that may stand between those of a phrase: "show me my notes" is "show notes"."""
 ON_OFF: Final = "on"
 """Name of the argument that turns something on and off."""
 _ON: Final = frozenset({"on", "start", "show", "begin", "enable"})
@@ -79,7 +81,7 @@ def match(
     before = tuple(spoken[: places[span.start]])
     within = [spoken[places[at]] for at in range(*span.within)]
     rest = (*within, *spoken[places[span.end - 1] + 1 :])
-    return Match(tool, phrase, arguments(tool.input_schema, list(rest), phrase), before, rest)
+    return Match(tool, phrase, arguments(tool, list(rest), phrase), before, rest)
 
 
 def find_tool(
@@ -136,7 +138,8 @@ class _Span(NamedTuple):
 
 def _span(words: list[str], sentence: list[str]) -> _Span | None:
     """Find these words in a sentence, whatever articles are between them ("cancel the timer" for
-    "cancel timer"), and with a duration there ("set a ten minute timer").
+    "cancel timer", "show me the notes" for "show notes"), and with a duration there ("set a ten
+    minute timer").
     """
     if not any(words):
         return None
@@ -154,7 +157,7 @@ def _span(words: list[str], sentence: list[str]) -> _Span | None:
 def _span_at(wanted: list[str], sentence: list[str], start: int) -> _Span | None:
     at, within = start + 1, (0, 0)
     for word in wanted[1:]:
-        while sentence[at : at + 1] and sentence[at] in ARTICLES and sentence[at] != word:
+        while sentence[at : at + 1] and sentence[at] in _BETWEEN and sentence[at] != word:
             at += 1
         number = None if within[1] or at >= len(sentence) else number_at(sentence, at)
         if number and number.unit and sentence[number.end : number.end + 1] == [word]:
@@ -216,17 +219,19 @@ def _properties(schema: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:
     return {name: s for name, s in found.items() if isinstance(s, Mapping)}
 
 
-def arguments(schema: Mapping[str, Json], rest: list[str], phrase: str = "") -> dict[str, Json]:
+def arguments(tool: ToolDefinition, rest: list[str], phrase: str) -> dict[str, Json]:
     """Fill a tool's arguments: numbers into number fields, first those that the words name; the
-    rest into its one text.
+    rest into its one text. A last "please" is kept only where the text is kept too.
     """
-    slots, properties = slots_of(schema), _properties(schema)
+    slots, properties = slots_of(tool.input_schema), _properties(tool.input_schema)
     args: dict[str, Json] = {}
     if slots.numbers:
         named = {plain_word(word) for word in (*phrase.split(), *rest)}
         fields = sorted(slots.numbers, key=lambda name: name.casefold() not in named)
         rest = _take_numbers(args, fields, properties, rest)
     words = _without_lead(rest)
+    if tool.read_only and len(words) > 1 and plain_word(words[-1]) == "please":
+        words = _without_lead(words[:-1])
     if words and phrase.partition(" ")[0] in _ASKING:
         words = [*words[:-1], words[-1].rstrip("?")]
     if words and slots.text:
@@ -286,10 +291,11 @@ def _spread(
 
 
 def _number(schema: Mapping[str, Json], value: float) -> Json:
-    if value == int(value):
-        return int(value)
+    thousandths = round(value, 3)
+    if thousandths == int(thousandths):
+        return int(thousandths)
     # Validation refuses 0.5 for an integer.
-    return round(value, 3) if schema.get("type") == "integer" else value
+    return thousandths if schema.get("type") == "integer" else value
 
 
 def unit_of(name: str) -> int:

@@ -26,6 +26,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "nothing happens.",
         "issue 14, Shows 1",
     ),
+    "I14-guessed": Promise(
+        "Words of the wearer's own choice that were hardly understood are asked about even where "
+        "the tool only reads: no search for words nobody said.",
+        "issue 14, Shows 1",
+    ),
     "I14-consent-voice": Promise(
         "A spoken yes is enough only for tools the owner named; a question whether something was "
         "said needs no more.",

@@ -13,7 +13,11 @@ model's own readings of clean speech are 4 or more apart, those it mixes up less
 """
 BEHIND: Final = 2.0
 """How much less likely a choice may be than words that answer nothing: what is on the lens is said
-rather than "fooless" for "Thomas". Not a yes: "see you" comes near to it.
+rather than "fooless" for "Thomas".
+"""
+BEHIND_PER_WORD: Final = 1.0
+"""The same of yes and no, for each word after the first: "see you" comes near to a yes, but nothing
+else comes near to "yes, do it".
 """
 UNCLEAR: Final = -4.0
 """What is less likely is never certain: of clean answers the least likely have -3."""
@@ -43,23 +47,28 @@ def find_answer(said: Transcript, choices: Sequence[str] = ()) -> SpokenAnswer |
     A no counts although it is not certain: nothing is done because of it.
     """
     readings = said.readings or (Reading(said.text, 0.0),)
-    best: dict[YesOrNo | int, float] = {}
+    best: dict[YesOrNo | int, Reading] = {}
     no_answer = float("-inf")
-    for reading in readings:
+    for reading in sorted(readings, key=lambda each: -each.log_probability):
         found = read(reading.text, choices)
         if found is None:
             no_answer = max(reading.log_probability, no_answer)
         else:
-            best[found] = max(reading.log_probability, best.get(found, reading.log_probability))
+            best.setdefault(found, reading)
     if not best:
         return None
-    answer = max(best, key=best.__getitem__)
-    likely = best[answer]
-    if no_answer - likely > (BEHIND if isinstance(answer, int) else 0.0):
+    answer = max(best, key=lambda each: best[each].log_probability)
+    likely = best[answer].log_probability
+    if no_answer - likely > _behind(answer, best[answer].text):
         return None
-    others = [best[other] for other in best if other != answer]
+    others = [best[other].log_probability for other in best if other != answer]
     clear = likely >= UNCLEAR
     return SpokenAnswer(answer, certain=clear and (not others or likely - max(others) >= MARGIN))
+
+
+def _behind(answer: YesOrNo | int, text: str) -> float:
+    words = len(plain_words(text))
+    return BEHIND if isinstance(answer, int) else min(BEHIND, BEHIND_PER_WORD * (words - 1))
 
 
 def read(text: str, choices: Sequence[str] = ()) -> YesOrNo | int | None:
@@ -72,9 +81,9 @@ def read(text: str, choices: Sequence[str] = ()) -> YesOrNo | int | None:
     said, words = words, _without_politeness(words)
     if not words:
         return None
-    if tuple(words) in _NO or words[0] in _NO_AT_ONCE or words[0] == "don't":
+    if tuple(words) in NO or words[0] in NO_AT_ONCE or words[0] == "don't":
         return YesOrNo.NO
-    if not choices and (_is_made_of(words, _YES) or _is_made_of(said, _YES)):  # "please do"
+    if not choices and (_is_made_of(words, YES) or _is_made_of(said, YES)):  # "please do"
         return YesOrNo.YES
     return None
 
@@ -89,7 +98,7 @@ def plain_words(text: str) -> list[str]:
 _POLITE: Final = frozenset(
     "please thanks thank you well oh um uh er hm hmm so okay ok alright".split()
 )
-_NO_AT_ONCE: Final = frozenset("no nope nah never".split())
+NO_AT_ONCE: Final = frozenset("no nope nah never".split())
 """A sentence that begins so is a no, whatever follows it."""
 
 
@@ -97,9 +106,20 @@ def _phrases(*said: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(phrase.split()) for phrase in said)
 
 
-_NO: Final = _phrases(
+NO: Final = _phrases(
+    "no thanks",
+    "no thank you",
+    "don't",
+    "don't do it",
+    "don't do that",
     "not",
     "not now",
+    "not right now",
+    "not yet",
+    "not today",
+    "maybe not",
+    "maybe later",
+    "later",
     "not that",
     "not this",
     "do not",
@@ -130,7 +150,7 @@ _NO: Final = _phrases(
     "i don't want that",
     "i said no",
 )
-_YES: Final = _phrases(
+YES: Final = _phrases(
     "yes",
     "yeah",
     "yep",
@@ -179,7 +199,7 @@ _YES: Final = _phrases(
 def _without_politeness(words: list[str]) -> list[str]:
     """Leave out what changes no answer; what is nothing else is kept ("okay" is a yes)."""
     left = [word for word in words if word not in _POLITE]
-    return left or [word for word in words if (word,) in _YES]
+    return left or [word for word in words if (word,) in YES]
 
 
 def _is_made_of(words: list[str], phrases: frozenset[tuple[str, ...]]) -> bool:
@@ -213,12 +233,13 @@ _CARDINALS: Final = dict(
     zip("one two three four five six seven eight nine".split(), range(1, 10), strict=True)
 )
 _AROUND: Final = frozenset(
-    "the number option choice answer one i i'd i'll want would like choose pick take prefer go with"
-    " for it's it is that please thanks thank you yes yeah okay ok um uh well".split()
+    "the number option choice answer one i i'd i'll want would like choose pick take prefer have go"
+    " let's with for on in at it's it is that works me please thanks thank you yes yeah okay ok um"
+    " uh well".split()
 )
 """Words around a choice that change nothing."""
 _NOT: Final = frozenset("no not don't never neither none nor".split())
-_NONE_OF_THEM: Final = _phrases(
+NONE_OF_THEM: Final = _phrases(
     "none",
     "none of them",
     "none of these",
@@ -235,7 +256,7 @@ def _choice(words: list[str], choices: Sequence[str]) -> int | YesOrNo | None:
     exact = [n for n, own in enumerate(named, 1) if own and own == words]
     if len(exact) == 1:
         return exact[0]
-    if tuple(_without_politeness(words)) in _NONE_OF_THEM:
+    if tuple(_without_politeness(words)) in NONE_OF_THEM:
         return YesOrNo.NO
     if _NOT.intersection(words):
         return None

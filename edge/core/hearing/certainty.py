@@ -14,6 +14,8 @@ MARGIN: Final = 3.0
 """Natural logarithm: how much likelier a meaning must be than any other."""
 FREE_MARGIN: Final = 5.0
 """The same for words that anybody may choose: the right ones may be none of the readings."""
+FREE_LESS: Final = 2.0
+"""How much less likely such words are than those of a phrase, before anything was heard."""
 FAR: Final = 2.0
 """How much less likely its best reading may be than the likeliest words."""
 PER_WORD: Final = 1.0
@@ -97,6 +99,8 @@ def judge(
         if meaning is not None:
             name = is_whole(meaning), key(meaning)
             found.setdefault(name, _Candidate(meaning, reading)).add(reading)
+    for each in found.values():
+        each.likely -= FREE_LESS * is_free(each.meaning)
     likeliest = max(reading.log_probability for reading in said.readings)
     judged = []
     for name in sorted(found, key=lambda n: (n[0], found[n].likely), reverse=True):

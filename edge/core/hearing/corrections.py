@@ -40,9 +40,9 @@ def _sentences(*sentences: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(sentence.split()) for sentence in sentences)
 
 
-_NO: Final = _sentences("no", "no no", "no no no", "nope")
-_STOP: Final = _sentences("stop", "stop it", "stop that", "no stop")
-_UNDO: Final = _sentences(
+NO: Final = _sentences("no", "no no", "no no no", "nope")
+STOP: Final = _sentences("stop", "stop it", "stop that", "no stop")
+UNDO: Final = _sentences(
     "cancel",
     "cancel it",
     "cancel that",
@@ -67,7 +67,7 @@ _UNDO: Final = _sentences(
     "not that",
     "no not that",
 )
-_LEADS: Final = (
+LEADS: Final = (
     *(("i", verb) for verb in ("said", "mean", "meant")),
     ("make", "it"),
     ("make", "that"),
@@ -92,11 +92,11 @@ def read(sentence: str, former: Sequence[str] = ()) -> Correction | None:
     words = sentence.split()[:MAX_WORDS]
     plain = [" ".join(plain_words(word)) for word in words]
     whole = tuple(word for word in plain if word and word not in _FILLERS)
-    if whole in _NO:
+    if whole in NO:
         return Correction(Act.NO)
-    if whole in _STOP:
+    if whole in STOP:
         return Correction(Act.STOP)
-    if whole in _UNDO:
+    if whole in UNDO:
         return Correction(Act.UNDO)
     led = _after_leads(plain)
     words, plain = words[led:], plain[led:]
@@ -111,7 +111,7 @@ def _after_leads(plain: list[str]) -> int:
     """Return where the new words begin; 0 if the sentence does not begin as a correction."""
     at, led = 0, 0
     while at < len(plain):
-        lead = next((lead for lead in _LEADS if tuple(plain[at : at + len(lead)]) == lead), None)
+        lead = next((lead for lead in LEADS if tuple(plain[at : at + len(lead)]) == lead), None)
         if lead is not None:
             at = led = at + len(lead)
         elif plain[at] in _FILLERS or not plain[at]:

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from edge.core import phrases
+from edge.core.hearing import answers, corrections
 from edge.core.hearing.expected import ExpectedWords
 from edge.core.hearing.spoken_values import ONES, ORDINALS
 from edge.core.tools.snapshot import Entry
 
 MAX_SENTENCES: Final = 600
 MAX_TOOLS: Final = 200
-MAX_PHRASES: Final = 12
+MAX_PHRASES: Final = 20
 """Phrases of one tool."""
 MAX_CHOICES: Final = 50
 """Values of one argument, and choices of a question."""
@@ -22,15 +23,20 @@ _POLITE: Final = (
     "would you",
     "can you please",
     "could you please",
+    "I want to",
+    "I'd like to",
     "hey",
     "okay",
     "now",
 )
 _SHOW: Final = (
-    *_POLITE,
+    "",
     "show",
     "show me",
+    "tell",
     "tell me",
+    "do you know",
+    "do I have",
     "give me",
     "read",
     "read me",
@@ -43,6 +49,7 @@ _SHOW: Final = (
     "how is",
     "how's",
 )
+_FOR_ME: Final = frozenset(("show", "tell", "give", "read"))
 _LAST: Final = ("", "please", "now", "thank you")
 _LINKS: Final = ("", "for", "in", "of", "to", "at", "number")
 _CONTRACTIONS: Final = {
@@ -54,6 +61,8 @@ _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
     "last": _LAST,
     "link": _LINKS,
     **_CONTRACTIONS,
+    "me": ("", "me"),
+    "percent": ("", "percent"),
     "article": ("", *sorted(phrases.ARTICLES)),
 }
 
@@ -69,7 +78,7 @@ def of_tools(entries: Iterable[Entry], language: str = "") -> ExpectedWords:
             lists[f"value{number}"] = slots.choices[:MAX_CHOICES]
         value = f"{{value{number}}}" if slots.choices else "{text}"
         for phrase in [*phrases.phrases_of(tool, language)][:MAX_PHRASES]:
-            lead = "{show} {article}" if tool.read_only else "{polite}"
+            lead = "{polite} {show} {article}" if tool.read_only else "{polite}"
             for words in _with_values(phrase, slots, value):
                 last = "" if words.endswith("{text}") else " {last}"
                 sentences.append(f"{lead} {words}{last}")
@@ -81,11 +90,13 @@ def _with_values(phrase: str, slots: phrases.ArgumentSlots, value: str) -> Itera
     first, *others = phrases.expanded(phrase.split())[0] or [""]
     if len(others) == 1:
         others.insert(0, "the")  # "cancel timer" is said "cancel the timer"
+    if first in _FOR_ME:
+        first = f"{first} {{me}}"
     plain = " ".join([first, *("{article}" if w in phrases.ARTICLES else w for w in others)])
     for name, (_short, long) in _CONTRACTIONS.items():
         plain = plain.replace(long, f"{{{name}}}") if f" {long} " in f" {plain} " else plain
     yield plain
-    number = "{duration}" if slots.duration else "{number}" if slots.numbers else ""
+    number = "{duration}" if slots.duration else "{number} {percent}" if slots.numbers else ""
     if number and (slots.needs_number or not slots.text):
         yield f"{plain} {{link}} {number}"
         if slots.duration and others:
@@ -114,7 +125,7 @@ def of_question(choices: Sequence[str] = ()) -> ExpectedWords:
 
 def of_correction() -> ExpectedWords:
     """Return how what was said a moment ago is corrected (see `corrections.py`)."""
-    return ExpectedWords(_CORRECTIONS, {"correcting": _CORRECTING, "at": ("", "at", "on", "for")})
+    return ExpectedWords(_CORRECTIONS, _CORRECTION_LISTS)
 
 
 def join(*parts: ExpectedWords) -> ExpectedWords:
@@ -126,75 +137,57 @@ def join(*parts: ExpectedWords) -> ExpectedWords:
     return ExpectedWords(tuple(sentences), lists)
 
 
-_ANSWERS: Final = (
-    "{yes}",
-    "{yes} {indeed}",
-    "{indeed}",
-    "{no}",
-    "{no} {not}",
-    "{not}",
-)
+def _joined(phrases: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    return tuple(sorted(map(" ".join, phrases)))
+
+
+_ANSWERS: Final = ("{yes}", "{yes} {yes}", "{no}", "{no} {no}")
 _ANSWER_LISTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "yes": ("yes", "yeah", "yep", "sure", "okay", "yes I do", "yes I would", "yes please"),
-    "indeed": (
-        "do it",
-        "do that",
-        "please do",
-        "go ahead",
-        "of course",
-        "that's right",
-        "that's correct",
-        "sounds good",
-        "that sounds good",
+    "yes": _joined(answers.YES),
+    "no": (*_joined(answers.NO), *sorted(answers.NO_AT_ONCE)),
+    "choose": (
+        "",
+        "take",
+        "I take",
+        "I'll take",
+        "I'll have",
+        "I want",
+        "I'd like",
+        "I prefer",
+        "I choose",
+        "go with",
+        "let's take",
+        "let's go with",
     ),
-    "no": ("no", "nope", "no thanks", "no I don't"),
-    "not": ("don't", "don't do it", "not now", "cancel", "stop", "never mind", "forget it"),
+    "none": _joined(answers.NONE_OF_THEM),
 }
 _CHOOSING: Final = (
-    "the {ordinal}",
-    "the {ordinal} one",
-    "{cardinal}",
-    "number {cardinal}",
-    "option {cardinal}",
-    "{choice}",
-    "the {choice}",
-    "none of them",
+    "{choose} the {ordinal}",
+    "{choose} the {ordinal} one",
+    "{choose} {cardinal}",
+    "{choose} number {cardinal}",
+    "{choose} option {cardinal}",
+    "{choose} {choice}",
+    "{choose} the {choice}",
+    "{none}",
 )
-_CORRECTING: Final = (
-    "no",
-    "no I said",
-    "no I meant",
-    "I said",
-    "I meant",
-    "I mean",
-    "make it",
-    "no make it",
-    "make that",
-    "change it to",
-    "sorry",
-    "wait",
-    "actually",
-)
+_CORRECTION_LISTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "correcting": (
+        *_joined(corrections.LEADS),
+        *(f"no {lead}" for lead in _joined(corrections.LEADS) if lead not in ("no", "nope")),
+    ),
+    "meant": ("I said", "I meant", "I mean", "no I said", "no I meant", "no I mean"),
+    "at": ("", "at", "on", "for"),
+    "preposition": tuple(sorted(corrections.PREPOSITIONS)),
+}
 _CORRECTIONS: Final = (
-    "no",
-    "stop",
-    "stop it",
-    "cancel",
-    "cancel that",
-    "never mind",
-    "forget it",
-    "undo that",
-    "undo",
-    "take it back",
-    "that's wrong",
-    "no not that",
+    *_joined(corrections.NO | corrections.STOP | corrections.UNDO),
     "{correcting} {at} {time}",
     "{correcting} {at} {day}",
     "{correcting} {at} {day} at {time}",
     "{correcting} {number}",
     "{correcting} {at} {duration}",
-    "I said {text}",
-    "I meant {text}",
-    "no I said {text}",
-    "no I meant {text}",
+    "{meant} {text}",
+    "no {preposition} {text}",
+    "not {text} but {text}",
 )

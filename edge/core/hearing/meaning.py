@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from edge.core import phrases
 from edge.core.hearing import corrections
-from edge.core.hearing.certainty import FREE_MARGIN, Certainty, call_key, judge
+from edge.core.hearing.certainty import FREE_MARGIN, MUMBLED, Certainty, call_key, judge
 from edge.core.hearing.corrections import Act
 from edge.core.phrases import Match
 from edge.core.words.spoken_numbers import numbers, plain_word
@@ -48,12 +48,14 @@ class Meaning:
 
 
 class Understood(NamedTuple):
-    """`meaning`: what words ask for; None if that is nothing. `second`: what to ask the wearer
-    about if he says no to that; None: nothing.
+    """`meaning`: what words ask for; None if that is nothing. `guessed`: its free words are so
+    unclear that the wearer is asked even if it only reads. `second`: what to ask the wearer about
+    if he says no to that; None: nothing.
     """
 
     meaning: Meaning | None = None
     unsure: bool = False
+    guessed: bool = False
     second: Meaning | None = None
 
 
@@ -80,9 +82,10 @@ def understand(said: Transcript, find: Find, former: Match | None = None) -> Und
     unclear = unclear or judged.margin < FREE_MARGIN
     doubtful = meant.loose or (free and (unclear or not said.addressed))
     unsure = doubtful or judged.certainty is Certainty.UNSURE
-    if second is None or not (unsure and said.addressed) or (meant.act, second.act) != (None, None):
-        return Understood(meant, unsure)
-    return Understood(meant, unsure, second)
+    guessed = free and said.confidence is not None and said.confidence < MUMBLED
+    if not (unsure and said.addressed) or meant.act is not None:
+        second = None
+    return Understood(meant, unsure, guessed, second)
 
 
 def is_recognised(said: Transcript) -> bool:
@@ -102,7 +105,7 @@ def read(sentence: str, find: Find, former: Match | None = None) -> Meaning | No
         if new is not None and phrases.leads(new.before):
             return Meaning(Act.CHANGE, new, loose=not _is_whole(new))
         return _change(former, correction)
-    found = find(sentence)
+    found = find(sentence) or find(sentence.replace("-", " "))  # "note to self-try the soup"
     if found is None and former is not None and _lacks(former, former.args):
         return _complete(former, sentence)
     return None if found is None else Meaning(None, found, loose=not _is_whole(found))
@@ -113,7 +116,7 @@ def _change(former: Match, correction: corrections.Correction) -> Meaning | None
     than what was said then.
     """
     rest = corrections.apply(former.rest, correction, former.phrase)
-    args = phrases.arguments(former.tool.input_schema, rest, former.phrase)
+    args = phrases.arguments(former.tool, rest, former.phrase)
     if args == former.args or (_lacks(former, args) and not _lacks(former, former.args)):
         return None
     new = Match(former.tool, former.phrase, args, former.before, tuple(rest))
@@ -125,7 +128,7 @@ def _change(former: Match, correction: corrections.Correction) -> Meaning | None
 def _complete(former: Match, sentence: str) -> Meaning | None:
     """Return the call before with the number it lacks: "set a timer", "ten minutes"."""
     words = [*former.rest, *sentence.split()]
-    args = phrases.arguments(former.tool.input_schema, words, former.phrase)
+    args = phrases.arguments(former.tool, words, former.phrase)
     new = Match(former.tool, former.phrase, args, former.before, tuple(words))
     whole = _is_whole(new._replace(rest=tuple(sentence.split()))) and not has_free_words(new)
     return Meaning(Act.CHANGE, new) if whole and not _lacks(former, args) else None

@@ -45,6 +45,10 @@ _FRACTIONS: Final = {
 }
 """Durations that begin with no number, or another: value, unit in seconds."""
 _PARTS: Final = {"half": 0.5, "quarter": 0.25}
+_SMALLER: Final = {3600: 60, 60: 1}
+"""Unit → what a bare number after it counts: "one hour thirty"."""
+_AFTER: Final = frozenset("please thanks thank now for to called".split())
+"""Words before which such a number ends a duration; before others it may count something."""
 
 
 class FoundNumber(NamedTuple):
@@ -103,7 +107,20 @@ def number_at(plain: list[str], at: int) -> FoundNumber | None:
     if unit:
         more, end = _part(plain, end)
         value += more
+        more, end = _smaller(plain, end, unit)
+        value += more
     return FoundNumber(at, end, value, unit)
+
+
+def _smaller(plain: list[str], at: int, unit: int) -> tuple[float, int]:
+    """Read the minutes of "one hour thirty", as a part of the unit, and where they end."""
+    if unit not in _SMALLER or at >= len(plain) or plain[at] in ("a", "an"):
+        return 0, at
+    digits = plain[at].isdecimal() and len(plain[at]) <= 2
+    minutes, end = (int(plain[at]), at + 1) if digits else _below_hundred(plain, at) or (60, at)
+    if minutes >= 60 or (end < len(plain) and plain[end] not in _AFTER):
+        return 0, at
+    return minutes * _SMALLER[unit] / unit, end
 
 
 def _part(plain: list[str], at: int) -> tuple[float, int]:

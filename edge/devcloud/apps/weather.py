@@ -54,7 +54,7 @@ app.register_tool(
         "Tells the weather of three days for a place.",
         params(["place"], place=string("Town or region", 100)),
         _forecast_tool,
-        activation_phrases=["what's the weather in", "weather in"],
+        activation_phrases=["what's the weather in", "weather in", "weather like in"],
         category="retrieval",
         side_effects="read_only",
         idempotent=True,

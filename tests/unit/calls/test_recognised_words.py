@@ -10,6 +10,7 @@ import pytest
 from edge.calls.dependencies import CallPolicy
 from edge.calls.spoken import SORRY
 from edge.core.grants import Grant, Granted
+from edge.core.hearing.certainty import MUMBLED
 from edge.core.tools.snapshot import Entry
 from edge.runtime.events import CallAnswered, ConfirmationAsked, GlassesSaid, PrivateWords
 from firmware_bridge.messages import Answer, Reading, Transcript
@@ -191,6 +192,18 @@ async def test_unsure_words_that_change_nothing_run(h):
     await hear(h, to_glasses(("the weather in Oslo", -2.0), ("the weather in Rome", -2.5)))
     assert ran(h) == [("sky:look", {"place": "in Oslo"})]
     assert not h.wearer.asked
+
+
+@pytest.mark.requirement("I14-guessed")
+@pytest.mark.parametrize("confidence", [0.7, 0.8])
+async def test_guessed_words_are_asked_although_they_change_nothing(h, confidence):
+    oslo, rome = ("the weather in Oslo", -2.0), ("the weather in Rome", -2.5)
+    taking = asyncio.create_task(hear(h, to_glasses(oslo, rome, confidence=confidence)))
+    if confidence < MUMBLED:
+        asked = await refuse(h, Answer.DENY, Answer.ALLOW)
+        assert [lines[-1] for lines in asked] == ["in Oslo", "in Rome"]
+    await taking
+    assert ran(h) == [("sky:look", {"place": "in Rome" if confidence < MUMBLED else "in Oslo"})]
 
 
 @pytest.mark.requirement("I14-never-wrong")

@@ -1,6 +1,7 @@
 """What results look like, and which sentence means which tool."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
     Mode,
+    SideEffects,
     Source,
     ToolCall,
     ToolDefinition,
@@ -217,6 +219,9 @@ TOOLS = (
         ["seconds"],
     ),
     tool("timer:cancel", ("cancel timer",), {"id": INTEGER}, ["id"]),
+    replace(
+        tool("map:find", ("find",), {"place": TEXT}, ["place"]), side_effects=SideEffects.READ_ONLY
+    ),
     tool("egg:boil", ("boil an egg",), {"minutes": INTEGER, "seconds": INTEGER}, ["minutes"]),
     tool("light:set", ("light",), {"state": {"type": "string", "enum": ["on", "off"]}}, ["state"]),
 )
@@ -261,6 +266,24 @@ TOOLS = (
         ("Cancel the timer number three", "timer:cancel", {"id": 3}),
         ("What's the time?", "clock:now", {}),
         ("set a timer", "timer:start", {}),
+        ("Start a timer for one hour thirty.", "timer:start", {"seconds": 5400}),
+        ("set a timer for two hours twenty please", "timer:start", {"seconds": 8400}),
+        ("set a timer for 1 hour 30", "timer:start", {"seconds": 5400}),
+        ("set a timer for two minutes five", "timer:start", {"seconds": 125}),
+        (
+            "set a timer for three minutes two eggs",
+            "timer:start",
+            {"seconds": 180, "label": "two eggs"},
+        ),
+        (
+            "set a timer for one hour 75",
+            "timer:start",
+            {"seconds": 3600, "label": "75"},
+        ),
+        ("find the sea please", "map:find", {"place": "the sea"}),
+        ("find please", "map:find", {}),
+        ("take a note say please", "notes:add", {"text": "say please"}),
+        ("take me a note buy milk", "notes:add", {"text": "buy milk"}),
         ("cancel timer number 3", "timer:cancel", {"id": 3}),
         ("boil an egg 6 minutes 30 seconds", "egg:boil", {"minutes": 6, "seconds": 30}),
         ("boil an egg for 6 minutes", "egg:boil", {"minutes": 6}),

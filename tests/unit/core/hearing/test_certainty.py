@@ -56,6 +56,12 @@ def test_readings_of_one_meaning_count_together() -> None:
     assert found.meaning == "START"
 
 
+@pytest.mark.requirement("I14-free-words")
+def test_of_words_nearly_as_likely_those_of_a_phrase_are_meant() -> None:
+    assert judged(("NOTE this", -1.0), ("START this", -2.5)).meaning == "START"
+    assert judged(("NOTE this", -1.0), ("START this", -3.5)).meaning == "NOTE"
+
+
 def test_likelier_words_without_a_meaning_make_it_unsure_then_nothing() -> None:
     assert judged(("cancer", -1.6), ("CANCEL that now", -1.7))[0] is Certainty.CERTAIN
     assert judged(("cancer", -1.6), ("CANCEL that now", -4.0))[0] is Certainty.UNSURE

@@ -36,6 +36,8 @@ TOOLS = [
     tool("timer:cancel", ("cancel timer",), {"id": INTEGER}, ["id"]),
     tool("timer:list", ("my timers",), {}, [], side_effects=SideEffects.READ_ONLY),
     tool("notes:add", ("note that",), {"text": TEXT}, ["text"]),
+    tool("notes:list", ("show notes",), {}, [], side_effects=SideEffects.READ_ONLY),
+    tool("volume:set", ("turn the volume down to",), {"volume": INTEGER}, ["volume"]),
     tool("clock:now", ("what's the time",), {"timezone": TEXT}, []),
     tool("light:set", ("light",), {"state": {"type": "string", "enum": ["on", "off"]}}, ["state"]),
     tool(
@@ -60,6 +62,11 @@ GRAMMAR = Grammar(expected.of_tools([Entry(t, "app") for t in TOOLS], "de-AT"))
         ("Can you cancel the timer number 3, please?", "timer:cancel", {"id": 3}),
         ("Show me my timers", "timer:list", {}),
         ("What are my timers?", "timer:list", {}),
+        ("Could you tell me my timers, please?", "timer:list", {}),
+        ("Do I have my timers", "timer:list", {}),
+        ("Please show me my notes.", "notes:list", {}),
+        ("Turn the volume down to 30 percent.", "volume:set", {"volume": 30}),
+        ("Set a timer for one hour thirty", "timer:start", {"seconds": 5400}),
         ("Note that Anna comes at five", "notes:add", {"text": "Anna comes at five"}),
         ("What is the time?", "clock:now", {}),
         ("light off please", "light:set", {"state": "off"}),
@@ -120,7 +127,16 @@ def test_many_tools_make_no_endless_list() -> None:
 
 
 @pytest.mark.parametrize(
-    "sentence", ["No, thanks.", "The second one", "Option two", "Pasta, please"]
+    "sentence",
+    [
+        "No, thanks.",
+        "The second one",
+        "Option two",
+        "Pasta, please",
+        "I'll have the pasta",
+        "Let's take the first one",
+        "None of them.",
+    ],
 )
 def test_answers_to_a_question_are_expected_and_understood(sentence) -> None:
     choices = ["pizza", "pasta"]
@@ -141,6 +157,8 @@ def test_answers_to_a_question_are_expected_and_understood(sentence) -> None:
         "No, thanks.",
         "No, don't do it.",
         "No thanks, not now.",
+        "No, leave it.",
+        "Not right now.",
     ],
 )
 def test_yes_and_no_are_expected_and_understood(sentence) -> None:
@@ -150,11 +168,25 @@ def test_yes_and_no_are_expected_and_understood(sentence) -> None:
 
 @pytest.mark.parametrize(
     "sentence",
-    ["No, at ten.", "I said twenty minutes", "Make it tomorrow at half past nine", "Cancel that."],
+    [
+        "No, at ten.",
+        "I said twenty minutes",
+        "Make it tomorrow at half past nine",
+        "Cancel that.",
+        "No, in Helsinki",
+        "Actually twenty",
+        "I mean the red one",
+    ],
 )
 def test_corrections_are_expected_and_understood(sentence) -> None:
     assert Grammar(expected.of_correction()).accepts(sentence)
     assert corrections.read(sentence) is not None
+
+
+def test_an_exchange_of_words_is_expected_and_understood() -> None:
+    sentence = "not Rome but Naples"
+    assert Grammar(expected.of_correction()).accepts(sentence)
+    assert corrections.read(sentence, ["Rome"]) is not None
 
 
 def test_parts_are_joined() -> None:

@@ -31,12 +31,35 @@ def test_other_words_around_a_request_are_noticed(sentence: str, loose) -> None:
     assert meant.loose is loose
 
 
+def test_a_hyphen_parts_words_where_no_phrase_is_found_otherwise() -> None:
+    meant = read("note-that the soup is self-made", find())
+    assert meant is not None
+    assert meant.match is not None
+    assert meant.match.tool.name == "notes:add"
+
+
+@pytest.mark.requirement("I14-guessed")
+@pytest.mark.parametrize(
+    ("sentence", "confidence", "guessed"),
+    [
+        ("note that the key is under the mat", 0.7, True),
+        ("note that the key is under the mat", 0.8, False),
+        ("show notes", 0.7, False),
+    ],
+)
+def test_words_of_the_wearers_choice_that_are_mumbled_are_guessed(
+    sentence: str, confidence: float, guessed
+) -> None:
+    said = Transcript(sentence, confidence=confidence, readings=(Reading(sentence, -1.0),))
+    assert understand(said, find()).guessed is guessed
+
+
 def test_a_guided_sentence_comes_before_a_request_without_its_number() -> None:
     readings = (
         Reading("Set a timer phone hour.", -1.8),
         Reading("Set a timer for an hour.", -2.3),
     )
-    meant, unsure, _second = understand(
+    meant, unsure, *_ = understand(
         Transcript(readings[0].text, readings=readings, addressed=True), find()
     )
     assert meant is not None
