@@ -232,7 +232,7 @@ def arguments(tool: ToolDefinition, rest: list[str], phrase: str) -> dict[str, J
     words = _without_lead(rest)
     if tool.read_only and len(words) > 1 and plain_word(words[-1]) == "please":
         words = _without_lead(words[:-1])
-    if words and phrase.partition(" ")[0] in _ASKING:
+    if words and (tool.read_only or phrase.partition(" ")[0] in _ASKING):
         words = [*words[:-1], words[-1].rstrip("?")]
     if words and slots.text:
         args[slots.text] = _of_enum(properties[slots.text], " ".join(words))

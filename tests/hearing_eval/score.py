@@ -154,5 +154,5 @@ def _equal(sentence: Sentence, args: Mapping[str, Any]) -> bool:
 
 def _same(wanted: Any, got: Any) -> bool:
     if isinstance(wanted, str):
-        return words(wanted) == words(str(got))
+        return "".join(words(wanted)) == "".join(words(str(got)))  # wifi, Wi-Fi; per cent
     return wanted == got

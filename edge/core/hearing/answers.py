@@ -21,6 +21,8 @@ else comes near to "yes, do it".
 """
 UNCLEAR: Final = -4.0
 """What is less likely is never certain: of clean answers the least likely have -3."""
+UNCLEAR_PER_WORD: Final = -1.3
+"""The same of a longer answer, for each word and for the end."""
 _WORDS: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
@@ -62,7 +64,8 @@ def find_answer(said: Transcript, choices: Sequence[str] = ()) -> SpokenAnswer |
     if no_answer - likely > _behind(answer, best[answer].text):
         return None
     others = [best[other].log_probability for other in best if other != answer]
-    clear = likely >= UNCLEAR
+    words = len(plain_words(best[answer].text))
+    clear = likely >= min(UNCLEAR, UNCLEAR_PER_WORD * (words + 1))
     return SpokenAnswer(answer, certain=clear and (not others or likely - max(others) >= MARGIN))
 
 

@@ -1,12 +1,13 @@
 """How sure it is what the wearer said: by how much likelier its readings are than all others."""
 
 import math
+import re
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from edge.core.hearing.grammar import letters
-from edge.core.words.spoken_numbers import numbers
+from edge.core.words.spoken_numbers import numbers, plain_word
 from firmware_bridge.messages import Reading, Transcript
 from tools_cache.api.tool import Json
 
@@ -16,6 +17,8 @@ FREE_MARGIN: Final = 5.0
 """The same for words that anybody may choose: the right ones may be none of the readings."""
 FREE_LESS: Final = 2.0
 """How much less likely such words are than those of a phrase, before anything was heard."""
+OTHER_KIND: Final = 2.0
+"""After a no, something of another kind is asked about before what is so much likelier."""
 FAR: Final = 2.0
 """How much less likely its best reading may be than the likeliest words."""
 PER_WORD: Final = 1.0
@@ -37,6 +40,9 @@ TWIN_CONFIDENCE: Final = 0.9
 """The margin, and the recogniser's own confidence, of a number that sounds like another."""
 _TWINS: Final = frozenset({*range(13, 20), *range(30, 100, 10)})
 """Numbers that sound like another: thirteen and thirty."""
+_SWALLOWED: Final = re.compile(r"[24]\d+")
+"""Numbers in which a "to" or "for" may stand for a digit: "for twenty eight" sounds like 428."""
+_BEFORE_NUMBERS: Final = frozenset("a an the in of at to for on by past number and".split())
 
 Meaning = TypeVar("Meaning")
 
@@ -78,15 +84,18 @@ def judge(
     said: Transcript,
     meaning_of: Callable[[str], Meaning | None],
     key: Callable[[Meaning], Hashable],
+    *,
     is_whole: Callable[[Meaning], bool] = lambda _meaning: True,
     is_free: Callable[[Meaning], bool] = lambda _meaning: False,
+    kind: Callable[[Meaning], Hashable] = lambda _meaning: None,
 ) -> Judgement[Meaning]:
     """Return what was meant, and how sure that is.
 
     Readings whose meanings have the same `key` count together. A meaning that is not `is_whole`
-    (there are other words around its phrase) comes after all others, and is never certain. One
-    that `is_free` holds words of the wearer's choice. A transcript without readings is taken as it
-    is.
+    (there are other words around its phrase) comes after all others, and is never certain. One that
+    `is_free` holds words of the wearer's choice. Of what else may be meant, what is of another
+    `kind` comes first unless it is `OTHER_KIND` less likely. A transcript without readings is taken
+    as it is.
     """
     if not said.readings:
         meaning = meaning_of(said.text)
@@ -115,8 +124,14 @@ def judge(
         return Judgement(Certainty.NOTHING, reason="far from every phrase")
     best, margin, reason = judged[0]
     sure = Certainty.UNSURE if reason else Certainty.CERTAIN
-    second = next((each.meaning for each, *_ in judged[1:] if is_whole(each.meaning)), None)
-    return Judgement(sure, best.meaning, best.reading, margin, reason, second)
+    rest = [each for each, *_ in judged[1:] if is_whole(each.meaning)]
+    second = max(
+        rest,
+        key=lambda each: each.likely + OTHER_KIND * (kind(each.meaning) != kind(best.meaning)),
+        default=None,
+    )
+    other = second.meaning if second is not None else None
+    return Judgement(sure, best.meaning, best.reading, margin, reason, other)
 
 
 def _distances(reading: Reading, likeliest: float) -> tuple[float, float]:
@@ -151,16 +166,29 @@ def _doubt(
         return f"other words are likelier ({far:.1f})"
     if per_word > PER_WORD:
         return f"unclear ({per_word:.1f} a word)"
-    if _is_twin(best.reading.text, margin, said.confidence):
+    words = best.reading.text.split()
+    if _is_twin(words, margin, said.confidence):
         return "the number sounds like another"
+    if _has_swallowed(words):
+        return "the number may have a word in it"
     return ""
 
 
-def _is_twin(text: str, margin: float, confidence: float | None) -> bool:
+def _is_twin(words: list[str], margin: float, confidence: float | None) -> bool:
     """Return whether it has a number that may have been another."""
     if margin >= TWIN_MARGIN and (confidence is None or confidence >= TWIN_CONFIDENCE):
         return False
-    return any(number.value in _TWINS for number in numbers(text.split()))
+    return any(number.value in _TWINS for number in numbers(words))
+
+
+def _has_swallowed(words: list[str]) -> bool:
+    """Return whether a number may begin with what was a word, as no such word stands before it."""
+    return any(
+        _SWALLOWED.fullmatch(plain_word(words[number.start]))
+        and number.start > 0
+        and plain_word(words[number.start - 1]) not in _BEFORE_NUMBERS
+        for number in numbers(words)
+    )
 
 
 def call_key(tool: str, args: Mapping[str, Json]) -> Hashable:

@@ -3,6 +3,7 @@ words that stop or take back.
 """
 
 from collections.abc import Callable, Sequence
+from difflib import SequenceMatcher
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -82,6 +83,8 @@ LEADS: Final = (
     ("actually",),
 )
 """How a correction begins; several may follow each other."""
+_ALIKE: Final = 0.7
+"""How alike (0 to 1) words must look to be taken for those that were said before."""
 _FILLERS: Final = frozenset("oh well um uh please".split())
 
 
@@ -134,11 +137,17 @@ def _exchange(words: list[str], plain: list[str], former: list[str]) -> Correcti
         if end == 1 or not new:
             return None
         return Correction(Act.CHANGE, tuple(new), tuple(plain[1:end]))
-    old = plain[at + 1 :]
-    if old and _said_before(old, former) == len(old):
-        new = words[:at]
-        return Correction(Act.CHANGE, (*new[:-1], new[-1].rstrip(",;.")), tuple(old))
-    return None
+    old, new = _nearest(plain[at + 1 :], former), words[:at]
+    return Correction(Act.CHANGE, (*new[:-1], new[-1].rstrip(",;.")), old) if old else None
+
+
+def _nearest(words: list[str], former: list[str]) -> tuple[str, ...]:
+    """Return as many words that were said before and look like these: "Austin" for "Austen"."""
+    count, said = len(words), " ".join(words)
+    parts = [former[at : at + count] for at in range(len(former) - count + 1)] if count else []
+    alike = {tuple(p): SequenceMatcher(None, said, " ".join(p)).ratio() for p in parts}
+    best = max(alike, key=alike.__getitem__, default=())
+    return best if best and alike[best] >= _ALIKE else ()
 
 
 def _said_before(words: list[str], former: list[str]) -> int:

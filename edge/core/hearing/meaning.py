@@ -69,8 +69,9 @@ def understand(said: Transcript, find: Find, former: Match | None = None) -> Und
         said,
         lambda sentence: read(sentence, find, former),
         lambda meant: meant.key,
-        lambda meant: not meant.loose,
-        lambda meant: meant.match is not None and has_free_words(meant.match),
+        is_whole=lambda meant: not meant.loose,
+        is_free=lambda meant: meant.match is not None and has_free_words(meant.match),
+        kind=lambda meant: meant.match and meant.match.tool.name,
     )
     meant, second = judged.meaning, judged.second
     if meant is None or not is_recognised(said):

@@ -41,7 +41,15 @@ def test_a_correction_begins_as_one(sentence, words):
 
 @pytest.mark.parametrize(
     "sentence",
-    ["", "ten minutes", "set a timer for ten minutes", "stop timer 2", "nobody", "not me"],
+    [
+        "",
+        "ten minutes",
+        "set a timer for ten minutes",
+        "stop timer 2",
+        "nobody",
+        "not me",
+        "nine, not six",
+    ],
 )
 def test_other_sentences_are_no_corrections(sentence):
     assert read(sentence, ("for", "five", "minutes")) is None
@@ -62,6 +70,7 @@ def test_other_sentences_are_no_corrections(sentence):
         ("to call Anna tomorrow at nine", "not Anna, Bob", "to call Bob tomorrow at nine"),
         ("to call Anna tomorrow at nine", "no not Anna but Bob", "to call Bob tomorrow at nine"),
         ("to call Anna tomorrow", "Bob, not Anna", "to call Bob tomorrow"),
+        ("in Austin today", "Denver, not Austen", "in Denver today"),
         ("in Oslo", "no, not Oslo, Bergen", "in Bergen"),
         ("in Oslo", "not oslo bergen", "in bergen"),
         ("in Oslo", "no, Bergen", "in Bergen"),

@@ -282,6 +282,8 @@ TOOLS = (
         ),
         ("find the sea please", "map:find", {"place": "the sea"}),
         ("find please", "map:find", {}),
+        ("find the sea?", "map:find", {"place": "the sea"}),
+        ("take a note is it late?", "notes:add", {"text": "is it late?"}),
         ("take a note say please", "notes:add", {"text": "say please"}),
         ("take me a note buy milk", "notes:add", {"text": "buy milk"}),
         ("cancel timer number 3", "timer:cancel", {"id": 3}),

@@ -127,6 +127,8 @@ def said(*readings: tuple[str, float]) -> Transcript:
         (said(("The second one.", -0.5), ("the third one", -1.9)), SpokenAnswer(2, certain=False)),
         (said(("The line needs a corner of our line", -7.6), ("no", -8.6)), None),
         (said(("Yes.", -4.5)), SpokenAnswer(YES, certain=False)),
+        (said(("Yes, go ahead.", -4.5)), SpokenAnswer(YES, certain=True)),
+        (said(("Yes, go ahead.", -5.5)), SpokenAnswer(YES, certain=False)),
         (said(("Yes.", -2.6), ("chess", -2.8)), SpokenAnswer(YES, certain=True)),
         (said(("see you", -2.8), ("Yes.", -3.0)), None),
         (said(("Yes to it.", -1.7), ("Yes, do it.", -2.1)), SpokenAnswer(YES, certain=True)),

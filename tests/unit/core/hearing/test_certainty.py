@@ -25,8 +25,9 @@ def judged(*readings: tuple[str, float], addressed: bool = True, confidence: flo
         said,
         meaning_of,
         lambda meaning: meaning,
-        lambda meaning: meaning in first,
-        lambda meaning: meaning == "NOTE",
+        is_whole=lambda meaning: meaning in first,
+        is_free=lambda meaning: meaning == "NOTE",
+        kind=lambda meaning: meaning[0],
     )
 
 
@@ -111,6 +112,28 @@ def test_a_number_that_sounds_like_another_must_be_clearer() -> None:
     assert judged((fifteen, -0.5), ("STOP", -7.0), confidence=0.95)[0] is Certainty.CERTAIN
     assert judged((fifteen, -0.5), ("STOP", -5.0), confidence=0.95)[0] is Certainty.UNSURE
     assert judged((fifteen, -0.5))[0] is Certainty.UNSURE
+
+
+@pytest.mark.requirement("I14-free-words")
+@pytest.mark.parametrize(
+    ("text", "certainty"),
+    [
+        ("START please 428 minutes", Certainty.UNSURE),
+        ("START please 25 minutes", Certainty.UNSURE),
+        ("START for 25 minutes", Certainty.CERTAIN),
+        ("START please 8 minutes", Certainty.CERTAIN),
+        ("START please 4 minutes", Certainty.CERTAIN),
+    ],
+)
+def test_a_number_that_may_begin_with_a_word_is_not_certain(text: str, certainty) -> None:
+    """ "for twenty eight" sounds like 428, "to five" like 25."""
+    assert judged((text, -0.5), confidence=0.95)[0] is certainty
+
+
+def test_something_of_another_kind_is_the_next_to_be_asked_about() -> None:
+    readings = (("STOP it", -0.5), ("START it", -1.5))
+    assert judged(*readings, ("CLEAR it", -3.0)).second == "CLEAR"
+    assert judged(*readings, ("CLEAR it", -4.0)).second == "START"
 
 
 def test_words_without_readings_are_taken_as_they_are() -> None:
