@@ -42,7 +42,7 @@ _TWINS: Final = frozenset({*range(13, 20), *range(30, 100, 10)})
 """Numbers that sound like another: thirteen and thirty."""
 _SWALLOWED: Final = re.compile(r"[24]\d+")
 """Numbers in which a "to" or "for" may stand for a digit: "for twenty eight" sounds like 428."""
-_BEFORE_NUMBERS: Final = frozenset("a an the in of at to for on by past number and".split())
+_BEFORE_NUMBERS: Final = frozenset("a an the in of at to for by past number and".split())
 
 Meaning = TypeVar("Meaning")
 
