@@ -113,9 +113,11 @@ class SpokenCalls:
                     correct=self._correct,
                 )
             answer = await self._act(call, meant, heard)
-            if heard and understood.second is not None and _is_refused(answer, meant):
-                again = replace(call, call_id=new_call_id(self._clock.wall()))
-                answer = await self._act(again, understood.second, heard)
+            for other in understood.others:
+                if not _is_refused(answer, meant):
+                    break
+                meant, call = other, replace(call, call_id=new_call_id(self._clock.wall()))
+                answer = await self._act(call, meant, heard)
             if answer is not None:
                 return answer
         return await self._not_understood(call, said, recognised=recognised)

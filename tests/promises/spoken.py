@@ -16,9 +16,9 @@ PROMISES: Final[dict[str, Promise]] = {
         "where they are much clearer than a phrase need be.",
         "issue 14, Shows 1",
     ),
-    "I14-second-reading": Promise(
-        "After a no to words said to the glasses, the wearer is asked once more: about the next "
-        "likeliest call, if that is near to what was heard.",
+    "I14-next-reading": Promise(
+        "After a no to words said to the glasses, the wearer is asked about the next likeliest "
+        "call, if that is near to what was heard; after a second no once more.",
         "issue 14, Shows 1",
     ),
     "I14-never-wrong": Promise(

@@ -56,7 +56,7 @@ class Certainty(Enum):
 class Judgement(NamedTuple, Generic[Meaning]):
     """`meaning`: the likeliest, with its best reading; None if it is NOTHING. `margin`: how much
     likelier it is than any other (natural logarithm). `reason`: why it is not CERTAIN, for the log.
-    `second`: what was meant if that was not; None if nothing else may have been.
+    `others`: what may have been meant if that was not.
     """
 
     certainty: Certainty
@@ -64,7 +64,7 @@ class Judgement(NamedTuple, Generic[Meaning]):
     reading: Reading | None = None
     margin: float = math.inf
     reason: str = ""
-    second: Meaning | None = None
+    others: tuple[Meaning, ...] = ()
 
 
 class _Candidate(Generic[Meaning]):
@@ -125,13 +125,11 @@ def judge(
     best, margin, reason = judged[0]
     sure = Certainty.UNSURE if reason else Certainty.CERTAIN
     rest = [each for each, *_ in judged[1:] if is_whole(each.meaning)]
-    second = max(
-        rest,
-        key=lambda each: each.likely + OTHER_KIND * (kind(each.meaning) != kind(best.meaning)),
-        default=None,
+    rest.sort(
+        key=lambda each: each.likely + OTHER_KIND * (kind(each.meaning) != kind(best.meaning))
     )
-    other = second.meaning if second is not None else None
-    return Judgement(sure, best.meaning, best.reading, margin, reason, other)
+    meanings = tuple(each.meaning for each in reversed(rest))
+    return Judgement(sure, best.meaning, best.reading, margin, reason, meanings)
 
 
 def _distances(reading: Reading, likeliest: float) -> tuple[float, float]:
@@ -178,7 +176,7 @@ def _is_twin(words: list[str], margin: float, confidence: float | None) -> bool:
     """Return whether it has a number that may have been another."""
     if margin >= TWIN_MARGIN and (confidence is None or confidence >= TWIN_CONFIDENCE):
         return False
-    return any(number.value in _TWINS for number in numbers(words))
+    return any(int(number.value) in _TWINS for number in numbers(words))
 
 
 def _has_swallowed(words: list[str]) -> bool:

@@ -28,6 +28,8 @@ CLEAR: Final = 0.85
 """Confidence of the recogniser below which free words are shown to the wearer first. Of Moonshine's
 sentences with a wrong word few have more than 0.8.
 """
+MOST_OTHERS: Final = 2
+"""Other calls that are asked about after a no: to say the same sentence again seldom helps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,14 @@ class Meaning:
 
 class Understood(NamedTuple):
     """`meaning`: what words ask for; None if that is nothing. `guessed`: its free words are so
-    unclear that the wearer is asked even if it only reads. `second`: what to ask the wearer about
-    if he says no to that; None: nothing.
+    unclear that the wearer is asked even if it only reads. `others`: what to ask the wearer about,
+    one after the other, if he says no to that.
     """
 
     meaning: Meaning | None = None
     unsure: bool = False
     guessed: bool = False
-    second: Meaning | None = None
+    others: tuple[Meaning, ...] = ()
 
 
 def understand(said: Transcript, find: Find, former: Match | None = None) -> Understood:
@@ -73,7 +75,7 @@ def understand(said: Transcript, find: Find, former: Match | None = None) -> Und
         is_free=lambda meant: meant.match is not None and has_free_words(meant.match),
         kind=lambda meant: meant.match and meant.match.tool.name,
     )
-    meant, second = judged.meaning, judged.second
+    meant, others = judged.meaning, judged.others[:MOST_OTHERS]
     if meant is None or not is_recognised(said):
         return Understood(meant)
     if meant.loose and not said.addressed:
@@ -85,8 +87,8 @@ def understand(said: Transcript, find: Find, former: Match | None = None) -> Und
     unsure = doubtful or judged.certainty is Certainty.UNSURE
     guessed = free and said.confidence is not None and said.confidence < MUMBLED
     if not (unsure and said.addressed) or meant.act is not None:
-        second = None
-    return Understood(meant, unsure, guessed, second)
+        others = ()
+    return Understood(meant, unsure, guessed, others)
 
 
 def is_recognised(said: Transcript) -> bool:

@@ -57,7 +57,7 @@ async def test_unsure_words_are_on_the_lens_and_run_after_a_spoken_yes(tmp_path)
         await place.lens_shows("Timer 1, 50 min")
 
 
-@pytest.mark.requirement("I14-second-reading")
+@pytest.mark.requirement("I14-next-reading")
 async def test_a_no_brings_the_question_about_the_next_likeliest_words(tmp_path):
     async with alone(tmp_path) as place:
         recognise(place, *UNSURE)

@@ -145,21 +145,28 @@ async def refuse(h, *answers):
 SIX = ("set a timer for six minutes", -2.2)
 
 
-@pytest.mark.requirement("I14-second-reading")
-@pytest.mark.parametrize("answer", [Answer.ALLOW, Answer.DENY])
-async def test_after_a_no_the_next_likeliest_call_is_asked_about(h, answer):
-    taking = asyncio.create_task(
-        hear(h, to_glasses(TEN, SIX, ("set a timer for two minutes", -2.5)))
+@pytest.mark.requirement("I14-next-reading")
+@pytest.mark.parametrize(
+    ("answers", "made"),
+    [
+        ((Answer.DENY, Answer.ALLOW), 360),
+        ((Answer.DENY, Answer.DENY, Answer.ALLOW), 120),
+        ((Answer.DENY, Answer.DENY, Answer.DENY), None),
+    ],
+)
+async def test_after_a_no_the_next_likeliest_calls_are_asked_about(h, answers, made):
+    words = to_glasses(
+        TEN, SIX, ("set a timer for two minutes", -2.5), ("set a timer for nine minutes", -2.8)
     )
-    asked = await refuse(h, Answer.DENY, answer)
+    taking = asyncio.create_task(hear(h, words))
+    asked = await refuse(h, *answers)
     await taking
-    assert asked == [["Start a timer?", "10 min"], ["Start a timer?", "6 min"]]
-    allowed = answer is Answer.ALLOW
-    assert ran(h) == ([("timer:start", {"seconds": 360})] if allowed else [])
-    assert len(h.wearer.asked) == 2, "a second no ends it"
+    assert asked == [["Start a timer?", f"{n} min"] for n in (10, 6, 2)[: len(answers)]]
+    assert ran(h) == ([("timer:start", {"seconds": made})] if made else [])
+    assert len(h.wearer.asked) == len(answers), "a third no ends it"
 
 
-@pytest.mark.requirement("I14-second-reading")
+@pytest.mark.requirement("I14-next-reading")
 @pytest.mark.parametrize(
     "words",
     [

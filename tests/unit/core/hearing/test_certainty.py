@@ -105,7 +105,8 @@ def test_a_whole_sentence_comes_before_a_phrase_among_other_words() -> None:
 
 @pytest.mark.requirement("I14-free-words")
 def test_a_number_that_sounds_like_another_must_be_clearer() -> None:
-    for number, doubted in (("fifteen", True), ("50", True), ("twelve", False)):
+    numbers = (("fifteen", True), ("50", True), ("14 and a half", True), ("twelve", False))
+    for number, doubted in numbers:
         found = judged((f"START in {number} minutes", -0.5), ("STOP", -5.0))
         assert (found[0] is Certainty.UNSURE) is doubted
     fifteen = "START in fifteen minutes"
@@ -133,8 +134,8 @@ def test_a_number_that_may_begin_with_a_word_is_not_certain(text: str, certainty
 
 def test_something_of_another_kind_is_the_next_to_be_asked_about() -> None:
     readings = (("STOP it", -0.5), ("START it", -1.5))
-    assert judged(*readings, ("CLEAR it", -3.0)).second == "CLEAR"
-    assert judged(*readings, ("CLEAR it", -4.0)).second == "START"
+    assert judged(*readings, ("CLEAR it", -3.0)).others == ("CLEAR", "START")
+    assert judged(*readings, ("CLEAR it", -4.0)).others == ("START", "CLEAR")
 
 
 def test_words_without_readings_are_taken_as_they_are() -> None:
