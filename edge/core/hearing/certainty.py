@@ -180,9 +180,10 @@ def _is_twin(words: list[str], margin: float, confidence: float | None) -> bool:
 
 
 def _has_swallowed(words: list[str]) -> bool:
-    """Return whether a number may begin with what was a word, as no such word stands before it."""
+    """Return whether a time may begin with what was a word, as no such word stands before it."""
     return any(
-        _SWALLOWED.fullmatch(plain_word(words[number.start]))
+        number.unit
+        and _SWALLOWED.fullmatch(plain_word(words[number.start]))
         and number.start > 0
         and plain_word(words[number.start - 1]) not in _BEFORE_NUMBERS
         for number in numbers(words)

@@ -156,7 +156,7 @@ SIX = ("set a timer for six minutes", -2.2)
 )
 async def test_after_a_no_the_next_likeliest_calls_are_asked_about(h, answers, made):
     words = to_glasses(
-        TEN, SIX, ("set a timer for two minutes", -2.5), ("set a timer for nine minutes", -2.8)
+        TEN, SIX, ("set a timer for two minutes", -2.5), ("set a timer for nine minutes", -2.6)
     )
     taking = asyncio.create_task(hear(h, words))
     asked = await refuse(h, *answers)

@@ -123,6 +123,7 @@ def test_a_number_that_sounds_like_another_must_be_clearer() -> None:
         ("START please 25 minutes", Certainty.UNSURE),
         ("START on 423 minutes", Certainty.UNSURE),
         ("START for 25 minutes", Certainty.CERTAIN),
+        ("START my code is 4711", Certainty.CERTAIN),
         ("START please 8 minutes", Certainty.CERTAIN),
         ("START please 4 minutes", Certainty.CERTAIN),
     ],

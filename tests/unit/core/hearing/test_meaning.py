@@ -54,9 +54,9 @@ def test_words_of_the_wearers_choice_that_are_mumbled_are_guessed(
     assert understand(said, find()).guessed is guessed
 
 
-def test_after_a_no_another_tool_is_asked_about_first() -> None:
+def test_after_a_no_another_tool_is_asked_about_first_and_two_at_most() -> None:
     sentences = (("set a timer for ten minutes", -0.5), ("set a timer for two minutes", -1.0))
-    words = (*sentences, ("cancel timer two", -1.5))
+    words = (*sentences, ("cancel timer two", -1.5), ("set a timer for six minutes", -1.9))
     readings = tuple(Reading(text, likely) for text, likely in words)
     others = understand(
         Transcript(words[0][0], confidence=0.9, addressed=True, readings=readings), find()
