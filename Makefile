@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-slice registry mosquitto liblc3 install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-tests chaos-slice registry mosquitto liblc3 install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -19,8 +19,11 @@ demo: $(VENV)/.demo $(REGISTRY)  ## everything on this machine: mock glasses, a 
 test: $(VENV)/.dev $(REGISTRY) mosquitto liblc3 lint  ## every check
 	@$(MAKE) --no-print-directory --jobs=2 types all-tests
 
+# Minutes of kills under load: `make chaos-tests` runs them, and .ci/run with its small storm.
+KILLS := tests/chaos/test_backlog.py tests/chaos/test_heavy.py tests/e2e/test_uplink_backlog.py
+
 all-tests: $(VENV)/.compiled
-	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(KILLS:%=--ignore=%) $(ARGS)
 
 # Each of the workers that run the tests would compile every test file; done once, while mypy runs, it costs a quarter of that.
 # What cannot be compiled is reported by the run that follows.
@@ -64,7 +67,10 @@ soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what gr
 chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged by strangers; 300 kills under heavy load; then 1,000 faults of the link
 	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 --heavy 300 --links 1000 $(ARGS)
 
-chaos-slice: $(VENV)/.dev $(REGISTRY) mosquitto
+chaos-tests: $(VENV)/.dev $(REGISTRY) mosquitto  ## a daemon killed while hundreds of calls wait: none is lost, none is done twice
+	@$(BIN)/python -m tests.second_chance --numprocesses=2 --dist=loadfile $(KILLS) $(ARGS)
+
+chaos-slice: chaos-tests
 	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 --heavy 5 --links 30 $(ARGS)
 
 vm-test: $(VENV)/.dev $(REGISTRY)  ## the link and the unit on real BlueZ and systemd, in a virtual machine (ARGS="--suite trixie --quick")
