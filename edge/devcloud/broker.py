@@ -5,13 +5,14 @@ It can be stopped, killed and restarted on the same port, to demonstrate an outa
 """
 
 import asyncio
+import contextlib
 import importlib.util
 import logging
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -139,10 +140,9 @@ class EmbeddedBroker:
         """Start on the previous ports; the first time, on any free ones."""
         fixed = self.port != 0
         for attempt in range(1, _ATTEMPTS + 1):
-            port = self.port if fixed else free_port()
-            port_v4 = (self.port_v4 if fixed else 0) or free_port()
             try:
-                self._child = await self._launch(folder, port, port_v4)
+                with _hold(self.port) as port, _hold(self.port_v4) as port_v4:
+                    self._child = await self._launch(folder, port, port_v4)
             except PortTaken:
                 if fixed or attempt == _ATTEMPTS:
                     raise
@@ -177,7 +177,6 @@ class EmbeddedBroker:
 
     async def _launch(self, folder: Path, port: int, port_v4: int) -> Child:
         command = self._command(folder, port, port_v4)
-        _claim(port)
         child = await Child.start(
             command, name=f"{self.kind} broker", log_file=folder / "broker.log"
         )
@@ -214,19 +213,22 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _claim(port: int) -> None:
-    """Raise PortTaken if another program listens there: checking that the port answers would reach
-    that one.
+@contextlib.contextmanager
+def _hold(port: int) -> Iterator[int]:
+    """Keep a loopback port from other programs until the broker listens on it; 0 picks a free one.
+
+    Linux lets two sockets with SO_REUSEADDR bind one port while neither or only one listens, and
+    gives it to nobody else who asks for any port. Raises PortTaken.
     """
-    with socket.socket() as probe:
-        # connections of the last run may still linger
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            held.bind((HOST, port))
         except OSError as e:
             problem = f"MQTT port {port} of {HOST} cannot be used ({e.strerror})"
             fix = "choose another: --broker embedded:PORT, or leave :PORT out for one that is free"
             raise PortTaken(f"{problem}; {fix}") from None
+        yield int(held.getsockname()[1])
 
 
 def find_mosquitto() -> str:

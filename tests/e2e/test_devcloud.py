@@ -5,6 +5,7 @@ import base64
 import contextlib
 import json
 import signal
+import socket
 import sys
 import time
 import uuid
@@ -19,6 +20,7 @@ from edge.cloud.mqtt.wire import MessageKind
 from edge.devcloud.broker import BrokerFailed, EmbeddedBroker, PortTaken, parse_broker
 from edge.devcloud.main import WorkerLimits, _listen, _url_of, run_devcloud, sample_apps
 from edge.devcloud.registry import InstalledApp
+from edge.runtime.subprocesses import Child
 from tests.system import needs, runs
 
 BOTH = pytest.mark.parametrize(
@@ -786,6 +788,32 @@ async def test_a_broker_comes_back_on_its_own_port_and_refuses_a_taken_one(kind)
     finally:
         await broker.aclose()
     assert broker.running is False
+
+
+@BOTH
+async def test_no_other_program_gets_the_ports_of_a_starting_broker(kind, monkeypatch):
+    start, refused = Child.start, []
+
+    async def start_beside_another(command, **more):
+        for port in broker.asked_ports:
+            with socket.socket() as other, pytest.raises(OSError, match="in use"):
+                other.bind(("127.0.0.1", port))
+            refused.append(port)
+        return await start(command, **more)
+
+    class Broker(EmbeddedBroker):
+        def _command(self, folder, port, port_v4):
+            self.asked_ports = {port, port_v4}
+            return super()._command(folder, port, port_v4)
+
+    monkeypatch.setattr(Child, "start", start_beside_another)
+    broker = Broker(kind)
+    try:
+        await broker.start()
+        assert len(refused) == 2
+        assert {broker.port, broker.port_v4} <= set(refused)
+    finally:
+        await broker.aclose()
 
 
 @pytest.mark.parametrize("text", ["mosquito", "host", ":1883", "host:0", "host:x", "host:70000"])
