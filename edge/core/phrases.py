@@ -15,9 +15,11 @@ _REQUEST: Final = re.compile(
     r"(?:(?:please|hey|hi|ok|okay|um|uh|so|well|now|and|then|just|also|go ahead"
     r"|(?:can|could|would|will) you|do you know|do i have|i(?:'d| would) like(?: you)?(?: to)?"
     r"|i want(?: you)?(?: to)?|i need(?: you)?(?: to)?|let's|show|tell|give|read|list|open|turn"
-    r"|what(?: is|'s| are)|(?:how|when)(?: is|'s| are)|is|are|do|the|me|my) )*"
+    r"|what(?: is|'s| are)|(?:how|when)(?: is|'s| are)|(?:is|are) there|is|are|do|the|me|my) )*"
 )
 """Words before a phrase that make a request of it: "could you please", "what is the"."""
+_ASKED: Final = re.compile(r"\b(?:can|could|would|will) you\b")
+"""Words that make a question of a request: the mark at its end is no part of an argument."""
 _LEADS: Final = frozenset("to that for about saying of called named dass daß que che".split())
 """Words between a phrase and its text: "note that …", "merke dir, dass …", "anota que …"."""
 _ASKING: Final = frozenset("what when where who which how do does is are can".split())
@@ -56,12 +58,13 @@ def match(
     """Find the tool with the longest phrase in the sentence; of equals the earliest, then by name.
 
     Beside a tool's phrases, those for `language` (`de-AT`) and for the language alone (`de`) count.
-    `leading`: a phrase with which the request begins counts before all others.
+    `leading`: a phrase with which the request begins counts before all others. A tool that needs
+    what no sentence says is found only if no other is.
     """
     spoken = _WORD.findall(sentence)[:MAX_WORDS]
     plain, places = expanded(spoken)
     present = {*plain}
-    best: tuple[bool, int, int] | None = None
+    best: tuple[bool, bool, int, int] | None = None
     chosen: tuple[ToolDefinition, str, _Span] | None = None
     for tool in tools:
         for phrase in phrases_of(tool, language):
@@ -72,7 +75,8 @@ def match(
             span = _span(words, plain)
             if span is None:
                 continue
-            rank = (leading and leads(plain[: span.start]), len(words), -span.start)
+            leads_it = leading and leads(plain[: span.start])
+            rank = (leads_it, can_be_said(tool.input_schema), len(words), -span.start)
             if best is None or rank > best:
                 best, chosen = rank, (tool, phrase, span)
     if chosen is None:
@@ -81,6 +85,8 @@ def match(
     before = tuple(spoken[: places[span.start]])
     within = [spoken[places[at]] for at in range(*span.within)]
     rest = (*within, *spoken[places[span.end - 1] + 1 :])
+    if rest and _ASKED.search(" ".join(plain[: span.start])):
+        rest = (*rest[:-1], *filter(None, [rest[-1].rstrip("?")]))
     return Match(tool, phrase, arguments(tool, list(rest), phrase), before, rest)
 
 
@@ -212,6 +218,13 @@ def slots_of(schema: Mapping[str, Json]) -> ArgumentSlots:
         duration=any(map(unit_of, numeric)),
         needs_number=any(name in required for name in numeric),
     )
+
+
+def can_be_said(schema: Mapping[str, Json]) -> bool:
+    """Return whether a sentence can fill in all arguments that a tool needs."""
+    slots = slots_of(schema)
+    filled = {*slots.numbers, slots.text, ON_OFF}
+    return filled.issuperset(schema.get("required") or ())
 
 
 def _properties(schema: Mapping[str, Json]) -> dict[str, Mapping[str, Json]]:

@@ -27,7 +27,9 @@ _ORDINALS: Final = {"1st": "first", "2nd": "second", "3rd": "third", "4th": "fou
 
 
 def words(text: str) -> list[str]:
-    """Split a text into words in one spelling: small letters, no marks, numbers in words."""
+    """Split a text into words in one spelling: small letters, no marks, numbers in words without
+    "and".
+    """
     text = text.casefold()
     for written, spoken in _SPELLINGS.items():
         text = text.replace(written, spoken)
@@ -35,7 +37,11 @@ def words(text: str) -> list[str]:
     for found_word in re.findall(r"[^\W_]+", text):
         word = _ORDINALS.get(found_word, found_word)
         found += _spelled(int(word)) if word.isdecimal() and len(word) <= 4 else [word]
-    return found
+    return [
+        word
+        for place, word in enumerate(found)
+        if not (word == "and" and found[place - 1 : place] in (["hundred"], ["thousand"]))
+    ]
 
 
 def _spelled(number: int) -> list[str]:
@@ -145,7 +151,8 @@ def _equal(sentence: Sentence, args: Mapping[str, Any]) -> bool:
     """Compare what was meant; arguments that were filled with defaults do not count."""
     if sentence.kind is Kind.DICTATION:
         ((name, text),) = sentence.args.items()
-        return error_rate(text, str(args.get(name, ""))) <= DICTATION_ERRORS
+        got = str(args.get(name, ""))
+        return _same(text, got) or error_rate(text, got) <= DICTATION_ERRORS
     named = {name: args.get(name) for name in sentence.args}
     free = ("label", "query", "text", "title", "place", "expression")
     extra = [name for name in free if name in args and name not in sentence.args]

@@ -38,6 +38,8 @@ MUMBLED_MARGIN: Final = 6.0
 TWIN_MARGIN: Final = 6.0
 TWIN_CONFIDENCE: Final = 0.9
 """The margin, and the recogniser's own confidence, of a number that sounds like another."""
+OPPOSITE_MARGIN: Final = 8.0
+"""How much likelier a meaning must be than its opposite: "start captions" sounds like "stop"."""
 _TWINS: Final = frozenset({*range(13, 20), *range(30, 100, 10)})
 """Numbers that sound like another: thirteen and thirty."""
 _SWALLOWED: Final = re.compile(r"[24]\d+")
@@ -88,6 +90,7 @@ def judge(
     is_whole: Callable[[Meaning], bool] = lambda _meaning: True,
     is_free: Callable[[Meaning], bool] = lambda _meaning: False,
     kind: Callable[[Meaning], Hashable] = lambda _meaning: None,
+    is_opposite: Callable[[Meaning, Meaning], bool] = lambda _meaning, _other: False,
 ) -> Judgement[Meaning]:
     """Return what was meant, and how sure that is.
 
@@ -119,7 +122,13 @@ def judge(
         narrow = is_free(each.meaning) or not whole or margin < 0
         far, per_word = _distances(each.reading, likeliest)
         if not _is_lost(far, per_word, addressed=said.addressed, narrow=narrow):
-            judged.append((each, margin, _doubt(said, each, margin, far, per_word, whole=whole)))
+            doubt = _doubt(said, each, margin, far, per_word, whole=whole)
+            if any(
+                is_opposite(each.meaning, c.meaning) and each.likely - c.likely < OPPOSITE_MARGIN
+                for c in found.values()
+            ):
+                doubt = doubt or "the opposite is nearly as likely"
+            judged.append((each, margin, doubt))
     if not judged:
         return Judgement(Certainty.NOTHING, reason="far from every phrase")
     best, margin, reason = judged[0]

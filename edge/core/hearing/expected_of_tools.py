@@ -37,6 +37,8 @@ _SHOW: Final = (
     "tell me",
     "do you know",
     "do I have",
+    "is there",
+    "are there",
     "give me",
     "read",
     "read me",
@@ -72,7 +74,8 @@ def of_tools(entries: Iterable[Entry], language: str = "") -> ExpectedWords:
     sentences: list[str] = []
     lists = {**_LISTS}
     active = [e.definition for e in entries if not (e.hidden or e.missing)]
-    for number, tool in enumerate([t for t in active if t.activation_phrases][:MAX_TOOLS]):
+    said = [t for t in active if t.activation_phrases and phrases.can_be_said(t.input_schema)]
+    for number, tool in enumerate(said[:MAX_TOOLS]):
         slots = phrases.slots_of(tool.input_schema)
         if slots.text and slots.choices:
             lists[f"value{number}"] = slots.choices[:MAX_CHOICES]
@@ -190,4 +193,5 @@ _CORRECTIONS: Final = (
     "{meant} {text}",
     "no {preposition} {text}",
     "not {text} but {text}",
+    "not {text}",
 )

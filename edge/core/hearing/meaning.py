@@ -74,6 +74,7 @@ def understand(said: Transcript, find: Find, former: Match | None = None) -> Und
         is_whole=lambda meant: not meant.loose,
         is_free=lambda meant: meant.match is not None and has_free_words(meant.match),
         kind=lambda meant: meant.match and meant.match.tool.name,
+        is_opposite=_is_opposite,
     )
     meant, others = judged.meaning, judged.others[:MOST_OTHERS]
     if meant is None or not is_recognised(said):
@@ -89,6 +90,14 @@ def understand(said: Transcript, find: Find, former: Match | None = None) -> Und
     if not (unsure and said.addressed) or meant.act is not None:
         others = ()
     return Understood(meant, unsure, guessed, others)
+
+
+def _is_opposite(meant: Meaning, other: Meaning) -> bool:
+    """Return whether one turns on what the other turns off."""
+    if meant.match is None or other.match is None or meant.match.tool != other.match.tool:
+        return False
+    switch, switched = (each.args.get(phrases.ON_OFF) for each in (meant.match, other.match))
+    return isinstance(switch, bool) and isinstance(switched, bool) and switch is not switched
 
 
 def is_recognised(said: Transcript) -> bool:

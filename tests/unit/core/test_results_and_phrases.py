@@ -406,6 +406,7 @@ def shipped() -> list[ToolDefinition]:
         ("Stop timer two", "timer:cancel", {"id": 2}),
         ("Show me my timers", "timer:list", {}),
         ("What timers are running?", "timer:list", {}),
+        ("Are there any timers running?", "timer:list", {}),
         ("How much time is left?", "timer:list", {}),
         ("Note that the car is on level 3", "notes:add", {"text": "the car is on level 3"}),
         ("Remind me to cook at half past nine", "notes:add", {"text": "cook at half past nine"}),
@@ -430,3 +431,28 @@ def test_the_shipped_tools_answer_to_plain_english(shipped, sentence, name, args
     found = match(sentence, shipped, leading=True)
     assert found is not None
     assert (found.tool.name, found.args) == (name, args)
+
+
+def test_a_tool_that_no_sentence_can_fill_hides_no_other() -> None:
+    story = tool("story:tell", ("tell me",), {"items": {"type": "array"}}, ["items"])
+    weather = tool("weather:get", ("weather in",), {"place": TEXT}, ["place"])
+    found = match("Can you tell me the weather in Dublin", (story, weather), leading=True)
+    assert found is not None
+    assert (found.tool.name, found.args) == ("weather:get", {"place": "Dublin"})
+    alone = match("Tell me one two three", (story, weather), leading=True)
+    assert alone is not None
+    assert alone.tool.name == "story:tell"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text"),
+    [
+        ("Could you take a note that we are out of milk?", "we are out of milk"),
+        ("Will you take a note: is it open?", "is it open"),
+        ("Take a note: is it open?", "is it open?"),
+    ],
+)
+def test_the_mark_of_a_request_that_is_a_question_is_no_part_of_a_text(sentence, text) -> None:
+    found = match(sentence, TOOLS)
+    assert found is not None
+    assert found.args == {"text": text}

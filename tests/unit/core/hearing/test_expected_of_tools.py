@@ -193,3 +193,9 @@ def test_parts_are_joined() -> None:
     grammar = Grammar(expected.join(expected.of_question(), expected.of_correction()))
     assert grammar.accepts("yes please")
     assert grammar.accepts("no at ten")
+
+
+def test_a_tool_that_no_sentence_can_fill_is_not_expected() -> None:
+    story = tool("story:tell", ("tell a story of",), {"items": {"type": "array"}}, ["items"])
+    assert expected.of_tools([Entry(story, "story")]).sentences == ()
+    assert expected.of_tools([Entry(TIMER, "timer")]).sentences

@@ -5,7 +5,7 @@ import pytest
 from edge.core.hearing.meaning import Find, read, understand
 from edge.core.phrases import match
 from firmware_bridge.messages import Reading, Transcript
-from tests.unit.core.hearing.test_expected_of_tools import TOOLS
+from tests.unit.core.hearing.test_expected_of_tools import TOOLS, tool
 
 
 def find() -> Find:
@@ -107,3 +107,19 @@ def test_words_of_the_wearers_choice_must_be_nearer_to_what_was_heard() -> None:
 
     assert tool("set a timer for ten minutes") == "timer:start"
     assert tool("note that he knows what he means") is None
+
+
+CAPTIONS = tool(
+    "glasses:captions", ("start captions", "stop captions"), {"on": {"type": "boolean"}}, ["on"]
+)
+
+
+@pytest.mark.parametrize(("stopped", "unsure"), [(-1.5, True), (-8.4, True), (-8.6, False)])
+def test_turning_on_is_asked_about_when_turning_off_sounds_alike(stopped, unsure) -> None:
+    readings = (Reading("Start captions.", -0.5), Reading("Stop captions.", stopped))
+    said = Transcript("Start captions.", confidence=0.9, readings=readings, addressed=True)
+    found = understand(said, lambda sentence: match(sentence, (CAPTIONS,), leading=True))
+    assert found.meaning is not None
+    assert found.meaning.match is not None
+    assert found.meaning.match.args == {"on": True}
+    assert found.unsure is unsure
