@@ -95,9 +95,10 @@ class ControlServer:
         self.open()
         servers = []
         try:
-            async with asyncio.TaskGroup() as self._tasks:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
                 for feed in self._feeds.values():
-                    self._tasks.create_task(feed.run(), name="control feed")
+                    tasks.create_task(feed.run(), name="control feed")
                 try:
                     for entrance in self._entrances:
                         accept = partial(self._accept, entrance)
@@ -108,10 +109,10 @@ class ControlServer:
                         )
                     await asyncio.Event().wait()
                 finally:
+                    self._tasks = None  # a group that is being cancelled takes no more tasks
                     for server in servers:
                         server.close()
         finally:
-            self._tasks = None
             self.close()
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """The control sockets: who gets them, and how each misuse by a client ends."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -613,3 +614,28 @@ async def test_a_client_that_comes_while_the_service_stops_is_disconnected(tmp_p
         assert accepted[0].is_closing()
         assert await reader.read() == b""
         writer.close()
+
+
+async def test_a_client_that_comes_when_the_service_has_stopped_is_disconnected(
+    tmp_path, monkeypatch
+):
+    """The event loop may have accepted it before."""
+    server = bare(tmp_path / "control.sock")
+    running = asyncio.create_task(server.run())
+    accept, failed = ControlServer._accept, []
+
+    def stop_and_accept(self, entrance, reader, writer):
+        running.cancel()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _loop, problem: failed.append(problem))
+        loop.call_soon(accept, self, entrance, reader, writer)
+
+    monkeypatch.setattr(ControlServer, "_accept", stop_and_accept)
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.sleep(0)
+        reader, writer = await asyncio.open_unix_connection(str(tmp_path / "control.sock"))
+        await asyncio.wait([running])
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+    assert failed == []
