@@ -62,11 +62,15 @@ State = frozenset[tuple[_Letters, int]]
 class Grammar:
     """Compiled once for each `ExpectedWords`; used for many utterances.
 
-    In a list "" makes its place optional. A name that is in no list is any words.
+    In a list "" makes its place optional. A name that is in no list is any words. `fixed` is the
+    grammar of the sentences without any words.
     """
 
     def __init__(self, expected: ExpectedWords) -> None:
         self.expected = expected
+        fixed = tuple(sentence for sentence in expected.sentences if not self._is_free(sentence))
+        same = len(fixed) == len(expected.sentences)
+        self.fixed = self if same else Grammar(ExpectedWords(fixed, expected.lists))
         self._arcs: list[list[tuple[_Letters, int]]] = []
         """Place between words → (the words that may follow, the place after them)."""
         self._jumps: list[list[int]] = []
@@ -170,6 +174,10 @@ class Grammar:
                 after = self._built[place, part] = self._part(place, part)
             place = after
         return place
+
+    def _is_free(self, sentence: str) -> bool:
+        names = (part.strip("{}") for part in sentence.split() if part.startswith("{"))
+        return any(name not in self.expected.lists and name not in VALUES for name in names)
 
     def _part(self, place: int, part: str) -> int:
         if not part.startswith("{"):

@@ -1,8 +1,8 @@
 """Finds the likeliest sentences of a grammar, token by token, several hypotheses at once."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -20,6 +20,12 @@ CUT: Final = 12.0
 """Log probability below the best at which a hypothesis is given up."""
 FOUND: Final = 12
 """Sentences returned at most."""
+FIXED: Final = 4
+"""Hypotheses of sentences without free words that are followed in addition: words of any kind come
+near to every sound, and would leave no place for them.
+"""
+FIXED_FOUND: Final = 2
+"""Such sentences returned in addition."""
 _FREE_TOKENS: Final = 48
 """Tokens looked at where any words may follow."""
 _MARKS: Final = ".,?!"
@@ -70,15 +76,25 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """The beginning of a sentence, or a whole one. `spoken`: its letters; `row`: that in the
-    decoder's last batch it continues.
+    """The beginning of a sentence, or a whole one. `fixed`: where it is among the sentences without
+    free words; empty if it is none. `spoken`: its letters; `row`: that in the decoder's last batch
+    it continues.
     """
 
     tokens: tuple[int, ...]
     log_probability: float
     state: State
+    fixed: State = frozenset()
     spoken: str = ""
     row: int = 0
+
+
+def best_of(hypotheses: Iterable[Hypothesis], count: int, fixed: int) -> list[Hypothesis]:
+    """Return the likeliest, the best first; then the likeliest `fixed` ones that are not among
+    them.
+    """
+    ranked = sorted(hypotheses, key=lambda h: -h.log_probability)
+    return [*ranked[:count], *[h for h in ranked[count:] if h.fixed][:fixed]]
 
 
 class GuidedSearch:
@@ -93,7 +109,7 @@ class GuidedSearch:
 
     def run(self, most: int) -> list[Hypothesis]:
         """Return the likeliest sentences of at most so many tokens, the best first."""
-        live = [Hypothesis((), 0.0, self._grammar.start)]
+        live = [Hypothesis((), 0.0, self._grammar.start, self._grammar.fixed.start)]
         past = None
         for place in range(most + 1):
             last = [h.tokens[-1] if h.tokens else self._vocabulary.begin for h in live]
@@ -130,29 +146,28 @@ class GuidedSearch:
         return self._grammar.complete(state) and before - most >= margin
 
     def _extend(self, hypothesis: Hypothesis, row: int, scores: "NDArray[np.float32]") -> None:
+        fixed = self._grammar.fixed
         if self._grammar.complete(hypothesis.state):
             chance = hypothesis.log_probability + float(scores[self._vocabulary.end])
-            self._whole.append(
-                Hypothesis(hypothesis.tokens, chance, hypothesis.state, hypothesis.spoken)
-            )
+            state = hypothesis.fixed if fixed.complete(hypothesis.fixed) else frozenset()
+            self._whole.append(replace(hypothesis, log_probability=chance, fixed=state))
         for token, state in self._following(hypothesis, scores):
             chance = hypothesis.log_probability + float(scores[token])
-            spoken = hypothesis.spoken + self._vocabulary.spoken[token]
+            added = self._vocabulary.spoken[token]
+            spoken = hypothesis.spoken + added
             rival = self._longer.get(spoken)
             if rival is None or rival.log_probability < chance:
-                tokens = (*hypothesis.tokens, token)
-                self._longer[spoken] = Hypothesis(tokens, chance, state, spoken, row)
+                tokens, place = (*hypothesis.tokens, token), fixed.step(hypothesis.fixed, added)
+                self._longer[spoken] = Hypothesis(tokens, chance, state, place, spoken, row)
 
     def _survivors(self, width: int) -> list[Hypothesis]:
         """Keep the best of each length; the rest cannot become likelier than it is."""
-        self._whole.sort(key=lambda h: -h.log_probability)
-        del self._whole[FOUND:]
-        live = sorted(self._longer.values(), key=lambda h: -h.log_probability)[:width]
+        self._whole = best_of(self._whole, FOUND, FIXED_FOUND)
+        live = best_of(self._longer.values(), width, FIXED)
         best = max((h.log_probability for h in (*live[:1], *self._whole[:1])), default=0.0)
         floor = best - CUT
-        if len(self._whole) == FOUND:
-            floor = max(floor, self._whole[-1].log_probability)
-        return [h for h in live if h.log_probability > floor]
+        enough = self._whole[FOUND - 1].log_probability if len(self._whole) >= FOUND else floor
+        return [h for h in live if h.log_probability > (floor if h.fixed else max(floor, enough))]
 
     def _following(
         self, hypothesis: Hypothesis, scores: "NDArray[np.float32]"

@@ -14,7 +14,7 @@ import numpy as np
 
 from edge.core.hearing.grammar import Grammar, letters
 from edge.hearing.engines import Decoded, EngineMissing
-from edge.hearing.engines.guided_search import GuidedSearch, Vocabulary
+from edge.hearing.engines.guided_search import FIXED_FOUND, GuidedSearch, Vocabulary
 from firmware_bridge.messages import Reading
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 RATE: Final = 16000
 THREADS: Final = 2
 READINGS: Final = 8
-"""Readings returned at most."""
+"""Readings returned, beside at most `FIXED_FOUND` sentences without free words."""
 _CLEAR: Final = 6.0
 """A sentence that may be said is taken without a search if all others are so much less likely
 (natural logarithm).
@@ -77,7 +77,10 @@ class Moonshine:
                     Reading(vocabulary.text(found.tokens), found.log_probability)
                     for found in search.run(most)
                 ]
-        likeliest = _merge(readings)[:READINGS]
+        likeliest = _merge(readings)
+        rest = likeliest[READINGS:]
+        fixed = [r for r in rest if grammar is not None and grammar.fixed.accepts(r.text)]
+        likeliest = (*likeliest[:READINGS], *fixed[:FIXED_FOUND])
         return Decoded(likeliest[0].text, confidence, likeliest)
 
 

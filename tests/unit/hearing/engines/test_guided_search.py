@@ -10,7 +10,12 @@ from edge.core.hearing.grammar import Grammar
 
 np = pytest.importorskip("numpy", reason="the extra `ears` is not installed")
 
-from edge.hearing.engines.guided_search import GuidedSearch, Vocabulary  # noqa: E402 - as above
+from edge.hearing.engines.guided_search import (  # noqa: E402 - as above
+    FIXED_FOUND,
+    FOUND,
+    GuidedSearch,
+    Vocabulary,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,3 +55,29 @@ def test_a_contraction_is_written_as_the_model_writes_it() -> None:
 
 def test_a_mark_is_written_after_a_word() -> None:
     assert sentences("what is", says="▁what ▁is ?")[0] == "what is?"
+
+
+class Mumbles(Says):
+    """Hears two words, each as likely one of sixty as any other, but hardly the last of them."""
+
+    def after(self, tokens: Sequence[int], past: Any) -> tuple["NDArray[np.float32]", Any]:
+        place = past or 0
+        scores = np.full((len(tokens), len(MANY)), -40.0, np.float32)
+        if place < 2:
+            scores[:, FIRST:] = -1.0
+            scores[:, -1] = -5.0
+        else:
+            scores[:, END] = -0.1
+        return scores, place + 1
+
+
+MANY = ["<begin>", "<end>", "'", *(f"▁word{number:02}" for number in range(60))]
+
+
+def test_free_words_leave_a_place_for_the_sentences_without_any() -> None:
+    vocabulary = Vocabulary([token.encode() for token in MANY], begin=BEGIN, end=END, first=FIRST)
+    grammar = Grammar(ExpectedWords(("{text}", "word59 word59")))
+    found = GuidedSearch(Mumbles(), vocabulary, grammar).run(4)
+    assert vocabulary.text(found[0].tokens) != "word59 word59"
+    assert "word59 word59" in [vocabulary.text(each.tokens) for each in found]
+    assert len(found) <= FOUND + FIXED_FOUND
