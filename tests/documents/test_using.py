@@ -204,6 +204,13 @@ def test_documents_calendars_and_silence_are_asked_for_as_printed(house):
         house.run(command)
 
 
+@shows(BUILTIN, "$ glassd call domaindoc:create")
+def test_a_document_in_sections_is_kept_as_printed(house):
+    (house.folder / "garden.md").write_text("# Beds\nBeans\n# Tools\nSpade\n")
+    for command, _ in commands(block(BUILTIN, "$ glassd call domaindoc:create").text):
+        house.run(command)
+
+
 @shows(SELECTION, "$ glassd call registry:search query=")
 def test_a_tool_is_found_and_invoked_by_the_registrys_own_tools(house):
     house.run("glassd call timer:start seconds=600 label=pasta", fine=(0,))

@@ -1,0 +1,22 @@
+"""Removes a document."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.domain_documents import DomainDocuments
+from tools_cache.api.notes import folded
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Remove a document; returns once it is gone from disk."""
+    documents, word = DomainDocuments(ctx.db), args["document"].strip()
+    found = await documents.find(word)
+    if word.lstrip("#") != str(found.id) and folded(word) != folded(found.title):
+        raise ToolFailure.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid parameters: /document {word!r} is only a part of {found.title!r}",
+            suggestion="Give the whole title, or the number, so that it is clear what is confirmed",
+            for_wearer=f"Say the whole title: “{found.title}”.",
+        )
+    await documents.remove(found)
+    return {"data": {"id": found.id, "text": f"Removed: {found.title}"}}

@@ -1,0 +1,43 @@
+"""Searches documents."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.domain_documents import DomainDocument, DomainDocuments, search
+from tools_cache.api.knowledge import terms
+from tools_cache.api.notes import folded
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Return the sections with these words, best first."""
+    words = terms(args["query"])
+    if not words:
+        raise ToolFailure.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            "Invalid parameters: /query contains no word",
+            suggestion="Give a word",
+        )
+    found = search(await DomainDocuments(ctx.db).all(), args["query"])
+    results = [
+        _result(score, document, number, words)
+        for score, document, number in found[: args.get("limit", 5)]
+    ]
+    lines = [f"- {one['title']}, {one['heading']}: {one['line']}".rstrip(": ") for one in results]
+    text = "\n".join(lines) or f"Nothing found: {args['query']}"
+    return {"data": {"results": results, "total": len(found), "text": text}}
+
+
+def _result(
+    score: float, document: DomainDocument, number: int, words: tuple[str, ...]
+) -> dict[str, Json]:
+    section = document.sections[number - 1]
+    lines = [line.strip() for line in section.text.splitlines() if line.strip()]
+    line = next((one for one in lines if any(folded(w) in folded(one) for w in words)), "")
+    return {
+        "document": document.id,
+        "title": document.title,
+        "section": number,
+        "heading": section.heading,
+        "line": (line or next(iter(lines), ""))[:200],
+        "score": round(score, 3),
+    }
