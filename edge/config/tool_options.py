@@ -1,5 +1,6 @@
-"""The settings of single tools, `[tool.PACKAGE.NAME]`, checked by each tool's own `config.py`. Runs
-in a child process.
+"""The settings of tools, checked by each tool's own `config.py`. Runs in a child process.
+
+`[tool.PACKAGE.NAME]` is for one tool, `[tool.PACKAGE]` for all of a package that have such a key.
 
 The model of a tool's settings is its `Config`, else one with `enabled` alone. An unknown key is an
 error of the file; a wrong value switches its tool off, and nothing else.
@@ -24,6 +25,8 @@ SECTION: Final = "tool"
 CLOUD_WORDS: Final = ("glasses", "declared")
 """What `policy.cloud_may` may contain besides names of tools."""
 MAX_REASON: Final = 300
+_NO_TABLE: Final = "must be the table of one tool"
+_TABLE: Final = "write [tool.PACKAGE.NAME], its keys below"
 
 
 class _Plain(BaseModel):
@@ -39,7 +42,7 @@ def read(
     of the owner's tools; if those are not `all_known`, a table for an unknown package may belong to
     one that was left out.
     """
-    given, problems = _flat(tables)
+    given, shared, problems = _flat(tables)
     there = {
         _name(path): path
         for path in (*sorted(own), *sorted(tools.iterdir()))
@@ -54,18 +57,32 @@ def read(
         for name in unknown
         if all_known or name.partition(":")[0] in packages
     ]
+    if all_known:
+        known = {_canonical(path).partition(":")[0] for path in there.values()}
+        problems += [_unknown_package(package, known) for package in shared if package not in known]
     values: dict[str, Mapping[str, Any]] = {}
     off: dict[str, str] = {}
+    unused = {(package, key): None for package, keys in shared.items() for key in keys}
+    fields: dict[str, set[str]] = {}
     for tool_id, path in there.items():
         name = next((n for n in given if n.replace(":", "_") == tool_id), "") or _canonical(path)
-        if name not in given and not (path / FILE).is_file():
+        package = name.partition(":")[0]
+        more = shared.get(package, {})
+        if name not in given and not more and not (path / FILE).is_file():
             continue
-        value, why, wrong = _checked(name, given.get(name, {}), path)
+        value, why, wrong = _checked(name, given.get(name, {}), path, more, fields)
         problems += wrong
+        for key in fields.get(package, ()):
+            unused.pop((package, key), None)
         if why:
             off[name] = why
         else:
             values[name] = FrozenDict(value)
+    problems += [
+        _unknown_key(package, key, fields[package], is_tool=f"{package}_{key}" in there)
+        for package, key in unused
+        if package in fields
+    ]
     return ToolSettings(FrozenDict(values), FrozenDict(off)), problems
 
 
@@ -102,37 +119,53 @@ def _cloud_may_problem(
     yield problem, f'did you mean "{near}"?' if near else example
 
 
-def _flat(tables: Any) -> tuple[dict[str, Mapping[str, Any]], list[Problem]]:
-    """Turn `{package: {tool: {…}}}` into canonical names."""
+def _flat(
+    tables: Any,
+) -> tuple[dict[str, Mapping[str, Any]], dict[str, dict[str, Any]], list[Problem]]:
+    """Divide `{package: {tool: {…}, key: value}}`: the tables by canonical name, the values by
+    package.
+    """
     given: dict[str, Mapping[str, Any]] = {}
+    shared: dict[str, dict[str, Any]] = {}
     problems = []
     for package, inner in (tables if isinstance(tables, dict) else {"": None}).items():
-        for tool, table in (inner if isinstance(inner, dict) else {"": None}).items():
-            if isinstance(table, dict):
-                given[f"{package}:{tool}"] = table
+        if not isinstance(inner, dict):
+            where = ".".join(filter(None, (SECTION, package)))
+            problems.append(Problem(where, _NO_TABLE, _TABLE))
+            continue
+        for key, value in inner.items():
+            if isinstance(value, dict):
+                given[f"{package}:{key}"] = value
             else:
-                where = ".".join(filter(None, (SECTION, package, tool)))
-                fix = "write [tool.PACKAGE.NAME], its keys below"
-                problems.append(Problem(where, "must be the table of one tool", fix))
-    return given, problems
+                shared.setdefault(package, {})[key] = value
+    return given, shared, problems
 
 
 def _checked(
-    name: str, given: Mapping[str, Any], folder: Path
+    name: str,
+    given: Mapping[str, Any],
+    folder: Path,
+    shared: Mapping[str, Any],
+    fields: dict[str, set[str]],
 ) -> tuple[dict[str, Any], str, list[Problem]]:
-    """Return a tool's values, why it is off (or ""), and its unknown keys."""
+    """Return a tool's values, why it is off (or ""), and its unknown keys. Adds its keys to those
+    of its package in `fields`.
+    """
+    package = name.partition(":")[0]
     section = f"{SECTION}.{name.replace(':', '.')}"
     try:
         form = _form(folder)
     except (Exception, SystemExit) as e:  # noqa: BLE001 - a broken file switches its tool off
         return {}, f"its {FILE} cannot be loaded: {type(e).__name__}: {e}"[:MAX_REASON], []
+    fields.setdefault(package, set()).update(form.model_fields)
     unknown = [
         Problem(f"{section}.{key}", "unknown key", explain.did_you_mean(key, form.model_fields))
         for key in given
         if key not in form.model_fields
     ]
+    own = {**shared, **given}
     try:
-        known = {key: value for key, value in given.items() if key in form.model_fields}
+        known = {key: value for key, value in own.items() if key in form.model_fields}
         values = form.model_validate(known).model_dump(mode="json")
     except ValidationError as wrong:
         listed = "; ".join(
@@ -140,8 +173,15 @@ def _checked(
             for e in wrong.errors(include_url=False, include_input=False)
         )
         return {}, f"its settings are wrong ([{section}] {listed})"[:MAX_REASON], unknown
-    on = values.get("enabled") is True
-    return values, "" if on else f"{SWITCHED_OFF} ([{section}] enabled = false)", unknown
+    if values.get("enabled") is True:
+        return values, "", unknown
+    if "enabled" in given:
+        why = f"[{section}] enabled = false"
+    elif "enabled" in shared:
+        why = f"[{SECTION}.{package}] enabled = false"
+    else:
+        why = f"set enabled = true in [{SECTION}.{package}]"
+    return values, f"{SWITCHED_OFF} ({why})", unknown
 
 
 def _form(folder: Path) -> type[BaseModel]:
@@ -185,3 +225,16 @@ def _unknown_tool(name: str, there: Mapping[str, Path]) -> Problem:
     return Problem(
         section, "there is no tool of this name here", explain.did_you_mean(section, known)
     )
+
+
+def _unknown_key(package: str, key: str, known: Iterable[str], *, is_tool: bool) -> Problem:
+    where = f"{SECTION}.{package}.{key}"
+    if is_tool:
+        return Problem(where, _NO_TABLE, _TABLE)
+    return Problem(where, "unknown key", explain.did_you_mean(key, sorted(known)))
+
+
+def _unknown_package(package: str, known: Iterable[str]) -> Problem:
+    names = [f"{SECTION}.{each}" for each in known]
+    where = f"{SECTION}.{package}"
+    return Problem(where, "there is no package of this name", explain.did_you_mean(where, names))

@@ -22,6 +22,9 @@ HARDWARE_KEY: Final = "io.glassd/hardware"
 OFF: Final = "disabled in the configuration"
 SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
 SET_OFF: Final = "switched off ([tool.{key}] enabled = false)"
+NOT_SET_ON: Final = "switched off (set enabled = true in [tool.{package}])"
+_OFF_AT_FIRST: Final = ("enabled: bool = False", "enabled: bool = Field(False")
+"""How the `config.py` of a tool says that it is off until its owner switches it on."""
 _YES: Final = frozenset({"1", "yes", "on", "true"})
 _CATEGORIES: Final = frozenset(
     {"retrieval", "action", "utility", "productivity", "media", "communication", "other"}
@@ -45,8 +48,8 @@ class OfflineConfig(NamedTuple):
     cloud: str
     """Address of the cloud in use; "" without one."""
     disabled: tuple[str, ...] = ()
-    off: Mapping[str, str] = MappingProxyType({})
-    """Tools that their own settings switch off, each with the reason."""
+    tool: Mapping[str, Any] = MappingProxyType({})
+    """The section `tool`: settings of packages and of single tools."""
     folders: tuple[Path, ...] = ()
     """Folders of the owner's tools."""
     user: str = "local"
@@ -85,7 +88,8 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Offl
     switched_off = {name: SWITCHED_OFF.format(name=name) for name in _switched_off(config)}
     for row in rows:
         name = row["name"]
-        row["hidden"] = row["hidden"] or config.off.get(name, "") or switched_off.get(name, "")
+        own = _set_off(name, config.tool, builtin.parent / "tools")
+        row["hidden"] = row["hidden"] or own or switched_off.get(name, "")
     return OfflineListing(sorted(rows, key=lambda row: str(row["name"])), registry, warnings)
 
 
@@ -112,7 +116,7 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
         state,
         cloud,
         disabled if str(enabled).strip().lower() in _YES else ("*",),
-        _set_off(section("tool")),
+        section("tool"),
         (
             *_beside(env),
             *map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), tools.get("folders"))),
@@ -128,15 +132,20 @@ def _listed(given: str | None, written: Any) -> tuple[str, ...]:
     return tuple(word for word in map(str, words) if word) if isinstance(words, list) else ()
 
 
-def _set_off(packages: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tools that `[tool.PACKAGE.NAME] enabled = false` switches off."""
-    return {
-        f"{package}:{name}": SET_OFF.format(key=f"{package}.{name}")
-        for package, tools in packages.items()
-        if isinstance(tools, dict)
-        for name, table in tools.items()
-        if isinstance(table, dict) and table.get("enabled") is False
-    }
+def _set_off(name: str, settings: Mapping[str, Any], tools: Path) -> str:
+    """Return why the settings of a tool or of its package, or its own default, switch it off."""
+    package, _, tool = name.partition(":")
+    shared = settings.get(package)
+    shared = shared if isinstance(shared, dict) else {}
+    own = shared.get(tool)
+    for table, key in ((own, f"{package}.{tool}"), (shared, package)):
+        if isinstance(table, dict) and isinstance(table.get("enabled"), bool):
+            return "" if table["enabled"] else SET_OFF.format(key=key)
+    config = tools / name.replace(":", "_") / "config.py"
+    if not config.is_file():
+        return ""
+    text = config.read_text(encoding="utf-8")
+    return NOT_SET_ON.format(package=package) if any(off in text for off in _OFF_AT_FIRST) else ""
 
 
 def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:

@@ -6,7 +6,7 @@ in `core/tools/selection.py` and `core/tools/selection_rules.py`.
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -19,7 +19,6 @@ from edge.core.tools import selection, selection_rules
 from edge.core.tools.selection import Kind, Loader, SelectionEvent, SelectionLimits
 from edge.core.tools.selection_rules import (
     AVAILABLE,
-    HERE,
     HIDDEN,
     OFFERED,
     Catalogue,
@@ -50,10 +49,12 @@ from tools_cache.api.tool import (
     Json,
     Mode,
     RateLimit,
+    Source,
     ToolCall,
     ToolDefinition,
     ToolError,
 )
+from tools_cache.names import parse
 from tools_cache.registry import tool_docs
 
 TURNS: Final = 64
@@ -64,6 +65,8 @@ PATIENCE_S: Final = 10.0
 """Seconds; a longer turn does not hide a change from others."""
 MAX_COUNTED: Final = 1024
 """Tools (of all users) counted between two writes; more are not counted one by one."""
+_NEARNESS: Final = {Source.GLASSES: 0, Source.LOCAL: 1}
+"""Where tools run, the nearest first; all other places come last."""
 NOWHERE: Final = Path("/nonexistent")
 RAN: Final = frozenset({"answered", "completed"})
 _OURS: Final = (RegistrySynced, GlassesReady, GlassesLost, UplinkChanged)
@@ -438,8 +441,9 @@ class ToolSelection:
     # -------------------------------------------------------------- inside
 
     def _refresh(self) -> None:
-        """Tell the loader which tools this device's user can use: most used first, local ones
-        before others.
+        """Tell the loader which tools this device's user can use: most used first, then those of
+        the glasses, those of this device, and others. Of these, packages with few tools come first:
+        so most packages are offered, and whole.
         """
         snapshot, facts = self._registry.snapshot(), self._facts()
         if (
@@ -458,7 +462,13 @@ class ToolSelection:
         user, uses = self._settings.user_id, self._favourites
         rules = self._rules(user).denied or self._switches.get(user) or self._gates
         tools = [t for t in here if not (rules or t.available_when) or not self.why_not(user, t)]
-        tools.sort(key=lambda tool: (-uses.get(tool.name, 0), tool.source not in HERE, tool.name))
+        sizes = Counter(parse(tool.name).package for tool in tools)
+
+        def order(tool: ToolDefinition) -> tuple[int, int, int, str]:
+            size = sizes[parse(tool.name).package]
+            return -uses.get(tool.name, 0), _NEARNESS.get(tool.source, 2), size, tool.name
+
+        tools.sort(key=order)
         available = tuple(tool.name for tool in tools)
         needs = {tool.name: tool.depends_on for tool in tools if tool.depends_on}
         if self._began:

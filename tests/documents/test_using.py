@@ -204,10 +204,9 @@ def test_documents_calendars_and_silence_are_asked_for_as_printed(house):
         house.run(command)
 
 
-@shows(BUILTIN, "$ glassd call domaindoc:create")
-def test_a_document_in_sections_is_kept_as_printed(house):
-    (house.folder / "garden.md").write_text("# Beds\nBeans\n# Tools\nSpade\n")
-    for command, _ in commands(block(BUILTIN, "$ glassd call domaindoc:create").text):
+@shows(BUILTIN, "$ glassd call contacts:add")
+def test_a_contact_is_kept_as_printed(house):
+    for command, _ in commands(block(BUILTIN, "$ glassd call contacts:add").text):
         house.run(command)
 
 
@@ -246,3 +245,17 @@ def test_what_the_cloud_may_call_is_opened_by_a_line_and_a_reload(house):
     house.write("my.toml", settings + block(SELECTION, "[policy]\ncloud_may").text)
     house.daemon.process.send_signal(signal.SIGHUP)
     house.until(lambda: asked()["ok"], "the reload was heard")
+
+
+@shows(BUILTIN, "[tool.domaindoc]\nenabled", "$ glassd call domaindoc:create")
+def test_documents_in_sections_are_switched_on_and_kept_as_printed(house):
+    settings = block(DEVCLOUD, "version = 1\n[glasses]").text
+    house.write("my.toml", settings + block(BUILTIN, "[tool.domaindoc]\nenabled").text)
+    house.daemon.process.send_signal(signal.SIGHUP)
+    house.until(
+        lambda: "domaindoc:create" in house.run("glassd tools", fine=(0, 1)),
+        "the reload was heard",
+    )
+    house.write("garden.md", "# Beds\nBeans\n# Tools\nSpade\n")
+    for command, _ in commands(block(BUILTIN, "$ glassd call domaindoc:create").text):
+        house.run(command)

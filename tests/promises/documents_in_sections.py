@@ -5,6 +5,11 @@ from typing import Final
 from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
+    "I15-package-settings": Promise(
+        "A setting of a package counts for all its tools that have such a key, and a tool that is "
+        "off says how to switch it on.",
+        "issue 15",
+    ),
     "I15-documents": Promise(
         "A document is created, listed, read, changed, searched and removed section by section.",
         "issue 15",

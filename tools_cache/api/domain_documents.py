@@ -3,6 +3,7 @@
 One row is one document, so a change is stored whole or not at all.
 """
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,9 @@ _THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'do
 _MATCHES: Final = (str.__eq__, str.startswith, str.__contains__)
 """How a name is looked for, one after the other."""
 
+
+_CREATING: Final = asyncio.Lock()
+"""Held from looking whether a title is free until it is stored."""
 
 T = TypeVar("T")
 
@@ -139,6 +143,10 @@ class DomainDocuments:
 
     async def create(self, document: DomainDocument) -> DomainDocument:
         """Store a new document. Raises `ToolFailure`: CONFLICT if its title is taken."""
+        async with _CREATING:
+            return await self._create(document)
+
+    async def _create(self, document: DomainDocument) -> DomainDocument:
         documents = await self.all()
         if same := [d for d in documents if folded(d.title) == folded(document.title)]:
             raise ToolFailure.of(

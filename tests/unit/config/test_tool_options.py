@@ -17,6 +17,9 @@ from tests.unit.tools.test_local import body, make  # noqa: F401 - a fixture
 from tests.unit.tools_cache.test_compiler import write
 from tests.unit.tools_cache.test_handler_form import CONFIG
 
+OFF_BY_THEMSELVES = {"domaindoc"}
+"""Shipped packages that their owner must switch on."""
+
 
 @pytest.fixture
 def tools(tmp_path):
@@ -103,6 +106,45 @@ def test_an_unknown_key_is_an_error_with_the_nearest(tools, tables, says):
     assert told(tables, tools)[2] == [says]
 
 
+@pytest.mark.requirement("I15-package-settings")
+def test_a_key_of_a_package_is_for_all_its_tools_that_have_it(tools):
+    tables = {"demo": {"most": 7, "enabled": True, "do": {"most": 3}}}
+    values, off, problems = told(tables, tools)
+    assert values == {
+        "demo:do": {"enabled": True, "folder": "", "most": 3},
+        "demo:plain": {"enabled": True},
+    }
+    assert (off, problems) == ({}, [])
+    values, off, problems = told({"demo": {"enabled": False, "plain": {"enabled": True}}}, tools)
+    assert values == {"demo:plain": {"enabled": True}}
+    assert off == {"demo:do": "switched off ([tool.demo] enabled = false)"}
+    assert problems == []
+
+
+@pytest.mark.requirement("I15-package-settings")
+def test_a_tool_that_is_off_by_itself_says_how_to_switch_it_on(tools):
+    config = (tools / "demo_do" / "config.py").read_text()
+    (tools / "demo_do" / "config.py").write_text(
+        config.replace("enabled: bool = True", "enabled: bool = False")
+    )
+    assert told({}, tools)[1] == {"demo:do": "switched off (set enabled = true in [tool.demo])"}
+    assert "demo:do" in told({"demo": {"enabled": True}}, tools)[0]
+
+
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        ({"demo": {"mosst": 1}}, "f: tool.demo.mosst: unknown key; did you mean most?"),
+        (
+            {"demmo": {"most": 1}},
+            "f: tool.demmo: there is no package of this name; did you mean tool.demo?",
+        ),
+    ],
+)
+def test_an_unknown_key_or_package_is_an_error(tools, tables, says):
+    assert told(tables, tools)[2] == [says]
+
+
 @pytest.mark.parametrize(
     ("config", "says"),
     [
@@ -131,7 +173,8 @@ def test_the_daemon_reads_them_in_a_child_and_keeps_plain_values(tmp_path):
     )
     settings = WorkerProcess(lambda: load.load(file, {})).result()
     assert settings.tool.values["clock:now"] == {"enabled": True, "timezone": "Asia/Tokyo"}
-    assert settings.tool.off == {"notes:add": "switched off ([tool.notes.add] enabled = false)"}
+    off = {n: why for n, why in settings.tool.off.items() if not n.startswith("domaindoc:")}
+    assert off == {"notes:add": "switched off ([tool.notes.add] enabled = false)"}
     with pytest.raises(TypeError):
         settings.tool.values["clock:now"]["timezone"] = "Mars"
     assert pickle.loads(pickle.dumps(settings)).tool == settings.tool
@@ -190,5 +233,11 @@ def test_a_reload_applies_tool_settings_at_once(tools):
 def test_every_config_that_ships_is_loaded():
     shipped = Path(load.TOOLS)
     settings, problems = tool_options.read({}, shipped)
+    assert {name.partition(":")[0] for name in settings.off} == OFF_BY_THEMSELVES
+    assert (dict(settings.wrong), problems) == ({}, [])
+    with_settings = len(settings.values) + len(settings.off)
+    assert with_settings == len(list(shipped.glob("*/config.py"))) >= 1
+    settings, problems = tool_options.read(
+        {package: {"enabled": True} for package in OFF_BY_THEMSELVES}, shipped
+    )
     assert (dict(settings.off), problems) == ({}, [])
-    assert len(settings.values) == len(list(shipped.glob("*/config.py"))) >= 1

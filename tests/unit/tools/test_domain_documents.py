@@ -1,5 +1,6 @@
 """Documents in sections: stored encrypted, with their versions."""
 
+import asyncio
 import json
 import re
 
@@ -111,6 +112,12 @@ async def test_a_title_is_used_once_whatever_its_capitals(plan):
     error = await plan.fails("create", title="GARDEN  plan")
     assert error.code is ErrorCode.CONFLICT
     assert error.for_wearer == "There is a document “Garden plan” already."
+
+
+async def test_of_two_documents_of_a_title_at_once_one_is_stored(desk):
+    new = ({"title": "A"} for _ in range(4))
+    answers = await asyncio.gather(*(desk.run("domaindoc:create", args) for args in new))
+    assert sum(answer.ok for answer in answers) == 1
 
 
 @pytest.mark.parametrize(

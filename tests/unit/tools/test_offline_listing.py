@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from edge.cloud.enrolment.credentials import Enrolled, EnrolmentFiles
+from edge.config.load import load
 from edge.control.tools import listed, unchosen
 from edge.core.tools.registry import Union
 from edge.core.tools.selection_rules import BY_USER
@@ -26,6 +27,8 @@ from tools_cache.api.tool import Source
 from tools_cache.registry import manifest
 from tools_cache.registry.models import HARDWARE_KEY
 from tools_cache.registry.registry_store import Generation, RegistryStore
+
+BY_ITSELF = "switched off (set enabled = true in [tool.domaindoc])"
 
 pytestmark = pytest.mark.enable_socket
 
@@ -285,11 +288,49 @@ async def test_a_tool_that_a_user_switched_off_is_listed_as_off(tmp_path):
     await kept.switch("ann", {"timer:start": False})
     await kept.switch("local", {"clock:now": True})
     await db.close()
-    assert [row["name"] for row in machine.read().tools if row["hidden"]] == ["notes:add"]
-    assert named(machine.read())["notes:add"]["hidden"] == "disabled: glassd tools enable notes:add"
+    assert off(machine) == {"notes:add": "disabled: glassd tools enable notes:add"}
     for damage in ("", "[1]", '{"local": 5}', "{"):
         (machine.state / "tools_off.json").write_text(damage)
-        assert not [row for row in machine.read().tools if row["hidden"]]
+        assert off(machine) == {}
+
+
+def off(machine):
+    """What is off, but for the packages that are off by themselves."""
+    hidden = {row["name"]: row["hidden"] for row in machine.read().tools if row["hidden"]}
+    return {name: why for name, why in hidden.items() if not name.startswith("domaindoc:")}
+
+
+@pytest.mark.requirement("I15-package-settings")
+@pytest.mark.parametrize(
+    ("text", "search", "read"),
+    [
+        ("", BY_ITSELF, BY_ITSELF),
+        ("[tool.domaindoc]\nenabled = true\n", "", ""),
+        ("[tool.domaindoc.read]\nenabled = true\n", BY_ITSELF, ""),
+        (
+            "[tool.domaindoc]\nenabled = true\n[tool.domaindoc.read]\nenabled = false\n",
+            "",
+            "switched off ([tool.domaindoc.read] enabled = false)",
+        ),
+        (
+            "[tool.domaindoc]\nenabled = false\n",
+            "switched off ([tool.domaindoc] enabled = false)",
+            "switched off ([tool.domaindoc] enabled = false)",
+        ),
+        ("[tool]\ndomaindoc = 5\n", BY_ITSELF, BY_ITSELF),
+    ],
+)
+def test_a_package_is_switched_on_and_off_as_the_daemon_does(tmp_path, text, search, read):
+    listed = named(Machine(tmp_path, config=f"version = 1\n{text}").read())
+    assert (listed["domaindoc:search"]["hidden"], listed["domaindoc:read"]["hidden"]) == (
+        search,
+        read,
+    )
+    if "= 5" not in text:
+        file = tmp_path / "again.toml"
+        file.write_text(f"version = 1\n{text}")
+        told = load(file, {}).tool.off
+        assert (told.get("domaindoc:search", ""), told.get("domaindoc:read", "")) == (search, read)
 
 
 @pytest.mark.requirement("I5-cold-damaged")

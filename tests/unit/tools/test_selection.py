@@ -322,6 +322,21 @@ async def test_where_all_fit_all_are_offered_and_our_own_tools_take_no_place(tmp
 SMALL = SelectionLimits(10, 2)
 
 
+async def test_of_many_those_of_the_glasses_come_first_then_small_packages_here(tmp_path):
+    glasses = [tool(f"lens:t{n}", source=Source.GLASSES) for n in range(4)]
+    large = [tool(f"big:t{n}", source=Source.LOCAL) for n in range(5)]
+    small = [tool(f"little:t{n}", source=Source.LOCAL) for n in range(2)]
+    far = [tool("away:one")]
+    async with house(tmp_path, (*far, *large, *small, *glasses, *META), limits=SMALL) as h:
+        offered = [name for name in h.names() if not name.startswith("registry:")]
+        nearest = ["lens:t0", "lens:t1", "lens:t2", "lens:t3"]
+        assert offered == ["big:t0", *nearest, "little:t0", "little:t1"]
+        h.ran("big:t4")
+        h.choice.turn("t1")
+    async with house(tmp_path, (*far, *large, *small, *glasses, *META), limits=SMALL) as h:
+        assert "big:t4" in h.names()
+
+
 @pytest.mark.requirement("S4-54", "S4-55", "S4-57")
 async def test_of_many_the_home_tools_come_first_and_an_idle_one_goes_at_a_turn_boundary(tmp_path):
     async with house(tmp_path, MANY, limits=SMALL, essential=["far:t20"]) as h:

@@ -1,0 +1,13 @@
+"""Adds a contact."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.contact_book import ContactBook
+from tools_cache.api.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Store a contact; returns once it is on disk."""
+    added = await ContactBook(ctx.db).add(args)
+    text = f"Added: {added.name}"
+    return {"data": {"id": added.id, "contact": added.to_json(), "text": text}}

@@ -1,0 +1,22 @@
+"""Removes a contact."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.contact_book import ContactBook
+from tools_cache.api.notes import folded
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Remove a contact; returns once it is gone from disk."""
+    book, word = ContactBook(ctx.db), " ".join(args["contact"].split())
+    contact = await book.resolve(word, field="contact")
+    if folded(word) not in (contact.id, folded(contact.name)):
+        raise ToolFailure.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid parameters: /contact {word!r} is only a part of {contact.name!r}",
+            suggestion="Give the whole name, so that it is clear what is confirmed",
+            for_wearer=f"Say the whole name: “{contact.name}”.",
+        )
+    await book.remove(contact)
+    return {"data": {"id": contact.id, "text": f"Removed: {contact.name}"}}
