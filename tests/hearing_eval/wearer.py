@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from edge.config import tool_options
 from edge.core.hearing import expected_of_tools
 from edge.core.hearing.expected import ExpectedWords
 from edge.core.tools.snapshot import Entry
@@ -45,9 +46,10 @@ REGISTRY = Path(manifest.__file__).parents[1] / "tool_registry.json"
 
 
 def demo_tools() -> tuple[ToolDefinition, ...]:
-    """The tools of the daemon, and those of the demo's cloud."""
+    """The tools of a daemon without settings, and those of the demo's cloud."""
     built_in = manifest.load(REGISTRY.read_bytes(), source=Source.LOCAL)
-    own = [tool for app in built_in.apps for tool in app.tools]
+    off = tool_options.read({}, REGISTRY.parent / "tools")[0].off
+    own = [tool for app in built_in.apps for tool in app.tools if tool.name not in off]
     cloud = [
         manifest.definition(app.package, document, source=Source.CLOUD)
         for app in sample_apps()
