@@ -145,6 +145,10 @@ def test_an_unknown_key_or_package_is_an_error(tools, tables, says):
     assert told(tables, tools)[2] == [says]
 
 
+def test_a_package_that_may_be_one_of_the_owners_left_out_is_no_error(tools):
+    assert tool_options.read({"mine": {"most": 1}}, tools, all_known=False)[1] == []
+
+
 @pytest.mark.parametrize(
     ("config", "says"),
     [

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tools_cache
-from edge.core.phrases import match
+from edge.core.phrases import leads, match
 from edge.core.results import LayoutKind, concerns_wearer, describe, fallback, rendering_of
 from tools_cache.api.tool import (
     CallOrigin,
@@ -431,6 +431,11 @@ def test_the_shipped_tools_answer_to_plain_english(shipped, sentence, name, args
     found = match(sentence, shipped, leading=True)
     assert found is not None
     assert (found.tool.name, found.args) == (name, args)
+
+
+def test_a_question_after_what_there_is_is_a_request() -> None:
+    assert leads(("Are", "there"))
+    assert not leads(("over", "there"))
 
 
 def test_a_tool_that_no_sentence_can_fill_hides_no_other() -> None:

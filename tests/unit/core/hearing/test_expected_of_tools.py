@@ -64,6 +64,7 @@ GRAMMAR = Grammar(expected.of_tools([Entry(t, "app") for t in TOOLS], "de-AT"))
         ("What are my timers?", "timer:list", {}),
         ("Could you tell me my timers, please?", "timer:list", {}),
         ("Do I have my timers", "timer:list", {}),
+        ("Are there my timers?", "timer:list", {}),
         ("Please show me my notes.", "notes:list", {}),
         ("Turn the volume down to 30 percent.", "volume:set", {"volume": 30}),
         ("Set a timer for one hour thirty", "timer:start", {"seconds": 5400}),
@@ -183,8 +184,8 @@ def test_corrections_are_expected_and_understood(sentence) -> None:
     assert corrections.read(sentence) is not None
 
 
-def test_an_exchange_of_words_is_expected_and_understood() -> None:
-    sentence = "not Rome but Naples"
+@pytest.mark.parametrize("sentence", ["not Rome but Naples", "not Rome, Naples"])
+def test_an_exchange_of_words_is_expected_and_understood(sentence: str) -> None:
     assert Grammar(expected.of_correction()).accepts(sentence)
     assert corrections.read(sentence, ["Rome"]) is not None
 

@@ -16,6 +16,7 @@ from edge.hearing.engines import (  # noqa: E402 - after the skips
     EngineMissing,
     moonshine as module,
 )
+from edge.hearing.engines.guided_search import FIXED_FOUND  # noqa: E402
 from edge.hearing.engines.moonshine import RATE, Moonshine  # noqa: E402
 
 if TYPE_CHECKING:
@@ -67,6 +68,15 @@ def test_readings_are_sorted_and_differ_in_more_than_marks() -> None:
     assert chances == sorted(chances, reverse=True)
     assert chances[0] <= 0
     assert len({r.text.lower().strip(".") for r in heard.readings}) == len(heard.readings)
+
+
+def test_sentences_without_free_words_are_read_beside_likelier_ones(monkeypatch) -> None:
+    monkeypatch.setattr(module, "READINGS", 1)
+    heard = engine().decode(speech("set a timer for an hour and a half"), SENTENCES, final=True)
+    beside = heard.readings[1:]
+    assert len(beside) == FIXED_FOUND
+    assert all(SENTENCES.fixed.accepts(reading.text) for reading in beside)
+    assert not SENTENCES.fixed.accepts("note that it rains")
 
 
 def test_speech_that_goes_on_gives_only_its_words() -> None:
