@@ -185,7 +185,7 @@ class ToolsConfig:
     packages: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     """Directories of Python tools in the form of docs/tools.md."""
     env: Annotated[tuple[Variable, ...], Tidy(rules.listed)] = ()
-    offered_max: Annotated[int, Number(ge=8, le=128)] = 40
+    offered_max: Annotated[int, Number(ge=8, le=128)] = 48
     idle_turns: Annotated[int, Number(ge=1, le=1000)] = 8
     essential: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
 

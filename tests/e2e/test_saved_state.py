@@ -139,7 +139,7 @@ def test_grants_and_switches_still_hold(glassd):
 
 
 def test_the_registry_of_the_cloud_serves_without_the_cloud(glassd):
-    assert glassd.says("status")["registry"]["tools"] == 47
+    assert glassd.says("status")["registry"]["tools"] == 60
     tools = {t["name"] for t in glassd.says("tools")["tools"]}
     assert "com.example.calc:evaluate" in tools
 

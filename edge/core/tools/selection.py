@@ -48,7 +48,7 @@ class Held:
 class SelectionLimits:
     """`offered`: most tools shown to a model, ours included. `idle_turns`: see `turn`."""
 
-    offered: int = 40
+    offered: int = 48
     idle_turns: int = 8
 
 
