@@ -38,8 +38,10 @@ MUMBLED_MARGIN: Final = 6.0
 TWIN_MARGIN: Final = 6.0
 TWIN_CONFIDENCE: Final = 0.9
 """The margin, and the recogniser's own confidence, of a number that sounds like another."""
-OPPOSITE_MARGIN: Final = 8.0
-"""How much likelier a meaning must be than its opposite: "start captions" sounds like "stop"."""
+OPPOSITE_MARGIN: Final = 12.0
+"""How much likelier a meaning must be than its opposite: the search keeps nothing less likely, and
+"start captions" was heard as "stop captions" with the right words 10 behind.
+"""
 _TWINS: Final = frozenset({*range(13, 20), *range(30, 100, 10)})
 """Numbers that sound like another: thirteen and thirty."""
 _SWALLOWED: Final = re.compile(r"[24]\d+")

@@ -114,7 +114,7 @@ CAPTIONS = tool(
 )
 
 
-@pytest.mark.parametrize(("stopped", "unsure"), [(-1.5, True), (-8.4, True), (-8.6, False)])
+@pytest.mark.parametrize(("stopped", "unsure"), [(-1.5, True), (-12.4, True), (-12.6, False)])
 def test_turning_on_is_asked_about_when_turning_off_sounds_alike(stopped, unsure) -> None:
     readings = (Reading("Start captions.", -0.5), Reading("Stop captions.", stopped))
     said = Transcript("Start captions.", confidence=0.9, readings=readings, addressed=True)
