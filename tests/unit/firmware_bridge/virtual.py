@@ -36,6 +36,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return 1000.0 + self._idle.passed
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Wait for threads without the limit, which virtual time reaches before they end."""
+        await super().shutdown_default_executor()
+
 
 def virtual_time(story):
     """Run an async test on a loop of its own whose time is virtual."""
