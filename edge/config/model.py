@@ -323,6 +323,8 @@ class LogConfig:
 
 SWITCHED_OFF: Final = "switched off"
 """The reason of a tool that its owner disabled begins with this."""
+NOT_CONFIGURED: Final = "not configured"
+"""The reason of a tool that needs settings, none of which is there, begins with this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +339,8 @@ class ToolSettings:
     @property
     def wrong(self) -> Mapping[str, str]:
         """Return the tools that are off because their settings are wrong."""
-        return {name: why for name, why in self.off.items() if not why.startswith(SWITCHED_OFF)}
+        fine = (SWITCHED_OFF, NOT_CONFIGURED)
+        return {name: why for name, why in self.off.items() if not why.startswith(fine)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,14 +8,14 @@ error of the file; a wrong value switches its tool off, and nothing else.
 
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from edge.config import errors as explain
-from edge.config.model import SWITCHED_OFF, ToolSettings
+from edge.config.model import NOT_CONFIGURED, SWITCHED_OFF, ToolSettings
 from edge.config.validators import Problem
 from tools_cache.builder.config_form import CLASS, FILE
 from tools_cache.frozen import FrozenDict
@@ -168,6 +168,9 @@ def _checked(
         known = {key: value for key, value in own.items() if key in form.model_fields}
         values = form.model_validate(known).model_dump(mode="json")
     except ValidationError as wrong:
+        missing = [str(e["loc"][0]) for e in wrong.errors() if e["type"] == "missing"]
+        if len(missing) == wrong.error_count() and not own.keys() - {"enabled"}:
+            return {}, f"{NOT_CONFIGURED}: set {listing(missing)} in [{SECTION}.{package}]", unknown
         listed = "; ".join(
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}"
             for e in wrong.errors(include_url=False, include_input=False)
@@ -182,6 +185,11 @@ def _checked(
     else:
         why = f"set enabled = true in [{SECTION}.{package}]"
     return values, f"{SWITCHED_OFF} ({why})", unknown
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return names as in a sentence: a, b and c."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _form(folder: Path) -> type[BaseModel]:

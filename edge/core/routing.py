@@ -118,12 +118,15 @@ _UNMET: Final = {
     ("uplink", False): "it works only while the cloud is away",
     ("worn", True): "it works only while the glasses are worn",
     ("worn", False): "it works only while the glasses are not worn",
+    ("configured", False): "it works only while it is not configured",
 }
 
 
 def unmet(tool: ToolDefinition, *, glasses: bool, uplink: bool, worn: bool | None) -> str:
-    """Return which declared condition does not hold; "" if all do."""
-    facts = {"glasses": glasses, "uplink": uplink, "worn": worn is True}
+    """Return which declared condition does not hold; "" if all do. A tool that lacks a setting is
+    not in the registry, so each that is here is configured.
+    """
+    facts = {"glasses": glasses, "uplink": uplink, "worn": worn is True, "configured": True}
     return next(
         (
             _UNMET[fact, wanted]

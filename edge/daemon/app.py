@@ -285,6 +285,7 @@ class Daemon:
                 ),
                 knowledge=self.tool_services.knowledge,
                 calendars=self.tool_services.calendars,
+                workers=self.tool_services.workers,
                 pictures=self.tool_services.pictures,
                 wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,

@@ -18,6 +18,7 @@ from tools_cache.api.tool import ErrorCode, ToolFailure
 if TYPE_CHECKING:
     from edge.display.images import LensImages
     from edge.storage.tools.knowledge import KnowledgeBase
+    from edge.tools.worker_calls import WorkerCalls
     from tools_cache.api.calendars import Calendars
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ class ToolServices:
     """Events of the glasses are recorded here."""
     _knowledge: "KnowledgeBase | None" = field(default=None, init=False)
     _calendars: "Calendars | None" = field(default=None, init=False)
+    _workers: "WorkerCalls | None" = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.wearer_events = WearerEvents(self.clock)
@@ -97,6 +99,14 @@ class ToolServices:
             )
             self._calendars = CalendarLookup(place, now=self.clock.wall)
         return self._calendars
+
+    def workers(self) -> "WorkerCalls":
+        """Return what runs the network parts of tools."""
+        if self._workers is None:
+            from edge.tools.worker_calls import WorkerCalls  # noqa: PLC0415 - see the top
+
+            self._workers = WorkerCalls()
+        return self._workers
 
     def _password(self) -> str:
         try:

@@ -91,6 +91,10 @@ class Context:
         return self._services.calendars()
 
     @property
+    def workers(self) -> handed.Workers:
+        return self._services.workers()
+
+    @property
     def toolbox(self) -> handed.Toolbox:
         return self._services.toolbox(self.call)
 

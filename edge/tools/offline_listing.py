@@ -23,8 +23,9 @@ OFF: Final = "disabled in the configuration"
 SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
 SET_OFF: Final = "switched off ([tool.{key}] enabled = false)"
 NOT_SET_ON: Final = "switched off (set enabled = true in [tool.{package}])"
-_OFF_AT_FIRST: Final = ("enabled: bool = False", "enabled: bool = Field(False")
-"""How the `config.py` of a tool says that it is off until its owner switches it on."""
+NOT_CONFIGURED: Final = "not configured: set {needs} in [tool.{package}]"
+BUILD_KEY: Final = "io.glassd/build"
+"""As in `tools_cache.registry.models`."""
 _YES: Final = frozenset({"1", "yes", "on", "true"})
 _CATEGORIES: Final = frozenset(
     {"retrieval", "action", "utility", "productivity", "media", "communication", "other"}
@@ -74,7 +75,7 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Offl
     config = _config(env, warnings)
     local = _local(builtin, warnings)
     version, stored = str(local.get("version", "")), _stored_copy(config, warnings)
-    rows = list(_rows(local, "local", {}, config.disabled))
+    rows, notes = list(_rows(local, "local", {}, config.disabled)), _build_notes(local)
     rows += _own(config, {row["name"].partition(":")[0] for row in rows})
     registry: Row = {"origin": "local", "version": version, "age_s": None, "file": str(builtin)}
     if stored is not None:
@@ -88,7 +89,7 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Offl
     switched_off = {name: SWITCHED_OFF.format(name=name) for name in _switched_off(config)}
     for row in rows:
         name = row["name"]
-        own = _set_off(name, config.tool, builtin.parent / "tools")
+        own = _set_off(name, config.tool, notes.get(name, {}))
         row["hidden"] = row["hidden"] or own or switched_off.get(name, "")
     return OfflineListing(sorted(rows, key=lambda row: str(row["name"])), registry, warnings)
 
@@ -132,20 +133,35 @@ def _listed(given: str | None, written: Any) -> tuple[str, ...]:
     return tuple(word for word in map(str, words) if word) if isinstance(words, list) else ()
 
 
-def _set_off(name: str, settings: Mapping[str, Any], tools: Path) -> str:
-    """Return why the settings of a tool or of its package, or its own default, switch it off."""
+def _set_off(name: str, settings: Mapping[str, Any], notes: Mapping[str, Any]) -> str:
+    """Return why the settings of a tool or of its package, or its own default, switch it off.
+    `notes` are the build's of this tool.
+    """
     package, _, tool = name.partition(":")
     shared = settings.get(package)
     shared = shared if isinstance(shared, dict) else {}
     own = shared.get(tool)
     for table, key in ((own, f"{package}.{tool}"), (shared, package)):
         if isinstance(table, dict) and isinstance(table.get("enabled"), bool):
-            return "" if table["enabled"] else SET_OFF.format(key=key)
-    config = tools / name.replace(":", "_") / "config.py"
-    if not config.is_file():
-        return ""
-    text = config.read_text(encoding="utf-8")
-    return NOT_SET_ON.format(package=package) if any(off in text for off in _OFF_AT_FIRST) else ""
+            if not table["enabled"]:
+                return SET_OFF.format(key=key)
+            break
+    else:
+        if notes.get("offAtFirst"):
+            return NOT_SET_ON.format(package=package)
+    given = {**shared, **(own if isinstance(own, dict) else {})}
+    missing = [key for key in notes.get("needs", ()) if key not in given]
+    needs = " and ".join(filter(None, (", ".join(missing[:-1]), *missing[-1:])))
+    return NOT_CONFIGURED.format(needs=needs, package=package) if missing else ""
+
+
+def _build_notes(document: Row) -> dict[str, Mapping[str, Any]]:
+    """Return the build's notes by tool: whether it is off at first, and which settings it needs."""
+    notes: dict[str, Mapping[str, Any]] = {}
+    for app in document.get("apps", ()):
+        for tool in app["tools"]:
+            notes[f"{app['packageName']}:{tool['name']}"] = tool["_meta"][BUILD_KEY]
+    return notes
 
 
 def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:

@@ -62,6 +62,7 @@ class Services:
     captions: "Callable[[], CaptionsPort] | None" = None
     knowledge: "Callable[[], Knowledge]" = _nothing
     calendars: "Callable[[], Calendars]" = _nothing
+    workers: Callable[[], handed.Workers] = _nothing
     pictures: Callable[[], handed.Pictures] = _nothing
     wearer: Callable[[], handed.Wearer] = _nothing
     toolbox: Callable[[ToolCall], handed.Toolbox] = lambda _call: _nothing()

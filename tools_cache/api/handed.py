@@ -111,6 +111,23 @@ class Alarms(Protocol):
         """False when there is no such alarm (any more)."""
 
 
+class Workers(Protocol):
+    """The network parts of shipped tools, each in a child process (`edge/tools/workers`)."""
+
+    async def ask(
+        self,
+        worker: str,
+        request: Mapping[str, Json],
+        *,
+        deadline_s: float,
+        writes: bool = False,
+    ) -> dict[str, Any]:
+        """Run a worker once and return its answer. Raises the `ToolFailure` that it raised, and one
+        for what takes longer than `deadline_s`: a request that `writes` may then have been carried
+        out (`partialSideEffects`).
+        """
+
+
 class Display(Protocol):
     """The lens, before the result is there; what a result is to show belongs into its `render`."""
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tools_cache.api.tool import ENVELOPE_VERSION, Json, Mode, Source, ToolDefinition
-from tools_cache.builder import lint, lint_texts, prompts
+from tools_cache.builder import config_form, lint, lint_texts, prompts
 from tools_cache.builder.build_info import BuildInfo, stamp, stamped, unstamped
 from tools_cache.builder.lint_findings import DOC, HANDLER, SCHEMA, SUMMARY, LintFinding, Placed
 from tools_cache.errors import BadDefinition, BadToolName
@@ -173,6 +173,7 @@ def _entry(folder: lint.Folder) -> dict[str, Json]:
     }
     if folder.config:
         meta[BUILD_KEY]["configSha256"] = _sha256(folder.config)
+        meta[BUILD_KEY] |= config_form.build_notes(folder.config)
     if schema.get("hardware"):
         meta[HARDWARE_KEY] = schema["hardware"]
     copied = {key: schema[key] for key in _COPIED if key in schema}

@@ -6,12 +6,19 @@ Never imports it: pydantic costs 13 MiB that showing or building a tool does not
 
 import ast
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from tools_cache.builder.lint_findings import LintFinding
 
 FILE: Final = "config.py"
 CLASS: Final = "Config"
+SHARED: Final = "tools_cache.api."
+"""A shipped package may keep the one `Config` of all its tools in a module whose name begins so."""
+OFF_AT_FIRST: Final = "offAtFirst"
+"""Key in the build's notes of a tool: true where its owner must switch it on."""
+NEEDED: Final = "needs"
+"""Key in the build's notes of a tool: the settings without which it is not offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,9 @@ def read(text: str) -> tuple[tuple[Setting, ...], list[LintFinding]]:
     """Return the settings, and everything that is wrong with the file."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError) as e:
+        if shared := _shared(tree):
+            tree = ast.parse(shared.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError, OSError) as e:
         return (), [LintFinding("config", FILE, f"is not Python: {e}")]
     models = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == CLASS]
     if not models or not any(
@@ -40,12 +49,33 @@ def read(text: str) -> tuple[tuple[Setting, ...], list[LintFinding]]:
         for n in models[-1].body
         if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
     )
-    unset = "has no default: a tool works before anybody configures it"
-    names = [s.name for s in settings if s.default is None]
-    wrong = [LintFinding("config", FILE, f"{name} {unset}", name) for name in names]
+    wrong = []
     if not any(s.name == "enabled" and s.type == "bool" for s in settings):
         wrong.append(LintFinding("config", FILE, f"{CLASS} has no enabled: bool", "enabled"))
     return settings, wrong
+
+
+def needed(settings: tuple[Setting, ...]) -> list[str]:
+    """Return the settings without a default: the tool is not offered before they are set."""
+    return [setting.name for setting in settings if setting.default is None]
+
+
+def build_notes(text: str) -> dict[str, object]:
+    """Return what a listing must know of a tool's settings without reading its `config.py`."""
+    settings, _ = read(text)
+    off = any(s.name == "enabled" and s.default == "False" for s in settings)
+    needs = needed(settings)
+    return {**({OFF_AT_FIRST: True} if off else {}), **({NEEDED: needs} if needs else {})}
+
+
+def _shared(tree: ast.Module) -> Path | None:
+    """Return the file of the module from which a `config.py` imports its `Config`."""
+    for node in tree.body:
+        if not isinstance(node, ast.ImportFrom) or all(n.name != CLASS for n in node.names):
+            continue
+        if (module := node.module or "").startswith(SHARED):
+            return Path(__file__).parents[2] / (module.replace(".", "/") + ".py")
+    return None
 
 
 def _setting(node: ast.AnnAssign, name: str) -> Setting:

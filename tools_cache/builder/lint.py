@@ -95,7 +95,7 @@ def failures(folder: Folder) -> list[LintFinding]:
     unknown = sorted(set(folder.schema) - {*REQUIRED, *OPTIONAL})
     found = [_schema("field-unknown", f, f"Unknown field: {f}") for f in unknown]
     checks = (_names, _words, _modes, _flags, _texts, _category, _unasked, _numbers, _running)
-    for check in (*checks, _hardware):
+    for check in (*checks, _hardware, _configured):
         found += check(folder)
     return [*found, *lint_parameters.findings(folder.schema["parameters"]), *beside]
 
@@ -230,6 +230,21 @@ def _running(folder: Folder) -> Iterator[LintFinding]:
     if "execution" in said and said.get("executionType") != ExecutionType.EXTERNAL:
         text = "execution: only a tool of executionType external is asked elsewhere"
         yield _schema("running", "execution", text)
+
+
+def _configured(folder: Folder) -> Iterator[LintFinding]:
+    """Check that a tool which needs settings declares it, and no other does."""
+    needs = config_form.needed(config_form.read(folder.config)[0]) if folder.config else []
+    conditions = folder.schema.get("availableWhen")
+    declared = isinstance(conditions, dict) and conditions.get("configured") is True
+    if not declared:
+        unset = "has no default: a tool works before anybody configures it, or its schema says"
+        for name in needs:
+            text = f'{name} {unset} "availableWhen": {{"configured": true}}'
+            yield LintFinding("config", config_form.FILE, text, name)
+    elif not needs:
+        text = f"availableWhen: configured, but {config_form.FILE} has no setting without default"
+        yield _schema("running", "availableWhen", text)
 
 
 def _asks_the_wearer(schema: Any) -> bool:

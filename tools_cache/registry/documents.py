@@ -241,7 +241,8 @@ class ToolDocument(_Document):
     cache_ttl_s: Annotated[Number, Field(ge=1, le=MAX_CACHE_TTL_S)] | None = None
     rate_limit: RateDocument | None = None
     available_when: Annotated[
-        dict[Literal["glasses", "uplink", "worn"], StrictBool], BeforeValidator(_null_is_nothing)
+        dict[Literal["glasses", "uplink", "worn", "configured"], StrictBool],
+        BeforeValidator(_null_is_nothing),
     ] = {}
     depends_on: Annotated[
         list[Name], BeforeValidator(_null_is_empty), Field(max_length=MAX_NEEDS)

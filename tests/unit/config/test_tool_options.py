@@ -132,6 +132,32 @@ def test_a_tool_that_is_off_by_itself_says_how_to_switch_it_on(tools):
 
 
 @pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        ({}, "not configured: set url and place in [tool.demo]"),
+        ({"enabled": True}, "not configured: set url and place in [tool.demo]"),
+        (
+            {"url": "u"},
+            "its settings are wrong ([tool.demo.do] place: Field required)",
+        ),
+    ],
+)
+@pytest.mark.requirement("I15-configured")
+def test_a_tool_that_needs_settings_is_off_until_they_are_there(tools, table, why):
+    (tools / "demo_do" / "config.py").write_text(CONFIG + "    url: str\n    place: str\n")
+    assert told({"demo": table}, tools)[1] == {"demo:do": why}
+    values, off, _ = told({"demo": {"url": "u", "place": "p"}}, tools)
+    assert (off, values["demo:do"]["url"]) == ({}, "u")
+
+
+@pytest.mark.requirement("I15-configured")
+def test_a_tool_without_its_settings_is_no_fault_but_one_with_half_of_them_is(tools):
+    (tools / "demo_do" / "config.py").write_text(CONFIG + "    url: str\n    place: str\n")
+    assert tool_options.read({}, tools)[0].wrong == {}
+    assert list(tool_options.read({"demo": {"url": "u"}}, tools)[0].wrong) == ["demo:do"]
+
+
+@pytest.mark.parametrize(
     ("tables", "says"),
     [
         ({"demo": {"mosst": 1}}, "f: tool.demo.mosst: unknown key; did you mean most?"),

@@ -3,6 +3,7 @@ it is loaded (`tests/unit/tools/test_tool_classes.py` runs the very same handler
 """
 
 import ast
+import json
 import subprocess
 import sys
 
@@ -83,6 +84,24 @@ def test_a_config_is_read_without_importing_it():
 def test_a_config_that_cannot_serve_is_refused_when_it_is_built(tmp_path, config, says):
     (write(tmp_path) / "demo_do" / "config.py").write_text(config)
     assert says in failures(tmp_path)
+
+
+@pytest.mark.requirement("I15-configured")
+def test_a_tool_may_need_settings_if_its_schema_says_so(tmp_path):
+    tools = write(tmp_path, availableWhen={"configured": True})
+    assert "availableWhen: configured, but config.py has no setting" in failures(tools)
+    (tools / "demo_do" / "config.py").write_text(CONFIG + "    url: str\n")
+    report = compiler.compile_tools(tools)
+    assert report.failures == ()
+    notes = json.loads(report.text)["apps"][0]["tools"][0]["_meta"]["io.glassd/build"]
+    assert (notes["needs"], "offAtFirst" in notes) == (["url"], False)
+
+
+def test_tools_of_a_package_may_share_one_config(tmp_path):
+    text = "from tools_cache.api.contact_book import Config as Config\n"
+    assert config_form.read(text)[1][0].text == "has no class Config(BaseModel)"
+    text = "from tools_cache.api.nowhere import Config as Config\n"
+    assert "is not Python" in config_form.read(text)[1][0].text
 
 
 def test_a_config_that_changes_makes_a_new_version_of_the_registry(tmp_path):

@@ -1,0 +1,4 @@
+"""The network parts of shipped tools: each runs in a child process of its own, one request a child.
+
+A module here has `answer(request) -> dict`. It is never imported by the daemon.
+"""
