@@ -113,6 +113,7 @@ ONLY_IN = {
         "edge/tools/registry.py",
         "edge/tools/registry_http.py",
         "edge/tools/http_request.py",
+        "edge/tools/workers/http_client.py",
         "edge/devcloud/",
         "edge/demo/",
     ),
