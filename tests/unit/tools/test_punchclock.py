@@ -99,6 +99,8 @@ async def test_capitals_make_no_other_project(desk):
     await desk.ask("start", project="Alpha")
     assert (await desk.ask("start", project="ALPHA"))["started"] is False
     assert len((await desk.ask("report"))["entries"]) == 1
+    await desk.worked("alpha", "2026-11-21T09:00", "2026-11-21T10:00")
+    assert (await desk.ask("report"))["projects"] == [{"project": "Alpha", "seconds": HOUR}]
 
 
 async def test_a_pause_is_not_counted_and_ends_with_the_same_project(desk):
