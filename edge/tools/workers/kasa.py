@@ -6,23 +6,16 @@ python-kasa (GPL-3.0-or-later), is an optional extra and is loaded here alone, n
 """
 
 import asyncio
-import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from tools_cache.api.kasa_devices import is_at_home
 from tools_cache.errors import ErrorCode, ToolFailure
 
 MAX_HOSTS: Final = 64
 MAX_ITEMS: Final = 64
 MAX_SECRET: Final = 4096
-_HOME: Final = tuple(
-    map(
-        ipaddress.IPv4Network,
-        ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "127.0.0.0/8"),
-    )
-)
-"""Private, link-local and loopback addresses: the only ones that are ever contacted."""
 _ITEM: Final = {"mac": str, "host": str, "connection": dict, "child": str, "name": str}
 
 
@@ -47,15 +40,6 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         ) from e
     home = kasa_library.Home(hosts, username, password)
     return asyncio.run(home.discover() if action == "discover" else home.apply(items))
-
-
-def is_at_home(host: str) -> bool:
-    """Return whether this is an IPv4 address of a home network or of this machine."""
-    try:
-        address = ipaddress.IPv4Address(host)
-    except ValueError:
-        return False
-    return any(address in network for network in _HOME)
 
 
 def _hosts(value: Any) -> tuple[str, ...]:

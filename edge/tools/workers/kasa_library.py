@@ -35,8 +35,8 @@ from kasa.protocols import IotProtocol
 from kasa.smart import SmartDevice
 from kasa.transports import XorTransport
 
-from edge.tools.workers.kasa import is_at_home
 from firmware_bridge.deadlines import timeout
+from tools_cache.api.kasa_devices import is_at_home
 from tools_cache.errors import ErrorCode
 
 BROADCAST: Final = "255.255.255.255"
@@ -198,6 +198,8 @@ class Home:
             async with self._slots, self._opened(host, connection) as device:
                 _check_identity(device, items[0]["mac"])
                 for item in items:
+                    if any(former.get("changed") for former in answers):
+                        await device.update()
                     try:
                         applied = await _apply(device, item, sending)
                     except _Failed as e:

@@ -1,0 +1,25 @@
+"""Dims a light."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.kasa_devices import KasaHome, Wish
+from tools_cache.api.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Set the brightness of a light; returns once it confirmed that."""
+    home = KasaHome(ctx)
+    device = await home.find(args["device"])
+    state = await home.change(Wish(device, brightness=args["brightness"]))
+    was = state["was"]
+    level = state["brightness"] if state["on"] else 0
+    return {
+        "data": {
+            "device": device.name,
+            "on": state["on"],
+            "brightness": level,
+            "was_brightness": was["brightness"] if was["on"] else 0,
+            "changed": state["changed"],
+            "text": f"{device.name}: {level} %" if level else f"{device.name}: off",
+        }
+    }

@@ -1,0 +1,25 @@
+"""Switches a device."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.kasa_devices import KasaHome, Wish
+from tools_cache.api.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Switch one device on or off; returns once it confirmed that."""
+    home = KasaHome(ctx)
+    device = await home.find(args["device"])
+    state = await home.change(Wish(device, on=args["on"]))
+    word = "on" if state["on"] else "off"
+    return {
+        "data": {
+            "device": device.name,
+            "on": state["on"],
+            "was_on": state["was"]["on"],
+            "changed": state["changed"],
+            "text": f"{device.name}: {word}"
+            if state["changed"]
+            else f"{device.name}: {word} already",
+        }
+    }
