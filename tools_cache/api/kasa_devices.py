@@ -59,6 +59,10 @@ class KnownDevice:
         return str(self.card["name"])
 
     @property
+    def id(self) -> str:
+        return "/".join(filter(None, self.key))
+
+    @property
     def key(self) -> tuple[str, str]:
         return str(self.card["mac"]), str(self.card["child"])
 
@@ -214,8 +218,11 @@ class KasaHome:
 
 def matches(devices: Sequence[KnownDevice], name: str) -> list[KnownDevice]:
     """Return the devices of this name; else those whose name begins so; else those whose name
-    contains it. Capitals do not matter, nor words that a spoken sentence leaves around it.
+    contains it. Capitals do not matter, nor words that a spoken sentence leaves around it. An id
+    names the one that has it.
     """
+    if by_id := [one for one in devices if one.id == name.strip()]:
+        return by_id
     for wanted in _readings(folded(" ".join(name.split()))):
         for match in _MATCHES:
             if found := [one for one in devices if match(folded(one.name), wanted)]:
@@ -251,14 +258,15 @@ def _only(
         )
     raise ToolFailure.of(
         ErrorCode.INVALID_ARGUMENTS,
-        f"{invalid} {name!r} could be {len(found)} devices: {_list(found)}",
-        suggestion="Give the whole name of one of them",
+        f"{invalid} {name!r} could be {len(found)} devices: {_list(found, ids=True)}",
+        suggestion="Give the whole name of one of them, or its id",
         for_wearer=f"Which one? {_list(found)}",
     )
 
 
-def _list(devices: Sequence[KnownDevice]) -> str:
-    named = ", ".join(one.name for one in devices[:MOST_NAMED])
+def _list(devices: Sequence[KnownDevice], *, ids: bool = False) -> str:
+    shown = devices[:MOST_NAMED]
+    named = ", ".join(f"{one.name} ({one.id})" if ids else one.name for one in shown)
     more = len(devices) - MOST_NAMED
     return f"{named}, and {more} more" if more > 0 else named
 
@@ -280,6 +288,14 @@ def state_words(state: Mapping[str, Json]) -> str:
     if not state["on"]:
         return "off"
     return "on" if state["brightness"] is None else f"on, {state['brightness']} %"
+
+
+def state_before(device: KnownDevice, state: Mapping[str, Json]) -> dict[str, Json]:
+    """Return what kasa:set takes to bring a device back to what it was."""
+    was = state["was"]
+    before = {"device": device.id, "on": was["on"]}
+    dimmed = was["on"] and was["brightness"] is not None
+    return {**before, "brightness": was["brightness"]} if dimmed else before
 
 
 def public(one: Mapping[str, Json]) -> dict[str, Json]:

@@ -9,7 +9,6 @@ from tools_cache.api.kasa_devices import is_at_home
 MAX_HOSTS: Final = 64
 MAX_SCENES: Final = 50
 MAX_SCENE_DEVICES: Final = 50
-PREVIOUS: Final = "previous"
 
 
 def _check_host(host: str) -> str:
@@ -41,10 +40,8 @@ class Scene(BaseModel):
 
 
 def _check_scenes(scenes: list[Scene]) -> list[Scene]:
-    """Return the scenes. Raise ValueError if two have one name, or one has a reserved name."""
+    """Return the scenes. Raise ValueError if two have one name."""
     names = [" ".join(scene.name.casefold().split()) for scene in scenes]
-    if PREVIOUS in names:
-        raise ValueError(f'"{PREVIOUS}" is what was before the last scene; choose another name')
     if len(set(names)) < len(names):
         raise ValueError("two scenes have the same name; give each its own")
     return scenes

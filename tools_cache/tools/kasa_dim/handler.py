@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.kasa_devices import KasaHome, Wish
+from tools_cache.api.kasa_devices import KasaHome, Wish, state_before
 from tools_cache.api.tool import Json, ToolContext
 
 
@@ -11,14 +11,13 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     home = KasaHome(ctx)
     device = await home.find(args["device"])
     state = await home.change(Wish(device, brightness=args["brightness"]))
-    was = state["was"]
     level = state["brightness"] if state["on"] else 0
     return {
         "data": {
             "device": device.name,
             "on": state["on"],
             "brightness": level,
-            "was_brightness": was["brightness"] if was["on"] else 0,
+            "before": [state_before(device, state)],
             "changed": state["changed"],
             "text": f"{device.name}: {level} %" if level else f"{device.name}: off",
         }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.kasa_devices import KasaHome, Wish
+from tools_cache.api.kasa_devices import KasaHome, Wish, state_before
 from tools_cache.api.tool import Json, ToolContext
 
 
@@ -17,6 +17,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             "device": device.name,
             "on": state["on"],
             "was_on": state["was"]["on"],
+            "before": [state_before(device, state)],
             "changed": state["changed"],
             "text": f"{device.name}: {word}"
             if state["changed"]
