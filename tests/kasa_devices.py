@@ -226,6 +226,10 @@ class SmartCommands:
 class _Datagrams(asyncio.DatagramProtocol):
     def __init__(self, answer):
         self._answer = answer
+        self.closed = asyncio.get_running_loop().create_future()
+
+    def connection_lost(self, exc):
+        self.closed.set_result(None)
 
     def connection_made(self, transport):
         self.transport = transport
@@ -251,25 +255,28 @@ class _Device:
 
     async def start(self, *, broadcast=False):
         loop = asyncio.get_running_loop()
-        self._udp, self._heard = await loop.create_datagram_endpoint(
+        udp, own = await loop.create_datagram_endpoint(
             lambda: _Datagrams(self._found), local_addr=(self.host, self.search_port)
         )
-        self._udps = [self._udp]
+        self._udps = [(udp, own)]
         if broadcast:
             common = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             common.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             common.bind((LOOPBACK_BROADCAST, self.search_port))
-            protocol = _Datagrams(self._found)
-            other, _ = await loop.create_datagram_endpoint(lambda: protocol, sock=common)
-            protocol.transport = self._udp  # the answer has the device's own address
-            self._udps.append(other)
+            other, heard = await loop.create_datagram_endpoint(
+                lambda: _Datagrams(self._found), sock=common
+            )
+            heard.transport = udp  # the answer has the device's own address
+            self._udps.append((other, heard))
         self._tcp = await asyncio.start_server(self._serve, self.host, self.port)
         self.port = self._tcp.sockets[0].getsockname()[1]
 
     async def stop(self):
-        for udp in self._udps:
-            udp.close()
+        """Switch it off; its address is free when this returns."""
         self._tcp.close()
+        for udp, heard in self._udps:
+            udp.close()
+            await heard.closed
 
     def _found(self, data):
         return self.found_as if self.found_as is not None else self.found(data)

@@ -29,8 +29,14 @@ _BETWEEN: Final = ARTICLES | {"me"}
 """Words that may stand between those of a phrase: "show me my notes" is "show notes"."""
 ON_OFF: Final = "on"
 """Name of the argument that turns something on and off."""
-_ON: Final = frozenset({"on", "start", "show", "begin", "enable"})
-_OFF: Final = frozenset({"off", "stop", "hide", "end", "disable"})
+_ON: Final = frozenset(
+    "on start show begin enable"
+    " an ein anschalten einschalten enciende encender allume allumer accendi accendere".split()
+)
+_OFF: Final = frozenset(
+    "off stop hide end disable"
+    " aus ab ausschalten abschalten apaga apagar éteins éteindre spegni spegnere".split()
+)
 CONTRACTIONS: Final = {
     **{f"{word}'s": (word, "is") for word in ("what", "when", "where", "who", "how", "that")},
     "i'm": ("i", "am"),
@@ -249,11 +255,13 @@ def arguments(tool: ToolDefinition, rest: list[str], phrase: str) -> dict[str, J
         words = [*words[:-1], words[-1].rstrip("?")]
     if words and slots.text:
         args[slots.text] = _of_enum(properties[slots.text], " ".join(words))
-    return args | _switch(properties, [*phrase.split(), *rest])
+    return args | (_switch(properties, phrase.split()) or _switch(properties, rest))
 
 
 def _switch(properties: Mapping[str, Mapping[str, Json]], words: list[str]) -> dict[str, Json]:
-    """Fill the argument `on` of a tool that is turned on and off; "captions off" is false."""
+    """Fill the argument `on` of a tool that is turned on and off; "captions off" is false. The
+    phrase is asked first: "turn on the end table" is no "end".
+    """
     if properties.get(ON_OFF, {}).get("type") != "boolean":
         return {}
     said = {plain_word(word) for word in words}
