@@ -122,6 +122,12 @@ class KasaHome:
 
     async def find(self, name: str, *, field: str = "device") -> KnownDevice:
         """Return the one device that is meant; searches if none is known. Raise `ToolFailure`."""
+        if not name.strip():
+            raise ToolFailure.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                f"Invalid parameters: /{field} holds only blanks",
+                suggestion="Give the name of the device",
+            )
         known = await self.known()
         found = matches(known, name)
         if not found:
@@ -166,7 +172,10 @@ class KasaHome:
             "username": settings.get("username", ""),
             "password_file": settings.get("password_file", ""),
         }
-        answer: dict[str, Json] = await self._ctx.workers.ask(  # type: ignore[attr-defined]
+        workers = getattr(self._ctx, "workers", None)
+        if workers is None:
+            raise ToolFailure.of(ErrorCode.TOOL_UNAVAILABLE, "There are no child processes here")
+        answer: dict[str, Json] = await workers.ask(
             WORKER, whole, deadline_s=DEADLINE_S, writes=writes
         )
         return answer

@@ -10,6 +10,7 @@ import sys
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from edge.config import tool_options
 from edge.core import phrases
 from edge.storage.tools.user_stores import PrivateStores
 from edge.tools.context import Context
@@ -350,7 +351,8 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("answer", HOSTILE.values(), ids=HOSTILE)
-async def test_a_hostile_answer_ends_in_one_sentence(desk, pair, answer):
+async def test_a_hostile_answer_ends_in_one_sentence(desk, pair, answer, monkeypatch):
+    monkeypatch.setattr(kasa_library, "DEVICE_S", 1)
     await desk.ask("discover")
     pair[0].instead = answer
     error = await desk.fails("switch", device="desk", on=True)
@@ -470,6 +472,17 @@ def test_only_addresses_at_home_are_taken(host):
     with pytest.raises(ToolFailure, match="no private IPv4 address"):
         kasa.answer({"action": "apply", "items": [item]})
     assert TypeAdapter(Hosts).validate_python(["192.168.1.20", "169.254.1.1", "127.0.0.1"])
+
+
+def test_settings_of_the_package_reach_each_tool():
+    tables = {"kasa": {"enabled": True, "hosts": ["192.168.1.20"], "scenes": [EVENING]}}
+    settings, problems = tool_options.read(tables, compiler.TOOLS)
+    assert problems == []
+    for tool in ORDER:
+        assert settings.values[f"kasa:{tool}"]["hosts"] == ["192.168.1.20"]
+        assert settings.values[f"kasa:{tool}"]["scenes"][0]["devices"][1]["on"] is False
+    plain, _ = tool_options.read({}, compiler.TOOLS)
+    assert {f"kasa:{tool}" for tool in ORDER} <= {*plain.off}
 
 
 def test_two_scenes_of_one_name_are_refused():

@@ -9,8 +9,8 @@ from tools_cache.api.tool import Json, ToolContext
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Set the brightness of a light; returns once it confirmed that."""
     home = KasaHome(ctx)
-    device = await home.find(args["device"])
-    state = await home.change(Wish(device, brightness=args["brightness"]))
+    device = await home.find(args.get("device", ""))
+    state = await home.change(Wish(device, brightness=args.get("brightness", 0)))
     level = state["brightness"] if state["on"] else 0
     return {
         "data": {

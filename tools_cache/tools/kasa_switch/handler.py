@@ -9,8 +9,8 @@ from tools_cache.api.tool import Json, ToolContext
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Switch one device on or off; returns once it confirmed that."""
     home = KasaHome(ctx)
-    device = await home.find(args["device"])
-    state = await home.change(Wish(device, on=args["on"]))
+    device = await home.find(args.get("device", ""))
+    state = await home.change(Wish(device, on=args.get("on", True)))
     word = "on" if state["on"] else "off"
     return {
         "data": {
