@@ -355,6 +355,7 @@ class KlapDevice(_Device):
             status, answer, session = self.handle(target, body, cookie)
             if self.instead is not None:
                 writer.write(self.instead)
+                await reader.read()  # until the other side has enough
                 return
             cookies = f"Set-Cookie: TP_SESSIONID={session};TIMEOUT=86400\r\n" if session else ""
             writer.write(
