@@ -129,6 +129,8 @@ ONLY_IN = {
         "edge/cloud/enrolment/keys.py",
         "edge/devcloud/enrolment/pki.py",
     ),
+    "kasa": ("edge/tools/workers/kasa_library.py",),
+    "aiohttp": ("edge/tools/workers/kasa_library.py",),
     "segno": ("edge/devcloud/enrolment/codes.py", "edge/display/image_worker.py"),
     "starlette": ("edge/devcloud/", "edge/mcp/server/http.py", "edge/mcp/server/connections.py"),
     "uvicorn": ("edge/devcloud/", "edge/mcp/server/http.py", "edge/mcp/server/connections.py"),

@@ -34,8 +34,15 @@ _LONGER: Final = frozenset(
 """Units beyond those of timers: "two days" are not two seconds."""
 ON_OFF: Final = "on"
 """Name of the argument that turns something on and off."""
-_ON: Final = frozenset({"on", "start", "show", "begin", "enable"})
-_OFF: Final = frozenset({"off", "stop", "hide", "end", "disable"})
+_ON: Final = frozenset(
+    "on start show begin enable"
+    " an ein anschalten einschalten enciende encender allume allumer accendi accendere".split()
+)
+_OFF: Final = frozenset(
+    "off stop hide end disable"
+    " aus ab ausschalten abschalten apaga apagar éteins éteindre spegni spegnere".split()
+)
+_SWITCHES: Final = frozenset("on off an ein aus ab".split())
 CONTRACTIONS: Final = {
     **{f"{word}'s": (word, "is") for word in ("what", "when", "where", "who", "how", "that")},
     "i'm": ("i", "am"),
@@ -258,15 +265,24 @@ def arguments(tool: ToolDefinition, rest: list[str], phrase: str) -> dict[str, J
         args[slots.text] = _of_enum(properties[slots.text], " ".join(words))
     if not slots.text:
         args |= _choices(properties, words)
-    return args | _switch(properties, [*phrase.split(), *rest])
+    return args | _switch(properties, phrase.split(), rest)
 
 
-def _switch(properties: Mapping[str, Mapping[str, Json]], words: list[str]) -> dict[str, Json]:
-    """Fill the argument `on` of a tool that is turned on and off; "captions off" is false."""
+def _switch(
+    properties: Mapping[str, Mapping[str, Json]], phrase: Sequence[str], rest: Sequence[str]
+) -> dict[str, Json]:
+    """Fill the argument `on` of a tool that is turned on and off; "captions off" is false. The
+    phrase decides before the rest: "turn on the end table". A last "off" decides before its verb:
+    "show captions off".
+    """
     if properties.get(ON_OFF, {}).get("type") != "boolean":
         return {}
-    said = {plain_word(word) for word in words}
-    return {ON_OFF: not said & _OFF} if said & (_ON | _OFF) else {}
+    plain, more = set(map(plain_word, phrase)), set(map(plain_word, rest))
+    last = set(map(plain_word, rest[-1:]))
+    for said in (plain & _SWITCHES, last & _SWITCHES, plain, more):
+        if said & (_ON | _OFF):
+            return {ON_OFF: not said & _OFF}
+    return {}
 
 
 def _is_longer(tool: ToolDefinition, after: list[str]) -> bool:
