@@ -35,6 +35,7 @@ from tests.promises import (
     uplink,
     upstream,
     upstream_child,
+    web,
 )
 from tests.promises.words import Promise
 
@@ -65,6 +66,7 @@ PARTS: Final = (
     uplink,
     upstream,
     upstream_child,
+    web,
 )
 
 PROMISES: Final[dict[str, Promise]] = {

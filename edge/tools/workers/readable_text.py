@@ -72,5 +72,5 @@ def _known(name: str) -> str:
 
 
 _LINE_ENDS: Final = {ord(ch): "\n" for ch in "\r\x0b\x0c\x85\u2028\u2029"} | {ord("\t"): " "}
-_NO_CHARSETS: Final = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape"})
+_NO_CHARSETS: Final = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-escape"})
 """Encodings of Python that are no charsets of pages."""
