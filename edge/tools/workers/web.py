@@ -99,7 +99,7 @@ def _search(request: Mapping[str, Any]) -> dict[str, Any]:
         raise
     for name in form.results:
         # Brave leaves `web` out when nothing is found.
-        missing = {"results": []} if name == "web" else None
+        missing: Any = {"results": []} if name == "web" else None
         found = found.get(name, missing) if isinstance(found, dict) else None
     if not isinstance(found, list):
         raise ToolFailure.of(

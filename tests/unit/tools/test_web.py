@@ -8,6 +8,7 @@ import pytest
 
 from edge.config import tool_options
 from edge.core.phrases import match
+from edge.storage.sqlite.database import StoreFull
 from edge.storage.tools.user_stores import PrivateStores
 from edge.tools.worker_calls import WorkerCalls
 from edge.tools.workers import web
@@ -283,6 +284,16 @@ async def test_answers_stored_at_once_do_not_double(desk):
     last, answer = web_searches.LastAnswers(db), web_searches.LastAnswer([], 1.0)
     await asyncio.gather(*(last.store("a", answer) for _ in range(4)))
     assert len(await db.select("last_answers")) == 1
+
+
+async def test_an_answer_that_cannot_be_stored_is_given(desk, monkeypatch, caplog):
+    async def full(*_):
+        raise StoreFull("no space left")
+
+    monkeypatch.setattr(web_searches.LastAnswers, "store", full)
+    desk.finds(PEAS)
+    assert len((await desk.ask("search", query="peas"))["results"]) == 1
+    assert "the answer is not stored: no space left" in caplog.text
 
 
 @pytest.mark.requirement("I15-web-search")
