@@ -169,7 +169,7 @@ async def test_a_search_asks_the_service_and_numbers_its_titles(desk):
         (
             "kagi",
             "/api/v0/search",
-            {"data": [{"t": 0, "snippet": "<b>Sow</b> 1 < 2", **PEAS}, {"t": 1, "list": ["x"]}]},
+            {"data": [{"t": 0, "snippet": "<b>Sow</b> 1 < 2", **PEAS}, {**PEAS, "t": 1}]},
             ("Authorization", "Bot k3y"),
         ),
         (
@@ -263,6 +263,8 @@ async def test_ten_results_at_most_are_given_and_stored(desk):
     assert len(found["results"][0]["text"]) == 500
     desk.server.answers["/search"] = (500, {}, b"")
     assert len((await desk.ask("search", query="peas"))["results"]) == 10
+    stored = await web_searches.LastAnswers(desk.stores.of("local", "web").db).find("peas")
+    assert len(stored.results) == 10
 
 
 async def test_the_newest_queries_are_stored_each_once(desk, monkeypatch):
