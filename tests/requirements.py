@@ -36,6 +36,7 @@ from tests.promises import (
     uplink,
     upstream,
     upstream_child,
+    web,
 )
 from tests.promises.words import Promise
 
@@ -67,6 +68,7 @@ PARTS: Final = (
     uplink,
     upstream,
     upstream_child,
+    web,
 )
 
 PROMISES: Final[dict[str, Promise]] = {

@@ -117,6 +117,8 @@ ONLY_IN = {
         "edge/devcloud/",
         "edge/demo/",
     ),
+    "trafilatura": ("edge/tools/workers/web_page.py",),
+    "lxml": ("edge/tools/workers/web_page.py",),
     "uvloop": (),
     "h11": (
         "edge/control/http.py",
