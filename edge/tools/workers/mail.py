@@ -36,7 +36,7 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     return does[request["do"]](account, request)
 
 
-def unread(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
+def unread(account: Account, _request: Mapping[str, Any]) -> dict[str, Any]:
     """Return the newest unread messages, and how many there are."""
     with mailbox(account) as box:
         total = box.unread_total()
@@ -84,7 +84,7 @@ def read(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
                 retryable=False,
                 for_wearer="This mail cannot be read here.",
             ) from e
-    return {**_about(box, found), **_people(account, found), **_listed_parts(parts), "body": body,
+    return {**_about(box, found), **_people(found), **_listed_parts(parts), "body": body,
             "cut": cut}  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def _about(box: Mailbox, found: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _people(account: Account, found: Mapping[str, Any]) -> dict[str, Any]:
+def _people(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return to whom a message went, and to whom an answer goes."""
     head = mail_text.fields(found.get("HEADER") or b"")
     to = mail_text.addresses(head.get("to", "")) + mail_text.addresses(head.get("cc", ""))

@@ -1,4 +1,4 @@
-"""The owner's account: its secret, its connections with verified TLS, and what their faults mean."""
+"""The owner's account: its secret, verified TLS, and what goes wrong on the way to its servers."""
 
 import smtplib
 import ssl

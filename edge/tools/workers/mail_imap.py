@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from imaplib import IMAP4, IMAP4_SSL
 from typing import Any, Final
 
@@ -19,10 +19,11 @@ WINDOW: Final = 5_000
 SEARCH_S: Final = 6.0
 """After which no older messages are searched."""
 _LISTED: Final = re.compile(
-    rb'\((?P<flags>[^)]*)\) (?:"(?:[^"\\]|\\.)*"|NIL) (?P<name>"(?:[^"\\]|\\.)*"|[^\s"{]+)$', re.I
+    rb'\((?P<flags>[^)]*)\) (?:"(?:[^"\\]|\\.)*"|NIL) (?P<name>"(?:[^"\\]|\\.)*"|[^\s"{]+)$',
+    re.IGNORECASE,
 )
 _SENT: Final = frozenset({"sent", "sent items", "sent messages", "sent mail", "inbox.sent"})
-_TEMPORARY: Final = re.compile(rb"\[(?:UNAVAILABLE|LIMIT|INUSE|SERVERBUG)\]", re.I)
+_TEMPORARY: Final = re.compile(rb"\[(?:UNAVAILABLE|LIMIT|INUSE|SERVERBUG)\]", re.IGNORECASE)
 
 
 class _Limited(IMAP4_SSL):
@@ -82,7 +83,7 @@ class Mailbox:
         found = self._uids(*plain)
         for key, value in criteria:
             if found and not value.isascii():
-                self._imap.literal = value.encode()  # type: ignore[attr-defined]
+                self._imap.literal = value.encode()  # type: ignore[assignment]
                 found &= self._uids("CHARSET", "UTF-8", window, key)
         return found
 
@@ -182,10 +183,8 @@ def _sign_in(imap: IMAP4_SSL, account: Account, secret: str) -> None:
 
 def _leave(imap: IMAP4_SSL) -> None:
     """Close the connection without waiting for the server to agree."""
-    try:
+    with suppress(OSError):
         imap.shutdown()
-    except OSError:
-        pass
 
 
 def _quoted(text: str) -> str:

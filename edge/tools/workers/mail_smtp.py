@@ -64,7 +64,7 @@ def compose(
     made["Date"] = format_datetime(datetime.now(UTC))
     made["Message-ID"] = request["message_id"]
     if references:
-        kept = references[:1] + tuple(references[1:])[-(MAX_REFERENCES - 1) :]
+        kept = [*references[:1], *references[1:][-(MAX_REFERENCES - 1) :]]
         made["In-Reply-To"] = references[-1]
         made["References"] = " ".join(kept)
     made.set_content(text, charset="utf-8", cte="quoted-printable")
@@ -96,8 +96,8 @@ def send(account: Account, recipients: Sequence[str], message: bytes) -> None:
     """
     with _session(account) as smtp:
         _ask(smtp, f"MAIL FROM:<{account.address}>", account, "the sender")
-        for address in recipients:
-            _ask(smtp, f"RCPT TO:<{address}>", account, f"the recipient {address}")
+        for number, address in enumerate(recipients):
+            _ask(smtp, f"RCPT TO:<{address}>", account, f"the recipient {address}", field=number)
         _ask(smtp, "DATA", account, "the message", good=354)
         smtp.send(_dotted(message))
         _finish(smtp, account)
@@ -184,20 +184,38 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _ask(smtp: smtplib.SMTP, command: str, account: Account, what: str, good: int = 250) -> None:
-    """Send one command. Raise `ToolFailure` if the server refuses it: nothing was sent."""
+def _ask(
+    smtp: smtplib.SMTP,
+    command: str,
+    account: Account,
+    what: str,
+    *,
+    good: int = 250,
+    field: int | None = None,
+) -> None:
+    """Send one command. Raise `ToolFailure` if the server refuses it: nothing was sent. `field`:
+    the number of the recipient that it is about.
+    """
     code, said = smtp.docmd(command)
     if code not in (good, 251):
-        raise _refusal(account, what, code, said)
+        raise _refusal(account, what, code, said, field=field)
 
 
-def _refusal(account: Account, what: str, code: int, said: bytes) -> ToolFailure:
-    """Return the failure of a server that refuses a message; what it says helps, as its codes are
-    its own.
+def _refusal(
+    account: Account, what: str, code: int, said: bytes, *, field: int | None = None
+) -> ToolFailure:
+    """Return the failure of a server that refuses a message. What it says is told, as only that
+    gives the reason; no secret was sent in this step.
     """
     text = one_line(said.decode("utf-8", "replace"), 200)
+    where, found = "", ErrorCode.TOOL_UNAVAILABLE
+    if 400 <= code < 500:
+        found = ErrorCode.NETWORK_ERROR
+    elif field is not None:
+        where, found = f"Invalid parameters: /to/{field} ", ErrorCode.INVALID_ARGUMENTS
     return ToolFailure.of(
-        ErrorCode.NETWORK_ERROR if 400 <= code < 500 else ErrorCode.HTTP_ERROR,
-        f"The mail server {account.smtp.host} refuses {what}: {code} {text}. Nothing was sent",
+        found,
+        f"{where}The mail server {account.smtp.host} refuses {what}: {code} {text}. Nothing was"
+        " sent",
         for_wearer="The mail server refuses this mail. Nothing was sent.",
     )

@@ -10,6 +10,8 @@ from edge.tools.workers.mail_text import header, one_line
 MAX_DEPTH: Final = 200
 MAX_PARTS: Final = 2_000
 _TOKEN: Final = re.compile(rb'[()]|"((?:[^"\\]|\\.)*)"|([^\s()"]+)')
+_OPEN: Final = "("
+_CLOSE: Final = ")"
 _LITERAL: Final = re.compile(rb"\{\d+\}$")
 _READ: Final = frozenset({"plain", "html", "enriched"})
 
@@ -46,18 +48,17 @@ def parse(pieces: Sequence[bytes | tuple[bytes, bytes]]) -> list[Any]:
     `BadStructure`.
     """
     root: list[Any] = []
-    stack, count = [root], 0
-    for token in _tokens(pieces):
-        count += 1
+    stack = [root]
+    for count, token in enumerate(_tokens(pieces)):
         if count > 40 * MAX_PARTS:
             raise BadStructure("too many parts")
-        if token == "(":
+        if token == _OPEN:
             inner: list[Any] = []
             stack[-1].append(inner)
             stack.append(inner)
             if len(stack) > MAX_DEPTH:
                 raise BadStructure("nested too deeply")
-        elif token == ")":
+        elif token == _CLOSE:
             stack.pop()
             if not stack:
                 raise BadStructure("a bracket too many")

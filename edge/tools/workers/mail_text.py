@@ -34,7 +34,7 @@ _NOT_BASE64: Final = re.compile(rb"[^A-Za-z0-9+/]")
 
 
 def clean(text: str) -> str:
-    """Return text without control, format and direction characters; line ends are `\\n`."""
+    """Return text without control, format and direction characters; lines end with a line feed."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\t", " ")
     kept: list[str] = []
     marks = 0
