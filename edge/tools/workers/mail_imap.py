@@ -110,7 +110,8 @@ class Mailbox:
     def sent_name(self) -> bytes | None:
         """Return the name of the folder of sent messages, as IMAP writes it."""
         named = None
-        if "SPECIAL-USE" in self._imap.capabilities:
+        _status, able = self._imap.capability()  # those before the sign-in were others
+        if b"SPECIAL-USE" in (able[0] or b"").upper():
             listed = self._listed('(SPECIAL-USE) ""', "*")
         else:
             listed = self._listed('""', "*")

@@ -138,9 +138,10 @@ def _session(account: Account) -> Iterator[smtplib.SMTP]:
             _sign_in(smtp, account, secret)
             yield smtp
         finally:
-            with suppress(OSError, smtplib.SMTPException):
-                smtp.sock.settimeout(1.0)  # type: ignore[union-attr]
-                smtp.quit()
+            if smtp.sock is not None:  # a server that left needs no goodbye
+                with suppress(OSError, smtplib.SMTPException):
+                    smtp.sock.settimeout(1.0)
+                    smtp.quit()
             smtp.close()
 
 

@@ -5,7 +5,6 @@ Every function takes time in proportion to its input and never raises for what a
 
 import base64
 import binascii
-import codecs
 import html
 import quopri
 import re
@@ -85,8 +84,11 @@ def decode(data: bytes, charset: str) -> str:
         except LookupError:
             pass  # Python does not know this one of the family
     try:
-        return codecs.getincrementaldecoder("utf-8")().decode(data, final=False)
-    except UnicodeDecodeError:
+        return data.decode()
+    except UnicodeDecodeError as e:
+        before = data[: e.start]
+        if e.reason == "unexpected end of data" and not before.isascii():
+            return before.decode()
         return data.decode("cp1252", "replace")
 
 
@@ -95,10 +97,9 @@ def unpack(data: bytes, encoding: str) -> bytes:
     match encoding.strip().lower():
         case "base64":
             letters = _NOT_BASE64.sub(b"", data)
-            try:
-                return base64.b64decode(letters[: len(letters) // 4 * 4])
-            except binascii.Error:
-                return b""
+            if len(letters) % 4 == 1:
+                letters = letters[:-1]
+            return base64.b64decode(letters + b"=" * (-len(letters) % 4))
         case "quoted-printable":
             return quopri.decodestring(data)
     return data
