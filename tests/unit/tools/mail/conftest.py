@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.broker import HOST
-from tests.unit.tools.mail.servers import PASSWORD, TOKEN, Dovecot, Maildir, SmtpServer
+from tests.unit.tools.mail.servers import PASSWORD, Dovecot, Maildir, SmtpServer, token
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def smtp(dovecot: Dovecot, box: Maildir) -> Iterator[SmtpServer]:
 @pytest.fixture
 def settings(dovecot: Dovecot, box: Maildir, smtp: SmtpServer, tmp_path: Path) -> dict[str, Any]:
     (tmp_path / "password").write_text(f"{PASSWORD}\n", encoding="utf-8")
-    (tmp_path / "token").write_text(f"{TOKEN}\n", encoding="utf-8")
+    (tmp_path / "token").write_text(f"{token(box.user)}\n", encoding="utf-8")
     return {
         "imap_host": "localhost",
         "imap_port": dovecot.port,

@@ -4,6 +4,8 @@ server that can misbehave at any step.
 
 import base64
 import grp
+import hmac
+import json
 import os
 import pwd
 import re
@@ -16,14 +18,14 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.e2e.broker import HOST, free_port
 from tests.system import program
 from tests.unit.doctor.certificates import Authority
 
 PASSWORD = "correct horse ä"
-TOKEN = "ya29.a-token"
+TOKEN_KEY = b"the key that tokens are signed with"
 FIRST = 1_795_250_000
 """When the first message of each mailbox arrived: 2026-11-21 08:33:20 UTC."""
 USERS = 200
@@ -40,11 +42,17 @@ default_internal_user = {user}
 default_internal_group = {group}
 default_login_user = {user}
 first_valid_uid = 0
-auth_mechanisms = plain login
+auth_mechanisms = plain login xoauth2
+auth_failure_delay = 0
 mail_location = maildir:~/Maildir
 passdb {{
   driver = passwd-file
   args = scheme=PLAIN {folder}/passwords
+}}
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2
+  args = {folder}/oauth2
 }}
 userdb {{
   driver = static
@@ -62,6 +70,9 @@ service imap-login {{
 }}
 service anvil {{
   chroot =
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
 }}
 service stats {{
   chroot =
@@ -103,7 +114,14 @@ class Dovecot:
             _CONFIG.format(folder=self.folder, host=HOST, port=self.port, **names),
             encoding="utf-8",
         )
-        for path in (self.folder, *self.folder.iterdir()):
+        keys = self.folder / "keys" / "default" / "HS256"
+        keys.mkdir(parents=True)
+        (keys / "default").write_bytes(base64.b64encode(TOKEN_KEY))
+        (self.folder / "oauth2").write_text(
+            "introspection_mode = local\n"
+            f"local_validation_key_dict = fs:posix:prefix={self.folder}/keys/\n"
+        )
+        for path in (self.folder, *self.folder.rglob("*")):
             os.chown(path, *self.owner)
 
     def start(self) -> "Dovecot":
@@ -134,6 +152,18 @@ class Dovecot:
         """Return a mailbox that no test had before."""
         self._given += 1
         return Maildir(self, f"user{self._given}")
+
+
+def token(user: str) -> str:
+    """Return an access token (RFC 7519) that lets this user in."""
+    parts = ({"alg": "HS256", "typ": "JWT"}, {"email": user, "exp": 4_000_000_000, "iat": 1})
+    signed = b".".join(_url_base64(json.dumps(part).encode()) for part in parts)
+    signature = hmac.digest(TOKEN_KEY, signed, "sha256")
+    return b".".join((signed, _url_base64(signature))).decode()
+
+
+def _url_base64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
 class Maildir:
@@ -279,7 +309,7 @@ class SmtpServer:
             given = [base64.b64decode(first[0]).decode()]
             good = given[0] in (
                 f"\0{self.user}\0{PASSWORD}",
-                f"user={self.user}\x01auth=Bearer {TOKEN}\x01\x01",
+                f"user={self.user}\x01auth=Bearer {token(self.user)}\x01\x01",
             )
         if not good and way == "XOAUTH2":
             said.say("334 eyJzdGF0dXMiOiI0MDEifQ==")
@@ -297,7 +327,7 @@ class Conversation:
         self._connection = connection
         self._file = connection.makefile("rb")
 
-    def __enter__(self) -> "Conversation":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

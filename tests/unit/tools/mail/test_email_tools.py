@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from edge.tools.worker_calls import WorkerCalls
 from tests.e2e.broker import free_port
 from tests.system import needs
 from tests.unit.tools.compiled import shipped
-from tests.unit.tools.mail.servers import PASSWORD, SmtpServer
+from tests.unit.tools.mail.servers import PASSWORD
 from tests.unit.tools.test_contacts import within
 from tests.unit.tools.test_local import WALL, Rig
 from tests.unit.tools.test_local_phrases import tools as phrase_tools
@@ -222,9 +223,7 @@ async def test_a_daemon_that_ends_while_it_sends_does_not_send_again(desk, smtp)
             return await WorkerCalls().ask(worker, request, deadline_s=20)
 
     ends = Ends()
-    desk.local._services = __import__("dataclasses").replace(
-        desk.local._services, workers=lambda: ends
-    )
+    desk.local._services = replace(desk.local._services, workers=lambda: ends)
     desk.settings["imap_port"], there = free_port(), desk.settings["imap_port"]
     with pytest.raises(asyncio.CancelledError):
         await desk.ask("send", **MAIL)
@@ -297,7 +296,7 @@ def test_email_is_not_offered_before_its_account_is_named():
         ("es", "¿Hay correo de Ana?", "search", {"from": "Ana"}),
         ("es", "Lee mi correo", "read", {}),
         ("fr", "Ai-je de nouveaux mails ?", "unread", {}),
-        ("fr", "Y a-t-il un mail de Anne ?", "search", {"from": "Anne"}),
+        ("fr", "Y a-t-il un mail de Anne?", "search", {"from": "Anne"}),
         ("fr", "Lis mes mails", "read", {}),
         ("it", "Ho nuove email?", "unread", {}),
         ("it", "Ci sono email da Anna?", "search", {"from": "Anna"}),

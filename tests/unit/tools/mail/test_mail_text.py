@@ -113,14 +113,16 @@ def test_hostile_markup_takes_no_more_than_a_moment(unit):
 
 
 def test_a_structure_gives_texts_and_attachments():
-    raw = (
+    start = (
         b'1 (UID 7 BODYSTRUCTURE ((("text" "plain" ("charset" "utf-8") NIL NIL "quoted-printable"'
         b' 12 1 NIL NIL NIL NIL)("text" "html" ("charset" "utf-8") NIL NIL "base64" 40 1 NIL NIL'
-        b' NIL NIL) "alternative" ("boundary" "x") NIL NIL NIL)("application" "pdf" ("name" {9}',
-        b"Plan\xc3\xa4.pdf",
+        b' NIL NIL) "alternative" ("boundary" "x") NIL NIL NIL)("application" "pdf" ("name" {9}'
     )
-    rest = b') NIL NIL "base64" 4000 NIL ("attachment" ("filename*" "utf-8\'\'Pl%C3%A4ne.pdf")) NIL NIL) "mixed" ("boundary" "y") NIL NIL NIL))'
-    body = parse([raw, rest])[1][3]
+    rest = (
+        b') NIL NIL "base64" 4000 NIL ("attachment" ("filename*" "utf-8\'\'Pl%C3%A4ne.pdf")) NIL'
+        b' NIL) "mixed" ("boundary" "y") NIL NIL NIL))'
+    )
+    body = parse([(start, b"Plan\xc3\xa4.pdf"), rest])[1][3]
     text, plan = leaves(body)
     assert (text.number, text.kind, text.charset, text.size) == ("1.1", "text/plain", "utf-8", 12)
     assert plan.about() == {"name": "Pläne.pdf", "type": "application/pdf", "size": 3000}
