@@ -156,7 +156,10 @@ class Dovecot:
 
 def token(user: str) -> str:
     """Return an access token (RFC 7519) that lets this user in."""
-    parts = ({"alg": "HS256", "typ": "JWT"}, {"email": user, "exp": 4_000_000_000, "iat": 1})
+    parts = (
+        {"alg": "HS256", "typ": "JWT"},
+        {"sub": user, "email": user, "exp": 4_000_000_000, "iat": 1},
+    )
     signed = b".".join(_url_base64(json.dumps(part).encode()) for part in parts)
     signature = hmac.digest(TOKEN_KEY, signed, "sha256")
     return b".".join((signed, _url_base64(signature))).decode()
