@@ -428,3 +428,9 @@ def test_servers_are_tested_as_an_ordinary_user(ask, dovecot):
     ask("unread")
     assert dovecot.owner[0] != 0
     assert "Login: user=" in dovecot.log()
+
+
+def test_a_message_that_the_server_kept_as_sent_is_not_kept_twice(ask, box):
+    ask("send", **MAIL)
+    assert ask("send", **MAIL) == {"stored": True}
+    assert len(box.sent()) == 1
