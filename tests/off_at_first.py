@@ -4,8 +4,15 @@ from typing import Any, Final
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "domaindoc": {"enabled": True},
+    "email": {
+        "imap_host": "imap.example.com",
+        "smtp_host": "smtp.example.com",
+        "username": "eva",
+        "address": "eva@example.com",
+    },
     "kasa": {"enabled": True},
     "punchclock": {"enabled": True},
+    "web": {"enabled": True, "search_url": "https://search.example.com"},
 }
 
 
