@@ -93,10 +93,10 @@ class Report:
     def degrees(self, celsius: float) -> str:
         """Return a temperature: "7°", "45°F"."""
         if self.units == "imperial":
-            return f"{round(self.temperature(celsius))}°F"
+            return f"{round(celsius * 9 / 5 + 32)}°F"
         return f"{round(celsius)}°"
 
-    def temperature(self, celsius: float | None) -> float | None:
+    def in_units(self, celsius: float | None) -> float | None:
         """Return a temperature in the unit of the settings."""
         if celsius is None or self.units == "metric":
             return celsius
@@ -139,7 +139,10 @@ async def report(args: Mapping[str, Json], ctx: ToolContext) -> Report:
             raise
         why = failure.error.message
         return Report(old["place"], old["forecast"], ctx.now(), units, age_s, why)
-    await known.keep(name, place, answer["forecast"], ctx.now())
+    try:
+        await known.keep(name, place, answer["forecast"], ctx.now())
+    except Exception as e:  # noqa: BLE001 - a full disk is no reason to withhold the weather
+        ctx.log.warning("the forecast is not kept for later: %s", e)
     return Report(place, answer["forecast"], ctx.now(), units)
 
 
@@ -231,6 +234,4 @@ class KnownForecasts:
         if not await self._db.fetch(_THERE):
             return []
         rows = await self._db.select(_TABLE, order="-id", limit=2 * MAX_PLACES)
-        return [
-            {"id": row["id"], "asked": row["asked"], **row["encrypted__known"]} for row in rows
-        ]
+        return [{"id": row["id"], "asked": row["asked"], **row["encrypted__known"]} for row in rows]

@@ -1,0 +1,3 @@
+"""The map tools need the addresses of two services; the one Config of all of them."""
+
+from tools_cache.api.maps_settings import Config as Config

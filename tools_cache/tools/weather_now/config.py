@@ -1,0 +1,3 @@
+"""The weather tools need the address of a service; the one Config of all of them."""
+
+from tools_cache.api.weather_settings import Config as Config
