@@ -1,4 +1,4 @@
-"""Checks of addresses and places in the settings of tools. Raise ValueError, which names the fix."""
+"""Checks addresses and places in the settings of tools. Raises ValueError, which names the fix."""
 
 from typing import Final
 from urllib.parse import urlsplit

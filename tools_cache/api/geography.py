@@ -69,7 +69,7 @@ def compass(degrees: float) -> str:
 
 
 def length(metres: float, units: str) -> str:
-    """Return a distance as people say it: "120 m", "2.1 km", "12 km"; imperial "390 ft", "1.3 mi"."""
+    """Return a distance as people say it: "120 m", "2.1 km"; imperial "390 ft", "1.3 mi"."""
     if units == "imperial":
         feet = metres / _FOOT_M
         if feet < 1000:

@@ -23,7 +23,8 @@ OLD_S: Final = 600.0
 """Age from which a route that would be done by now is said to be old."""
 _SPOKEN_BY: Final = re.compile(
     r"\s+(?:(?P<foot>on foot|walking|zu fuß|a pie|andando|à pied|a piedi)"
-    r"|(?P<bike>by bike|by bicycle|mit dem (?:fahr)?rad|en bici(?:cleta)?|à vélo|in bici(?:cletta)?)"
+    r"|(?P<bike>by bike|by bicycle|mit dem (?:fahr)?rad|en bici(?:cleta)?|à vélo"
+    r"|in bici(?:cletta)?)"
     r"|(?P<car>by car|mit dem auto|en coche|en voiture|in (?:auto|macchina)))$",
     re.IGNORECASE,
 )

@@ -45,9 +45,7 @@ def osrm_step(step: Mapping[str, Any], end: str) -> dict[str, Any]:
 
 def valhalla_step(step: Mapping[str, Any], end: str) -> dict[str, Any]:
     """Return `{text, distance_m}` of a maneuver; its instruction is a sentence already."""
-    length = step.get("length")
-    kilometres = isinstance(length, int | float) and not isinstance(length, bool)
-    metres = _metres(length * 1000 if kilometres else None)
+    metres = _metres(step.get("length"), 1000)
     kind, text = step.get("type"), plain_text(step.get("instruction"), 200).rstrip(".")
     if isinstance(kind, int) and kind in _VALHALLA_ARRIVE:
         return {"text": _arrive(_VALHALLA_ARRIVE[kind], end), "distance_m": 0}
@@ -86,8 +84,9 @@ def _turn(where: _Where) -> str:
 
 def _depart(where: _Where) -> str:
     heading = where.heading
-    known = isinstance(heading, int | float) and math.isfinite(heading)
-    return (f"Head {compass(heading)}" if known else "Start") + where.on
+    if isinstance(heading, int | float) and math.isfinite(heading):
+        return f"Head {compass(heading)}{where.on}"
+    return f"Start{where.on}"
 
 
 def _new_name(where: _Where) -> str:
@@ -166,9 +165,10 @@ def _named(before: str, name: str) -> str:
     return f"{before}{name}" if name else ""
 
 
-def _metres(value: Any) -> int:
+def _metres(value: Any, unit_m: int = 1) -> int:
+    """Return a length in metres; 0 for what is none."""
     fine = isinstance(value, int | float) and not isinstance(value, bool)
-    return round(value) if fine and math.isfinite(value) and 0 <= value < 1e8 else 0
+    return round(value * unit_m) if fine and math.isfinite(value) and 0 <= value < 1e8 else 0
 
 
 _SENTENCES: Final[Mapping[str, Callable[[_Where], str]]] = {
