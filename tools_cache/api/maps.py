@@ -80,7 +80,7 @@ async def ask(ctx: ToolContext, **request: Json) -> dict[str, Any]:
 
 def spoken_target(text: str, by: str) -> tuple[str, str]:
     """Return a place without what a sentence says beside it, and how it is gone to."""
-    place = " ".join(text.split()).rstrip("?!,")
+    place = " ".join(text.split()).rstrip("?!, ").removeprefix("a ")  # no phrase ends with "a"
     said = _SPOKEN_BY.search(place)
     if said is not None and said.start():
         by, place = by or str(said.lastgroup), place[: said.start()]

@@ -152,7 +152,9 @@ def place_in(text: str) -> str:
     for end in (-1, 0):
         while words and words[end].casefold().strip("?!.,") in _NO_PLACE:
             del words[end]
-    return " ".join(words).rstrip("?!,")
+    if len(words) > 1 and words[0] == "a":  # "che tempo fa a Roma": no phrase ends with an article
+        del words[0]
+    return " ".join(words).rstrip("?!, ")
 
 
 def words_of(code: float | None) -> str:

@@ -9,7 +9,7 @@ from tools_cache.api.tool import Json, ToolContext
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Return up to five places of this name, each with how far it is."""
-    name = " ".join(args["place"].split()).rstrip("?!,")
+    name = " ".join(args["place"].split()).rstrip("?!, ")
     answer = await ask(ctx, ask="find", place=name)
     position, units = answer.get("position"), str(ctx.config["units"])
     places, lines = [], []
