@@ -1,4 +1,4 @@
-"""The map tools, with services on loopback that replay Nominatim's, OSRM's and Valhalla's answers."""
+"""The map tools, with services on loopback that replay answers of Nominatim, OSRM, Valhalla."""
 
 import threading
 
@@ -444,8 +444,13 @@ def test_directions_are_right_on_both_sides_of_the_date_line(north, east, direct
 
 @pytest.mark.parametrize(
     ("metres", "metric", "imperial"),
-    [(7, "7 m", "20 ft"), (118, "120 m", "390 ft"), (2090, "2.1 km", "1.3 mi")]
-    + [(996, "1.0 km", "0.6 mi"), (12_300, "12 km", "7.6 mi")],
+    [
+        (7, "7 m", "20 ft"),
+        (118, "120 m", "390 ft"),
+        (996, "1.0 km", "0.6 mi"),
+        (2090, "2.1 km", "1.3 mi"),
+        (12_300, "12 km", "7.6 mi"),
+    ],
 )
 def test_distances_are_written_as_people_say_them(metres, metric, imperial):
     assert geography.length(metres, "metric") == metric
