@@ -126,7 +126,7 @@ async def report(args: Mapping[str, Json], ctx: ToolContext) -> Report:
         key: settings.get(key, None)
         for key in ("url", "geocoding_url", "home", "latitude", "longitude", "gpsd")
     }
-    units, place = str(settings["units"]), None
+    units, place = str(settings.get("units", "metric")), None
     try:
         answer = await ctx.workers.ask("weather", {**request, "place": name}, deadline_s=DEADLINE_S)
         place = answer["place"]
@@ -174,20 +174,20 @@ def chance(percent: float | None) -> str:
 
 def _check_settings(name: str, settings: Any) -> None:
     """Raise `ToolFailure` if the settings do not say where to look."""
-    by_name = not settings["geocoding_url"]
-    if name and by_name and coordinates_in(name) is None:
+    unnamed = not settings.get("geocoding_url", "")
+    if name and unnamed and coordinates_in(name) is None:
         raise _unset("A place by name", "geocoding_url")
-    at_home = settings["latitude"] is not None
-    if name or settings["gpsd"] or at_home:
+    at_home = settings.get("latitude", None) is not None
+    if name or settings.get("gpsd", "") or at_home:
         return
-    if not settings["home"]:
+    if not settings.get("home", ""):
         raise ToolFailure.of(
             ErrorCode.TOOL_UNAVAILABLE,
             "It is not known where this device is",
             suggestion="Name a place, or set gpsd, or latitude and longitude, in [tool.weather]",
             for_wearer="I do not know where we are. Name a place.",
         )
-    if by_name and coordinates_in(settings["home"]) is None:
+    if unnamed and coordinates_in(settings.get("home", "")) is None:
         raise _unset("home", "geocoding_url, or latitude and longitude,")
 
 

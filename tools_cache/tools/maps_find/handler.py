@@ -11,7 +11,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Return up to five places of this name, each with how far it is."""
     name = " ".join(args["place"].split()).rstrip("?!, ")
     answer = await ask(ctx, ask="find", place=name)
-    position, units = answer.get("position"), str(ctx.config["units"])
+    position, units = answer.get("position"), str(ctx.config.get("units", "metric"))
     places, lines = [], []
     for place in answer["places"]:
         far = "" if position is None else f", {apart(position, place, units)}"

@@ -12,7 +12,7 @@ SCENE = "maps-step"
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Go one step on or back; returns once the step is on disk."""
     route = await CurrentRoute(ctx.db).move(-1 if args.get("back", False) else 1)
-    sentence = route.sentence(route.step, str(ctx.config["units"]))
+    sentence = route.sentence(route.step, str(ctx.config.get("units", "metric")))
     age_s, of = max(0.0, ctx.now() - route.asked), len(route.steps)
     lines = [sentence, f"Step {route.step + 1} of {of}"]
     if age_s > max(OLD_S, route.route["duration_s"]):

@@ -36,7 +36,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
 
 
 def _data(route: Route, ctx: ToolContext, note: str = "") -> dict[str, Json]:
-    found, units = route.route, str(ctx.config["units"])
+    found, units = route.route, str(ctx.config.get("units", "metric"))
     sentences = [route.sentence(number, units) for number in range(len(route.steps))]
     how = f"{minutes(found['duration_s'])} {BY[found['by']]}"
     lines = [f"{found['to']['name']}: {length(found['distance_m'], units)}, {how}", note]
