@@ -703,6 +703,8 @@ async def test_glasses_status_tells_what_is_known(shipped):
 ANYTHING = {
     "text": "x",
     "query": "x",
+    "place": "x",
+    "to": "x",
     "seconds": 5,
     "id": 1,
     "title": "x",
