@@ -8,7 +8,7 @@ error of the file; a wrong value switches its tool off, and nothing else.
 
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ SECTION: Final = "tool"
 CLOUD_WORDS: Final = ("glasses", "declared")
 """What `policy.cloud_may` may contain besides names of tools."""
 MAX_REASON: Final = 300
+FOLLOWERS: Final = {"context": "history", "continuum": "history"}
+"""Package → the section of the file whose `enabled` also switches the package's tools."""
 _NO_TABLE: Final = "must be the table of one tool"
 _TABLE: Final = "write [tool.PACKAGE.NAME], its keys below"
 
@@ -36,11 +38,16 @@ class _Plain(BaseModel):
 
 
 def read(
-    tables: Any, tools: Path, own: Iterable[Path] = (), *, all_known: bool = True
+    tables: Any,
+    tools: Path,
+    own: Iterable[Path] = (),
+    *,
+    all_known: bool = True,
+    enabled: Callable[[str], bool] = lambda _section: False,
 ) -> tuple[ToolSettings, list[Problem]]:
     """Check the tables below `tool`. `tools` is the folder of the tools' folders, `own` are folders
     of the owner's tools; if those are not `all_known`, a table for an unknown package may belong to
-    one that was left out.
+    one that was left out. `enabled` tells of a section whether it is.
     """
     given, shared, problems = _flat(tables)
     there = {
@@ -68,6 +75,8 @@ def read(
         name = next((n for n in given if n.replace(":", "_") == tool_id), "") or _canonical(path)
         package = name.partition(":")[0]
         more = shared.get(package, {})
+        if enabled(FOLLOWERS.get(package, "")):
+            more = {"enabled": True, **more}
         if name not in given and not more and not (path / FILE).is_file():
             continue
         value, why, wrong = _checked(name, given.get(name, {}), path, more, fields)
@@ -183,7 +192,7 @@ def _checked(
     elif "enabled" in shared:
         why = f"[{SECTION}.{package}] enabled = false"
     else:
-        why = f"set enabled = true in [{SECTION}.{package}]"
+        why = f"set enabled = true in [{FOLLOWERS.get(package, f'{SECTION}.{package}')}]"
     return values, f"{SWITCHED_OFF} ({why})", unknown
 
 
