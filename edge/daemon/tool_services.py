@@ -35,7 +35,8 @@ Secret = Callable[[str, str], str | None]
 @dataclass(eq=False, repr=False)
 class ToolServices:
     """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads;
-    `keyring` gives the key of encrypted stores."""
+    `keyring` gives the key of encrypted stores.
+    """
 
     settings: Settings
     _: KW_ONLY

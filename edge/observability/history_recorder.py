@@ -120,13 +120,13 @@ class HistoryRecorder:
     async def _add(self, user: str, entry: HistoryEntry) -> None:
         if not (entry.text or entry.tool):
             return
-        await self._attempt(self._store.add(user, entry))
+        await self._attempt(self._store.add(user, entry), adds=True)
         self._added += 1
         if self._added % SWEEP_EVERY == 0:
             await self._attempt(self._store.sweep(self._keep))
 
-    async def _attempt(self, work: Awaitable[object]) -> None:
-        """Do it. The first failure and its end are logged, and what is between is not."""
+    async def _attempt(self, work: Awaitable[object], *, adds: bool = False) -> None:
+        """Do it. The first failure is logged, and the first entry that is added after it."""
         try:
             await work
         except (StoreError, ToolFailure, OSError) as e:
@@ -134,9 +134,9 @@ class HistoryRecorder:
                 _log.warning("the history is not recorded: %s", e)
             self.trouble = str(e)
             return
-        if self.trouble:
+        if adds and self.trouble:
             _log.info("the history is recorded again")
-        self.trouble = ""
+            self.trouble = ""
 
 
 def answer_text(response: Mapping[str, Json]) -> str:

@@ -22,9 +22,8 @@ from edge.storage.sqlite.database import (
     Row,
     SqliteDatabase,
     StoreFull,
-    T,
 )
-from edge.storage.tools.encryption import Altered, Cipher, Keyring, KeyLost
+from edge.storage.tools.encryption import Altered, Cipher, KeyLost, Keyring
 from tools_cache.api.history import (
     FoundHistory,
     HistoryEntry,
@@ -129,10 +128,7 @@ class HistoryStore:
         words = [folded for word in query.words if (folded := folded_text(word))]
         if words:
             seqs = await self._holding(user, query, words)
-            gone = 0
-            for at in range(0, len(seqs), BATCH):
-                part = seqs[at : at + BATCH]
-                gone += await db.write(lambda c, part=part: _delete(c, _rows(c, part)), grows=False)
+            gone = await self._delete_all(lambda c: _rows(c, seqs))
         else:
             gone = await self._delete_all(lambda c: _matching(c, user, query, BATCH))
         await db.write(_forget_key_check, grows=False)
@@ -314,8 +310,8 @@ def _matching(
 
 
 def _rows(c: Connection, seqs: Sequence[int]) -> list[Row]:
-    sql = "SELECT seq, tokens FROM entries WHERE seq IN (SELECT value FROM json_each(?))"
-    return c.execute(sql, (json.dumps(list(seqs)),)).fetchall()
+    sql = "SELECT seq, tokens FROM entries WHERE seq IN (SELECT value FROM json_each(?)) LIMIT ?"
+    return c.execute(sql, (json.dumps(list(seqs)), BATCH)).fetchall()
 
 
 def _oldest(c: Connection, most: int) -> list[Row]:
