@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from edge.config import errors as explain
 from edge.config.model import NOT_CONFIGURED, SWITCHED_OFF, ToolSettings
 from edge.config.validators import Problem
+from edge.core.tools.package_switches import FOLLOWERS, switch_of
 from tools_cache.builder.config_form import CLASS, FILE
 from tools_cache.frozen import FrozenDict
 from tools_cache.nearest import nearest
@@ -25,8 +26,6 @@ SECTION: Final = "tool"
 CLOUD_WORDS: Final = ("glasses", "declared")
 """What `policy.cloud_may` may contain besides names of tools."""
 MAX_REASON: Final = 300
-FOLLOWERS: Final = {"context": "history", "continuum": "history"}
-"""Package → the section of the file whose `enabled` also switches the package's tools."""
 _NO_TABLE: Final = "must be the table of one tool"
 _TABLE: Final = "write [tool.PACKAGE.NAME], its keys below"
 
@@ -192,7 +191,7 @@ def _checked(
     elif "enabled" in shared:
         why = f"[{SECTION}.{package}] enabled = false"
     else:
-        why = f"set enabled = true in [{FOLLOWERS.get(package, f'{SECTION}.{package}')}]"
+        why = f"set enabled = true in [{switch_of(package)}]"
     return values, f"{SWITCHED_OFF} ({why})", unknown
 
 

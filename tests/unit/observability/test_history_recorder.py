@@ -101,6 +101,7 @@ async def desk(tmp_path):
     await made.stop()
 
 
+@pytest.mark.requirement("I15-history-recorded")
 async def test_an_answer_is_recorded_by_its_text_and_not_by_its_arguments(desk):
     await desk.start()
     desk.answer("c1", good("10:30, Saturday"))
@@ -140,6 +141,7 @@ async def test_a_call_belongs_to_its_user(desk):
     assert [text for _, _, text, _ in await desk.entries("ben")] == ["for ben"]
 
 
+@pytest.mark.requirement("I15-history-recorded")
 async def test_words_are_recorded_only_where_that_is_switched_on(desk):
     await desk.start(transcripts=False)
     desk.bus.publish(GlassesSaid(Transcript("my words")))
@@ -147,6 +149,7 @@ async def test_words_are_recorded_only_where_that_is_switched_on(desk):
     assert [kind for kind, *_ in await desk.entries()] == ["called"]
 
 
+@pytest.mark.requirement("I15-history-recorded")
 async def test_final_words_are_recorded_and_private_ones_never(desk):
     await desk.start()
     desk.bus.publish(GlassesSaid(Transcript("when does", final=False)))

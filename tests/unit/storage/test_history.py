@@ -111,6 +111,7 @@ async def test_the_same_word_of_two_users_looks_different(store, shelf):
     assert len(set(tokens)) == 2
 
 
+@pytest.mark.requirement("I15-history-encrypted")
 async def test_no_text_is_readable_in_any_file(store, shelf):
     await store.add("eva", said("Xylophone lesson with Quentin", tool="zither:play"))
     await store.sweep(Retention())
@@ -126,6 +127,7 @@ async def test_reading_and_forgetting_create_no_file(store, shelf):
     assert list(shelf.folder.iterdir()) == []
 
 
+@pytest.mark.requirement("I15-history-forgotten")
 async def test_forgotten_bytes_are_gone_while_the_store_is_open(store, shelf):
     for number in range(300):
         await store.add("eva", said(f"train number{number} " + "x" * 500))
@@ -205,6 +207,7 @@ async def test_an_altered_entry_is_left_out(store, shelf):
 # ------------------------------------------------------------------ bounds
 
 
+@pytest.mark.requirement("I15-history-bounded")
 async def test_entries_go_after_their_days(store, shelf, hands, monkeypatch):
     monkeypatch.setattr(history, "BATCH", 2)
     for number in range(5):
@@ -218,6 +221,7 @@ async def test_entries_go_after_their_days(store, shelf, hands, monkeypatch):
     assert len(shelf.rows("words")) == 1
 
 
+@pytest.mark.requirement("I15-history-bounded")
 async def test_the_newest_of_too_many_stay(store, monkeypatch):
     monkeypatch.setattr(history, "BATCH", 3)
     for number in range(12):
@@ -226,6 +230,7 @@ async def test_the_newest_of_too_many_stay(store, monkeypatch):
     assert await texts(store) == ["n 11", "n 10", "n 9", "n 8"]
 
 
+@pytest.mark.requirement("I15-history-bounded")
 async def test_a_full_file_gives_up_its_oldest_entries(shelf):
     store = shelf.store(max_bytes=2 * MIB)
     for number in range(400):

@@ -94,6 +94,7 @@ async def test_an_empty_history_that_is_off_says_how_to_switch_it_on(desk):
     assert (await desk.ask("continuum:search", query="x"))["text"] == f"Nothing found: x\n{OFF}"
 
 
+@pytest.mark.requirement("I15-history-search")
 async def test_a_day_is_one_in_the_zone_of_the_wearer(desk):
     at = datetime(2026, 11, 20, 23, 30, tzinfo=UTC).timestamp()
     await desk.note("late words", at=at)
@@ -121,6 +122,7 @@ async def test_yesterday_and_moments_restrict_a_search(desk):
     assert (await desk.ask("continuum:search", query="train", since=moment))["total"] == 1
 
 
+@pytest.mark.requirement("I15-history-search")
 async def test_a_person_is_found_by_a_name_that_occurs(desk):
     await desk.note("Anna Berg wants the report")
     await desk.note("Anna Lund wants the report")
@@ -179,6 +181,7 @@ async def test_a_long_history_fits_one_answer(desk):
     assert {len(entry["text"]) for entry in data["entries"]} == {1001}
 
 
+@pytest.mark.requirement("I15-history-forgotten")
 def test_forgetting_always_asks_the_wearer(desk):
     definition = desk.registry.snapshot().find("continuum:forget").definition
     assert definition.requires_confirmation == "always"

@@ -12,7 +12,7 @@ MAX_WORDS = 32
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Delete what matches; returns once it is gone from disk."""
     since, until = read_range(args, ctx.now(), zone_of(ctx.config.get("timezone", "")))
-    what = args["what"].strip()
+    what = str(args.get("what", "")).strip()
     words = words_of(what, MAX_WORDS)
     if not words and what != EVERYTHING:
         raise invalid("/what contains no word", 'Give a word, or "*" for everything')

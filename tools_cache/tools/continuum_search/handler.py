@@ -22,7 +22,11 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Return the newest entries that match, ten at most."""
     zone, history, now = zone_of(ctx.config.get("timezone", "")), ctx.history, ctx.now()
     since, until = read_range(args, now, zone)
-    person, kind, query = args.get("person", ""), args.get("kind", ""), args["query"].strip()
+    person, kind, query = (
+        args.get("person", ""),
+        args.get("kind", ""),
+        str(args.get("query", "")).strip(),
+    )
     words = words_of(query, MAX_WORDS)
     names = words_of(person, MAX_WORDS)
     if person and not names:
