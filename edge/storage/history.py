@@ -130,7 +130,8 @@ class HistoryStore:
             seqs = await self._holding(user, query, words)
             gone = await self._delete_all(lambda c: _rows(c, seqs))
         else:
-            gone = await self._delete_all(lambda c: _matching(c, user, query, BATCH))
+            gone = await self._delete_whole(user) if query == HistoryQuery() else 0
+            gone += await self._delete_all(lambda c: _matching(c, user, query, BATCH))
         await db.write(_forget_key_check, grows=False)
         await db.compact()
         await asyncio.to_thread(self._remove_damaged)
@@ -165,6 +166,15 @@ class HistoryStore:
         while done := await db.write(lambda c: _delete(c, find(c)), grows=False):
             gone += done
         return gone
+
+    async def _delete_whole(self, user: str) -> int:
+        """Delete everything at once, if it is all of this user: a hundred times as fast as by
+        batches. 0 if it is not, or if the disk has no room for so large a change.
+        """
+        try:
+            return await (await self._open()).write(lambda c: _delete_whole(c, user), grows=False)
+        except StoreFull:
+            return 0
 
     async def _holding(self, user: str, query: HistoryQuery, words: Sequence[str]) -> list[int]:
         """Return the numbers of the entries whose text has all words, also as parts of others."""
@@ -343,6 +353,13 @@ def _delete(c: Connection, rows: Sequence[Row]) -> int:
         c.executemany(sql, [(tokens[at : at + TOKEN_BYTES], seq) for at in steps])
         c.execute("DELETE FROM entries WHERE seq = ?", (seq,))
     return len(rows)
+
+
+def _delete_whole(c: Connection, user: str) -> int:
+    if c.execute("SELECT 1 FROM entries WHERE user <> ? LIMIT 1", (user,)).fetchone() is not None:
+        return 0
+    c.execute("DELETE FROM words")
+    return c.execute("DELETE FROM entries").rowcount
 
 
 def _forget_key_check(c: Connection) -> None:
