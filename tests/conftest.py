@@ -62,6 +62,8 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/packaging/test_deb.py::": "needs dpkg-deb, which only Debian's family has",
     "tests/unit/display/test_second_renderer.py::": "needs Pango for the system's Python",
     "tests/unit/packaging/test_man.py::test_the_formatter": "needs groff",
+    "tests/unit/tools/mail/test_mail_servers.py::": "needs dovecot, a mail server",
+    "tests/unit/tools/mail/test_email_tools.py::": "needs dovecot, a mail server",
 }
 """Test id (prefix) → why it may be skipped in CI. Nothing else may."""
 

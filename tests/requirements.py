@@ -24,6 +24,7 @@ from tests.promises import (
     loader,
     mcp_server,
     microphone,
+    reminders,
     scripts,
     shipped,
     small_faults,
@@ -36,6 +37,7 @@ from tests.promises import (
     uplink,
     upstream,
     upstream_child,
+    web,
 )
 from tests.promises.words import Promise
 
@@ -55,6 +57,7 @@ PARTS: Final = (
     loader,
     mcp_server,
     microphone,
+    reminders,
     scripts,
     shipped,
     small_faults,
@@ -67,6 +70,7 @@ PARTS: Final = (
     uplink,
     upstream,
     upstream_child,
+    web,
 )
 
 PROMISES: Final[dict[str, Promise]] = {
@@ -1048,7 +1052,6 @@ DECLINED: Final[dict[str, str]] = {
 """Rows of the seed features that do not apply to an edge, and why."""
 
 DUE: Final[dict[str, str]] = {
-    **dict.fromkeys((f"S4-{row}" for row in range(30, 38)), "Reminders are not built yet."),
     **dict.fromkeys((f"S4-{row}" for row in range(43, 54)), "The pager is not built yet."),
     "S4-59": "Of the catalogue's tools some are missing.",
 }

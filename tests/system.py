@@ -25,6 +25,7 @@ PACKAGES = {
     "curl": "curl",
     "espeak-ng": "espeak-ng",
     "mkfs.ext4": "e2fsprogs",
+    "dovecot": "dovecot-imapd",
     "losetup": "mount",
     "liblc3": "liblc3-dev",  # the same name in every Debian, and it brings the library
 }

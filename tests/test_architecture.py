@@ -94,7 +94,7 @@ ONLY_IN = {
         "edge/storage/sqlite/schema.py",
     ),
     "icalendar": ("edge/tools/calendars/ical_read.py",),
-    "dateutil": ("edge/tools/calendars/ical_read.py",),
+    "dateutil": ("edge/tools/calendars/ical_read.py", "tools_cache/api/recurrence.py"),
     "jsonschema_rs": ("tools_cache/schema.py",),
     "py_nanotts": ("edge/display/voice/tts_worker.py",),
     "opuslib_next": (
@@ -117,6 +117,8 @@ ONLY_IN = {
         "edge/devcloud/",
         "edge/demo/",
     ),
+    "trafilatura": ("edge/tools/workers/web_page.py",),
+    "lxml": ("edge/tools/workers/web_page.py",),
     "uvloop": (),
     "h11": (
         "edge/control/http.py",
@@ -129,6 +131,8 @@ ONLY_IN = {
         "edge/cloud/enrolment/keys.py",
         "edge/devcloud/enrolment/pki.py",
     ),
+    "kasa": ("edge/tools/workers/kasa_library.py",),
+    "aiohttp": ("edge/tools/workers/kasa_library.py",),
     "segno": ("edge/devcloud/enrolment/codes.py", "edge/display/image_worker.py"),
     "starlette": ("edge/devcloud/", "edge/mcp/server/http.py", "edge/mcp/server/connections.py"),
     "uvicorn": ("edge/devcloud/", "edge/mcp/server/http.py", "edge/mcp/server/connections.py"),

@@ -172,12 +172,12 @@ def _checked(
         if key not in form.model_fields
     ]
     own = {**shared, **given}
+    known = {key: value for key, value in own.items() if key in form.model_fields}
     try:
-        known = {key: value for key, value in own.items() if key in form.model_fields}
         values = form.model_validate(known).model_dump(mode="json")
     except ValidationError as wrong:
         missing = [str(e["loc"][0]) for e in wrong.errors() if e["type"] == "missing"]
-        if len(missing) == wrong.error_count() and not own.keys() - {"enabled"}:
+        if len(missing) == wrong.error_count() and not known.keys() - {"enabled"}:
             return {}, f"{NOT_CONFIGURED}: set {listing(missing)} in [{SECTION}.{package}]", unknown
         listed = "; ".join(
             f"{'.'.join(map(str, e['loc']))}: {e['msg']}"

@@ -27,10 +27,22 @@ _ASKING: Final = frozenset("what when where who which how do does is are can".sp
 ARTICLES: Final = frozenset({"a", "an", "the", "my"})
 _BETWEEN: Final = ARTICLES | {"me"}
 """Words that may stand between those of a phrase: "show me my notes" is "show notes"."""
+_LONGER: Final = frozenset(
+    "day days week weeks month months year years tag tage tagen woche wochen monat monate monaten "
+    "día días semana semanas jour jours semaine semaines giorno giorni settimana settimane".split()
+)
+"""Units beyond those of timers: "two days" are not two seconds."""
 ON_OFF: Final = "on"
 """Name of the argument that turns something on and off."""
-_ON: Final = frozenset({"on", "start", "show", "begin", "enable"})
-_OFF: Final = frozenset({"off", "stop", "hide", "end", "disable"})
+_ON: Final = frozenset(
+    "on start show begin enable"
+    " an ein anschalten einschalten enciende encender allume allumer accendi accendere".split()
+)
+_OFF: Final = frozenset(
+    "off stop hide end disable"
+    " aus ab ausschalten abschalten apaga apagar éteins éteindre spegni spegnere".split()
+)
+_SWITCHES: Final = frozenset("on off an ein aus ab".split())
 CONTRACTIONS: Final = {
     **{f"{word}'s": (word, "is") for word in ("what", "when", "where", "who", "how", "that")},
     "i'm": ("i", "am"),
@@ -74,6 +86,8 @@ def match(
             words, _ = expanded(_WORD.findall(phrase))
             span = _span(words, plain)
             if span is None:
+                continue
+            if _is_longer(tool, plain[span.end :]):
                 continue
             leads_it = leading and leads(plain[: span.start])
             rank = (leads_it, can_be_said(tool.input_schema), len(words), -span.start)
@@ -249,15 +263,45 @@ def arguments(tool: ToolDefinition, rest: list[str], phrase: str) -> dict[str, J
         words = [*words[:-1], words[-1].rstrip("?")]
     if words and slots.text:
         args[slots.text] = _of_enum(properties[slots.text], " ".join(words))
-    return args | _switch(properties, [*phrase.split(), *rest])
+    if not slots.text:
+        args |= _choices(properties, words)
+    return args | _switch(properties, phrase.split(), rest)
 
 
-def _switch(properties: Mapping[str, Mapping[str, Json]], words: list[str]) -> dict[str, Json]:
-    """Fill the argument `on` of a tool that is turned on and off; "captions off" is false."""
+def _switch(
+    properties: Mapping[str, Mapping[str, Json]], phrase: Sequence[str], rest: Sequence[str]
+) -> dict[str, Json]:
+    """Fill the argument `on` of a tool that is turned on and off; "captions off" is false. The
+    phrase decides before the rest: "turn on the end table". A last "off" decides before its verb:
+    "show captions off".
+    """
     if properties.get(ON_OFF, {}).get("type") != "boolean":
         return {}
+    plain, more = set(map(plain_word, phrase)), set(map(plain_word, rest))
+    last = set(map(plain_word, rest[-1:]))
+    for said in (plain & _SWITCHES, last & _SWITCHES, plain, more):
+        if said & (_ON | _OFF):
+            return {ON_OFF: not said & _OFF}
+    return {}
+
+
+def _is_longer(tool: ToolDefinition, after: list[str]) -> bool:
+    """Return whether a sentence names a span in days or longer where a tool counts seconds."""
+    named = next((i for i, word in enumerate(after[:4]) if word in _LONGER), 0)
+    return bool(named) and slots_of(tool.input_schema).duration and bool(numbers(after[:named]))
+
+
+def _choices(properties: Mapping[str, Mapping[str, Json]], words: Sequence[str]) -> dict[str, Json]:
+    """Fill optional arguments that have choices with the one that was said: "my reminders for
+    tomorrow".
+    """
     said = {plain_word(word) for word in words}
-    return {ON_OFF: not said & _OFF} if said & (_ON | _OFF) else {}
+    named = {
+        name: [c for c in s["enum"] if isinstance(c, str) and c.casefold() in said]
+        for name, s in properties.items()
+        if s.get("type") == "string" and isinstance(s.get("enum"), list)
+    }
+    return {name: choices[0] for name, choices in named.items() if len(choices) == 1}
 
 
 def _take_numbers(
@@ -275,9 +319,8 @@ def _take_numbers(
         _spread(args, sorted(timed, key=unit_of, reverse=True), properties, seconds)
         used += times
     bare = [n for n in found if not n.unit and rest[n.start].casefold() not in ("a", "an")]
-    for name, number in zip(
-        [f for f in fields if f not in args and (not used or f not in timed)], bare, strict=False
-    ):
+    open_fields = [f for f in fields if f not in args and (not used or f not in timed)]
+    for name, number in zip(open_fields, bare, strict=False):
         args[name] = _number(properties[name], number.value)
         used.append(number)
     gone = {i for n in used for i in range(n.start, n.end)}

@@ -85,6 +85,7 @@ from edge.tools.http_tools import HttpTools
 from edge.tools.list_changes import ListChanges
 from edge.tools.local import LocalTools
 from edge.tools.registry import ToolRegistry
+from edge.tools.reminders import Reminders
 from edge.tools.selection import ToolSelection
 from edge.tools.services import Services
 from firmware_bridge import catalog
@@ -261,12 +262,16 @@ class Daemon:
             uplink=self.uplink.status,
         )
         stack.push_async_callback(self.tool_services.close)
+        self.reminders = Reminders(
+            self._storage("reminder"), self.clock, zone=self.tool_services.zone
+        )
         self.tools = LocalTools(
             tools=_built() / "tools",
             full=(StoreFull,),
             services=Services(
                 storage_for=self._storage,
                 alarms=self.alarms,
+                reminders=self.reminders,
                 clock=self.clock,
                 glasses=self.link.status,
                 private=self.private.of,
@@ -582,8 +587,11 @@ class Daemon:
     async def run(self) -> None:
         """Serve until cancelled. Raises an ExceptionGroup if a service does not stay up."""
         watchdog = Watchdog(self.notifier, self._status, overdue=self.deadlines.overdue)
-        notifier = AlarmNotifier(
-            self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
+        timers, reminders = (
+            AlarmNotifier(
+                source, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
+            )
+            for source in (self.alarms, self.reminders)
         )
         self.services = [
             Service("control", self.control.run),
@@ -601,7 +609,8 @@ class Daemon:
             Service("servers", self.servers.run),
             Service("microphone", self.listening.run),
             Service("link", self.link.run),
-            Service("bell", notifier.run),
+            Service("bell", timers.run),
+            Service("reminders", reminders.run),
             Service("pulse", watchdog.run),
         ]
         if self.settings.history.enabled:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,15 @@ class ToolServices:
         self._calendars = None
         if self._knowledge is not None:
             self._knowledge.follow(self._folder())
+
+    def zone(self) -> tzinfo | None:
+        """Return the wearer's time zone; None: the machine's."""
+        name = self.settings.wearer.timezone
+        if not name:
+            return None
+        from zoneinfo import ZoneInfo  # noqa: PLC0415 - most machines stand where their wearer is
+
+        return ZoneInfo(name)
 
     def _folder(self) -> Path | None:
         return Path(self.settings.kb.folder) if self.settings.kb.folder else None

@@ -9,6 +9,7 @@ from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesReady
 from edge.tools.alarms import Alarm, AlarmClock
+from edge.tools.reminders import DueReminder, Reminders
 from tools_cache.api.durations import spoken
 from tools_cache.api.tool import Delivery
 
@@ -26,7 +27,7 @@ LATE_S: Final = 60.0
 class AlarmNotifier:
     """`run()` is the service. While the glasses are away, later alarms wait behind the first."""
 
-    alarms: AlarmClock
+    alarms: AlarmClock | Reminders
     _: KW_ONLY
     stage: RenderPort
     glasses: GlassesPort
@@ -39,19 +40,19 @@ class AlarmNotifier:
             async for alarm in self.alarms.fired():
                 await self._announce(alarm, events)
 
-    async def _announce(self, alarm: Alarm, events: Listener) -> None:
+    async def _announce(self, alarm: Alarm | DueReminder, events: Listener) -> None:
         due_at = self.clock.boot() - alarm.late_s
         while True:
             late_s = self.clock.boot() - due_at
             late = f" ({spoken(late_s // 60 * 60)} late)" if late_s >= LATE_S else ""
             was_ready = self.glasses.status().ready
-            report = await self.stage.tell(f"{alarm.text}{late}", scene=f"alarm-{alarm.id}")
+            report = await self.stage.tell(f"{alarm.text}{late}", scene=alarm.scene)
             if report.state in GOT:
                 return
             if was_ready and self.glasses.status().ready:
                 if report.state is Delivery.DROPPED:
                     log.warning(
-                        "alarm %d cannot be announced on these glasses: %s", alarm.id, report.reason
+                        "%s cannot be announced on these glasses: %s", alarm.scene, report.reason
                     )
                 return
             await self._wait_for_glasses(events)

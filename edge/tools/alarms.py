@@ -50,6 +50,10 @@ class Alarm:
     due_boot: float
     late_s: float = 0.0
 
+    @property
+    def scene(self) -> str:
+        return f"alarm-{self.id}"
+
 
 class AlarmClock:
     """Implements `tools_cache.api.tool.Alarms`. `storage` belongs to it alone."""

@@ -96,6 +96,10 @@ class Context:
         return self._services.history(self.call.user_id)
 
     @property
+    def reminders(self) -> handed.Reminders:
+        return _there(self._services.reminders, "reminders")
+
+    @property
     def workers(self) -> handed.Workers:
         return self._services.workers()
 

@@ -45,6 +45,7 @@ class Services:
     alarms: handed.Alarms
     clock: Clock
     glasses: Callable[[], GlassesStatus] = GlassesStatus
+    reminders: handed.Reminders | None = None
     private: Callable[[str, str], Private] | None = None
     """(user, package) → that user's own tables and files."""
     call: Call | None = None

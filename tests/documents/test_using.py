@@ -210,6 +210,12 @@ def test_a_contact_is_kept_as_printed(house):
         house.run(command)
 
 
+@shows(BUILTIN, "$ glassd call reminder:add")
+def test_a_reminder_is_added_and_done_as_printed(house):
+    for command, _ in commands(block(BUILTIN, "$ glassd call reminder:add").text):
+        house.run(command)
+
+
 @shows(SELECTION, "$ glassd call registry:search query=")
 def test_a_tool_is_found_and_invoked_by_the_registrys_own_tools(house):
     house.run("glassd call timer:start seconds=600 label=pasta", fine=(0,))

@@ -47,6 +47,10 @@ def _call(text: str, tool: str, **args: Any) -> Sentence:
     return Sentence(text, Kind.CALL, tool, args)
 
 
+def _reminder(lead: str, text: str) -> Sentence:
+    return Sentence(f"{lead} {text}", Kind.DICTATION, "reminder:add", {"text": text})
+
+
 def _timer(text: str, seconds: int, **label: str) -> Sentence:
     return _call(text, "timer:start", seconds=seconds, **label)
 
@@ -107,11 +111,11 @@ NOTES: Final = (
     _note("take a note", "two packets of flour and some butter"),
     _note("make a note", "ask the landlord about the heating"),
     _note("make a note", "the printer is out of paper"),
-    _note("remind me to", "water the plants on the balcony"),
-    _note("remind me to", "send the invoice before Friday"),
-    _note("remind me to", "buy a present for my sister"),
-    _note("remind me to", "return the books to the library"),
-    _note("remind me to", "call the bank at half past two"),
+    _reminder("remind me to", "water the plants on the balcony"),
+    _reminder("remind me to", "send the invoice before Friday"),
+    _reminder("remind me to", "buy a present for my sister"),
+    _reminder("remind me to", "return the books to the library"),
+    _reminder("remind me to", "call the bank at half past two"),
 )
 CLOCK: Final = (
     _call("what time is it", "clock:now"),

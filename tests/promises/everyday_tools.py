@@ -15,6 +15,33 @@ PROMISES: Final[dict[str, Promise]] = {
         "done when it was ended is reported.",
         "issue 15",
     ),
+    "I15-mail-reading": Promise(
+        "Mail is listed, searched and read as plain text within the deadline, of 2,000 messages "
+        "too; reading marks nothing as read and fetches no attachment.",
+        "issue 15",
+    ),
+    "I15-mail-hostile": Promise(
+        "A hostile message neither hides the others nor takes more than limited time and space.",
+        "issue 15",
+    ),
+    "I15-mail-secrets": Promise(
+        "The mail password is read by the child at each use, sent only over verified TLS, and is "
+        "in no error.",
+        "issue 15",
+    ),
+    "I15-mail-once": Promise(
+        "A mail is sent once however often its call is repeated, after a yes; an unknown fate is "
+        "told and never retried by itself.",
+        "issue 15",
+    ),
+    "I15-mail-injection": Promise(
+        "No field of a mail can add a header or a recipient.", "issue 15"
+    ),
+    "I15-mail-offline": Promise(
+        "Without a network unread mail is the last known list with its age, encrypted on disk; "
+        "sending says in one sentence that nothing was sent.",
+        "issue 15",
+    ),
 }
 
 DECLINED: Final[dict[str, str]] = {}

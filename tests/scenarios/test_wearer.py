@@ -2,6 +2,8 @@
 understood.
 """
 
+from datetime import UTC, datetime
+
 import pytest
 
 from edge.ports import Wait
@@ -151,3 +153,19 @@ async def test_a_spoken_question_is_answered_in_the_ear_where_there_is_no_lens(t
         await place.wearer_says("remember that it rains")
         await until(place.spoken, "an answer for the ear")
         assert place.spoken()[0]["samples"] > 0
+
+
+async def test_a_reminder_asked_for_by_voice_outlives_the_daemon(tmp_path):
+    async with world(tmp_path) as place:
+        await alone(place)
+        await place.wearer_says("remind me tomorrow at nine to call Anna")
+        await place.heard("call.answered", tool="reminder:add", ok=True)
+        await place.lens_shows("Tomorrow 09:00: call Anna")
+        now = datetime.fromtimestamp(place.daemon.clock.wall() + 2, UTC)
+        moment = now.isoformat(timespec="microseconds")
+        assert (await place.call("reminder:add", {"text": "take the bread out", "when": moment})).ok
+        await place.stop_daemon()
+        await place.start_daemon()
+        await place.lens_shows("Reminder: take the bread out")
+        listed = (await place.call("reminder:list", {"range": "overdue"})).data["reminders"]
+        assert [r["text"] for r in listed] == ["take the bread out"]

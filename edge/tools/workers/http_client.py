@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from time import time
+from time import monotonic, time
 from typing import Any, Final
 from urllib.parse import SplitResult, urljoin, urlsplit
 
@@ -22,10 +22,12 @@ from tools_cache.errors import ErrorCode, ToolFailure
 
 MAX_BODY: Final = 1024 * 1024
 MAX_REDIRECTS: Final = 5
-MAX_URL: Final = 2000
+MAX_URL: Final = 8000
 TIMEOUT_S: Final = 8.0
 MOST_RETRY_AFTER_S: Final = 3600.0
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+SAFE: Final = frozenset({"GET", "HEAD"})
+"""Methods that change nothing: of others it is uncertain whether they were carried out."""
 HEADERS: Final = {"User-Agent": "glassd", "Accept-Encoding": "identity"}
 
 
@@ -42,22 +44,30 @@ class HttpAnswer:
 
 
 class HttpClient:
-    """Requests to any public host, and to those in `named`. One per child."""
+    """Requests to any public host, and to those in `named`. One per child.
+
+    `timeout_s`: of a whole request with its redirects, from its first connection on. The parent's
+    deadline ends what even that does not: a name server, or headers that arrive byte by byte.
+    """
 
     def __init__(self, named: Collection[str], *, timeout_s: float = TIMEOUT_S) -> None:
-        self._named = {host.lower() for host in named}
+        self._named = {_ascii_host(host.lower()) for host in named}
+        self._timeout_s = timeout_s
+        self._until = 0.0
         self._client = httpx.Client(
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx.Timeout(timeout_s),
             headers=HEADERS,
             verify=ssl.create_default_context(),
+            # A connection is used once: its certificate was checked for one host name only.
+            limits=httpx.Limits(max_keepalive_connections=0),
         )
 
     def get_json(
         self, url: str, params: Mapping[str, Any], *, headers: Mapping[str, str] | None = None
     ) -> Any:
         """Return the JSON of an API. Raises `ToolFailure`, also for a redirect."""
+        checked_url(url)
         whole = str(httpx.URL(url, params=dict(params)))
         answer = self.request("GET", whole, headers=headers or {}, redirects=0)
         return read_json(answer)
@@ -75,60 +85,79 @@ class HttpClient:
         """Send one request and follow redirects. Raises `ToolFailure` if there is no answer; one
         that may have been carried out is uncertain (`partial_side_effects`).
         """
-        safe = method in ("GET", "HEAD")
-        own, sent = dict(headers or {}), False
-        for _ in range(redirects + 1):
-            try:
-                answer = self._once(method, url, own, body, max_bytes)
-            except ToolFailure as failure:
-                raise _after(failure, sent=sent and not safe) from None
-            target = answer.headers.get("location")
-            if answer.status not in REDIRECTS or not target:
-                return answer
-            if not redirects:
-                break
-            sent, before, url = True, urlsplit(url), urljoin(url, target)
-            if urlsplit(url)[:2] != before[:2]:
-                own = {}  # a secret of one host is not for another
-            if answer.status == 303 or (answer.status in (301, 302) and method == "POST"):
-                method, body = "GET", None
-        raise ToolFailure.of(
-            ErrorCode.HTTP_ERROR, f"{_host(url)} redirects more than {redirects} times"
+        own, hop, sent = dict(headers or {}), method, False
+        self._until = monotonic() + self._timeout_s
+        try:
+            for _ in range(redirects + 1):
+                answer = self._once(hop, url, own, body, max_bytes)
+                sent = True
+                target = answer.headers.get("location")
+                if answer.status not in REDIRECTS or not target:
+                    return answer
+                before, url = url, _redirected(url, target)
+                if (answer.status == 303 and hop != "HEAD") or (
+                    answer.status in (301, 302) and hop == "POST"
+                ):
+                    hop, body = "GET", None
+                if urlsplit(url)[:2] != urlsplit(before)[:2]:
+                    own = {}  # a secret of one host is not for another
+                    _check_harmless(hop, before, url)
+        except ToolFailure as failure:
+            raise _after(failure, sent=sent and method not in SAFE) from None
+        many = f"more than {redirects} times" if redirects else "to another address"
+        endless = ToolFailure.of(
+            ErrorCode.HTTP_ERROR,
+            f"{_host(url)} redirects {many}",
+            suggestion=None if redirects else "Check the url in the settings",
         )
+        raise _after(endless, sent=method not in SAFE)
 
     def _once(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None, most: int
     ) -> HttpAnswer:
         parts = checked_url(url)
-        host = str(parts.hostname)
+        host, shown = _ascii_host(str(parts.hostname)), str(parts.hostname)
         last: Exception | None = None
         for address in self._addresses(host, parts.port or _PORTS[parts.scheme]):
-            literal = f"[{address}]" if ":" in address else address
-            port = f":{parts.port}" if parts.port else ""
-            query = f"?{parts.query}" if parts.query else ""
-            target = f"{parts.scheme}://{literal}{port}{parts.path or '/'}{query}"
-            request = self._client.build_request(
-                method,
-                target,
-                headers={**headers, "Host": parts.netloc.rpartition("@")[2]},
-                content=body,
-                extensions={"sni_hostname": host},
-            )
+            request = self._request(method, parts, host, address, headers=headers, body=body)
             try:
-                return _read(self._client.send(request, stream=True), url, most)
-            except httpx.ConnectError as e:
-                last = e
-            except httpx.ConnectTimeout as e:
+                return _read(self._client.send(request, stream=True), url, most, self._until)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as e:
                 last = e
             except httpx.HTTPError as e:
                 raise ToolFailure.of(
                     ErrorCode.NETWORK_ERROR,
-                    f"{host} did not answer: {_why(e)}",
-                    partial_side_effects=method not in ("GET", "HEAD"),
+                    f"{shown} did not answer: {_why(e)}",
+                    partial_side_effects=method not in SAFE,
                 ) from None
+            except ToolFailure as failure:
+                raise _after(failure, sent=method not in SAFE) from None
         raise ToolFailure.of(
-            ErrorCode.NETWORK_ERROR, f"{host} cannot be reached: {_why(last)}"
+            ErrorCode.NETWORK_ERROR, f"{shown} cannot be reached: {_why(last)}"
         ) from None
+
+    def _request(
+        self,
+        method: str,
+        parts: SplitResult,
+        host: str,
+        address: str,
+        *,
+        headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> httpx.Request:
+        """Return a request that goes to `address`, and names `host` to it."""
+        port = f":{parts.port}" if parts.port else ""
+        query = f"?{parts.query}" if parts.query else ""
+        self._client.cookies.clear()  # httpx would send them to other names of the address
+        return self._client.build_request(
+            method,
+            f"{parts.scheme}://{_bracketed(address)}{port}{parts.path or '/'}{query}",
+            headers={**headers, "Host": f"{_bracketed(host)}{port}"},
+            content=body,
+            timeout=max(0.001, self._until - monotonic()),
+            extensions={"sni_hostname": host},
+        )
 
     def _addresses(self, host: str, port: int) -> Iterator[str]:
         """Return the addresses of a host, all checked before the first is used."""
@@ -157,6 +186,8 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
+        if ip.is_site_local:
+            return False
     return ip.is_global and not ip.is_multicast and not ip.is_reserved
 
 
@@ -194,7 +225,7 @@ def read_json(answer: HttpAnswer) -> Any:
 
 
 def check_status(answer: HttpAnswer) -> None:
-    """Raise `ToolFailure` unless the answer has a status of success."""
+    """Raise `ToolFailure` unless the answer of an API has a status of success."""
     host, status = _host(answer.url), answer.status
     if 200 <= status < 300:
         return
@@ -229,11 +260,15 @@ def _seconds_until(date: str) -> float:
     return parsedate_to_datetime(date).timestamp() - time()
 
 
-def _read(response: httpx.Response, url: str, most: int) -> HttpAnswer:
-    """Read an answer up to `most` bytes. Closes the connection."""
+def _read(response: httpx.Response, url: str, most: int, until: float) -> HttpAnswer:
+    """Read an answer up to `most` bytes. Closes the connection. Raises `ToolFailure` for one that
+    is compressed, or goes on at the time `until`.
+    """
+    method = response.request.method
     try:
         body = bytearray()
-        if response.headers.get("content-encoding", "identity") != "identity":
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity") and method != "HEAD":
             raise ToolFailure.of(
                 ErrorCode.HTTP_ERROR, f"{_host(url)} compresses although that was not asked for"
             )
@@ -241,12 +276,44 @@ def _read(response: httpx.Response, url: str, most: int) -> HttpAnswer:
             body += chunk
             if len(body) > most:
                 break
+            if monotonic() > until:
+                raise ToolFailure.of(
+                    ErrorCode.NETWORK_ERROR, f"The answer of {_host(url)} takes too long"
+                )
     finally:
         response.close()
     headers = {key.lower(): value for key, value in response.headers.items()}
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     return HttpAnswer(
         response.status_code, url, kind, headers, bytes(body[:most]), len(body) > most
+    )
+
+
+def _redirected(url: str, target: str) -> str:
+    """Return the address that a redirect names. Raises `ToolFailure`, in which the server is at
+    fault and not the caller.
+    """
+    try:
+        found = urljoin(url, target)
+        checked_url(found)
+    except (ValueError, ToolFailure):
+        raise ToolFailure.of(
+            ErrorCode.HTTP_ERROR, f"{_host(url)} redirects to what is no address: {target[:80]!r}"
+        ) from None
+    return found
+
+
+def _check_harmless(method: str, before: str, after: str) -> None:
+    """Raise `ToolFailure` if a request that may change something, or its body, would go to a host
+    that its caller did not name.
+    """
+    if method in SAFE:
+        return
+    scheme, host = urlsplit(after)[:2]
+    raise ToolFailure.of(
+        ErrorCode.HTTP_ERROR,
+        f"{_host(before)} wants the request at another address: {scheme}://{host}",
+        suggestion="Send it there if that host is trusted",
     )
 
 
@@ -262,10 +329,28 @@ def _host(url: str) -> str:
     return urlsplit(url).hostname or url[:80]
 
 
+def _ascii_host(host: str) -> str:
+    """Return the host as name servers and certificates spell it. Raises `ToolFailure`."""
+    if host.isascii():
+        return host
+    try:
+        return httpx.URL(scheme="http", host=host).raw_host.decode("ascii")
+    except httpx.InvalidURL:
+        raise ToolFailure.of(ErrorCode.INVALID_ARGUMENTS, f"{host!r} is no host name") from None
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
 def _why(error: Exception | None) -> str:
     text = "".join(ch for ch in str(error or "") if ch.isprintable())[:200]
+    if _BAD_CERTIFICATE in text:
+        reason = text.partition("certificate verify failed: ")[2].partition(" (_ssl")[0]
+        return f"its certificate is not valid: {reason}" if reason else "its certificate is invalid"
     return text or type(error).__name__
 
 
 _PORTS: Final = {"http": 80, "https": 443}
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_BAD_CERTIFICATE: Final = "CERTIFICATE_VERIFY_FAILED"

@@ -14,12 +14,10 @@ from edge.core.config_changes import plan
 from edge.runtime.worker_process import WorkerProcess
 from edge.tools import offline_listing
 from edge.tools.registry import RegistrySettings
+from tests.off_at_first import SETTINGS, off_at_first
 from tests.unit.tools.test_local import body, make  # noqa: F401 - a fixture
 from tests.unit.tools_cache.test_compiler import write
 from tests.unit.tools_cache.test_handler_form import CONFIG
-
-OFF_BY_THEMSELVES = {"domaindoc"}
-"""Shipped packages that their owner must switch on."""
 
 
 @pytest.fixture
@@ -204,7 +202,7 @@ def test_the_daemon_reads_them_in_a_child_and_keeps_plain_values(tmp_path):
     )
     settings = WorkerProcess(lambda: load.load(file, {})).result()
     assert settings.tool.values["clock:now"] == {"enabled": True, "timezone": "Asia/Tokyo"}
-    off = {n: why for n, why in settings.tool.off.items() if not n.startswith("domaindoc:")}
+    off = {n: why for n, why in settings.tool.off.items() if not off_at_first(n)}
     assert off == {"notes:add": "switched off ([tool.notes.add] enabled = false)"}
     with pytest.raises(TypeError):
         settings.tool.values["clock:now"]["timezone"] = "Mars"
@@ -264,13 +262,11 @@ def test_a_reload_applies_tool_settings_at_once(tools):
 def test_every_config_that_ships_is_loaded():
     shipped = Path(load.TOOLS)
     settings, problems = tool_options.read({}, shipped)
-    assert {name.partition(":")[0] for name in settings.off} == OFF_BY_THEMSELVES
+    assert {name.partition(":")[0] for name in settings.off} == set(SETTINGS)
     assert (dict(settings.wrong), problems) == ({}, [])
     with_settings = len(settings.values) + len(settings.off)
     assert with_settings == len(list(shipped.glob("*/config.py"))) >= 1
-    settings, problems = tool_options.read(
-        {package: {"enabled": True} for package in OFF_BY_THEMSELVES}, shipped
-    )
+    settings, problems = tool_options.read(SETTINGS, shipped)
     assert (dict(settings.off), problems) == ({}, [])
 
 

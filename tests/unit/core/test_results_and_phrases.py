@@ -409,7 +409,7 @@ def shipped() -> list[ToolDefinition]:
         ("Are there any timers running?", "timer:list", {}),
         ("How much time is left?", "timer:list", {}),
         ("Note that the car is on level 3", "notes:add", {"text": "the car is on level 3"}),
-        ("Remind me to cook at half past nine", "notes:add", {"text": "cook at half past nine"}),
+        ("Remind me to cook at half past nine", "reminder:add", {"text": "cook at half past nine"}),
         ("Write down: buy milk and eggs", "notes:add", {"text": "buy milk and eggs"}),
         ("What are my notes?", "notes:list", {}),
         ("Read me my notes", "notes:list", {}),

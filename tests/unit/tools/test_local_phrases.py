@@ -31,12 +31,33 @@ def tools() -> tuple[ToolDefinition, ...]:
         ("it", "Imposta un timer di 15 minuti.", "timer:start", {"seconds": 900}),
         ("it", "I miei timer", "timer:list", {}),
         ("it", "Che ore sono?", "clock:now", {}),
+        (
+            "de",
+            "Erinnere mich morgen um neun daran, Anna anzurufen.",
+            "reminder:add",
+            {"text": "morgen um neun daran, Anna anzurufen"},
+        ),
+        ("de", "Welche Erinnerungen habe ich?", "reminder:list", {}),
+        ("en", "What are my reminders for tomorrow?", "reminder:list", {"range": "tomorrow"}),
+        ("en", "Which reminders are overdue?", "reminder:list", {"range": "overdue"}),
+        (
+            "en",
+            "Remind me in 2 days to call Anna.",
+            "reminder:add",
+            {"text": "in 2 days to call Anna"},
+        ),
+        ("en", "Remind me in 20 minutes to eat", "timer:start", {"seconds": 1200, "label": "eat"}),
     ],
 )
 def test_a_sentence_calls_the_tool_with_its_arguments(language, sentence, tool, args) -> None:
     found = match(sentence, tools(), language)
     assert found is not None
     assert (found.tool.name, found.args) == (tool, args)
+
+
+def test_days_are_not_the_seconds_of_a_timer() -> None:
+    assert match("set a timer for 2 days", tools()) is None
+    assert match("wake me in three weeks", tools()) is None
 
 
 def test_english_stays_where_another_language_is_spoken() -> None:

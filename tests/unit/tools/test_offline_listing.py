@@ -19,6 +19,7 @@ from edge.storage.migrations import MIGRATIONS
 from edge.storage.sqlite.database import SqliteDatabase
 from edge.storage.tool_choices import ToolChoices
 from edge.tools import offline_listing, user_tools
+from tests.off_at_first import off_at_first
 from tests.test_imports import loaded
 from tests.unit.commands.test_cli import glassd
 from tests.unit.control.house import open_house
@@ -297,7 +298,7 @@ async def test_a_tool_that_a_user_switched_off_is_listed_as_off(tmp_path):
 def off(machine):
     """What is off, but for the packages that are off by themselves."""
     hidden = {row["name"]: row["hidden"] for row in machine.read().tools if row["hidden"]}
-    return {name: why for name, why in hidden.items() if not name.startswith("domaindoc:")}
+    return {name: why for name, why in hidden.items() if not off_at_first(name)}
 
 
 @pytest.mark.requirement("I15-package-settings")

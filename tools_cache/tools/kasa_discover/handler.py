@@ -1,0 +1,21 @@
+"""Searches for devices."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.kasa_devices import KasaHome, listed_text, public
+from tools_cache.api.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form
+    """Return the devices that answered a search, and those that cannot be used."""
+    devices, problems = await KasaHome(ctx).discover()
+    lines = [*devices, *problems]
+    return {
+        "data": {
+            "devices": [
+                {**public(one), "kind": one["kind"], "host": one["host"]} for one in devices
+            ],
+            "problems": problems,
+            "text": listed_text(lines),
+        }
+    }

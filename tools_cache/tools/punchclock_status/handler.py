@@ -1,0 +1,12 @@
+"""Returns whether work goes on."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.punch_clock import PunchClock
+from tools_cache.api.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
+    """Return what goes on, and the hours of today."""
+    clock = PunchClock(ctx.db, ctx.now(), ctx.config.get("timezone", ""))
+    return {"data": clock.answer(await clock.read())}

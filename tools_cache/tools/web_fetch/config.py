@@ -1,0 +1,10 @@
+"""Pages of the web are off until their owner wants them."""
+
+from pydantic import BaseModel
+
+from tools_cache.api.web_settings import Hosts
+
+
+class Config(BaseModel):
+    enabled: bool = False
+    hosts: Hosts = []
