@@ -32,7 +32,7 @@ LEFT_OUT: Final = frozenset({"context", "continuum", "registry"})
 """Packages whose answers only repeat what is recorded already."""
 SEEN: Final = 512
 """Calls whose answer is not recorded again when it is repeated."""
-_ALARM: Final = "alarm-"
+_ALARMS: Final = ("alarm-", "reminder-")
 _BY_HANDLER: Final = "/shown-"
 """Marks of what is shown without being the result of a call. Questions, captions and the words of
 others are not recorded.
@@ -87,7 +87,7 @@ class HistoryRecorder:
                 await self._add(self._user, HistoryEntry(0.0, SAID, text.strip()))
             case CallAnswered(call_id=call_id, final=True) | CallCompleted(call_id=call_id):
                 await self._attempt(self._take_call(call_id, event.delivery))
-            case LensChanged(scene=scene) if scene.startswith(_ALARM) or _BY_HANDLER in scene:
+            case LensChanged(scene=scene) if scene.startswith(_ALARMS) or _BY_HANDLER in scene:
                 await self._take_page(event)
             case _:
                 pass

@@ -160,11 +160,15 @@ async def test_final_words_are_recorded_and_private_ones_never(desk):
 
 async def test_alarms_and_pages_of_handlers_are_recorded_and_captions_are_not(desk):
     await desk.start()
-    for scene in ("captions", "c1", "alarm-4", "alarm-4", "c1/shown-1", "question-1"):
+    for scene in ("captions", "c1", "alarm-4", "alarm-4", "reminder-2", "c1/shown-1", "question-1"):
         desk.bus.publish(LensChanged(scene, 1, 1, (f"On {scene}",)))
     desk.bus.publish(LensChanged("alarm-4", 1, 1, ()))
     texts = [(kind, text) for kind, _, text, _ in await desk.entries()]
-    assert texts == [("shown", "On c1/shown-1"), ("shown", "On alarm-4")]
+    assert texts == [
+        ("shown", "On c1/shown-1"),
+        ("shown", "On reminder-2"),
+        ("shown", "On alarm-4"),
+    ]
 
 
 async def test_a_full_disk_costs_one_log_line_and_its_end_another(desk, caplog):
