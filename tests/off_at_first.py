@@ -3,6 +3,8 @@
 from typing import Any, Final
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "context": {"enabled": True},
+    "continuum": {"enabled": True},
     "domaindoc": {"enabled": True},
     "email": {
         "imap_host": "imap.example.com",
@@ -11,7 +13,12 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "address": "eva@example.com",
     },
     "kasa": {"enabled": True},
+    "maps": {
+        "search_url": "https://search.example.com",
+        "route_url": "https://route.example.com",
+    },
     "punchclock": {"enabled": True},
+    "weather": {"url": "https://weather.example.com"},
     "web": {"enabled": True, "search_url": "https://search.example.com"},
 }
 

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from edge.tools.workers.http_client import HttpAnswer, HttpClient, read_json
 from edge.tools.workers.position import here
 from edge.tools.workers.route_steps import osrm_step, plain_text, valhalla_step
-from tools_cache.api.geography import coordinates_in, on_earth
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.geography import coordinates_in, on_earth
 
 TIMEOUT_S: Final = 4.0
 """Of one request. With the wait for gpsd and three requests it stays below the handler's

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tools_cache.api.address_checks import split_address
-from tools_cache.api.geography import on_earth
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.address_checks import split_address
+from tools_cache.everyday.geography import on_earth
 
 WITHIN_S: Final = 3.0
 MAX_LINE: Final = 16 * 1024

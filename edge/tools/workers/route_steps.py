@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from tools_cache.api.geography import compass
+from tools_cache.everyday.geography import compass
 
 MAX_NAME: Final = 100
 _TURNS: Final = {

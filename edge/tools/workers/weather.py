@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from edge.tools.workers.http_client import HttpClient
 from edge.tools.workers.position import here
-from tools_cache.api.geography import coordinates_in, on_earth
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.geography import coordinates_in, on_earth
 
 TIMEOUT_S: Final = 4.0
 """Of one request. With the wait for gpsd and two requests it stays below the handler's deadline."""

@@ -14,10 +14,10 @@ from tests.unit.tools.compiled import shipped
 from tests.unit.tools.recorded_services import STEPS, TPV, Service, gpsd, step, unused_address
 from tests.unit.tools.test_local import call
 from tests.unit.tools.test_weather import Desk, examples, within
-from tools_cache.api import geography, maps as subject
 from tools_cache.api.durations import ago
 from tools_cache.api.tool import ErrorCode, Source, ToolFailure
 from tools_cache.builder import compiler
+from tools_cache.everyday import geography, maps as subject
 from tools_cache.registry.manifest import load
 
 pytestmark = pytest.mark.enable_socket

@@ -16,9 +16,9 @@ from tests.unit.tools import recorded_services as recorded
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.recorded_services import TPV, Service, gpsd, unused_address
 from tests.unit.tools.test_local import Rig, call
-from tools_cache.api import weather as subject
 from tools_cache.api.tool import ErrorCode, Source, ToolFailure
 from tools_cache.builder import compiler
+from tools_cache.everyday import weather as subject
 from tools_cache.registry.manifest import load
 
 HOME = {"latitude": 60.39, "longitude": 5.32}

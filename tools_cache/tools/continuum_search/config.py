@@ -1,5 +1,5 @@
 """The settings of the history's tools."""
 
-from tools_cache.api.history_settings import Config
+from tools_cache.everyday.history_settings import Config
 
 __all__ = ["Config"]

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.geography import bearing, compass, distance_m
-from tools_cache.api.maps import apart, ask
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.geography import bearing, compass, distance_m
+from tools_cache.everyday.maps import apart, ask
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

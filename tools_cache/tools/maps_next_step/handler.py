@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.maps import OLD_S, CurrentRoute
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.maps import OLD_S, CurrentRoute
 
 SCENE = "maps-step"
 """A step takes the place of the one before on the lens."""

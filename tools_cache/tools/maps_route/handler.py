@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.geography import length, minutes
-from tools_cache.api.maps import (
+from tools_cache.api.tool import Json, ToolContext, ToolFailure
+from tools_cache.everyday.geography import length, minutes
+from tools_cache.everyday.maps import (
     AWAY,
     BY,
     MOST_SHOWN,
@@ -13,7 +14,6 @@ from tools_cache.api.maps import (
     spoken_target,
     wanted,
 )
-from tools_cache.api.tool import Json, ToolContext, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.api.weather import Report, chance, joined, report, words_of
+from tools_cache.everyday.weather import Report, chance, joined, report, words_of
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.api.weather import WET, Report, chance, joined, report, words_of
+from tools_cache.everyday.weather import WET, Report, chance, joined, report, words_of
 
 HOURS: Final = 12
 LIKELY: Final = 50

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.geography import compass
 from tools_cache.api.tool import Json, ToolContext
-from tools_cache.api.weather import Report, chance, joined, report, words_of
+from tools_cache.everyday.geography import compass
+from tools_cache.everyday.weather import Report, chance, joined, report, words_of
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

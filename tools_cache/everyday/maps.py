@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from tools_cache.api.durations import ago
-from tools_cache.api.geography import bearing, compass, distance_m, length
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.notes import folded
 from tools_cache.api.tool import ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.geography import bearing, compass, distance_m, length
 
 DEADLINE_S: Final = 18.0
 AWAY: Final = frozenset({ErrorCode.NETWORK_ERROR, ErrorCode.RATE_LIMIT, ErrorCode.HTTP_ERROR})

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tools_cache.api.durations import ago
-from tools_cache.api.geography import coordinates_in, distance_m
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.notes import folded
 from tools_cache.api.tool import ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.geography import coordinates_in, distance_m
 
 DEADLINE_S: Final = 14.0
 MAX_PLACES: Final = 50

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from tools_cache.api.address_checks import check_address, check_home, check_url
+from tools_cache.everyday.address_checks import check_address, check_home, check_url
 
 
 class Config(BaseModel):
