@@ -37,6 +37,9 @@ _OPEN: Final = frozenset(
     " per su".split()
 )
 """Last words of phrases after which a text must follow: "what is the weather in"."""
+_BEFORE_NUMBERS: Final = frozenset("for in of and number to auf".split())
+"""Words that belong to the number behind them: "dim the lamp to 30"."""
+_PERCENT: Final = frozenset({"percent", "prozent", "%"})
 ON_OFF: Final = "on"
 """Name of the argument that turns something on and off."""
 _ON: Final = frozenset(
@@ -341,9 +344,8 @@ def _take_numbers(
         args[name] = _number(properties[name], number.value)
         used.append(number)
     gone = {i for n in used for i in range(n.start, n.end)}
-    gone |= {
-        i - 1 for i in gone if i and plain_word(rest[i - 1]) in ("for", "in", "of", "and", "number")
-    }
+    gone |= {i - 1 for i in gone if i and plain_word(rest[i - 1]) in _BEFORE_NUMBERS}
+    gone |= {i + 1 for i in gone if plain_word("".join(rest[i + 1 : i + 2])) in _PERCENT}
     return [word for i, word in enumerate(rest) if i not in gone]
 
 
