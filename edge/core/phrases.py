@@ -140,7 +140,7 @@ def leads(before: Iterable[str]) -> bool:
 
 def phrases_of(tool: ToolDefinition, language: str) -> Iterable[str]:
     """Return a tool's phrases for this language, and those for all."""
-    if not tool.local_phrases or not language:
+    if not language or not tool.local_phrases:
         return tool.activation_phrases
     local = (
         tool.local_phrases.get(said, ())

@@ -97,7 +97,9 @@ if TYPE_CHECKING:
     from tools_cache.api.tool import ToolCall, ToolResponse
 
 ALARM_PACKAGE: Final = "glassd.alarms"
-"""Package with the database of the alarms. Our own packages have no dot, so it is no tool's."""
+"""Package with the database of the alarms and the reminders. The name of no tool's package: those
+of ours have no dot.
+"""
 _NO_OWN: Final = Own()
 _STOP_FIRST: Final = ("microphone", "stage")
 """While the link is still there: the microphone goes off, then what the lens says of it."""
@@ -250,7 +252,8 @@ class Daemon:
 
     def _open_tools(self, stack: AsyncExitStack) -> None:
         s = self.settings
-        self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
+        alarms = self._storage(ALARM_PACKAGE)
+        self.alarms = AlarmClock(alarms, self.clock)
         self.tool_services = ToolServices(
             s,
             state=self.state_dir,
@@ -262,9 +265,7 @@ class Daemon:
             uplink=self.uplink.status,
         )
         stack.push_async_callback(self.tool_services.close)
-        self.reminders = Reminders(
-            self._storage("reminder"), self.clock, zone=self.tool_services.zone
-        )
+        self.reminders = Reminders(alarms, self.clock, zone=self.tool_services.zone)
         self.tools = LocalTools(
             tools=_built() / "tools",
             full=(StoreFull,),

@@ -21,6 +21,7 @@ from tools_cache.names import parse
 
 if TYPE_CHECKING:  # only the tools that use them load them
     from edge.listening_ports import CaptionsPort
+    from tools_cache.api import services
     from tools_cache.api.calendars import Calendars
     from tools_cache.api.history import History
     from tools_cache.api.knowledge import Knowledge
@@ -96,11 +97,11 @@ class Context:
         return self._services.history(self.call.user_id)
 
     @property
-    def reminders(self) -> handed.Reminders:
+    def reminders(self) -> "services.Reminders":
         return _there(self._services.reminders, "reminders")
 
     @property
-    def workers(self) -> handed.Workers:
+    def workers(self) -> "services.Workers":
         return self._services.workers()
 
     @property

@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, tzinfo
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.runtime.clock import Clock
 from edge.tools.alarms import EARLIEST_TRUE_WALL, LOOK_S
@@ -62,8 +62,7 @@ _CHANGEABLE: Final = frozenset(
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class DueReminder:
+class DueReminder(NamedTuple):
     """One reminder to announce. `due`: seconds since 1970; `late_s`: how late it is announced."""
 
     id: int
@@ -79,7 +78,7 @@ class DueReminder:
 
 @dataclass(eq=False, repr=False)
 class Reminders:
-    """Implements `tools_cache.api.handed.Reminders`; `fired` is for one consumer."""
+    """Implements `tools_cache.api.services.Reminders`; `fired` is for one consumer."""
 
     storage: ToolStorage
     clock: Clock

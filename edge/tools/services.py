@@ -20,6 +20,7 @@ from tools_cache.api.tool import (
 
 if TYPE_CHECKING:  # only the tools that use them load them
     from edge.listening_ports import CaptionsPort
+    from tools_cache.api import services
     from tools_cache.api.calendars import Calendars
     from tools_cache.api.history import History
     from tools_cache.api.knowledge import Knowledge
@@ -45,7 +46,7 @@ class Services:
     alarms: handed.Alarms
     clock: Clock
     glasses: Callable[[], GlassesStatus] = GlassesStatus
-    reminders: handed.Reminders | None = None
+    reminders: "services.Reminders | None" = None
     private: Callable[[str, str], Private] | None = None
     """(user, package) → that user's own tables and files."""
     call: Call | None = None
@@ -65,7 +66,7 @@ class Services:
     knowledge: "Callable[[], Knowledge]" = _nothing
     calendars: "Callable[[], Calendars]" = _nothing
     history: "Callable[[str], History]" = lambda _user: _nothing()
-    workers: Callable[[], handed.Workers] = _nothing
+    workers: "Callable[[], services.Workers]" = _nothing
     pictures: Callable[[], handed.Pictures] = _nothing
     wearer: Callable[[], handed.Wearer] = _nothing
     toolbox: Callable[[ToolCall], handed.Toolbox] = lambda _call: _nothing()

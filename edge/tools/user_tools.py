@@ -87,11 +87,11 @@ def read(folders: Sequence[Path], packages: Sequence[str] = (), users: Collectio
     for tool, place in user_packages.read(packages, found.problems, users):
         try:
             _check_new(tool.name, [other.name for other, _ in found.tools])
-            found.needs[tool.name] = own_requirements(tool, allowed=True)
+            found.needs[tool.name] = own_requirements(tool.name, tool.raw, allowed=True)
         except (BadFile, BadDefinition) as e:
             found.problems.append(Dropped(place, str(e)))
             continue
-        digest.update(json.dumps(tool.raw, sort_keys=True).encode())
+        digest.update(json.dumps(tool.raw, sort_keys=True, default=dict).encode())
         found.tools.append((tool, place))
     return Own(
         apps=tuple(_apps(found.tools, found.needs)),

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(eq=False, repr=False)
 class WorkerCalls:
-    """Implements `tools_cache.api.handed.Workers`."""
+    """Implements `tools_cache.api.services.Workers`."""
 
     _: KW_ONLY
     package: str = PACKAGE

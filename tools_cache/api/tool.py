@@ -6,7 +6,7 @@ other forms (MCP `isError`, the REST API's `success`) exist only in adapters.
 
 # ruff: noqa: PLC0414 - names that others import from here
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -26,6 +26,7 @@ from tools_cache.errors import (
 if TYPE_CHECKING:  # only the tools that use them load them
     import logging
 
+    from tools_cache.api import services
     from tools_cache.api.calendars import Calendars
     from tools_cache.api.history import History
     from tools_cache.api.knowledge import Knowledge
@@ -174,7 +175,7 @@ class ToolDefinition:
     rate_limit: RateLimit | None = None
     available_when: Mapping[str, bool] = field(default_factory=dict)
     activation_phrases: tuple[str, ...] = ()
-    local_phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    local_phrases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
     open_to_cloud: bool = False
     own: bool = False
@@ -423,9 +424,9 @@ class ToolContext(Protocol):
     @property
     def pictures(self) -> handed.Pictures: ...
     @property
-    def reminders(self) -> handed.Reminders: ...
+    def reminders(self) -> "services.Reminders": ...
     @property
-    def workers(self) -> handed.Workers: ...
+    def workers(self) -> "services.Workers": ...
     @property
     def toolbox(self) -> handed.Toolbox: ...
     @property

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from tools_cache.api.handed import Json, Reminders
+from tools_cache.api.handed import Json
 from tools_cache.api.notes import folded
+from tools_cache.api.services import Reminders
 from tools_cache.api.tool import ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
 from tools_cache.everyday import recurrence, spoken_dates

@@ -7,7 +7,7 @@ whole raises `BadManifest`.
 import hashlib
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Never
 
 from pydantic import ValidationError
@@ -150,7 +150,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         raise BadDefinition(problem_of(e)) from None
     check_local_name(tool.name)
     name = str(parse(f"{package}:{tool.name}"))
-    written, schema = _pack(raw, source)
+    written, schema = _pack(raw)
     return ToolDefinition(
         name=name,
         description=tool.description,
@@ -185,13 +185,10 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
     )
 
 
-def _pack(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
-    """Return the definition as written, and its schema; packed for the cloud's many tools."""
-    if source is Source.CLOUD:
-        packed = Packed.of(raw)
-        return packed, packed.part("inputSchema")
-    whole = frozen(raw)
-    return whole, whole["inputSchema"]
+def _pack(raw: dict[str, Json]) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
+    """Return the definition as written, and its schema, both packed."""
+    packed = Packed.of(raw)
+    return packed, packed.part("inputSchema")
 
 
 def _visible(raw: Mapping[str, Json]) -> bool | None:
@@ -254,7 +251,8 @@ def _app(
     for document in _tools(raw):
         try:
             tool = definition(app.package_name, document, source=_source(document, source))
-            own = own_requirements(tool, allowed=per_tool_hardware or source is Source.LOCAL)
+            allowed = per_tool_hardware or source is Source.LOCAL
+            own = own_requirements(tool.name, document, allowed=allowed)
             _first(tool.name, seen)
         except (BadDefinition, BadToolName) as e:
             dropped.append(Dropped(f"{app.package_name}:{_label(document, 'name')}", str(e)))
@@ -278,15 +276,19 @@ def _first(name: str, seen: set[str]) -> None:
     seen.add(name)
 
 
-def own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requirement, ...]:
-    """Return the hardware needs of a single tool; if not allowed, they are logged and ignored."""
-    meta = tool.raw.get("_meta")
+def own_requirements(
+    name: str, document: Mapping[str, Json], *, allowed: bool
+) -> tuple[Requirement, ...]:
+    """Return the hardware needs of a single tool, from its document; if not allowed, they are
+    logged and ignored.
+    """
+    meta = document.get("_meta")
     declared = meta.get(HARDWARE_KEY) if isinstance(meta, Mapping) else None
     if declared is None:
         return ()
     if not allowed:
         logger.warning(
-            "tool %s: its own hardware needs are ignored; hardware belongs to the app", tool.name
+            "tool %s: its own hardware needs are ignored; hardware belongs to the app", name
         )
         return ()
     try:
@@ -322,10 +324,11 @@ def _cache_ttl_s(tool: documents.ToolDocument) -> float | None:
     return tool.cache_ttl_s
 
 
-def _local_phrases(tool: documents.ToolDocument) -> Mapping[str, tuple[str, ...]]:
+def _local_phrases(tool: documents.ToolDocument) -> Mapping[str, Sequence[str]]:
+    """Return the phrases by language, packed: most wearers speak one."""
     phrases = tool.mentra_extensions.local_phrases
-    found = {language: tuple(said) for language, said in phrases.items() if said}
-    return FrozenDict(found) if found else _NONE
+    found = {language: said for language, said in phrases.items() if said}
+    return Packed.of(found) if found else _NONE
 
 
 def _wearer(name: str, said: documents.WearerDocument) -> WearerTexts:
