@@ -167,14 +167,14 @@ def tidy(card: Mapping[str, Json]) -> dict[str, Json]:
     if the name has none.
     """
     found: dict[str, Json] = {}
-    for field in FIELDS:
-        value = card.get(field) or ""
+    for each in FIELDS:
+        value = card.get(each) or ""
         if isinstance(value, str):
             value = " ".join(value.split())
         else:
             value = list(dict.fromkeys(filter(None, (" ".join(one.split()) for one in value))))
         if value:
-            found[field] = value
+            found[each] = value
     if "name" not in found:
         raise ToolFailure.of(
             ErrorCode.INVALID_ARGUMENTS,

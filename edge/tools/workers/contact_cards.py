@@ -65,9 +65,7 @@ def read_card(lines: list[str]) -> dict[str, Any]:
     """Return `{uid, card, left_out}`, or `{name, refused}`, of the lines between BEGIN and END."""
     reading = _Card()
     try:
-        for count, line in enumerate(_wanted(lines)):
-            if count >= MAX_LINES:
-                raise Refused(f"The card has more than {MAX_LINES} properties of a contact")
+        for line in _wanted(lines):
             reading.take(line)
         return reading.result()
     except Refused as why:
@@ -103,6 +101,7 @@ class _Card:
         self._notes: list[str] = []
         self._uid = ""
         self._left_out: list[str] = []
+        self._count = 0
 
     @property
     def name(self) -> str:
@@ -110,6 +109,9 @@ class _Card:
 
     def take(self, line: str) -> None:
         """Take one property. Raises `Refused`."""
+        self._count += 1
+        if self._count > MAX_LINES:
+            raise Refused(f"The card has more than {MAX_LINES} properties of a contact")
         kind = _kind(line)
         try:
             params, value = _parts(line)
