@@ -4,9 +4,23 @@ from typing import Any, Final
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "contacts": {"url": "https://dav.example.com/eva/contacts", "import": {"enabled": True}},
+    "context": {"enabled": True},
+    "continuum": {"enabled": True},
     "domaindoc": {"enabled": True},
+    "email": {
+        "imap_host": "imap.example.com",
+        "smtp_host": "smtp.example.com",
+        "username": "eva",
+        "address": "eva@example.com",
+    },
     "kasa": {"enabled": True},
+    "maps": {
+        "search_url": "https://search.example.com",
+        "route_url": "https://route.example.com",
+    },
     "punchclock": {"enabled": True},
+    "weather": {"url": "https://weather.example.com"},
+    "web": {"enabled": True, "search_url": "https://search.example.com"},
 }
 _SOME: Final = {"contacts": ("contacts:import", "contacts:sync")}
 """Of these packages only some tools are off."""

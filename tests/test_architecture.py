@@ -94,7 +94,7 @@ ONLY_IN = {
         "edge/storage/sqlite/schema.py",
     ),
     "icalendar": ("edge/tools/calendars/ical_read.py",),
-    "dateutil": ("edge/tools/calendars/ical_read.py", "tools_cache/api/recurrence.py"),
+    "dateutil": ("edge/tools/calendars/ical_read.py", "tools_cache/everyday/recurrence.py"),
     "jsonschema_rs": ("tools_cache/schema.py",),
     "py_nanotts": ("edge/display/voice/tts_worker.py",),
     "opuslib_next": (

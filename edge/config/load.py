@@ -8,6 +8,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, get_args, get_origin, get_type_hints
 
@@ -119,7 +120,9 @@ def load(path: Path | None, env: Env) -> Settings:
     tables = document.pop(tool_options.SECTION, {})
     from_env, problems = explain.overlay(FORM, document, env)
     own, all_known = _own_folders(document)
-    single, wrong_tools = tool_options.read(tables, TOOLS, own, all_known=all_known)
+    single, wrong_tools = tool_options.read(
+        tables, TOOLS, own, all_known=all_known, enabled=partial(_enabled, document)
+    )
     try:
         settings = formed(document)
     except ValidationError as wrong:
@@ -134,6 +137,11 @@ def load(path: Path | None, env: Env) -> Settings:
         raise BadSettings.of(problems, str(source) if source else "the environment")
     single = replace(single, values=_in_zone(single.values, settings.wearer.timezone))
     return replace(settings, source=source, tool=single)
+
+
+def _enabled(document: Mapping[str, Any], section: str) -> bool:
+    keys = document.get(section)
+    return isinstance(keys, dict) and keys.get("enabled") is True
 
 
 def _in_zone(tools: Mapping[str, Mapping[str, Any]], zone: str) -> Mapping[str, Mapping[str, Any]]:

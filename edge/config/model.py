@@ -247,6 +247,17 @@ class CalendarConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryConfig:
+    """Whether what is called, shown and said is recorded on this machine, and for how long."""
+
+    enabled: bool = False
+    transcripts: bool = False
+    """Whether also the words that the microphone recognised."""
+    days: Annotated[int, Number(ge=1, le=3650)] = 90
+    max_entries: Annotated[int, Number(ge=100, le=100_000)] = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerConfig:
     """Another MCP server whose tools can be called here: a program to run, or an address.
 
@@ -361,6 +372,7 @@ class Settings:
     audit: AuditConfig = AuditConfig()
     kb: KnowledgeConfig = KnowledgeConfig()
     calendar: CalendarConfig = CalendarConfig()
+    history: HistoryConfig = HistoryConfig()
     mcp: McpConfig = McpConfig()
     control: ControlConfig = ControlConfig()
     log: LogConfig = LogConfig()

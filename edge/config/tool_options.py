@@ -8,7 +8,7 @@ error of the file; a wrong value switches its tool off, and nothing else.
 
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 from edge.config import errors as explain
 from edge.config.model import NOT_CONFIGURED, SWITCHED_OFF, ToolSettings
 from edge.config.validators import Problem
+from edge.core.tools.package_switches import FOLLOWERS, switch_of
 from tools_cache.builder.config_form import CLASS, FILE
 from tools_cache.frozen import FrozenDict
 from tools_cache.nearest import nearest
@@ -36,11 +37,16 @@ class _Plain(BaseModel):
 
 
 def read(
-    tables: Any, tools: Path, own: Iterable[Path] = (), *, all_known: bool = True
+    tables: Any,
+    tools: Path,
+    own: Iterable[Path] = (),
+    *,
+    all_known: bool = True,
+    enabled: Callable[[str], bool] = lambda _section: False,
 ) -> tuple[ToolSettings, list[Problem]]:
     """Check the tables below `tool`. `tools` is the folder of the tools' folders, `own` are folders
     of the owner's tools; if those are not `all_known`, a table for an unknown package may belong to
-    one that was left out.
+    one that was left out. `enabled` tells of a section whether it is.
     """
     given, shared, problems = _flat(tables)
     there = {
@@ -68,6 +74,8 @@ def read(
         name = next((n for n in given if n.replace(":", "_") == tool_id), "") or _canonical(path)
         package = name.partition(":")[0]
         more = shared.get(package, {})
+        if enabled(FOLLOWERS.get(package, "")):
+            more = {"enabled": True, **more}
         if name not in given and not more and not (path / FILE).is_file():
             continue
         value, why, wrong = _checked(name, given.get(name, {}), path, more, fields)
@@ -183,7 +191,7 @@ def _checked(
     elif "enabled" in shared:
         why = f"[{SECTION}.{package}] enabled = false"
     else:
-        why = f"set enabled = true in [{SECTION}.{package}]"
+        why = f"set enabled = true in [{switch_of(package)}]"
     return values, f"{SWITCHED_OFF} ({why})", unknown
 
 

@@ -32,6 +32,14 @@ _LONGER: Final = frozenset(
     "día días semana semanas jour jours semaine semaines giorno giorni settimana settimane".split()
 )
 """Units beyond those of timers: "two days" are not two seconds."""
+_OPEN: Final = frozenset(
+    "about at for from in near of to für in nach von zu zum zur a de en para por à pour sur da di"
+    " per su".split()
+)
+"""Last words of phrases after which a text must follow: "what is the weather in"."""
+_BEFORE_NUMBERS: Final = frozenset("for in of and number to auf".split())
+"""Words that belong to the number behind them: "dim the lamp to 30"."""
+_PERCENT: Final = frozenset({"percent", "prozent", "%"})
 ON_OFF: Final = "on"
 """Name of the argument that turns something on and off."""
 _ON: Final = frozenset(
@@ -112,12 +120,16 @@ def find_tool(
     *,
     leading: bool = False,
 ) -> Match | None:
-    """Find the tool a sentence means; tools that can be called now come first."""
+    """Find the tool a sentence means; tools that can be called now come first, then those that
+    could be called at another time.
+    """
     entries = tuple(entries)
-    there = [e.definition for e in entries if not (e.hidden or e.missing or why_not(e.definition))]
-    return match(sentence, there, language, leading=leading) or match(
-        sentence, [e.definition for e in entries], language, leading=leading
-    )
+    active = [e.definition for e in entries if not (e.hidden or e.missing)]
+    there = [tool for tool in active if not why_not(tool)]
+    for tools in (there, active, [e.definition for e in entries]):
+        if found := match(sentence, tools, language, leading=leading):
+            return found
+    return None
 
 
 def leads(before: Iterable[str]) -> bool:
@@ -214,15 +226,16 @@ class ArgumentSlots(NamedTuple):
     needs_number: bool
 
 
-def slots_of(schema: Mapping[str, Json]) -> ArgumentSlots:
-    """Return what a sentence can fill in of a tool's arguments."""
+def slots_of(schema: Mapping[str, Json], phrase: str = "") -> ArgumentSlots:
+    """Return what a sentence with this phrase can fill in of a tool's arguments."""
     properties = _properties(schema)
     required = schema.get("required") or []
     numeric = [name for name, s in properties.items() if s.get("type") in ("integer", "number")]
     texts = [name for name, s in properties.items() if s.get("type") == "string"]
     # an optional text is a label beside what is required; alone, small talk ("now", "please") would
-    # end up in it
-    chosen = [name for name in texts if name in required] or (texts if required else [])
+    # end up in it, unless the phrase must be followed by something
+    follows = phrase.rpartition(" ")[2].casefold() in _OPEN
+    chosen = [name for name in texts if name in required] or (texts if required or follows else [])
     text = chosen[0] if len(chosen) == 1 else ""
     choices = properties[text].get("enum") if text else None
     return ArgumentSlots(
@@ -250,7 +263,7 @@ def arguments(tool: ToolDefinition, rest: list[str], phrase: str) -> dict[str, J
     """Fill a tool's arguments: numbers into number fields, first those that the words name; the
     rest into its one text. A last "please" is kept only where the text is kept too.
     """
-    slots, properties = slots_of(tool.input_schema), _properties(tool.input_schema)
+    slots, properties = slots_of(tool.input_schema, phrase), _properties(tool.input_schema)
     args: dict[str, Json] = {}
     if slots.numbers:
         named = {plain_word(word) for word in (*phrase.split(), *rest)}
@@ -265,7 +278,14 @@ def arguments(tool: ToolDefinition, rest: list[str], phrase: str) -> dict[str, J
         args[slots.text] = _of_enum(properties[slots.text], " ".join(words))
     if not slots.text:
         args |= _choices(properties, words)
-    return args | _switch(properties, phrase.split(), rest)
+    return args | _named(properties, phrase) | _switch(properties, phrase.split(), rest)
+
+
+def _named(properties: Mapping[str, Mapping[str, Json]], phrase: str) -> dict[str, Json]:
+    """Fill what is true or false and named by the phrase: "one step back" is `back`."""
+    said = {plain_word(word) for word in phrase.split()}
+    flags = (name for name, schema in properties.items() if schema.get("type") == "boolean")
+    return {name: True for name in flags if name != ON_OFF and name.casefold() in said}
 
 
 def _switch(
@@ -324,9 +344,8 @@ def _take_numbers(
         args[name] = _number(properties[name], number.value)
         used.append(number)
     gone = {i for n in used for i in range(n.start, n.end)}
-    gone |= {
-        i - 1 for i in gone if i and plain_word(rest[i - 1]) in ("for", "in", "of", "and", "number")
-    }
+    gone |= {i - 1 for i in gone if i and plain_word(rest[i - 1]) in _BEFORE_NUMBERS}
+    gone |= {i + 1 for i in gone if plain_word("".join(rest[i + 1 : i + 2])) in _PERCENT}
     return [word for i, word in enumerate(rest) if i not in gone]
 
 

@@ -257,6 +257,7 @@ class Daemon:
             clock=self.clock,
             secret=self._secret,
             notes=self._storage("notes"),
+            keyring=self.private.keyring,
             glasses=self.link.status,
             uplink=self.uplink.status,
         )
@@ -290,6 +291,7 @@ class Daemon:
                 ),
                 knowledge=self.tool_services.knowledge,
                 calendars=self.tool_services.calendars,
+                history=self.tool_services.history,
                 workers=self.tool_services.workers,
                 pictures=self.tool_services.pictures,
                 wearer=lambda: self.tool_services.wearer_events,
@@ -611,6 +613,9 @@ class Daemon:
             Service("reminders", reminders.run),
             Service("pulse", watchdog.run),
         ]
+        if self.settings.history.enabled:
+            recorder = self.tool_services.recorder(self.bus, self.store.get)
+            self.services.append(Service("history", recorder.run))
         supervisor = Supervisor(
             self.services, bus=self.bus, now=self.clock.boot, stop_first=_STOP_FIRST
         )

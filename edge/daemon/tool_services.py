@@ -1,7 +1,7 @@
 """Optional services for tools, imported and created at the first call that uses them."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import tzinfo
 from pathlib import Path
@@ -11,17 +11,23 @@ from edge.config.model import Settings
 from edge.config.validators import BadSettings
 from edge.daemon.status import uplink_state
 from edge.ports import GlassesStatus, UplinkStatus
+from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.tools.wearer_events import WearerEvents
-from tools_cache.api.handed import ToolStorage
+from tools_cache.api.handed import Json, ToolStorage
 from tools_cache.api.tool import ErrorCode, ToolFailure
 
 if TYPE_CHECKING:
     from edge.display.images import LensImages
+    from edge.observability.history_recorder import HistoryRecorder
+    from edge.storage.history import HistoryStore, UserHistory
+    from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.worker_calls import WorkerCalls
     from tools_cache.api.calendars import Calendars
 
+FindCall = Callable[[str], Awaitable[Mapping[str, Json] | None]]
+"""Returns a stored call with its request and response."""
 log = logging.getLogger(__name__)
 Secret = Callable[[str, str], str | None]
 """Returns a secret: (configured file, name of the credential)."""
@@ -29,7 +35,9 @@ Secret = Callable[[str, str], str | None]
 
 @dataclass(eq=False, repr=False)
 class ToolServices:
-    """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads."""
+    """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads;
+    `keyring` gives the key of encrypted stores.
+    """
 
     settings: Settings
     _: KW_ONLY
@@ -37,6 +45,7 @@ class ToolServices:
     clock: Clock
     secret: Secret
     notes: ToolStorage
+    keyring: "Callable[[], Keyring] | None" = None
     glasses: Callable[[], GlassesStatus] = GlassesStatus
     uplink: Callable[[], UplinkStatus] = UplinkStatus
     wearer_events: WearerEvents = field(init=False)
@@ -44,6 +53,8 @@ class ToolServices:
     _knowledge: "KnowledgeBase | None" = field(default=None, init=False)
     _calendars: "Calendars | None" = field(default=None, init=False)
     _workers: "WorkerCalls | None" = field(default=None, init=False)
+    _history: "HistoryStore | None" = field(default=None, init=False)
+    _recording: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.wearer_events = WearerEvents(self.clock)
@@ -118,6 +129,36 @@ class ToolServices:
             self._workers = WorkerCalls()
         return self._workers
 
+    def history(self, user: str) -> "UserHistory":
+        """Return this user's history; its file is opened at its first request."""
+        from edge.storage.history import UserHistory  # noqa: PLC0415 - see the top
+
+        return UserHistory(self._history_store(), user, recording=self._recording)
+
+    def recorder(self, bus: Bus, find: FindCall) -> "HistoryRecorder":
+        """Return the service that records the history."""
+        from edge.observability.history_recorder import HistoryRecorder  # noqa: PLC0415 - see the top
+        from edge.storage.history import Retention  # noqa: PLC0415
+
+        self._recording, h = True, self.settings.history
+        return HistoryRecorder(
+            self._history_store(),
+            find,
+            bus=bus,
+            user=self.settings.edge.user_id,
+            keep=Retention(h.days, h.max_entries),
+            transcripts=h.transcripts,
+        )
+
+    def _history_store(self) -> "HistoryStore":
+        if self._history is None:
+            from edge.storage.history import HistoryStore  # noqa: PLC0415 - see the top
+
+            if self.keyring is None:
+                raise ToolFailure.of(ErrorCode.TOOL_UNAVAILABLE, "There is no key for the history")
+            self._history = HistoryStore(self.state / "history.db", self.keyring, self.clock)
+        return self._history
+
     def _password(self) -> str:
         try:
             file = self.settings.calendar.password_file
@@ -141,5 +182,6 @@ class ToolServices:
 
     async def close(self) -> None:
         """Close what was opened."""
-        if self._knowledge is not None:
-            await self._knowledge.close()
+        for opened in (self._knowledge, self._history):
+            if opened is not None:
+                await opened.close()

@@ -22,6 +22,7 @@ from tools_cache.names import parse
 if TYPE_CHECKING:  # only the tools that use them load them
     from edge.listening_ports import CaptionsPort
     from tools_cache.api.calendars import Calendars
+    from tools_cache.api.history import History
     from tools_cache.api.knowledge import Knowledge
 
 MAX_PROGRESS: Final = 500
@@ -89,6 +90,10 @@ class Context:
     @property
     def calendars(self) -> "Calendars":
         return self._services.calendars()
+
+    @property
+    def history(self) -> "History":
+        return self._services.history(self.call.user_id)
 
     @property
     def reminders(self) -> handed.Reminders:

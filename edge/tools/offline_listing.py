@@ -6,11 +6,12 @@ pydantic. What these glasses can do is known to a running daemon only.
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from edge.core.tools.package_switches import FOLLOWERS, switch_of
 from edge.runtime.paths import config_candidates, state_dir
 
 BUILTIN: Final = Path(__file__).parents[2] / "tools_cache" / "tool_registry.json"
@@ -22,7 +23,7 @@ HARDWARE_KEY: Final = "io.glassd/hardware"
 OFF: Final = "disabled in the configuration"
 SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
 SET_OFF: Final = "switched off ([tool.{key}] enabled = false)"
-NOT_SET_ON: Final = "switched off (set enabled = true in [tool.{package}])"
+NOT_SET_ON: Final = "switched off (set enabled = true in [{section}])"
 NOT_CONFIGURED: Final = "not configured: set {needs} in [tool.{package}]"
 BUILD_KEY: Final = "io.glassd/build"
 """As in `tools_cache.registry.models`."""
@@ -105,6 +106,10 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
         found = document.get(name)
         return found if isinstance(found, dict) else {}
 
+    def on(name: str) -> bool:
+        given = env.get(f"GLASSD_{name.upper()}__ENABLED", section(name).get("enabled") is True)
+        return str(given).strip().lower() in _YES
+
     given = env.get("GLASSD_EDGE__STATE_DIR") or section("edge").get("state_dir")
     state = Path(str(given)) if given else _state(env)
     cloud = str(env.get("GLASSD_CLOUD__URL") or section("cloud").get("url") or "")
@@ -117,7 +122,7 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
         state,
         cloud,
         disabled if str(enabled).strip().lower() in _YES else ("*",),
-        section("tool"),
+        _followed(section("tool"), on),
         (
             *_beside(env),
             *map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), tools.get("folders"))),
@@ -125,6 +130,15 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> OfflineConfig:
         str(env.get("GLASSD_EDGE__USER_ID") or section("edge").get("user_id") or "local"),
         tuple(map(Path, _listed(env.get("GLASSD_TOOLS__PACKAGES"), tools.get("packages")))),
     )
+
+
+def _followed(settings: dict[str, Any], on: Callable[[str], bool]) -> dict[str, Any]:
+    """Return the settings of tools with those that follow a section switched on with it."""
+    for package, name in FOLLOWERS.items():
+        own = settings.get(package, {})
+        if isinstance(own, dict) and on(name):
+            settings = {**settings, package: {"enabled": True, **own}}
+    return settings
 
 
 def _listed(given: str | None, written: Any) -> tuple[str, ...]:
@@ -148,7 +162,7 @@ def _set_off(name: str, settings: Mapping[str, Any], notes: Mapping[str, Any]) -
             break
     else:
         if notes.get("offAtFirst"):
-            return NOT_SET_ON.format(package=package)
+            return NOT_SET_ON.format(section=switch_of(package))
     given = {**shared, **(own if isinstance(own, dict) else {})}
     missing = [key for key in notes.get("needs", ()) if key not in given]
     needs = " and ".join(filter(None, (", ".join(missing[:-1]), *missing[-1:])))

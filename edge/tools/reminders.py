@@ -214,7 +214,7 @@ class Reminders:
         """See `Reminders`."""
         if not repeat:
             return None
-        from tools_cache.api.recurrence import next_after  # noqa: PLC0415 - most repeat nothing
+        from tools_cache.everyday.recurrence import next_after  # noqa: PLC0415 - most repeat nothing
 
         start = self.local(due)
         after = max(start, self.local(self.clock.wall()))

@@ -21,6 +21,7 @@ from tools_cache.api.tool import (
 if TYPE_CHECKING:  # only the tools that use them load them
     from edge.listening_ports import CaptionsPort
     from tools_cache.api.calendars import Calendars
+    from tools_cache.api.history import History
     from tools_cache.api.knowledge import Knowledge
 
 Call = Callable[[ToolCall], Awaitable[ToolResponse]]
@@ -63,6 +64,7 @@ class Services:
     captions: "Callable[[], CaptionsPort] | None" = None
     knowledge: "Callable[[], Knowledge]" = _nothing
     calendars: "Callable[[], Calendars]" = _nothing
+    history: "Callable[[str], History]" = lambda _user: _nothing()
     workers: Callable[[], handed.Workers] = _nothing
     pictures: Callable[[], handed.Pictures] = _nothing
     wearer: Callable[[], handed.Wearer] = _nothing

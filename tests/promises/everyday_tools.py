@@ -10,6 +10,14 @@ PROMISES: Final[dict[str, Promise]] = {
         "and says which are missing.",
         "issue 15",
     ),
+    "I15-sentences": Promise(
+        "Each everyday tool has 20 sample sentences, and each becomes the call beside it.",
+        "issue 15, Build",
+    ),
+    "I15-found": Promise(
+        "With all tools configured, five natural questions find each everyday tool.",
+        "issue 15, Shows 6",
+    ),
     "I15-workers": Promise(
         "The network part of a tool runs in a child process with a deadline; what may have been "
         "done when it was ended is reported.",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # only the tools that use them load them
     import logging
 
     from tools_cache.api.calendars import Calendars
+    from tools_cache.api.history import History
     from tools_cache.api.knowledge import Knowledge
 
 ENVELOPE_VERSION: Final = "1.0.0"
@@ -417,6 +418,8 @@ class ToolContext(Protocol):
     def knowledge(self) -> "Knowledge": ...
     @property
     def calendars(self) -> "Calendars": ...
+    @property
+    def history(self) -> "History": ...
     @property
     def pictures(self) -> handed.Pictures: ...
     @property

@@ -13,7 +13,7 @@ from tools_cache.builder.lint_findings import LintFinding
 
 FILE: Final = "config.py"
 CLASS: Final = "Config"
-SHARED: Final = "tools_cache.api."
+SHARED: Final = "tools_cache.everyday."
 """A shipped package may keep the one `Config` of all its tools in a module whose name begins so."""
 OFF_AT_FIRST: Final = "offAtFirst"
 """Key in the build's notes of a tool: true where its owner must switch it on."""

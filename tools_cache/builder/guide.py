@@ -1,9 +1,11 @@
-"""Writes the table of built-in tools into `docs/builtin-tools.md`, from the tools' schemas.
+"""Writes what is generated in `docs/builtin-tools.md`: the table of the tools, from their schemas,
+and the sample sentences.
 
 Run: `python -m tools_cache.builder.guide FILE`.
 """
 
 import argparse
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +20,8 @@ HEAD: Final = (
 )
 EFFECTS: Final = {"none": "–", "read_only": "reads", "writes": "writes"}
 ASKED: Final = {"never": "–", "policy": "as you set it", "always": "always"}
+SAMPLES: Final = TOOLS.parent / "sample_sentences.json"
+SENTENCES: Final = "## What can be said"
 OFF: Final = "off at first"
 UNSET: Final = "needs settings"
 
@@ -32,6 +36,31 @@ def row(schema: Mapping[str, Any], config: str = "") -> str:
         f"{ASKED[schema['requiresConfirmation']]} | {schema['latencyBudgetMs']} ms | "
         f"{schema['description']} |"
     )
+
+
+def sentences(samples: Mapping[str, Any]) -> list[str]:
+    """Return the section of the sample sentences; `samples` as in `sample_sentences.json`."""
+    lines = [
+        SENTENCES,
+        "",
+        "Sample sentences of the everyday tools, each with the call it becomes.",
+    ]
+    for package, sample in samples.items():
+        lines += ["", f"### `{package}`", "", "| sentence | call |", "|---|---|"]
+        for each in sample["sentences"]:
+            args = json.dumps(each["args"], ensure_ascii=False) if each["args"] else ""
+            said = each["say"] + (f" ({each['language']})" if "language" in each else "")
+            lines.append(f"| {said} | `{' '.join(filter(None, (each['call'], args)))}` |")
+    return lines
+
+
+def generated(text: str, tools: Path = TOOLS) -> str:
+    """Return a document with its table and its sample sentences written again."""
+    body, _, after = text.partition(SENTENCES + "\n")
+    rest = after[after.index("\n## ") + 1 :] if "\n## " in after else ""
+    samples = json.loads(SAMPLES.read_text(encoding="utf-8"))
+    whole = with_table(body, tools).rstrip("\n")
+    return "\n".join([whole, "", *sentences(samples), *(["", rest] if rest else [""])])
 
 
 def with_table(text: str, tools: Path = TOOLS) -> str:
@@ -50,7 +79,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Writes the table of built-in tools.")
     parser.add_argument("file", type=Path)
     file = parser.parse_args(argv).file
-    write_atomic(file, with_table(file.read_text(encoding="utf-8")).encode(), 0o644)
+    write_atomic(file, generated(file.read_text(encoding="utf-8")).encode(), 0o644)
 
 
 if __name__ == "__main__":

@@ -81,8 +81,9 @@ def of_tools(entries: Iterable[Entry], language: str = "") -> ExpectedWords:
             lists[f"value{number}"] = slots.choices[:MAX_CHOICES]
         value = f"{{value{number}}}" if slots.choices else "{text}"
         for phrase in [*phrases.phrases_of(tool, language)][:MAX_PHRASES]:
+            spoken = phrases.slots_of(tool.input_schema, phrase)
             lead = "{polite} {show} {article}" if tool.read_only else "{polite}"
-            for words in _with_values(phrase, slots, value):
+            for words in _with_values(phrase, spoken, value):
                 last = "" if words.endswith("{text}") else " {last}"
                 sentences.append(f"{lead} {words}{last}")
     return ExpectedWords(tuple(dict.fromkeys(sentences))[:MAX_SENTENCES], lists)

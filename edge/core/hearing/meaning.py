@@ -153,7 +153,7 @@ def _lacks(found: Match, args: Mapping[str, Json]) -> bool:
 
 def _is_whole(found: Match) -> bool:
     """Return whether a sentence says nothing beside the phrase and its arguments."""
-    slots = phrases.slots_of(found.tool.input_schema)
+    slots = phrases.slots_of(found.tool.input_schema, found.phrase)
     if not phrases.leads(found.before):
         return False
     words = list(found.rest)

@@ -14,13 +14,21 @@ rest of its document is packed and not searched.
 """
 
 
+_FILLERS: Final = frozenset(
+    "a about an and another any are at be can did do does for from had has have how i in is it its "
+    "me my of on or own s should some that the their then there this to user was were what when "
+    "where which who will with would you your der die das ein eine einen ich mir mein meine und "
+    "oder ist sind was wie wo wann zu zum zur im in am".split()
+)
+"""Words that say nothing about a tool; a query of them alone is searched for as it is."""
 _BEGINNING: Final = 4
 """Letters that two words must share if one is the beginning of the other."""
 
 
 def search(query: str, tools: Iterable[ToolDefinition], limit: int) -> list[ToolDefinition]:
     """Return the best first, then by name; for a query without words the first by name."""
-    asked = list(dict.fromkeys(_words(query)))[:MAX_WORDS]
+    words = list(dict.fromkeys(_words(query)))[:MAX_WORDS]
+    asked = [word for word in words if word not in _FILLERS] or words
     if not asked:
         return sorted(tools, key=lambda tool: tool.name)[:limit]
     beginnings = [word[:_BEGINNING] for word in asked]

@@ -70,7 +70,7 @@ def _of_data(data: Json, write: Write) -> DataText:
         return DataText("" if data is None else write(data))
     lines = list(islice(_outline(data, write, 0), _MOST_LINES + 1))
     whole = "\n".join(lines[:_MOST_LINES]) + ("\n…" if len(lines) > _MOST_LINES else "")
-    if len(lines) <= FEW and len(whole) <= SHORT:
+    if whole.count("\n") < FEW and len(whole) <= SHORT:
         return DataText(whole)
     return DataText(_summary(data, write), whole)
 

@@ -80,6 +80,8 @@ class _Job(Generic[T]):
     work: Work[T]
     grows: bool
     done: Future[T]
+    apart: bool = False
+    """Runs outside of a transaction."""
 
 
 class SqliteDatabase:
@@ -97,6 +99,7 @@ class SqliteDatabase:
         reserve: bool = True,
         shared: bool = False,
         promises: Promises | None = None,
+        secure_delete: bool = False,
     ) -> None:
         self.path = path
         self._guard = DatabaseGuard(path, migrations, promises)
@@ -107,6 +110,7 @@ class SqliteDatabase:
         self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
         self._slots = asyncio.Semaphore(QUEUE)
         self._closed = False
+        self._secure_delete = secure_delete
         self._begin = "BEGIN IMMEDIATE" if shared else "BEGIN"  # waits for the other writers
         self._thread: threading.Thread | None = None
 
@@ -120,13 +124,21 @@ class SqliteDatabase:
         reserve: bool = True,
         shared: bool = False,
         promises: Promises | None = None,
+        secure_delete: bool = False,
     ) -> "SqliteDatabase":
         """Open or create. A damaged file becomes `.bad-N`, and what `promises` names is saved.
 
-        `shared`: other processes write, too. Raise StoreError.
+        `shared`: other processes write, too. `secure_delete`: what is deleted is overwritten with
+        zeros. Raise StoreError.
         """
         db = cls(
-            path, migrations, max_bytes=max_bytes, reserve=reserve, shared=shared, promises=promises
+            path,
+            migrations,
+            max_bytes=max_bytes,
+            reserve=reserve,
+            shared=shared,
+            promises=promises,
+            secure_delete=secure_delete,
         )
         opened: Future[None] = Future()
         opened.set_running_or_notify_cancel()  # a cancelled opener must not cancel it
@@ -195,6 +207,12 @@ class SqliteDatabase:
         """Run a query; sees every write that was awaited before."""
         return await self._submit(work, grows=False)
 
+    async def compact(self) -> None:
+        """Shorten the file by its deleted pages, and empty the WAL, so that no earlier form of a
+        page stays on disk. Raise StoreError.
+        """
+        await self._submit(_compact, grows=False, apart=True)
+
     async def close(self) -> None:
         """Finish what is queued and close. Safe to call again."""
         if self._closed:
@@ -204,11 +222,11 @@ class SqliteDatabase:
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
-    async def _submit(self, work: Work[T], *, grows: bool) -> T:
+    async def _submit(self, work: Work[T], *, grows: bool, apart: bool = False) -> T:
         async with self._slots:
             if self._closed:
                 raise StoreClosed("the store is closed")
-            job: _Job[T] = _Job(work, grows, Future())
+            job: _Job[T] = _Job(work, grows, Future(), apart)
             self._jobs.put(job)
             return await asyncio.wrap_future(job.done)
 
@@ -249,7 +267,10 @@ class SqliteDatabase:
 
     def _serve(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
         try:
-            self._commit(connection, batch)
+            self._commit(connection, [job for job in batch if not job.apart])
+            for job in batch:
+                if job.apart:
+                    _run_apart(connection, job)
             if self._reserve.full_because:
                 _give_back(connection)
         except Exception as error:  # noqa: BLE001 - every caller gets an answer
@@ -358,6 +379,7 @@ class SqliteDatabase:
                 "foreign_keys=ON",
                 f"max_page_count={self._max_bytes // PAGE}",
                 "cache_size=-512",
+                *(["secure_delete=ON"] if self._secure_delete else []),
             ):
                 connection.execute(f"PRAGMA {pragma}")
             check_whole(connection)
@@ -370,6 +392,22 @@ class SqliteDatabase:
         if new:
             sync_directory(self.path.parent)
         return connection
+
+
+def _run_apart(connection: sqlite3.Connection, job: _Job[Any]) -> None:
+    if not job.done.set_running_or_notify_cancel():
+        return
+    try:
+        _settle([(job, job.work(connection), None)])
+    except Exception as error:  # noqa: BLE001 - its caller gets it
+        _settle([(job, None, error)])
+
+
+def _compact(connection: sqlite3.Connection) -> None:
+    # Not `execute`: it takes one step of a statement without columns, which is one page.
+    connection.executescript("PRAGMA incremental_vacuum")
+    if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+        raise StoreError("another program holds the database open, so its WAL cannot be emptied")
 
 
 def _give_back(connection: sqlite3.Connection) -> None:

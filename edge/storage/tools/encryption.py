@@ -4,6 +4,7 @@ The library is imported at the first value.
 """
 
 import hashlib
+import hmac
 import json
 import os
 import threading
@@ -41,6 +42,7 @@ class Cipher:
 
     def __init__(self, key: bytes, chance: Callable[[int], bytes]) -> None:
         self._aead = _library()(key)
+        self._key = key
         self._mark = _mark(key)
         self._chance = chance
 
@@ -66,6 +68,10 @@ class Cipher:
         except InvalidTag:
             why = "an encrypted value was changed, or belongs to another row, column or user"
             raise Altered(why) from None
+
+    def derive(self, purpose: bytes) -> bytes:
+        """Return another key, for one purpose; it tells nothing of this one."""
+        return hmac.digest(self._key, b"glassd key for " + purpose, "sha256")
 
 
 class Keyring:

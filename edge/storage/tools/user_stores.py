@@ -37,6 +37,10 @@ class PrivateStores:
         (users, keyring), owner = self._stores(), Owner(user, package)
         return Private(UserTables(users, keyring, owner), UserFiles(users, owner))
 
+    def keyring(self) -> "Keyring":
+        """Return the key of encrypted columns, for other encrypted stores of this machine."""
+        return self._stores()[1]
+
     async def close(self) -> None:
         if self._made is not None:
             await self._made[0].close()

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tools_cache.api.kasa_devices import is_at_home
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.kasa_devices import is_at_home
 
 MAX_HOSTS: Final = 64
 MAX_ITEMS: Final = 64

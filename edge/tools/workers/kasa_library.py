@@ -36,8 +36,8 @@ from kasa.smart import SmartDevice
 from kasa.transports import XorTransport
 
 from firmware_bridge.deadlines import timeout
-from tools_cache.api.kasa_devices import is_at_home
 from tools_cache.errors import ErrorCode
+from tools_cache.everyday.kasa_devices import is_at_home
 
 BROADCAST: Final = "255.255.255.255"
 SEARCH_S: Final = 2

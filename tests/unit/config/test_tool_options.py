@@ -12,6 +12,7 @@ from edge.config.model import Settings
 from edge.config.validators import BadSettings
 from edge.core.config_changes import plan
 from edge.runtime.worker_process import WorkerProcess
+from edge.tools import offline_listing
 from edge.tools.registry import RegistrySettings
 from tests.off_at_first import SETTINGS, off_at_first
 from tests.unit.tools.test_local import body, make  # noqa: F401 - a fixture
@@ -267,3 +268,41 @@ def test_every_config_that_ships_is_loaded():
     assert with_settings == len(list(shipped.glob("*/config.py"))) >= 1
     settings, problems = tool_options.read(SETTINGS, shipped)
     assert (dict(settings.off), problems) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "env", "off"),
+    [
+        ("", {}, "switched off (set enabled = true in [history])"),
+        ("[history]\nenabled = true\n", {}, None),
+        ("", {"GLASSD_HISTORY__ENABLED": "true"}, None),
+        (
+            "[history]\nenabled = true\n[tool.continuum]\nenabled = false\n",
+            {},
+            "switched off ([tool.continuum] enabled = false)",
+        ),
+        (
+            "[history]\nenabled = true\n[tool.continuum.forget]\nenabled = false\n",
+            {},
+            "switched off ([tool.continuum.forget] enabled = false)",
+        ),
+        ("[tool.continuum]\nenabled = true\n", {}, None),
+    ],
+)
+def test_the_tools_of_the_history_are_switched_with_it(tmp_path, text, env, off):
+    file = tmp_path / "glassd.toml"
+    file.write_text(f"version = 1\n{text}")
+    settings = load.load(file, env)
+    assert settings.tool.off.get("continuum:forget") == off
+    home = {**env, "HOME": str(tmp_path), "GLASSD_CONFIG": str(file)}
+    listed = {row["name"]: row["hidden"] for row in offline_listing.read(home, now=0.0).tools}
+    assert listed["continuum:forget"] == (off or "")
+
+
+def test_the_tools_of_the_history_have_the_zone_of_the_wearer(tmp_path):
+    file = tmp_path / "glassd.toml"
+    file.write_text(
+        'version = 1\n[history]\nenabled = true\n[wearer]\ntimezone = "Europe/Berlin"\n'
+    )
+    values = load.load(file, {}).tool.values
+    assert values["context:recent"] == {"enabled": True, "timezone": "Europe/Berlin"}

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from edge.core.words.data_text import FEW, SHORT, DataText, describe
 from edge.core.words.wearer_forms import WearerForms
@@ -85,6 +85,7 @@ def test_a_long_value_is_cut_in_the_summary_and_whole_below():
     assert "word " * 100 in found.more
 
 
+@example([None, None, None, {"": None, "0": "\n"}, [None, [], "\n"]])
 @given(JSON)
 def test_any_data_has_a_short_text_and_nothing_is_left_out(data):
     found = told({"data": data})

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import tools_cache
-from edge.core.phrases import leads, match
+from edge.core.phrases import find_tool, leads, match
 from edge.core.results import LayoutKind, concerns_wearer, describe, fallback, rendering_of
+from edge.core.tools.snapshot import Entry
 from tools_cache.api.tool import (
     CallOrigin,
     ErrorCode,
@@ -461,3 +462,35 @@ def test_the_mark_of_a_request_that_is_a_question_is_no_part_of_a_text(sentence,
     found = match(sentence, TOOLS)
     assert found is not None
     assert found.args == {"text": text}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "args"),
+    [
+        ("what is the weather in New York?", {"place": "New York"}),
+        ("what is the weather now", {}),
+    ],
+)
+def test_an_optional_text_follows_a_phrase_that_is_open(sentence, args) -> None:
+    asked = ("what is the weather", "what is the weather in")
+    weather = tool("weather:get", asked, {"place": TEXT}, [])
+    found = match(sentence, (weather,))
+    assert found is not None
+    assert found.args == args
+
+
+def test_a_phrase_that_names_a_flag_sets_it() -> None:
+    step = tool("way:step", ("next step", "one step back"), {"back": {"type": "boolean"}}, [])
+    for sentence, args in (("one step back", {"back": True}), ("next step back home", {})):
+        found = match(sentence, (step,))
+        assert found is not None
+        assert found.args == args
+
+
+def test_a_tool_that_is_only_offline_is_meant_before_one_that_is_not_offered() -> None:
+    offline = tool("app:weather", ("weather in",), {"place": TEXT}, ["place"])
+    unset = tool("a:weather", ("the weather in",), {"place": TEXT}, ["place"])
+    entries = [Entry(unset, "a", hidden="not configured"), Entry(offline, "app")]
+    found = find_tool("the weather in Oslo", entries, "", lambda each: "offline")
+    assert found is not None
+    assert found.tool is offline

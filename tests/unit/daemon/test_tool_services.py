@@ -51,7 +51,9 @@ def test_a_daemon_that_lends_nothing_yet_has_loaded_nothing_of_it():
     code = (
         "import sys, edge.daemon.app; print(sorted(n for n in sys.modules if "
         "n.startswith(('edge.tools.calendars', 'edge.storage.tools.knowledge', "
-        "'tools_cache.api.calendars', 'tools_cache.api.knowledge'))))"
+        "'edge.storage.history', 'edge.observability.history', 'tools_cache.api.history', "
+        "'edge.storage.tools.encryption', 'tools_cache.api.calendars', "
+        "'tools_cache.api.knowledge'))))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True

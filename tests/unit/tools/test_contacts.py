@@ -9,9 +9,9 @@ import pytest
 from edge.storage.tools.user_stores import PrivateStores
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.test_local import Rig, call
-from tools_cache.api import contact_book
 from tools_cache.api.tool import ErrorCode, ToolFailure
 from tools_cache.builder import compiler
+from tools_cache.everyday import contact_book
 
 ORDER = ("add", "add_all", "find", "list", "update", "remove")
 NAMES = ("Bob", "Bobby Lund", "Anna Bober", "Carl")

@@ -9,9 +9,9 @@ import pytest
 from edge.storage.tools.user_stores import PrivateStores
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.test_local import Rig, call
-from tools_cache.api import domain_documents as documents
 from tools_cache.api.tool import ErrorCode, ToolFailure
 from tools_cache.builder import compiler
+from tools_cache.everyday import domain_documents as documents
 
 ORDER = ("create", "list", "read", "edit", "restore", "search", "remove")
 PLAN = "Before\n# Beds\nBeans\n## North\nFern\n### Shade\nMoss\n## South\nRoses\n# Tools\nSpade"

@@ -28,10 +28,10 @@ from tests.kasa_devices import (
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.test_contacts import within
 from tests.unit.tools.test_local import Rig
-from tools_cache.api.kasa_devices import KnownDevice, is_at_home, matches
-from tools_cache.api.kasa_settings import Hosts, Scenes
 from tools_cache.builder import compiler
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.kasa_devices import KnownDevice, is_at_home, matches
+from tools_cache.everyday.kasa_settings import Hosts, Scenes
 
 pytestmark = pytest.mark.enable_socket
 USER, PASSWORD = "eva@example.com", "Pass word ä"
@@ -585,7 +585,7 @@ def test_without_the_extra_it_says_what_is_missing(monkeypatch):
 
 def test_the_daemon_does_not_load_the_library():
     code = (
-        "import sys; import edge.tools.workers.kasa, tools_cache.api.kasa_scenes;"
+        "import sys; import edge.tools.workers.kasa, tools_cache.everyday.kasa_scenes;"
         "print([name for name in sys.modules if name.partition('.')[0] in ('kasa', 'aiohttp')])"
     )
     ran = subprocess.run(

@@ -700,22 +700,14 @@ async def test_glasses_status_tells_what_is_known(shipped):
     assert (data["text"], data["stale"]) == ("mock:full, away", True)
 
 
-ANYTHING = {
-    "text": "x",
-    "query": "x",
-    "seconds": 5,
-    "id": 1,
-    "title": "x",
-    "start": "2026-11-23T09:00:00Z",
-    "end": "2026-11-23T10:00:00Z",
-    "duration": 30,
-    "tool": "x:y",
-    "tools": ["x:y"],
-    "lines": ["x"],
-    "image": "x",
-    "alt": "x",
-    "timeout_s": 1,
-}
+OF_TYPE = {"string": "x", "array": [], "integer": 5, "boolean": True}
+MOMENTS = {"start": "2026-11-23T09:00:00Z", "end": "2026-11-23T10:00:00Z"}
+
+
+def anything(schema):
+    """A value of the right type for each argument that the tool needs."""
+    needed = {name: schema["properties"][name] for name in schema.get("required", ())}
+    return {name: MOMENTS.get(name, OF_TYPE[told["type"]]) for name, told in needed.items()}
 
 
 async def test_every_shipped_handler_loads(shipped, caplog):
@@ -724,7 +716,8 @@ async def test_every_shipped_handler_loads(shipped, caplog):
             e for e in shipped.registry.snapshot().entries() if not e.definition.asynchronous
         ]  # a question has no handler
         for entry in here:
-            response = await shipped.run(entry.definition.name, ANYTHING)
+            tool = entry.definition
+            response = await shipped.run(tool.name, anything(tool.input_schema))
             assert isinstance(response, ToolResponse)
             assert response.ok or response.error.code is not ErrorCode.HANDLER_ERROR, (
                 entry.definition.name

@@ -15,10 +15,10 @@ from edge.storage.tools.user_tables import UserTables
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.test_local import Rig, call
 from tests.unit.tools.test_local_phrases import tools
-from tools_cache.api import punch_clock
 from tools_cache.api.tool import CallOrigin, ErrorCode
-from tools_cache.api.work_hours import duration, report, summary, week_of
 from tools_cache.builder import compiler
+from tools_cache.everyday import punch_clock
+from tools_cache.everyday.work_hours import duration, report, summary, week_of
 
 ORDER = ("start", "status", "pause", "report", "stop", "correct")
 BERLIN = ZoneInfo("Europe/Berlin")

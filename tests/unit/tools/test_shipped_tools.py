@@ -215,7 +215,7 @@ def test_the_table_of_the_guide_is_made_of_the_schemas():
     text = GUIDE.read_text(encoding="utf-8")
     rows = {line.split("`")[1] for line in text.splitlines() if line.startswith("| `")}
     assert rows >= {SCHEMAS[name]["name"] for name in OURS}
-    assert guide.with_table(text) == text, "run python -m tools_cache.builder.guide " + str(GUIDE)
+    assert guide.generated(text) == text, "run python -m tools_cache.builder.guide " + str(GUIDE)
 
 
 def test_a_tool_that_is_off_or_lacks_settings_is_marked_in_the_guide():

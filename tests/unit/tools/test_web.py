@@ -16,9 +16,9 @@ from edge.tools.workers.readable_text import clean, decoded, one_line
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.test_local import Rig, call
 from tests.unit.tools.workers.local_server import LOOPBACK, serving
-from tools_cache.api import web_searches
 from tools_cache.api.tool import ErrorCode, Source, ToolFailure
 from tools_cache.builder import compiler
+from tools_cache.everyday import web_searches
 from tools_cache.registry.manifest import load
 
 pytestmark = pytest.mark.enable_socket

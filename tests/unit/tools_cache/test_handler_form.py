@@ -98,9 +98,9 @@ def test_a_tool_may_need_settings_if_its_schema_says_so(tmp_path):
 
 
 def test_tools_of_a_package_may_share_one_config(tmp_path):
-    text = "from tools_cache.api.contact_book import Config as Config\n"
+    text = "from tools_cache.everyday.contact_book import Config as Config\n"
     assert config_form.read(text)[1][0].text == "has no class Config(BaseModel)"
-    text = "from tools_cache.api.nowhere import Config as Config\n"
+    text = "from tools_cache.everyday.nowhere import Config as Config\n"
     assert "is not Python" in config_form.read(text)[1][0].text
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.contact_book import ContactBook
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.contact_book import ContactBook
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

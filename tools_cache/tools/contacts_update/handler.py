@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.contact_book import FIELDS, ContactBook
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.contact_book import FIELDS, ContactBook
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.domain_documents import DomainDocument, DomainDocuments, read_sections
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.domain_documents import DomainDocument, DomainDocuments, read_sections
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from tools_cache.api.domain_documents import (
+from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.domain_documents import (
     DomainDocument,
     DomainDocuments,
     Section,
@@ -12,7 +13,6 @@ from tools_cache.api.domain_documents import (
     check,
     find_section,
 )
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 _DONE: Final = {
     "replace": "changed",

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.domain_documents import DomainDocument, DomainDocuments, find_section
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.domain_documents import DomainDocument, DomainDocuments, find_section
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.domain_documents import DomainDocuments
 from tools_cache.api.notes import folded
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.domain_documents import DomainDocuments
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tools_cache.api.domain_documents import DomainDocuments
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.domain_documents import DomainDocuments
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

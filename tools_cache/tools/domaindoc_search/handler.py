@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.domain_documents import DomainDocument, DomainDocuments, search
 from tools_cache.api.knowledge import terms
 from tools_cache.api.notes import folded
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.domain_documents import DomainDocument, DomainDocuments, search
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

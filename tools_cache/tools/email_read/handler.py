@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api import mail
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday import mail
 
 NAMED = 5
 """Attachments that the lens names."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api import mail
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday import mail
 
 FIELDS = ("from", "subject", "text", "since")
 

@@ -1,5 +1,5 @@
 """The settings of all `email` tools."""
 
-from tools_cache.api.mail_settings import Config
+from tools_cache.everyday.mail_settings import Config
 
 __all__ = ["Config"]

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api import mail
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday import mail
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

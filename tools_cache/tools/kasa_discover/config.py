@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from tools_cache.api.kasa_settings import Hosts, Scenes, ShortText
+from tools_cache.everyday.kasa_settings import Hosts, Scenes, ShortText
 
 
 class Config(BaseModel):

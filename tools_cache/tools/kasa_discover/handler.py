@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.kasa_devices import KasaHome, listed_text, public
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.kasa_devices import KasaHome, listed_text, public
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.kasa_devices import KasaHome
-from tools_cache.api.kasa_scenes import find_scene, set_data, set_together
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.kasa_devices import KasaHome
+from tools_cache.everyday.kasa_scenes import find_scene, set_data, set_together
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.punch_clock import PunchClock, project_name
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.api.work_hours import forgotten, with_forgotten
+from tools_cache.everyday.punch_clock import PunchClock, project_name
+from tools_cache.everyday.work_hours import forgotten, with_forgotten
 
 _NEEDED = {"change": ("entry",), "add": ("start", "end"), "remove": ("entry",)}
 _UNUSED = {"change": (), "add": ("entry",), "remove": ("start", "end", "project")}

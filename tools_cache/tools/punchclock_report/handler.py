@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from datetime import date, timedelta
 
-from tools_cache.api.punch_clock import PunchClock
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.api.work_hours import (
+from tools_cache.everyday.punch_clock import PunchClock
+from tools_cache.everyday.work_hours import (
     forgotten,
     read_day,
     report,

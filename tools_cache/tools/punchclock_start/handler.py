@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.punch_clock import PunchClock, project_name
 from tools_cache.api.tool import CallOrigin, Json, ToolContext
+from tools_cache.everyday.punch_clock import PunchClock, project_name
 
 _SMALL_TALK = frozenset("now please again jetzt bitte wieder ahora maintenant adesso".split())
 """Last words of a sentence that are no part of a project's name."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.punch_clock import PunchClock
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.punch_clock import PunchClock
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape

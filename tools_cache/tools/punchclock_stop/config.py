@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from tools_cache.api.time_zone_settings import TimeZoneName
+from tools_cache.everyday.time_zone_settings import TimeZoneName
 
 
 class Config(BaseModel):

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.punch_clock import PunchClock
 from tools_cache.api.tool import Json, ToolContext
-from tools_cache.api.work_hours import duration
+from tools_cache.everyday.punch_clock import PunchClock
+from tools_cache.everyday.work_hours import duration
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api import spoken_dates
-from tools_cache.api.reminders import USER, ReminderBook
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday import spoken_dates
+from tools_cache.everyday.reminders import USER, ReminderBook
 
 NO_TEXT = "it is time"
 """What a reminder says that has only a moment."""

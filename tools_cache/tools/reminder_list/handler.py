@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from datetime import date
 
-from tools_cache.api.reminders import USER, ReminderBook, chosen
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.reminders import USER, ReminderBook, chosen
 
 MOST = 100
 SHOWN = 20

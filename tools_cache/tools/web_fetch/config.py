@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from tools_cache.api.web_settings import Hosts
+from tools_cache.everyday.web_settings import Hosts
 
 
 class Config(BaseModel):

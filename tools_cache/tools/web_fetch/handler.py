@@ -14,7 +14,7 @@ SHOWN: Final = 500
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Return the text of the page from `offset`, and where it goes on."""
-    request = {"do": "fetch", "url": args["url"], "hosts": ctx.config["hosts"]}
+    request = {"do": "fetch", "url": args["url"], "hosts": ctx.config.get("hosts", [])}
     page = await ctx.workers.ask("web", request, deadline_s=DEADLINE_S)
     whole, offset = page.pop("content"), args.get("offset", 0)
     if offset >= max(1, len(whole)):

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from tools_cache.api.web_settings import Hosts
+from tools_cache.everyday.web_settings import Hosts
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 Methods = Annotated[

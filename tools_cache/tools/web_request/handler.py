@@ -16,7 +16,7 @@ SAFE: Final = ("GET", "HEAD")
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Return status, headers and content of the answer, whatever its status is."""
     method = args.get("method", "GET")
-    if method not in ctx.config["methods"]:
+    if method not in ctx.config.get("methods", []):
         raise ToolFailure.of(
             ErrorCode.DENIED,
             f"The settings allow no {method} requests",
@@ -28,7 +28,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         "method": method,
         "headers": args.get("headers", {}),
         "body": args.get("body"),
-        "hosts": ctx.config["hosts"],
+        "hosts": ctx.config.get("hosts", []),
     }
     writes = method not in SAFE
     answer = await ctx.workers.ask("web", request, deadline_s=DEADLINE_S, writes=writes)

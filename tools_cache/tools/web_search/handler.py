@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.api.web_searches import LastAnswer, LastAnswers
+from tools_cache.everyday.web_searches import LastAnswer, LastAnswers
 
 DEADLINE_S: Final = 12.0
 AWAY: Final = frozenset({ErrorCode.NETWORK_ERROR, ErrorCode.RATE_LIMIT})

@@ -19,9 +19,9 @@ from tests.unit.tools.mail.servers import PASSWORD
 from tests.unit.tools.test_contacts import within
 from tests.unit.tools.test_local import WALL, Rig
 from tests.unit.tools.test_local_phrases import tools as phrase_tools
-from tools_cache.api import mail
 from tools_cache.api.tool import ErrorCode
 from tools_cache.builder import compiler
+from tools_cache.everyday import mail
 
 pytestmark = pytest.mark.enable_socket
 TOOLS = ("unread", "search", "read", "send", "reply")

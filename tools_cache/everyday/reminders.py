@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from tools_cache.api import recurrence, spoken_dates
 from tools_cache.api.handed import Json, Reminders
 from tools_cache.api.notes import folded
-from tools_cache.api.spoken_dates import When
 from tools_cache.api.tool import ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday import recurrence, spoken_dates
+from tools_cache.everyday.spoken_dates import When
 
 MOST_NAMED: Final = 10
 FURTHEST: Final = timedelta(days=3650)

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tools_cache.api.kasa_devices import KasaHome, Outcome, Wish, state_before
 from tools_cache.api.notes import folded
 from tools_cache.api.tool import Json
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.kasa_devices import KasaHome, Outcome, Wish, state_before
 
 MOST_NAMED: Final = 10
 _MATCHES: Final = (str.__eq__, str.startswith, str.__contains__)

@@ -8,7 +8,8 @@ from typing import Final
 
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.notes import folded
-from tools_cache.api.work_hours import (
+from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.work_hours import (
     FIX,
     WorkCalendar,
     WorkEntry,
@@ -18,7 +19,6 @@ from tools_cache.api.work_hours import (
     report,
     with_forgotten,
 )
-from tools_cache.errors import ErrorCode, ToolFailure
 
 MAX_ENTRIES: Final = 10_000
 CLOCK_FLOOR: Final = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())

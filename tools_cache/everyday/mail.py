@@ -85,7 +85,7 @@ async def unread(ctx: ToolContext) -> tuple[dict[str, Any], float]:
     """Return the newest unread messages, with their total, and how old this answer is in seconds:
     without a connection, the last one there was. Raise `ToolFailure` if there was none.
     """
-    account = _hash(ctx.config["username"], ctx.config["imap_host"])
+    account = _hash(ctx.config.get("username", ""), ctx.config.get("imap_host", ""))
     try:
         found = await ask(ctx, "unread")
     except ToolFailure as failure:
@@ -124,7 +124,7 @@ async def send(ctx: ToolContext, args: Mapping[str, Json]) -> dict[str, Json]:
     sent.
     """
     name = _hash(ctx.call.user_id, ctx.call.idempotency_key or ctx.call.call_id)
-    domain = str(ctx.config["address"]).rpartition("@")[2]
+    domain = str(ctx.config.get("address", "")).rpartition("@")[2]
     mail = {
         "to": list(dict.fromkeys(args["to"])),
         "subject": args["subject"],

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from tools_cache.api.kasa_devices import is_at_home
+from tools_cache.everyday.kasa_devices import is_at_home
 
 MAX_HOSTS: Final = 64
 MAX_SCENES: Final = 50

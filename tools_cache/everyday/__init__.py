@@ -1,0 +1,1 @@
+"""Shared code of the everyday tools: what several handlers of one package use."""
