@@ -86,16 +86,17 @@ class AddressBook:
         root = self._ask("PROPFIND", _LIST, depth)
         if root is None:
             raise self._wrong(f"is larger than {MAX_ANSWER >> 20} MiB")
-        ctag, etags, is_book = "", {}, False
-        for _, response in _responses(root):
-            if response.find(f".//{_CARD_DAV}addressbook") is not None:
-                is_book = True
-                ctag = response.findtext(".//{http://calendarserver.org/ns/}getctag") or ""
-            elif response.find(".//{DAV:}collection") is None:
-                href = (response.findtext("{DAV:}href") or "").strip()
-                etags[href] = response.findtext(".//{DAV:}getetag") or ""
-        if not is_book:
+        responses = sorted(_responses(root), key=lambda found: len(found[0]))
+        # The collection itself has the shortest path, whatever a proxy makes of it.
+        if not responses or responses[0][1].find(f".//{_CARD_DAV}addressbook") is None:
             raise self._wrong("is that of no address book")
+        ctag = responses[0][1].findtext(".//{http://calendarserver.org/ns/}getctag") or ""
+        etags = {
+            (response.findtext("{DAV:}href") or "").strip(): response.findtext(".//{DAV:}getetag")
+            or ""
+            for _, response in responses[1:]
+            if response.find(".//{DAV:}collection") is None
+        }
         return Listing(ctag, etags)
 
     def _ask(self, method: str, body: str, depth: str) -> ET.Element | None:

@@ -76,7 +76,7 @@ def read(request: dict[str, Any]) -> dict[str, Any]:
         if (text := texts.get(href)) is None:
             del keys[href]  # it was removed a moment ago
             continue
-        found = next(read_cards(text), {"name": "", "refused": "It is no vCard"})
+        found = next(read_cards(text), {"name": "", "refused": "It is no vCard or is too large"})
         cards.append({"key": keys[href], "etag": _digest(listing.etags[href]), **found})
     more = len(changed) > MOST_CHANGED
     return {"ctag": listing.ctag, "here": list(keys.values()), "cards": cards, "more": more}

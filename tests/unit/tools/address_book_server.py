@@ -66,13 +66,13 @@ class _Quiet(WSGIRequestHandler):
 @contextmanager
 def serving(folder):
     """Run the server with its data in `folder` until the block ends."""
-    (folder / "users").write_text(f"{USER}:{PASSWORD}\n", encoding="utf-8")
+    (folder / "passwords").write_text(f"{USER}:{PASSWORD}\n", encoding="utf-8")
     settings = load_config()
     settings.update(
         {
             "auth": {
                 "type": "htpasswd",
-                "htpasswd_filename": str(folder / "users"),
+                "htpasswd_filename": str(folder / "passwords"),
                 "htpasswd_encryption": "plain",
                 "delay": "0",
             },

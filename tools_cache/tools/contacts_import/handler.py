@@ -4,8 +4,8 @@ import base64
 from collections.abc import Mapping
 from typing import Final
 
-from tools_cache.api.contact_cards import ContactCards, counted, counts
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.contact_cards import ContactCards, counted, counts
 
 MAX_BYTES: Final = 128 * 1024
 DEADLINE_S: Final = 20.0

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.contact_sync import ContactSync
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.contact_sync import ContactSync
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form

@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tools_cache.api.contact_cards import ContactCards, counted, counts
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.tool import ErrorType, ToolContext
+from tools_cache.everyday.contact_cards import ContactCards, counted, counts
 
 DEADLINE_S: Final = 45.0
 """Of one child: a listing, and four REPORTs."""

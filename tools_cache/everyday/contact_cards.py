@@ -9,11 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tools_cache.api import contact_book
-from tools_cache.api.contact_book import FIELDS, ContactBook, KnownContact, tidy
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.notes import folded
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday import contact_book
+from tools_cache.everyday.contact_book import FIELDS, ContactBook, KnownContact, tidy
 
 MAX_COUNTS: Final = {"phones": 10, "emails": 10, "addresses": 5}
 WHAT: Final = ("added", "updated", "unchanged", "refused")
