@@ -86,7 +86,7 @@ class ContactCards:
         base = there.origin.get("base", {}) if same else {}
         merged, left_out = merge(there.card, base, fields)
         contact_book.check_free(merged["name"], known.others(there, merged["name"]))
-        origin = there.origin
+        origin = dict(there.origin)
         if self._server or not origin.get("server"):
             ours = origin.get("server") == self._server
             made = bool(self._server) and ours and bool(origin.get("made"))

@@ -193,7 +193,7 @@ def _parts(line: str) -> tuple[Mapping[str, Any], str]:
     if '"' not in head:  # quotes are of later versions, and those name all parameters
         line = f"{_SINGLE.sub(_named, head + colon)}{rest}"
     try:
-        _, params, value = Contentline(line).raw_parts()
+        _, params, value = Contentline(line).raw_parts()  # type: ignore[no-untyped-call]
     except (ValueError, AssertionError):
         raise ValueError("it cannot be read") from None
     if _QUOTED.fullmatch(str(params.get("ENCODING", ""))):
