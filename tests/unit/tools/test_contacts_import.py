@@ -421,6 +421,17 @@ async def test_what_is_of_the_wearer_stays(synced, server):
 
 
 @pytest.mark.requirement("I15-carddav-own")
+async def test_a_contact_that_was_here_before_its_equal_card_stays(synced, server):
+    await synced.ask("add", name="Twin", phones=["1"])
+    server.put("twin", vcard("Twin", "TEL:1", uid="twin"))
+    server.put("other", vcard("Other", uid="other"))
+    assert (await synced.ask("sync"))["text"] == "Contacts: 1 added"
+    server.delete("twin")
+    assert (await synced.ask("sync"))["text"] == "Contacts: 1 kept"
+    assert await synced.names() == ["Other", "Twin"]
+
+
+@pytest.mark.requirement("I15-carddav-own")
 async def test_an_empty_address_book_removes_nothing(synced, server):
     server.put("a", vcard("Anna", uid="a"))
     await synced.ask("sync")
@@ -593,6 +604,7 @@ def hostile(desk, monkeypatch):
         b'<!DOCTYPE x [<!ENTITY a "b">]>' + listing(),
         listing().decode().encode("utf-16"),
         listing("ä").decode().encode("latin-1"),
+        listing("ä").decode().replace("?>", ' encoding="latin-1"?>', 1).encode("latin-1"),
     ],
 )
 async def test_an_answer_that_is_not_understood_changes_nothing(desk, hostile, body):
@@ -621,6 +633,30 @@ async def test_cards_that_are_too_large_are_refused_and_the_others_read(desk, ho
     found = await desk.ask("sync")
     assert (found["refused"], found["text"].count("It is no vCard or is too large")) == (2, 2)
     assert await desk.names() == ["A", "C"]
+
+
+async def test_a_card_that_went_away_meanwhile_is_not_here(desk, hostile):
+    hostile["PROPFIND"] = listing("a%40x", "gone")
+    hostile["REPORT"] = (
+        f"{HEAD}<D:response><D:href>/book/a@x</D:href><D:propstat><D:prop><C:address-data>"
+        f"{vcard('A')}</C:address-data></D:prop></D:propstat></D:response></D:multistatus>"
+    ).encode()
+    found = contacts.read({**desk.settings, "ctag": "", "known": {}})
+    assert [card["card"]["name"] for card in found["cards"]] == ["A"]
+    assert found["here"] == [found["cards"][0]["key"]]
+
+
+async def test_a_request_that_failed_has_changed_nothing_on_the_server(desk):
+    with local_server.serving() as local:
+        local.answers["/book/"] = (207, {"Content-Encoding": "gzip"}, b"x")
+        desk.settings |= {
+            "url": local.url("/book/"),
+            "username": "",
+            "password_file": "",
+            "ca_file": "",
+        }
+        error = await desk.fails("sync")
+    assert (error.code, error.partial_side_effects) == (ErrorCode.HTTP_ERROR, False)
 
 
 async def test_an_address_book_that_is_too_long_is_refused(desk, hostile, monkeypatch):
