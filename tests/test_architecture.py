@@ -93,7 +93,7 @@ ONLY_IN = {
         "edge/storage/sqlite/rescue.py",
         "edge/storage/sqlite/schema.py",
     ),
-    "icalendar": ("edge/tools/calendars/ical_read.py",),
+    "icalendar": ("edge/tools/calendars/ical_read.py", "edge/tools/workers/contact_cards.py"),
     "dateutil": ("edge/tools/calendars/ical_read.py", "tools_cache/everyday/recurrence.py"),
     "jsonschema_rs": ("tools_cache/schema.py",),
     "py_nanotts": ("edge/display/voice/tts_worker.py",),

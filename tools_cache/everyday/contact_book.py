@@ -3,7 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tools_cache.api.handed import Database, Json
@@ -15,21 +15,28 @@ MOST_NAMED: Final = 10
 """Contacts that are named when several match."""
 FIELDS: Final = ("name", "phones", "emails", "addresses", "birthday", "note")
 _TABLE: Final = "contacts"
-_COLUMNS: Final = {"uuid": "TEXT NOT NULL UNIQUE", "encrypted__card": "TEXT"}
+_COLUMNS: Final = {
+    "uuid": "TEXT NOT NULL UNIQUE",
+    "encrypted__card": "TEXT",
+    "encrypted__origin": "TEXT",
+}
 _THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'contacts'"
 _PAGE: Final = "SELECT id FROM contacts WHERE id > ? ORDER BY id LIMIT 1000"
 _MATCHES: Final = (str.__eq__, str.startswith, str.__contains__)
 """How a name is looked for, one after the other."""
-_CHANGING: Final = asyncio.Lock()
+CHANGING: Final = asyncio.Lock()
 """Held from looking whether a name is free until it is stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownContact:
-    """One contact. `card` has the fields that are known, `name` among them."""
+    """One contact. `card` has the fields that are known, `name` among them; `origin` tells which
+    card of a file or server it is (see `contact_cards`).
+    """
 
     id: str
     card: Mapping[str, Json]
+    origin: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -63,7 +70,12 @@ class ContactBook:
         numbers = [0]
         while numbers := [row["id"] for row in await self._db.fetch(_PAGE, numbers[-1])]:
             rows = await self._db.select(_TABLE, where={"id": numbers}, limit=len(numbers))
-            found += [KnownContact(row["uuid"], row["encrypted__card"]) for row in rows]
+            found += [
+                KnownContact(
+                    row["uuid"], row["encrypted__card"], row.get("encrypted__origin") or {}
+                )
+                for row in rows
+            ]
         return sorted(found, key=lambda contact: (folded(contact.name), contact.id))
 
     async def matches(self, word: str) -> list[KnownContact]:
@@ -107,28 +119,36 @@ class ContactBook:
     async def add(self, card: Mapping[str, Json]) -> KnownContact:
         """Store a new contact. Raises `ToolFailure`: CONFLICT if its name is taken."""
         card = tidy(card)
-        async with _CHANGING:
+        async with CHANGING:
             contacts = await self.all()
-            _check_free(card["name"], contacts)
-            if len(contacts) >= MAX_CONTACTS:
-                raise ToolFailure.of(
-                    ErrorCode.CONFLICT,
-                    f"{MAX_CONTACTS} contacts are stored already",
-                    suggestion="Remove some with contacts:remove",
-                )
-            new = KnownContact(str(uuid.uuid4()), card)
-            await self._db.create_table(_TABLE, _COLUMNS)
-            await self._db.insert(_TABLE, {"uuid": new.id, "encrypted__card": dict(card)})
+            check_free(card["name"], contacts)
+            check_room(len(contacts))
+            return await self.insert(card, {})
+
+    async def insert(self, card: Mapping[str, Json], origin: Mapping[str, Json]) -> KnownContact:
+        """Store a new contact. The caller holds `CHANGING`, and has checked it (`check_free`,
+        `check_room`).
+        """
+        new = KnownContact(str(uuid.uuid4()), dict(card), dict(origin))
+        await self._db.create_table(_TABLE, _COLUMNS)
+        row = {"uuid": new.id, "encrypted__card": new.card}
+        await self._db.insert(_TABLE, {**row, "encrypted__origin": new.origin} if origin else row)
         return new
+
+    async def replace(self, contact: KnownContact) -> None:
+        """Store a contact with its origin. The caller holds `CHANGING`, and has checked it."""
+        await self._db.create_table(_TABLE, _COLUMNS)
+        row = {"encrypted__card": dict(contact.card), "encrypted__origin": dict(contact.origin)}
+        await self._db.update(_TABLE, row, where={"uuid": contact.id})
 
     async def change(self, contact: KnownContact, changes: Mapping[str, Json]) -> KnownContact:
         """Store changed fields; an empty value removes a field. Raises `ToolFailure`: CONFLICT if
         the new name is taken, INVALID_ARGUMENTS if the contact is gone.
         """
-        async with _CHANGING:
+        async with CHANGING:
             contacts = {each.id: each for each in await self.all()}
             card = tidy({**contacts.get(contact.id, contact).card, **changes})
-            _check_free(card["name"], [each for each in contacts.values() if each.id != contact.id])
+            check_free(card["name"], [each for each in contacts.values() if each.id != contact.id])
             row = {"encrypted__card": card}
             if not await self._db.update(_TABLE, row, where={"uuid": contact.id}):
                 raise ToolFailure.of(
@@ -136,7 +156,7 @@ class ContactBook:
                     f"Invalid parameters: /contact {contact.name!r} was removed meanwhile",
                     suggestion="Add it with contacts:add",
                 )
-        return KnownContact(contact.id, card)
+        return KnownContact(contact.id, card, contact.origin)
 
     async def remove(self, contact: KnownContact) -> None:
         await self._db.delete(_TABLE, where={"uuid": contact.id})
@@ -147,14 +167,14 @@ def tidy(card: Mapping[str, Json]) -> dict[str, Json]:
     if the name has none.
     """
     found: dict[str, Json] = {}
-    for field in FIELDS:
-        value = card.get(field) or ""
+    for each in FIELDS:
+        value = card.get(each) or ""
         if isinstance(value, str):
             value = " ".join(value.split())
         else:
             value = list(dict.fromkeys(filter(None, (" ".join(one.split()) for one in value))))
         if value:
-            found[field] = value
+            found[each] = value
     if "name" not in found:
         raise ToolFailure.of(
             ErrorCode.INVALID_ARGUMENTS,
@@ -164,7 +184,17 @@ def tidy(card: Mapping[str, Json]) -> dict[str, Json]:
     return found
 
 
-def _check_free(name: str, contacts: Sequence[KnownContact]) -> None:
+def check_room(stored: int) -> None:
+    """Raise `ToolFailure` if there is no room for one more contact."""
+    if stored >= MAX_CONTACTS:
+        raise ToolFailure.of(
+            ErrorCode.CONFLICT,
+            f"{MAX_CONTACTS} contacts are stored already",
+            suggestion="Remove some with contacts:remove",
+        )
+
+
+def check_free(name: str, contacts: Sequence[KnownContact]) -> None:
     """Raise `ToolFailure` if a contact has this name; capitals do not matter."""
     for contact in contacts:
         if folded(contact.name) == folded(name):

@@ -26,7 +26,7 @@ MAX_URL: Final = 8000
 TIMEOUT_S: Final = 8.0
 MOST_RETRY_AFTER_S: Final = 3600.0
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-SAFE: Final = frozenset({"GET", "HEAD"})
+SAFE: Final = frozenset({"GET", "HEAD", "PROPFIND", "REPORT"})
 """Methods that change nothing: of others it is uncertain whether they were carried out."""
 HEADERS: Final = {"User-Agent": "glassd", "Accept-Encoding": "identity"}
 
@@ -50,7 +50,9 @@ class HttpClient:
     deadline ends what even that does not: a name server, or headers that arrive byte by byte.
     """
 
-    def __init__(self, named: Collection[str], *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self, named: Collection[str], *, timeout_s: float = TIMEOUT_S, ca_file: str = ""
+    ) -> None:
         self._named = {_ascii_host(host.lower()) for host in named}
         self._timeout_s = timeout_s
         self._until = 0.0
@@ -58,7 +60,7 @@ class HttpClient:
             trust_env=False,
             follow_redirects=False,
             headers=HEADERS,
-            verify=ssl.create_default_context(),
+            verify=_context(ca_file),
             # A connection is used once: its certificate was checked for one host name only.
             limits=httpx.Limits(max_keepalive_connections=0),
         )
@@ -175,6 +177,23 @@ class HttpClient:
                         suggestion="Only a host that the settings name may be private",
                     )
         return iter(addresses)
+
+
+def _context(ca_file: str) -> ssl.SSLContext:
+    """Return a context that verifies certificates: by those in `ca_file` alone if it is given.
+    Raises `ToolFailure` if that file cannot be used.
+    """
+    try:
+        return ssl.create_default_context(cafile=ca_file or None)
+    except (OSError, ValueError) as e:
+        reason = "it holds no certificates"
+        if not isinstance(e, ssl.SSLError):
+            reason = getattr(e, "strerror", None) or "it is no name of a file"
+        raise ToolFailure.of(
+            ErrorCode.TOOL_UNAVAILABLE,
+            f"The file of ca_file cannot be used: {reason}",
+            suggestion="Name a file of certificates (PEM) as ca_file in the settings",
+        ) from None
 
 
 def is_public(address: str) -> bool:

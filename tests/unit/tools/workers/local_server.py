@@ -58,6 +58,7 @@ def serving(certificate=None):
                 self.wfile.write(content)
 
         do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - names of http.server
+        do_PROPFIND = do_REPORT = answer  # noqa: N815 - as above
 
         def log_message(self, *_):
             pass
