@@ -170,7 +170,7 @@ class CapabilityReporter:
             "host": self._host,
             "registry": {"version": snapshot.version},
             "tools": [
-                {"name": d.name, "description": d.description, "inputSchema": d.input_schema}
+                {"name": d.name, "description": d.description, "inputSchema": dict(d.input_schema)}
                 for d in ours
             ],
         }
