@@ -40,11 +40,14 @@ async def send(args: Mapping[str, Json], ctx: ToolContext) -> Sent:
         ctx.call.user_id, sender.id, ctx.call.idempotency_key or ctx.call.call_id
     )
     wanted = {"to": recipient, "original": text, "priority": args.get("priority", 1)}
-    async with CHANGING:
-        message = await _sent_before(ctx.db, message_id, wanted)
-        if message is None:
-            message = await _new_message(message_id, sender, wanted, args, ctx)
-            await _remember(ctx.db, message)
+    message = await _sent_before(ctx.db, message_id, wanted)
+    if message is None:
+        new = await _new_message(message_id, sender, wanted, args, ctx)
+        async with CHANGING:  # not while it is condensed, which takes its time
+            message = await _sent_before(ctx.db, message_id, wanted)
+            if message is None:
+                message = new
+                await _remember(ctx.db, new)
     signature = keys.sign(sender.private_key, messages.signed_bytes(message))
     answer = await ctx.call_tool(
         str(ctx.config["relay"]), {"message": message, "signature": signature}
