@@ -32,7 +32,9 @@ PROMISES: Final[dict[str, Promise]] = {
         "A page is signed with the device's secret; one flipped bit is rejected.", "seed S4-49"
     ),
     "S4-50": Promise("A fingerprint is the SHA-256 of the public key.", "seed S4-50"),
-    "S4-51": Promise("A page can carry a place; one that is not on earth is refused.", "seed S4-51"),
+    "S4-51": Promise(
+        "A page can carry a place; one that is not on earth is refused.", "seed S4-51"
+    ),
     "S4-52": Promise("A deactivated pager sends and takes nothing any more.", "seed S4-52"),
     "I15-pager-door": Promise(
         "Of the pager the cloud may deliver a message and nothing else, and nobody else may.",

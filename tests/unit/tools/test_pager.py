@@ -443,9 +443,7 @@ async def test_a_repeated_call_is_the_same_message_and_is_delivered_once(anna, b
     args = {"to": recipient, "text": "once"}
     first = await anna.ask("send", args, call_id="c7")
     assert (await anna.ask("send", args, call_id="c7"))["id"] == first["id"]
-    keyed = [
-        await anna.ask("send", args, call_id=f"k{n}", idempotency_key="key") for n in range(2)
-    ]
+    keyed = [await anna.ask("send", args, call_id=f"k{n}", idempotency_key="key") for n in range(2)]
     assert keyed[0]["id"] == keyed[1]["id"] != first["id"]
     assert (await ben.ask("inbox"))["total"] == 2
     error = await anna.fails("send", {**args, "text": "other"}, call_id="c7")
@@ -585,8 +583,7 @@ async def test_a_changed_key_is_flagged_first_until_the_wearer_accepts_its_finge
     assert (await deliver(ben, other)).data["conflicted"] is True
     said = (await ben.announced())[1]
     assert said == (
-        "The key of PAGER-AAAA has changed: it may be somebody else. "
-        "From Anna (PAGER-AAAA): hello"
+        "The key of PAGER-AAAA has changed: it may be somebody else. From Anna (PAGER-AAAA): hello"
     )
     told = (await ben.ask("inbox"))["messages"][0]
     shown = keys.shown_fingerprint(keys.public_key(second))
@@ -664,9 +661,9 @@ async def test_a_deactivated_pager_sends_and_takes_nothing_any_more(anna, ben):
     for args in ({}, {"from": sender}):
         error = await anna.fails("send", {"to": recipient, "text": "hi", **args})
         assert error.code in (ErrorCode.DENIED, ErrorCode.CONFLICT)
-    assert "no pager PAGER-ZZZZ" in (
-        await anna.fails("deactivate", {"pager": "PAGER-ZZZZ"})
-    ).message
+    assert (
+        "no pager PAGER-ZZZZ" in (await anna.fails("deactivate", {"pager": "PAGER-ZZZZ"})).message
+    )
 
 
 async def test_a_user_has_ten_active_pagers_at_most(anna):
