@@ -39,8 +39,8 @@ LOOK_S: Final = 1.0
 INVOKE_S: Final = 20.0
 FIRST_PAUSE_S: Final = 1.0
 MOST_PAUSE_S: Final = 30.0
-_REFUSED: Final = frozenset({ErrorCode.DENIED, ErrorCode.INVALID_REQUEST})
-"""What an edge says of a message that it will never take; beside errors of validation."""
+_REFUSED: Final = "DENIED"
+"""The code by which an edge refuses a message for good; errors of validation do so too."""
 
 TABLES: Final = """
     CREATE TABLE pagers (
@@ -328,7 +328,7 @@ class PagerDelivery:
         error = answer.response.error
         if error is None:
             state = "delivered"
-        elif error.code in _REFUSED or error.type is ErrorType.VALIDATION:
+        elif error.code == _REFUSED or error.type is ErrorType.VALIDATION:
             log.info("a message is refused by %s: %s", waiting.edge, error.message)
             state = "refused"
         else:

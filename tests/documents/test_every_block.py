@@ -64,7 +64,7 @@ ELSEWHERE = {
     ),
     ("docs/pager.md", " edge of Anna"): (
         "a drawing of the way of a message",
-        "tests/scenarios/test_pager.py::test_a_page_reaches_the_other_lens_also_after_either_was_away",
+        "tests/scenarios/everyday/test_pager.py::test_a_page_reaches_the_other_lens_also_after_either_was_away",
     ),
     ("docs/mqtt.md", " wearer   glasses"): (
         "a drawing of the parts",
