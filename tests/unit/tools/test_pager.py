@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from edge.core import permissions
+from edge.core import permissions, phrases
 from edge.devcloud.agent import Invoked
 from edge.devcloud.database import open_shared
 from edge.devcloud.pager_relay import PACKAGE, PagerDelivery, PagerRelay
@@ -356,6 +356,8 @@ async def test_a_name_that_the_wearer_gave_finds_a_sender_and_one_it_gave_itself
     assert (await ben.ask("send", {"to": "my sister", "text": "x"}))["to"] == sender
     spoken = await ben.ask("send", {"text": "My sister I am late"})
     assert (spoken["to"], spoken["sent"]) == (sender, "I am late")
+    for said in ("to My sister: come", f"an {sender} come", "a my sister come"):
+        assert (await ben.ask("send", {"text": said}))["sent"] == "come"
     error = await ben.fails("send", {"text": "Mother I am late"})
     assert error.for_wearer == "I do not know whom to page."
 
@@ -712,6 +714,27 @@ async def test_a_users_messages_are_not_anothers(anna, ben):
     await anna.create()
     await anna.ask("send", {"to": await ben.create("Ben"), "text": "hi"})
     assert (await ben.ask("inbox", user_id="other"))["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence", "tool", "args"),
+    [
+        ("en", "page Anna I am at gate 2", "send", {"text": "Anna I am at gate 2"}),
+        ("en", "send a page to Anna I am late", "send", {"text": "Anna I am late"}),
+        ("en", "read my pages", "inbox", {}),
+        ("en", "read my unread pages", "inbox", {"unread": True}),
+        ("en", "create a pager called Anna", "create", {"name": "Anna"}),
+        ("de", "lies meine Pager Nachrichten", "inbox", {}),
+        ("de", "schicke einen Pager an Anna bis gleich", "send", {"text": "an Anna bis gleich"}),
+        ("es", "manda un aviso a Ana", "send", {"text": "a Ana"}),
+        ("fr", "lis mes bips", "inbox", {}),
+        ("it", "leggi i miei avvisi", "inbox", {}),
+    ],
+)
+async def test_it_is_said_in_five_languages(ben, language, sentence, tool, args):
+    tools = [entry.definition for entry in ben.registry.snapshot().entries()]
+    found = phrases.match(sentence, tools, language, leading=True)
+    assert (found.tool.name, found.args) == (f"pager:{tool}", args)
 
 
 @pytest.mark.requirement("I15-pager-door")

@@ -24,6 +24,7 @@ _PAGER_COLUMNS: Final = {
 }
 _SENDERS: Final = "senders"
 _SENDER_COLUMNS: Final = {"pager": "TEXT NOT NULL UNIQUE", "encrypted__facts": "TEXT"}
+_TO: Final = frozenset("to an a à".split())
 _THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 CHANGING: Final = asyncio.Lock()
 """Held from looking until what was decided is stored: one call at a time changes a user's book."""
@@ -214,6 +215,8 @@ class PagerBook:
         `ToolFailure` if it begins with none.
         """
         words = text.split()
+        if len(words) > 1 and words[0].casefold() in _TO:  # "send a page to Anna", as it is said
+            words = words[1:]
         if words and PAGER.fullmatch(words[0].upper().rstrip(":,")):
             return words[0].upper().rstrip(":,"), " ".join(words[1:])
         aliases = sorted((s.alias for s in await self.senders() if s.alias), key=len, reverse=True)
