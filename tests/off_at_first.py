@@ -18,6 +18,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "search_url": "https://search.example.com",
         "route_url": "https://route.example.com",
     },
+    "pager": {"enabled": True},
     "punchclock": {"enabled": True},
     "weather": {"url": "https://weather.example.com"},
     "web": {"enabled": True, "search_url": "https://search.example.com"},

@@ -130,6 +130,7 @@ ONLY_IN = {
         "edge/storage/tools/encryption.py",
         "edge/cloud/enrolment/keys.py",
         "edge/devcloud/enrolment/pki.py",
+        "tools_cache/everyday/pager/keys.py",
     ),
     "kasa": ("edge/tools/workers/kasa_library.py",),
     "aiohttp": ("edge/tools/workers/kasa_library.py",),

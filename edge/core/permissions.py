@@ -25,6 +25,8 @@ DECLARED: Final = "declared"
 EVERYTHING: Final = "*"
 """In `cloud_may`: all tools; after a package's name, all of the package."""
 STOCK: Final = (GLASSES, DECLARED)
+INVOKE: Final = "registry:invoke"
+"""Calls what its caller names: for its calls the caller counts."""
 _HERE: Final = (Source.LOCAL, Source.GLASSES)
 
 
@@ -34,6 +36,11 @@ def refusal(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> T
     """
     if call.scope is not None and not _in_scope(call.scope, tool):
         return policy.out_of_scope(tool.name)
+    if tool.for_programs and not _by_program(call):
+        return ToolError.of(
+            ErrorCode.DENIED,
+            f"{tool.name} is called by the cloud and by other tools, not by people or models",
+        )
     if call.origin is not CallOrigin.CLOUD or tool.source not in _HERE or opened(tool, cloud_may):
         return None
     line = ", ".join(f'"{word}"' for word in (*cloud_may, tool.name))
@@ -52,6 +59,11 @@ def callable_by(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) 
     return refusal(call, tool, cloud_may) is None and (
         call.origin is not CallOrigin.CLOUD or tool.source in _HERE
     )
+
+
+def _by_program(call: ToolCall) -> bool:
+    """Return whether the cloud or another tool calls; what invokes tools by name is none."""
+    return call.origin is CallOrigin.CLOUD or (call.depth > 0 and call.through != INVOKE)
 
 
 def _in_scope(scope: Mapping[str, Json], tool: ToolDefinition) -> bool:

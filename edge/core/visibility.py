@@ -48,10 +48,13 @@ _PARTS: Final = {
 
 
 def visible(tool: ToolDefinition) -> bool:
-    """Return whether its calls are shown: never for internal and built-in tools; otherwise as
+    """Return whether its calls are shown: never for internal and built-in tools and
+    those for programs; otherwise as
     configured, by default all but other servers'.
     """
     if tool.execution_type is ExecutionType.INTERNAL or tool.source is Source.GLASSES:
+        return False
+    if tool.for_programs:
         return False
     return tool.source is not Source.UPSTREAM if tool.visible is None else tool.visible
 

@@ -82,6 +82,7 @@ class Agent:
         *,
         ttl_s: float = TTL_S,
         present: bool | None = None,
+        user_id: str = "local",
     ) -> Invoked:
         """Call a tool of an edge. Never raises for errors of the edge or the link: they are
         returned as an envelope.
@@ -96,6 +97,7 @@ class Agent:
             origin=CallOrigin.CLOUD,
             ttl_s=ttl_s,
             present=present,
+            user_id=user_id,
         )
         topics = Topics(self._tenant, edge_id)
         pending = _Pending(asyncio.get_running_loop().create_future())

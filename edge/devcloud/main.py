@@ -34,6 +34,7 @@ from edge.devcloud.http.console import Console
 from edge.devcloud.http.debug_api import DebugApi
 from edge.devcloud.http.legacy_api import LegacyApi
 from edge.devcloud.link import CloudLink, NotConnected
+from edge.devcloud.pager_relay import PagerDelivery, pager_app
 from edge.devcloud.registry import InstalledApp
 from edge.devcloud.worker.worker import (
     FIRST_CONNECT_S,
@@ -56,10 +57,13 @@ STATUS_CALLS: Final = 100
 
 
 def sample_apps(modules: Sequence[str] = SAMPLES) -> list[InstalledApp]:
-    """Return the sample mini-apps, each started as `python -m MODULE`."""
+    """Return the sample mini-apps, each started as `python -m MODULE`, and the relay of pagers,
+    which runs within the worker.
+    """
     apps = [(module, importlib.import_module(module).app) for module in modules]
     command = (sys.executable, "-m")
-    return [InstalledApp.of_manifest(app.manifest(), (*command, module)) for module, app in apps]
+    samples = [InstalledApp.of_manifest(app.manifest(), (*command, module)) for module, app in apps]
+    return [*samples, pager_app()]
 
 
 async def run_devcloud(
@@ -146,6 +150,8 @@ class _Cloud:
             on_up=(self._notifier.publish, self._executor.resend),
         )
         self._agent.link = self._notifier.link = self._link
+        look_s = limits.look_s
+        self._pages = PagerDelivery(worker.relay, self._agent.invoke, look_s=look_s)
 
     async def run(
         self, announce: Callable[[dict[str, Any]], None], *, token: str, legacy: bool
@@ -167,6 +173,7 @@ class _Cloud:
             tasks.create_task(self._executor.run(self._link), name="executor")
             tasks.create_task(self._link.run(), name="link")
             tasks.create_task(self._notifier.renew(), name="notifier")
+            tasks.create_task(self._pages.run(), name="pages")
             routes = [
                 *api.routes(),
                 *old,

@@ -17,7 +17,8 @@ from tools_cache.api.handed import ToolStorage
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
 MAX_ALARMS: Final = 100
-MAX_TEXT: Final = 200
+MAX_TEXT: Final = 500
+"""Characters: a message of a pager with its sender and a warning."""
 MAX_AFTER_S: Final = 7 * 86_400.0
 EARLIEST_TRUE_WALL: Final = 1_767_225_600.0
 """2026-01-01: an earlier wall clock was never set (no RTC) and does not measure time off."""

@@ -194,6 +194,8 @@ class ToolSelection:
             return Choice(HIDDEN, why, loaded=loaded)
         if loaded:
             return Choice(OFFERED)
+        if tool.for_programs:
+            return Choice(AVAILABLE, selection_rules.FOR_PROGRAMS, loaded=False)
         if selection_rules.built_in(tool):
             return Choice(AVAILABLE, "offered once there are more tools than fit", loaded=False)
         return Choice(AVAILABLE, selection_rules.UNLOADED, loaded=False)
@@ -456,7 +458,9 @@ class ToolSelection:
         here = [
             e.definition
             for e in snapshot.entries()
-            if not e.hidden and not selection_rules.is_helper(e.definition.name)
+            if not e.hidden
+            and not selection_rules.is_helper(e.definition.name)
+            and not e.definition.for_programs
         ]
         self._conditional = bool(self._gates) or any(tool.available_when for tool in here)
         user, uses = self._settings.user_id, self._favourites

@@ -62,6 +62,10 @@ ELSEWHERE = {
         "a drawing, printed by the table that it shows",
         "tests/unit/link/test_link_state.py::",
     ),
+    ("docs/pager.md", " edge of Anna"): (
+        "a drawing of the way of a message",
+        "tests/scenarios/everyday/test_pager.py::test_a_page_reaches_the_other_lens_also_after_either_was_away",
+    ),
     ("docs/mqtt.md", " wearer   glasses"): (
         "a drawing of the parts",
         "tests/documents/test_mqtt.py::test_a_call_that_the_cloud_answers",

@@ -13,9 +13,10 @@ from threading import Thread
 
 import pytest
 
-from tests.documents.blocks import block, commands, compare, pattern, shows, without_comment
+from tests.documents.blocks import ROOT, block, commands, compare, pattern, shows, without_comment
 from tests.documents.place import Place
 from tests.unit.display.test_bitmap import png
+from tools_cache.builder.compiler import TOOLS
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
 MCP, COMMANDS, DEVCLOUD, HTTP_TOOLS = (
@@ -30,6 +31,7 @@ MCP_SERVERS, CALLS, BUILTIN, SELECTION = (
     "docs/builtin-tools.md",
     "docs/tool-selection.md",
 )
+PAGER = "docs/pager.md"
 
 
 @pytest.fixture(scope="module")
@@ -265,3 +267,22 @@ def test_documents_in_sections_are_switched_on_and_kept_as_printed(house):
     house.write("garden.md", "# Beds\nBeans\n# Tools\nSpade\n")
     for command, _ in commands(block(BUILTIN, "$ glassd call domaindoc:create").text):
         house.run(command)
+
+
+@shows(PAGER, '{\n  "message": {')
+def test_the_message_of_a_pager_is_signed_as_its_page_says():
+    from edge.devcloud.pager_relay import pager_app
+    from tools_cache.everyday.pager import keys, messages
+    from tools_cache.schema import compile_schema
+
+    printed = json.loads(block(PAGER, '{\n  "message": {').text)
+    message, signature = printed["message"], printed["signature"]
+    assert keys.is_signed(message["key"], signature, messages.signed_bytes(message))
+    deliver = json.loads((TOOLS / "pager_deliver" / "schema.json").read_text(encoding="utf-8"))
+    relay = next(tool for tool in pager_app().tools if tool["name"] == "relay")
+    for schema in (deliver["parameters"], relay["inputSchema"]):
+        assert compile_schema(schema).errors(dict(printed)) == []
+        assert compile_schema(schema).errors({**printed, "message": {**message, "to": "Ben"}})
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", (ROOT / PAGER).read_text(), re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert {name for name in named if name in message} == message.keys()

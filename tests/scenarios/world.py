@@ -10,13 +10,14 @@ import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from edge.config.load import formed
+from edge.config import tool_options
+from edge.config.load import TOOLS, formed
 from edge.config.model import Settings
 from edge.daemon.app import Daemon
 from edge.devcloud.main import run_devcloud, sample_apps
@@ -206,7 +207,14 @@ class World:
             document["cloud"] = {"url": self.cloud["http"]}
         for name, keys in {**self.sections, **sections}.items():
             document.setdefault(name, {}).update(keys)
-        return formed(document)
+        tables = document.pop("tool", None)
+        if tables is None:
+            return formed(document)
+        single, wrong = tool_options.read(
+            tables, TOOLS, [], all_known=True, enabled=lambda _section: False
+        )
+        assert wrong == []
+        return replace(formed(document), tool=single)
 
     # -------------------------------------------------------------- acts
 

@@ -178,6 +178,8 @@ class ToolDefinition:
     local_phrases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
     open_to_cloud: bool = False
+    for_programs: bool = False
+    """True for a tool that only the cloud and other tools call: no model and no person does."""
     own: bool = False
     """True for a tool that the owner wrote (`tools.d`, `[tools] packages`)."""
     wearer: WearerTexts = NO_TEXTS

@@ -193,6 +193,8 @@ class Extensions(_Document):
         dict[Language, Phrases], BeforeValidator(_null_is_nothing), Field(max_length=32)
     ] = {}
     category: StrictStr | None = None
+    for_programs: StrictBool = False
+    """Ours: only the cloud and other tools call it; it is offered to nobody."""
     wearer: Annotated[WearerDocument, BeforeValidator(_null_is_nothing)] = WearerDocument()
 
 

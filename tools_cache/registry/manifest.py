@@ -180,6 +180,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         depends_on=tuple(dict.fromkeys(tool.depends_on)),
         local_phrases=_local_phrases(tool),
         open_to_cloud=raw.get("openToCloud") is True,
+        for_programs=tool.mentra_extensions.for_programs,
         wearer=_wearer(name, tool.mentra_extensions.wearer),
         raw=written,
     )

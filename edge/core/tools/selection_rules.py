@@ -25,6 +25,7 @@ HIDDEN: Final = "hidden"
 BY_OWNER: Final = DISABLED
 BY_USER: Final = "disabled: glassd tools enable {name}"
 UNLOADED: Final = "not loaded: registry:search and registry:load bring it"
+FOR_PROGRAMS: Final = "only the cloud and other tools call it"
 META: Final = ("registry:search", "registry:load", "registry:invoke")
 """Offered while not all tools are."""
 DESCRIBE: Final = "registry:describe"

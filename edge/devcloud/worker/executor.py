@@ -9,9 +9,10 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from edge.cloud.mqtt import wire
@@ -36,7 +37,7 @@ from edge.devcloud.worker.replies import RESULT_EXPIRY_S, Replies
 from edge.devcloud.worker.runner import Runner
 from edge.runtime.first_completed import run_unless
 from edge.storage.sqlite.database import StoreError
-from tools_cache.api.tool import ErrorCode, ToolResponse
+from tools_cache.api.tool import ErrorCode, ToolCall, ToolResponse
 from tools_cache.app_results import clean
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,9 @@ class _Work:
 
 
 class Executor:
-    """`routes()` are for the link, `resend` for its `on_up`; `run()` owns the calls' tasks."""
+    """`routes()` are for the link, `resend` for its `on_up`; `run()` owns the calls' tasks.
+    `own_tools`: the tools that run within this worker, by name; they must be repeatable.
+    """
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Executor:
         wall: Callable[[], float] = time.time,
         look_s: float = LOOK_S,
         refresh: Callable[[], Awaitable[None]] | None = None,
+        own_tools: Mapping[str, Callable[[Job], Awaitable[ToolResponse]]] = MappingProxyType({}),
     ) -> None:
         self._journal = journal
         self._runner = runner
@@ -90,6 +94,7 @@ class Executor:
         self._wall = wall
         self._look_s = look_s
         self._refresh = refresh
+        self._own_tools = own_tools
         self._replies = Replies(journal)
         self._began = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
@@ -357,7 +362,13 @@ class Executor:
     async def _in_turn(self, work: _Work) -> ToolResponse:
         """Run it when a slot is free, with the remaining time."""
         async with self._turns:
-            call = work.job.refreshed(self._wall()).call
+            job = work.job.refreshed(self._wall())
+            call = job.call
+            if (own := self._own_tools.get(call.tool)) is not None:
+                checked = self._runner.check(call)
+                if isinstance(checked, ToolCall):
+                    checked = await own(replace(job, call=checked))
+                return self._runner.stamped(call, checked)
             return await self._runner.run(
                 call,
                 progress=lambda text: self._progress(work, text),

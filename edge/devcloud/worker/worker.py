@@ -24,6 +24,7 @@ from edge.devcloud.edges import Edges
 from edge.devcloud.enrolment.service import CODE_S, LIFE
 from edge.devcloud.http.guard import check_reach
 from edge.devcloud.link import CloudLink
+from edge.devcloud.pager_relay import PagerRelay
 from edge.devcloud.registry import AppRegistry, InstalledApp
 from edge.devcloud.worker.activation import CONNECT_S, POLL_S, Launcher
 from edge.devcloud.worker.app_processes import AppProcesses
@@ -66,6 +67,7 @@ class Worker:
     launcher: Launcher
     runner: Runner
     executor: Executor
+    relay: PagerRelay
 
 
 @asynccontextmanager
@@ -108,6 +110,7 @@ async def a_worker(
                     tool_timeout_s=limits.tool_timeout_s,
                     installed=service.has,
                 )
+                relay = PagerRelay(db)
                 executor = Executor(
                     journal,
                     runner,
@@ -115,9 +118,10 @@ async def a_worker(
                     pool=pool,
                     look_s=limits.look_s,
                     refresh=service.refresh,
+                    own_tools=relay.tools(),
                 )
                 try:
-                    yield Worker(name, journal, service, edges, launcher, runner, executor)
+                    yield Worker(name, journal, service, edges, launcher, runner, executor, relay)
                 finally:
                     await launcher.aclose()
         finally:

@@ -700,7 +700,7 @@ async def test_glasses_status_tells_what_is_known(shipped):
     assert (data["text"], data["stale"]) == ("mock:full, away", True)
 
 
-OF_TYPE = {"string": "x", "array": [], "integer": 5, "boolean": True}
+OF_TYPE = {"string": "x", "array": [], "object": {}, "integer": 5, "boolean": True}
 MOMENTS = {"start": "2026-11-23T09:00:00Z", "end": "2026-11-23T10:00:00Z"}
 
 

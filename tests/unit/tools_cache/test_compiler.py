@@ -180,6 +180,7 @@ def test_the_shipped_tools_compile_and_are_these():
     }
     assert {n for n, t in tools.items() if t.open_to_cloud} == {
         "clock:now",
+        "pager:deliver",
         "registry:describe",
         "registry:invoke",
         "registry:load",

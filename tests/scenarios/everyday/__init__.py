@@ -1,0 +1,1 @@
+"""Stories of the everyday tools, with a cloud."""

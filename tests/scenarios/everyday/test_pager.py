@@ -1,0 +1,163 @@
+"""Story: two wearers page each other through one cloud, while either is away, or is killed."""
+
+import asyncio
+import json
+import shutil
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.e2e.processes import House
+from tests.scenarios.world import until, whole_world
+from tools_cache.everyday.pager import book
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+ON = {"tool": {"pager": {"enabled": True}}}
+
+
+@asynccontextmanager
+async def two(folder, cloud, **more):
+    for name in ("anna", "ben"):
+        (folder / name).mkdir()
+    async with (
+        whole_world(folder / "anna", cloud=cloud, cable=True, **ON) as anna,
+        whole_world(folder / "ben", cloud=cloud, cable=True, **ON) as ben,
+    ):
+        yield anna, ben
+
+
+async def created(place, name):
+    answer = await place.call("pager:create", {"name": name})
+    assert answer.ok, answer
+    assert answer.data["registered"] is True
+    return answer.data["pager"]
+
+
+async def send(place, to, text, **more):
+    """Send a page; its wearer says yes."""
+    place.start_call("pager:send", {"to": to, "text": text, **more})
+    await place.answer_question()
+    answer = await place.answer()
+    assert answer.ok, answer
+    return answer.data
+
+
+async def in_the_inbox(place):
+    return (await place.call("pager:inbox")).data["messages"]
+
+
+class PagerHouse(House):
+    """Mock, cloud and a daemon with pagers, as three processes."""
+
+    def _child(self, *words, announces=False):
+        if words[0] == "run":
+            with (self.folder / "glassd.toml").open("a") as config:
+                config.write("[tool.pager]\nenabled = true\n")
+        return super()._child(*words, announces=announces)
+
+
+@pytest.mark.requirement("I15-pager-relay", "S4-48")
+async def test_a_page_reaches_the_other_lens_also_after_either_was_away(tmp_path, cloud):
+    async with two(tmp_path, cloud) as (anna, ben):
+        sender, recipient = await created(anna, "Anna"), await created(ben, "Ben")
+
+        sent = await send(anna, recipient, "Bring the keys")
+        await ben.lens_shows("From Anna", sender, "Bring the keys")
+        assert [one["id"] for one in await in_the_inbox(ben)] == [sent["id"]]
+
+        await ben.stop_daemon()
+        away = await send(anna, recipient, "The gate is open")
+        assert away["waits"] is False
+        await ben.start_daemon()
+        await ben.ready()
+        await ben.lens_shows("The gate is open")
+        assert [one["id"] for one in await in_the_inbox(ben)] == [away["id"], sent["id"]]
+
+        await anna.cable.pull_out()
+        await anna.heard("uplink.down")
+        late = await send(anna, recipient, "From the tunnel", priority=2)
+        assert late["waits"] is True
+        assert anna.daemon.status()["outbox"]["waiting"] == 1
+        await anna.cable.plug_in()
+        await ben.lens_shows("Urgent: From Anna", "From the tunnel")
+        messages = await in_the_inbox(ben)
+        assert [one["id"] for one in messages] == [late["id"], away["id"], sent["id"]]
+        assert not any(one["conflicted"] for one in messages)
+
+
+@pytest.mark.requirement("S4-48")
+async def test_a_pager_that_was_made_anew_is_not_taken_for_the_old_one(
+    tmp_path, cloud, monkeypatch
+):
+    async with two(tmp_path, cloud) as (anna, ben):
+        sender, recipient = await created(anna, "Anna"), await created(ben, "Ben")
+        await send(anna, recipient, "It is me")
+        await ben.lens_shows("It is me")
+
+        await anna.stop_daemon()
+        shutil.rmtree(anna.folder / "state")
+        monkeypatch.setattr(book, "new_pager_id", lambda: sender)
+        await anna.start_daemon()
+        await anna.ready()
+        assert await created(anna, "Anna") == sender
+        await send(anna, recipient, "It is me again")
+        await ben.lens_shows(f"The key of {sender} has changed", "somebody else")
+        newest, oldest = await in_the_inbox(ben)
+        assert (newest["conflicted"], oldest["conflicted"]) == (True, False)
+        trust = {"pager": sender, "accept": True, "fingerprint": newest["fingerprint"]}
+        ben.start_call("pager:trust", trust)
+        await ben.answer_question()
+        assert (await ben.answer()).data["state"] == "trusted"
+        await send(anna, recipient, "Thank you")
+        await ben.lens_shows("Thank you")
+        assert (await in_the_inbox(ben))[0]["conflicted"] is False
+
+
+async def test_only_programs_call_the_relay_and_the_delivery(tmp_path, cloud):
+    async with whole_world(tmp_path, cloud=cloud, **ON) as place:
+        offered = {one.definition.name for one in place.daemon.choice.offered("local")}
+        assert "pager:send" in offered
+        for tool in ("pager:deliver", "com.glassd.pager:relay", "com.glassd.pager:register"):
+            assert tool not in offered
+        register = {"pager": "PAGER-AAAA"}
+        direct = await place.call("com.glassd.pager:register", register)
+        invoked = await place.call(
+            "registry:invoke", {"tool": "com.glassd.pager:register", "args": register}
+        )
+        assert (direct.error.code, invoked.error.code) == ("DENIED", "DENIED")
+        listed = await place.cloud_status()
+        tools = listed["edges"][place.edge_id]["capabilities"]["tools"]
+        assert [one["name"] for one in tools if one["name"].startswith("pager:")] == [
+            "pager:deliver"
+        ]
+
+
+@pytest.mark.requirement("I15-pager-relay")
+async def test_a_page_that_comes_while_the_daemon_is_killed_is_shown_and_stored_once(tmp_path):
+    (tmp_path / "house").mkdir()
+    (tmp_path / "anna").mkdir()
+    house = PagerHouse(tmp_path / "house")
+    try:
+        await asyncio.to_thread(house.start)
+
+        def asked(*words):
+            return json.loads(house.glassd("call", *words, "--json").stdout)
+
+        recipient = (await asyncio.to_thread(asked, "pager:create", "name=Ben"))["data"]["pager"]
+        async with whole_world(tmp_path / "anna", cloud=house.cloud.announcement, **ON) as anna:
+            await created(anna, "Anna")
+            sent = []
+            for number, moment_s in enumerate((0.0, 0.03, 0.1)):
+                text = f"Mind step {number}"
+                sent.append((await send(anna, recipient, text))["id"])
+                await asyncio.sleep(moment_s)  # how far the delivery is when the kill comes
+                house.daemon.kill9()
+                await asyncio.to_thread(house.start_what_was_killed)
+                await until(lambda text=text: text in " ".join(house.lens()), f"{text} is shown")
+
+            def inbox():
+                return [m["id"] for m in asked("pager:inbox")["data"]["messages"]]
+
+            assert await asyncio.to_thread(inbox) == sent[::-1]
+    finally:
+        await asyncio.to_thread(house.close)

@@ -1,0 +1,29 @@
+"""Sends a message to another pager."""
+
+from collections.abc import Mapping
+
+from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.pager.inbox import Inbox
+from tools_cache.everyday.pager.sending import send
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Sign a message and hand it to the relay; one call is one message, however often it runs."""
+    await Inbox(ctx.db).cleanup_expired(ctx.now())
+    sent = await send(args, ctx)
+    message = sent.message
+    text = f"Sent to {message['to']}"
+    if sent.waits:
+        text = f"Saved for {message['to']}. It goes out when we are online"
+    return {
+        "data": {
+            "id": message["id"],
+            "from": message["from"],
+            "to": message["to"],
+            "sent": message["text"],
+            "ai_distilled": message["distilled"],
+            "shortened": bool(message["original"]),
+            "waits": sent.waits,
+            "text": text,
+        }
+    }
