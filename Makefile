@@ -119,7 +119,7 @@ PURGE ?=
 SUITES ?=
 ARCH ?=
 SYSTEM_PYTHON ?= /usr/bin/python3
-EXTRAS ?= calendar,sim,devcloud,ears,enrol,images,mcp,voice,metrics,scripts
+EXTRAS ?= calendar,contacts,sim,devcloud,ears,enrol,images,mcp,voice,metrics,scripts,web
 INSTALLER = $(PYTHON) -B systemd/packaging/install.py
 
 install:  ## onto this machine, as root: venv in /opt/glassd, unit, command (PREFIX, DESTDIR, WHEELS, SYSTEM_PYTHON)

@@ -18,7 +18,7 @@ from typing import Final
 
 from places import OPT, ROOT
 
-EXTRAS: Final = "calendar,sim,devcloud,ears,enrol,images,mcp,voice,metrics,scripts"
+EXTRAS: Final = "calendar,contacts,sim,devcloud,ears,enrol,images,mcp,voice,metrics,scripts,web"
 """Everything: radios of our own, mock glasses and `glassd demo` need no second installation."""
 GLIBC: Final = range(36, 16, -1)
 """2.36 is Debian 12's; a wheel that wants a newer one would not load there."""

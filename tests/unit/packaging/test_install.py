@@ -178,11 +178,13 @@ def test_a_command_of_somebody_elses_is_not_overwritten(tmp_path, wheels, monkey
 
 
 def test_an_installation_brings_every_extra_that_needs_nothing_else():
-    """Not that of developers, nor sherpa-onnx, which is of use only with a model of one's own."""
+    """Not that of developers, nor sherpa-onnx, which is of use only with a model of one's own, nor
+    python-kasa, which is under the GPL.
+    """
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"
     ]
-    wanted = {name for name, needs in extras.items() if needs} - {"dev", "ears-sherpa"}
+    wanted = {name for name, needs in extras.items() if needs} - {"dev", "ears-sherpa", "kasa"}
     assert set(EXTRAS.split(",")) == wanted
     assert f"EXTRAS ?= {EXTRAS}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 

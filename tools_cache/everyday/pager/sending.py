@@ -1,6 +1,7 @@
 """Makes a message, signs it, and hands it to the relay: at once, or when the network is back."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -29,6 +30,10 @@ class Sent:
 
     message: Mapping[str, Json]
     waits: bool
+
+
+_TO: Final = re.compile(r"\A(?:to|an)\s+", re.IGNORECASE)
+"""What may be left of a spoken "a page to Anna" before the name."""
 
 
 async def send(args: Mapping[str, Json], ctx: ToolContext) -> Sent:
@@ -72,7 +77,7 @@ async def _addressed(args: Mapping[str, Json], book: PagerBook) -> tuple[str, st
     if args.get("to"):
         recipient = await book.resolve(args["to"])
     else:
-        recipient, text = await book.recipient_within(text)
+        recipient, text = await book.recipient_within(_TO.sub("", text, count=1))
     if not text:
         raise messages.invalid("/text there is nothing in it that can be read", "Give some words")
     return recipient, text
