@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-tests chaos-slice registry mosquitto liblc3 install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-tests chaos-slice registry mosquitto dovecot liblc3 install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -16,7 +16,7 @@ help:  ## this list
 demo: $(VENV)/.demo $(REGISTRY)  ## everything on this machine: mock glasses, a small cloud, the daemon
 	@$(BIN)/glassd demo $(ARGS)
 
-test: $(VENV)/.dev $(REGISTRY) mosquitto liblc3 lint  ## every check
+test: $(VENV)/.dev $(REGISTRY) mosquitto dovecot liblc3 lint  ## every check
 	@$(MAKE) --no-print-directory --jobs=2 types all-tests
 
 # Minutes of kills under load: `make chaos-tests` runs them, and .ci/run with its small storm.
@@ -39,7 +39,7 @@ test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv
 MAY_DIFFER := $(addprefix tests/unit/,calls cloud commands config control daemon firmware_bridge link mcp observability packaging runtime storage tools tools_cache) \
   $(addprefix tests/e2e/test_,demo.py mqtt_traps.py tls.py) tests/link tests/test_imports.py
 
-test-python: $(VENV)/.dev $(REGISTRY) mosquitto liblc3  ## of `make test` what may differ between Pythons (PYTHON=python3.13 VENV=.venv-3.13)
+test-python: $(VENV)/.dev $(REGISTRY) mosquitto dovecot liblc3  ## of `make test` what may differ between Pythons (PYTHON=python3.13 VENV=.venv-3.13)
 	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(MAY_DIFFER) $(ARGS)
 
 lint: $(VENV)/.dev
@@ -87,6 +87,14 @@ mosquitto:
 	    echo "installing mosquitto for the broker tests"; \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto mosquitto-clients >/dev/null; \
 	  else echo "NOTE: mosquitto is not installed: its tests will be skipped (apt-get install mosquitto mosquitto-clients)"; fi; fi
+
+# The mail tools are tried on a real IMAP server; the tests run one of their own, as the user that runs them.
+dovecot:
+	@if ! PATH=$$PATH:/usr/sbin command -v dovecot >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing dovecot for the tests of mail"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends dovecot-imapd >/dev/null; \
+	  else echo "NOTE: dovecot is not installed: its tests will be skipped (apt-get install dovecot-imapd)"; fi; fi
 
 # An Even G1's microphone sends LC3. liblc3-dev has the same name in every Debian and brings the library.
 liblc3:

@@ -10,6 +10,17 @@ PROMISES: Final[dict[str, Promise]] = {
         "and says which are missing.",
         "issue 15",
     ),
+    "S4-59": Promise(
+        "The 13 tools of the catalogue are there, each offline as far as it can: reminder, "
+        "contacts, pager, web, email, context, continuum, domaindoc, registry:invoke, maps, kasa, "
+        "punchclock, weather.",
+        "seed S4-59",
+    ),
+    "I15-offline": Promise(
+        "Without a network each everyday tool answers from what it has, or says in one sentence "
+        "what it cannot reach.",
+        "issue 15, Shows 3",
+    ),
     "I15-sentences": Promise(
         "Each everyday tool has 20 sample sentences, and each becomes the call beside it.",
         "issue 15, Build",

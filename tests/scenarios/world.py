@@ -211,7 +211,11 @@ class World:
         if tables is None:
             return formed(document)
         single, wrong = tool_options.read(
-            tables, TOOLS, [], all_known=True, enabled=lambda _section: False
+            tables,
+            TOOLS,
+            [],
+            all_known=True,
+            enabled=lambda section: document.get(section, {}).get("enabled") is True,
         )
         assert wrong == []
         return replace(formed(document), tool=single)
