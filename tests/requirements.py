@@ -1056,6 +1056,3 @@ DECLINED: Final[dict[str, str]] = {
     row: reason for part in PARTS for row, reason in part.DECLINED.items()
 }
 """Rows of the seed features that do not apply to an edge, and why."""
-
-DUE: Final[dict[str, str]] = {}
-"""Rows that nothing here answers yet, and what is missing: the list only gets shorter."""

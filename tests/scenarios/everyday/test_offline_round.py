@@ -12,6 +12,8 @@ from tools_cache.api.tool import ErrorType
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+OFFERED_MAX = 48
+"""The default of `[tools] offered_max`."""
 HERE = {
     "clock": ("clock:now", {}),
     "contacts": ("contacts:find", {"query": "Anna"}),
@@ -61,7 +63,7 @@ def settings(password):
     }
 
 
-@pytest.mark.requirement("S4-59", "I15-offline")
+@pytest.mark.requirement("S4-59", "I15-offline", "I15-found")
 async def test_without_a_network_each_everyday_tool_answers_or_says_so(tmp_path):
     password = tmp_path / "password"
     password.write_text("secret")
@@ -70,6 +72,8 @@ async def test_without_a_network_each_everyday_tool_answers_or_says_so(tmp_path)
         await place.switch_glasses_on()
         await place.start_daemon()
         await place.ready()
+        offered = [entry.definition.name for entry in place.daemon.choice.offered("local")]
+        assert 30 < len(offered) <= OFFERED_MAX  # all configured, the list stays small
         for tool, args in HERE.values():
             answer = await place.call(tool, args, wait=Wait.ANSWER)
             assert answer.ok, (tool, answer)
