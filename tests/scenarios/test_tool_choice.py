@@ -55,7 +55,7 @@ async def test_without_a_cloud_what_the_wearer_says_finds_its_local_tool_in_the_
         await place.switch_glasses_on(speed=8.0)
         await place.start_daemon()
         await place.ready()
-        await place.wearer_says("remind me to buy milk")
+        await place.wearer_says("take a note buy milk")
         await place.heard("call.answered", tool="notes:add", ok=True)
         await place.lens_shows("buy milk")
         await place.wearer_says("Wie spät ist es?")
