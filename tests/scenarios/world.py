@@ -11,6 +11,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import httpx
 
 from edge.config import tool_options
 from edge.config.load import TOOLS, formed
-from edge.config.model import Settings
+from edge.config.model import Settings, ToolSettings
 from edge.daemon.app import Daemon
 from edge.devcloud.main import run_devcloud, sample_apps
 from edge.devcloud.registry import InstalledApp
@@ -66,6 +67,20 @@ async def until(
         raise AssertionError(
             f"not within {within_s} s: {what if isinstance(what, str) else what()}"
         ) from None
+
+
+def tool_settings(tables: Mapping[str, Any], *, history: bool) -> ToolSettings:
+    """Read the settings of the tools; without any, many packages are off."""
+    single, wrong = tool_options.read(
+        tables, TOOLS, [], enabled=lambda section: history and section == "history"
+    )
+    assert wrong == []
+    return single
+
+
+@cache
+def _by_themselves(history: bool) -> ToolSettings:
+    return tool_settings({}, history=history)
 
 
 @dataclass
@@ -208,16 +223,8 @@ class World:
         for name, keys in {**self.sections, **sections}.items():
             document.setdefault(name, {}).update(keys)
         tables = document.pop("tool", None)
-        if tables is None:
-            return formed(document)
-        single, wrong = tool_options.read(
-            tables,
-            TOOLS,
-            [],
-            all_known=True,
-            enabled=lambda section: document.get(section, {}).get("enabled") is True,
-        )
-        assert wrong == []
+        history = document.get("history", {}).get("enabled") is True
+        single = tool_settings(tables, history=history) if tables else _by_themselves(history)
         return replace(formed(document), tool=single)
 
     # -------------------------------------------------------------- acts

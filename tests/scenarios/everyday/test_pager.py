@@ -42,6 +42,16 @@ async def send(place, to, text, **more):
     return answer.data
 
 
+async def reported_tools(place):
+    """The names of the tools that the edge told the cloud of, once it has."""
+    async with asyncio.timeout(20):
+        while True:
+            told = (await place.cloud_status())["edges"][place.edge_id]["capabilities"]
+            if told and "tools" in told:
+                return [tool["name"] for tool in told["tools"]]
+            await asyncio.sleep(0.05)
+
+
 async def in_the_inbox(place):
     return (await place.call("pager:inbox")).data["messages"]
 
@@ -125,11 +135,8 @@ async def test_only_programs_call_the_relay_and_the_delivery(tmp_path, cloud):
             "registry:invoke", {"tool": "com.glassd.pager:register", "args": register}
         )
         assert (direct.error.code, invoked.error.code) == ("DENIED", "DENIED")
-        listed = await place.cloud_status()
-        tools = listed["edges"][place.edge_id]["capabilities"]["tools"]
-        assert [one["name"] for one in tools if one["name"].startswith("pager:")] == [
-            "pager:deliver"
-        ]
+        tools = await reported_tools(place)
+        assert [name for name in tools if name.startswith("pager:")] == ["pager:deliver"]
 
 
 @pytest.mark.requirement("I15-pager-relay")

@@ -719,7 +719,7 @@ async def test_a_users_messages_are_not_anothers(anna, ben):
 @pytest.mark.parametrize(
     ("language", "sentence", "tool", "args"),
     [
-        ("en", "page Anna I am at gate 2", "send", {"text": "Anna I am at gate 2"}),
+        ("en", "send a page to Anna I am at gate 2", "send", {"text": "Anna I am at gate 2"}),
         ("en", "send a page to Anna I am late", "send", {"text": "Anna I am late"}),
         ("en", "read my pages", "inbox", {}),
         ("en", "read my unread pages", "inbox", {"unread": True}),

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -119,7 +120,7 @@ async def test_each_example_of_their_documents_is_true(desk):
 @pytest.mark.requirement("S4-30")
 async def test_the_table_has_eleven_columns_and_four_indexes(desk):
     await desk.ask("add", text="x")
-    with sqlite3.connect(desk.file) as db:
+    with closing(sqlite3.connect(desk.file)) as db:
         assert len(db.execute("PRAGMA table_info(reminders)").fetchall()) == 11
         assert len(db.execute("PRAGMA index_list(reminders)").fetchall()) == 4
 
@@ -365,7 +366,7 @@ async def test_nothing_is_told_while_the_clock_was_never_set(desk):
     await desk.ask("add", text="x", when="2026-11-28T11:00")
     desk.wall = EARLIEST_TRUE_WALL - 1
     assert await desk.none_told()
-    with sqlite3.connect(desk.file) as db:  # due before any true clock
+    with closing(sqlite3.connect(desk.file)) as db, db:  # due before any true clock
         db.execute("UPDATE reminders SET due = 5")
     desk.reminders._changed.set()
     assert await desk.none_told()
