@@ -56,6 +56,8 @@ class AlarmNotifier:
                     )
                 return
             await self._wait_for_glasses(events)
+            if not await self.alarms.is_due(alarm.id):
+                return  # done or moved while the glasses were away
 
     async def _wait_for_glasses(self, events: Listener) -> None:
         if self.glasses.status().ready:

@@ -121,6 +121,10 @@ class AlarmClock:
         self._changed.set()
         return gone > 0
 
+    async def is_due(self, _alarm: int) -> bool:
+        """Return whether an alarm that fired is still to be announced: it cannot be cancelled."""
+        return True
+
     async def fired(self) -> AsyncIterator[Alarm]:
         """Yield alarms as they fall due; one consumer. An alarm is removed from disk when the next
         one is requested, so an interrupted announcement is repeated after a restart.

@@ -168,6 +168,14 @@ class Reminders:
             yield reminder
             await self._mark(reminder)
 
+    async def is_due(self, number: int) -> bool:
+        """Return whether a reminder that fired is still to be announced: not done, moved or gone
+        since.
+        """
+        rows = await self.storage.fetch(_NEXT)
+        now = self.clock.wall()
+        return any(row["id"] == number and row["due"] <= now for row in rows)
+
     async def _next_due(self) -> DueReminder:
         first = await self._first()
         while True:

@@ -20,12 +20,16 @@ class Alarms:
     def __init__(self, *due):
         self.due = list(due)
         self.struck_off = []
+        self.done = set()
 
     async def fired(self):
         for alarm in self.due:
             yield alarm
             self.struck_off.append(alarm.id)
         await asyncio.Event().wait()
+
+    async def is_due(self, number):
+        return number not in self.done
 
 
 class Stage:
@@ -105,6 +109,18 @@ async def test_an_alarm_waits_for_absent_glasses_and_says_how_late_it_is():
         bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
         await until(lambda: len(stage.told) == 3)
     assert stage.told[1:] == [("alarm-1", "tea (1 min late)"), ("alarm-2", "eggs")]
+
+
+async def test_what_was_done_while_the_glasses_were_away_is_not_announced():
+    glasses = Glasses(AWAY)
+    stage, alarms = Stage(glasses), Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0))
+    async with ringing(alarms, glasses, stage) as bus:
+        await until(lambda: stage.told)
+        alarms.done.add(1)
+        glasses.now = replace(READY)
+        bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
+        await until(lambda: len(stage.told) == 2)
+    assert stage.told[1:] == [("alarm-2", "eggs")]
 
 
 async def test_glasses_that_can_neither_show_nor_speak_do_not_hold_the_bell():

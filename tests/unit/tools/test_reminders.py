@@ -414,6 +414,20 @@ async def test_what_was_done_or_removed_is_not_told(desk):
     assert await desk.none_told()
 
 
+async def test_one_that_was_done_or_moved_is_due_no_more(desk):
+    for text in ("a", "b", "c"):
+        await desk.ask("add", text=text, when="2026-11-28T11:00")
+    desk.wall = wall("2026-11-28T12:00")
+    await desk.ask("complete", reminder="a")
+    await desk.ask("update", reminder="b", when="2026-11-28T13:00")
+    assert [await desk.reminders.is_due(number) for number in (1, 2, 3, 4)] == [
+        False,
+        False,
+        True,
+        False,
+    ]
+
+
 async def test_a_full_disk_does_not_tell_a_reminder_again(desk, monkeypatch, caplog):
     await desk.ask("add", text="x", when="2026-11-28T11:00")
     desk.wall = wall("2026-11-28T11:00")
