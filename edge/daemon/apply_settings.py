@@ -100,14 +100,12 @@ class SettingsApplier:
 
 
 def tell_off(settings: Settings) -> None:
-    """Log which tools their own settings switch off."""
-    for name, why in settings.tool.off.items():
-        log.log(
-            logging.WARNING if name in settings.tool.wrong else logging.INFO,
-            "tool %s is off: %s",
-            name,
-            why,
-        )
+    """Log the tools that their own settings switch off: each that is wrong, and how many others."""
+    wrong = settings.tool.wrong
+    for name, why in wrong.items():
+        log.warning("tool %s is off: %s", name, why)
+    if others := len(settings.tool.off) - len(wrong):
+        log.info("%d tools are switched off or not configured; glassd tools --all says why", others)
 
 
 def registry(settings: Settings) -> RegistrySettings:

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +21,11 @@ from edge.cloud.enrolment.client import Enrolment, EnrolmentOptions
 from edge.cloud.enrolment.credentials import EnrolmentFiles
 from edge.config import reload as settings_again
 from edge.config.load import formed
-from edge.config.model import Settings
+from edge.config.model import Settings, ToolSettings
 from edge.config.validators import BadSettings
 from edge.core.config_changes import LIVE, plan
 from edge.daemon import reload, user_tools
+from edge.daemon.apply_settings import tell_off
 from edge.daemon.cloud_config import Certificates, CloudSource
 from edge.daemon.reload import Reload
 from edge.runtime.bus import Bus
@@ -464,3 +465,17 @@ async def test_another_cloud_and_another_broker_are_followed_without_a_restart(t
 def test_systemd_reloads_by_the_same_signal(unit):
     lines = (Path(__file__).parents[3] / "systemd" / unit).read_text().splitlines()
     assert "ExecReload=sh -c 'kill -HUP \"$MAINPID\"'" in lines
+
+
+def test_tools_that_are_off_take_one_line_of_the_log(caplog):
+    off = {
+        "a:one": "switched off (set enabled = true in [tool.a])",
+        "b:two": "not configured: set url in [tool.b]",
+        "c:three": "its settings are wrong ([tool.c.three] most: Input should be a valid integer)",
+    }
+    with caplog.at_level("INFO"):
+        tell_off(replace(Settings(), tool=ToolSettings(off=off)))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"tool c:three is off: {off['c:three']}",
+        "2 tools are switched off or not configured; glassd tools --all says why",
+    ]
