@@ -217,6 +217,7 @@ class SmtpServer:
         )
         self.user, self.starttls = "", starttls
         self.misbehave, self.offers = "", "PLAIN LOGIN XOAUTH2"
+        self.confirms_after_s = 0.0
         self.received: list[tuple[str, list[str], bytes]] = []
         self.signed_in: list[str] = []
         self.names: list[str] = []
@@ -299,6 +300,7 @@ class SmtpServer:
         self.received.append((sender, recipients, body))
         if self.misbehave == "drop-data":
             return False
+        time.sleep(self.confirms_after_s)
         said.say("250 taken")
         return True
 
