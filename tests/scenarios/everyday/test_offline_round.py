@@ -2,6 +2,7 @@
 plain sentence what it cannot reach; nothing is kept back, and nothing is done twice.
 """
 
+import re
 import socket
 
 import pytest
@@ -33,6 +34,10 @@ AWAY = {
     "web": ("web:search", {"query": "glasses"}),
 }
 """Package → a call that needs one."""
+
+
+UNREADABLE = re.compile(r"[{}\[\]]|\d{4}-\d\d-\d\dT|[0-9a-f]{8}-[0-9a-f]{4}|\b\d{10,}\b")
+"""What no wearer should see: JSON, a moment in ISO 8601, an identifier, seconds since 1970."""
 
 
 def closed_port():
@@ -75,8 +80,11 @@ async def test_without_a_network_each_everyday_tool_answers_or_says_so(tmp_path)
         offered = [entry.definition.name for entry in place.daemon.choice.offered("local")]
         assert 30 < len(offered) <= OFFERED_MAX  # all configured, the list stays small
         for tool, args in HERE.values():
-            answer = await place.call(tool, args, wait=Wait.ANSWER)
+            answer = await place.call(tool, args)
             assert answer.ok, (tool, answer)
+            lens = "\n".join(place.lens())
+            assert lens, tool
+            assert not UNREADABLE.search(lens), (tool, lens)
         for tool, args in AWAY.values():
             answer = await place.call(tool, args, wait=Wait.ANSWER)
             assert not answer.ok, tool
