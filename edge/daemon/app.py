@@ -97,9 +97,7 @@ if TYPE_CHECKING:
     from tools_cache.api.tool import ToolCall, ToolResponse
 
 ALARM_PACKAGE: Final = "glassd.alarms"
-"""Package with the database of the alarms and the reminders. The name of no tool's package: those
-of ours have no dot.
-"""
+"""Package with the database of the alarms and reminders; with a dot, so it is no tool's."""
 _NO_OWN: Final = Own()
 _STOP_FIRST: Final = ("microphone", "stage")
 """While the link is still there: the microphone goes off, then what the lens says of it."""

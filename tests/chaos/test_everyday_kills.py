@@ -52,7 +52,7 @@ def kill_moments(part: str, rounds: int, latest_s: float) -> list[float]:
 
 
 class Place:
-    """One daemon process without glasses, which is killed and started anew on the same state."""
+    """One daemon process without glasses, which is killed and restarted on the same state."""
 
     def __init__(self, folder: Path, name: str, sections: str) -> None:
         folder.mkdir()
@@ -204,7 +204,7 @@ class Call:
         return self.early is None
 
     def final(self) -> dict[str, Any]:
-        """Return what the daemon that was started anew says."""
+        """Return what the daemon that was restarted says."""
         if self._call_id:
             return self._place.outcome(self._call_id)
         return self._place.ask_until_final(*self._asked)

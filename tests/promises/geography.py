@@ -6,7 +6,7 @@ from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
     "I15-weather": Promise(
-        "The weather of a place is told in plain words; without the network the last known one "
+        "The weather of a place is given in plain words; without the network the last known one "
         "with its age.",
         "issue 15",
     ),
@@ -14,7 +14,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "The places whose weather was asked for are encrypted on disk.", "issue 15"
     ),
     "I15-maps": Promise(
-        "Places are found, and the way to one is told step by step, also without the network once "
+        "Places are found, and the way to one is given step by step, also without the network once "
         "it is known.",
         "issue 15",
     ),

@@ -1,4 +1,4 @@
-"""Working times: what an entry is, how its time is divided among days, how it is told.
+"""Working times: what an entry is, how its time is divided among days, how it is described.
 
 Moments are whole seconds since 1970, so they are in UTC; a day is one of the wearer's time zone.
 """

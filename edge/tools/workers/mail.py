@@ -30,9 +30,7 @@ _DATE: Final = re.compile(r"\s*(\d{1,2})-(\w{3})-(\d{4}) (\d\d):(\d\d):(\d\d) ([
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Execute one request: `do` says which."""
     account = Account(request["settings"])
-    does = {
-        "unread": unread, "search": search, "read": read, "send": send, "find_sent": find_sent
-    }  # fmt: skip
+    does = {"unread": unread, "search": search, "read": read, "send": send, "find_sent": find_sent}
     return does[request["do"]](account, request)
 
 
@@ -84,8 +82,13 @@ def read(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
                 retryable=False,
                 for_wearer="This mail cannot be read here.",
             ) from e
-    return {**_about(box, found), **_people(found), **_listed_parts(parts), "body": body,
-            "cut": cut}  # fmt: skip
+    return {
+        **_about(box, found),
+        **_people(found),
+        **_listed_parts(parts),
+        "body": body,
+        "cut": cut,
+    }
 
 
 def send(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +116,7 @@ def find_sent(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _uid(box: Mailbox, name: str) -> int:
-    """Return the UID of an id. Raise `ToolFailure` if its mailbox was built anew since."""
+    """Return the UID of an id. Raise `ToolFailure` if its mailbox was made again since."""
     validity, _, uid = name.partition("-")
     if int(validity) != box.validity:
         raise _gone(name)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from tools_cache.errors import ErrorCode, ToolFailure
 
 TIMEOUT_S: Final = 8.0
-"""Of each step on the network; the parent's deadline is longer, so that the reason is told."""
+"""Of each step on the network. The parent's deadline is longer: the error names the reason."""
 MAX_SECRET: Final = 4096
 SECTION: Final = "[tool.email]"
 

@@ -1,4 +1,4 @@
-"""Answers of DAV servers (RFC 4918) as XML. Their size is limited by whoever received them."""
+"""Answers of DAV servers (RFC 4918) as XML. The code that receives them limits their size."""
 
 from typing import Final
 from xml.etree import ElementTree as ET

@@ -79,7 +79,7 @@ class Service:
 
 @contextmanager
 def gpsd(*reports, stays=True):
-    """Run a gpsd that gives these reports to whoever asks to watch; yield HOST:PORT."""
+    """Run a gpsd that gives these reports to each client that asks to watch; yield HOST:PORT."""
     listening = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 

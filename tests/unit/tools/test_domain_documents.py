@@ -8,7 +8,8 @@ import pytest
 
 from edge.storage.tools.user_stores import PrivateStores
 from tests.unit.tools.compiled import shipped
-from tests.unit.tools.test_local import Rig, call
+from tests.unit.tools.desk import PackageDesk
+from tests.unit.tools.test_local import call
 from tools_cache.api.tool import ErrorCode, ToolFailure
 from tools_cache.builder import compiler
 from tools_cache.everyday import domain_documents as documents
@@ -17,24 +18,15 @@ ORDER = ("create", "list", "read", "edit", "restore", "search", "remove")
 PLAN = "Before\n# Beds\nBeans\n## North\nFern\n### Shade\nMoss\n## South\nRoses\n# Tools\nSpade"
 
 
-class Desk(Rig):
+class Desk(PackageDesk):
     """The shipped tools with a user's own storage."""
+
+    package = "domaindoc"
 
     def __init__(self, path):
         self.users = path / "users"
         self.stores = PrivateStores(self.users, key=path / "tools.key")
         super().__init__(path, shipped(), compiler.TOOLS, private=self.stores.of)
-
-    async def ask(self, tool, **args):
-        return (await self.good(f"domaindoc:{tool}", args)).data
-
-    async def fails(self, tool, **args):
-        definition = self.registry.snapshot().find(f"domaindoc:{tool}").definition
-        filled, problems = self.registry.check_args(definition, args)
-        assert problems == []
-        response = await self.run(f"domaindoc:{tool}", filled)
-        assert not response.ok
-        return response.error
 
 
 @pytest.fixture

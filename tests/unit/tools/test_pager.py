@@ -25,7 +25,7 @@ TOOLS = ("create", "send", "inbox", "trust", "deactivate", "deliver")
 
 
 class Cloud:
-    """The real relay over a real file; messages go to the desks at once, or when it is told to."""
+    """The real relay over a real file; messages go out at once, or when the test says so."""
 
     def __init__(self, db):
         self.wall = WALL

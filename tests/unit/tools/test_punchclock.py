@@ -13,7 +13,8 @@ from edge.core.phrases import match
 from edge.storage.tools.user_stores import PrivateStores
 from edge.storage.tools.user_tables import UserTables
 from tests.unit.tools.compiled import shipped
-from tests.unit.tools.test_local import Rig, call
+from tests.unit.tools.desk import PackageDesk
+from tests.unit.tools.test_local import call
 from tests.unit.tools.test_local_phrases import tools
 from tools_cache.api.tool import CallOrigin, ErrorCode
 from tools_cache.builder import compiler
@@ -25,8 +26,10 @@ BERLIN = ZoneInfo("Europe/Berlin")
 HOUR = 3600
 
 
-class Desk(Rig):
+class Desk(PackageDesk):
     """The shipped tools with a user's own storage, in Berlin; it is 11:30 on a Saturday."""
+
+    package = "punchclock"
 
     def __init__(self, path, zone="Europe/Berlin"):
         self.users = path / "users"
@@ -38,17 +41,6 @@ class Desk(Rig):
         """Set the clock to a moment of Berlin."""
         self.wall = datetime.fromisoformat(moment).replace(tzinfo=BERLIN).timestamp()
         return self
-
-    async def ask(self, tool, **args):
-        return (await self.good(f"punchclock:{tool}", args)).data
-
-    async def fails(self, tool, **args):
-        definition = self.registry.snapshot().find(f"punchclock:{tool}").definition
-        filled, problems = self.registry.check_args(definition, args)
-        assert problems == []
-        response = await self.run(f"punchclock:{tool}", filled)
-        assert not response.ok
-        return response.error
 
     async def worked(self, project, start, end):
         return await self.ask("correct", action="add", project=project, start=start, end=end)

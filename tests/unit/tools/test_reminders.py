@@ -16,7 +16,8 @@ from edge.storage.tools.user_stores import PrivateStores
 from edge.tools.alarms import EARLIEST_TRUE_WALL
 from edge.tools.reminders import MAX_REMINDERS, Reminders
 from tests.unit.tools.compiled import shipped
-from tests.unit.tools.test_local import Rig, call
+from tests.unit.tools.desk import PackageDesk
+from tests.unit.tools.test_local import call
 from tools_cache.api.tool import ErrorCode
 from tools_cache.builder import compiler
 
@@ -30,8 +31,10 @@ def wall(text, zone=UTC):
 NOW = wall("2026-11-28T10:00")
 
 
-class Desk(Rig):
+class Desk(PackageDesk):
     """The shipped tools with reminders of their own; `zone` is the wearer's."""
+
+    package = "reminder"
 
     def __init__(self, path):
         self.zone = UTC
@@ -55,17 +58,6 @@ class Desk(Rig):
 
     async def call_other(self, asked):
         return await self.go(asked)
-
-    async def ask(self, tool, **args):
-        return (await self.good(f"reminder:{tool}", args)).data
-
-    async def fails(self, tool, **args):
-        definition = self.registry.snapshot().find(f"reminder:{tool}").definition
-        filled, problems = self.registry.check_args(definition, args)
-        assert problems == []
-        response = await self.run(f"reminder:{tool}", filled)
-        assert not response.ok
-        return response.error
 
     async def listed(self, which="upcoming", **more):
         return [r["text"] for r in (await self.ask("list", range=which, **more))["reminders"]]

@@ -325,7 +325,7 @@ def test_a_message_arrives_whole_and_is_kept_as_sent(ask, box, smtp):
     )
     assert made["Message-ID"] == ID
     assert made.get_content().split("\r\n") == [*text.split("\n"), ""]
-    assert smtp.names == ["[127.0.0.1]"], "the name of this machine is told to nobody"
+    assert smtp.names == ["[127.0.0.1]"], "the name of this machine is not sent"
     [kept] = box.sent()
     assert message_from_bytes(kept)["Message-ID"] == ID
     assert ask("find_sent", message_id=ID) == {"there": True}

@@ -40,12 +40,29 @@ def refused(client, method, url, **more):
 @pytest.mark.parametrize(
     "address",
     [
-        "127.0.0.1", "0.0.0.0", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254",
-        "100.64.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "::1", "::", "fe80::1%eth0",
-        "fc00::1", "fec0::1", "ff02::1", "::7f00:1", "::ffff:10.0.0.1", "2002:7f00:1::",
-        "64:ff9b::a00:1", "2001:0:4136:e378:8000:63bf:80ff:fffe",
+        "127.0.0.1",
+        "0.0.0.0",
+        "10.0.0.1",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "240.0.0.1",
+        "::1",
+        "::",
+        "fe80::1%eth0",
+        "fc00::1",
+        "fec0::1",
+        "ff02::1",
+        "::7f00:1",
+        "::ffff:10.0.0.1",
+        "2002:7f00:1::",
+        "64:ff9b::a00:1",
+        "2001:0:4136:e378:8000:63bf:80ff:fffe",
     ],
-)  # fmt: skip
+)
 def test_an_address_that_is_not_of_the_internet_is_private(address):
     assert not is_public(address)
 
@@ -108,10 +125,19 @@ def test_a_name_in_another_script_is_sent_as_servers_know_it(server, monkeypatch
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://a.example/", "file:///etc/passwd", "http://", "http://a.example:0/", "http://[::1/",
-     "http://a.example:99999/", "http://a.example/a b", "http://a.example/\n", "page",
-     "http://a.example/" + "x" * http_client.MAX_URL],
-)  # fmt: skip
+    [
+        "ftp://a.example/",
+        "file:///etc/passwd",
+        "http://",
+        "http://a.example:0/",
+        "http://[::1/",
+        "http://a.example:99999/",
+        "http://a.example/a b",
+        "http://a.example/\n",
+        "page",
+        "http://a.example/" + "x" * http_client.MAX_URL,
+    ],
+)
 def test_what_is_no_address_of_the_web_is_refused(client, url):
     error = refused(client, "GET", url)
     assert error.code is ErrorCode.INVALID_ARGUMENTS
@@ -167,9 +193,16 @@ def _tell_port(handler, ports):
 
 @pytest.mark.parametrize(
     ("status", "method", "then"),
-    [(301, "POST", "GET"), (302, "POST", "GET"), (303, "PUT", "GET"), (307, "POST", "POST"),
-     (308, "PUT", "PUT"), (301, "DELETE", "DELETE"), (303, "HEAD", "HEAD")],
-)  # fmt: skip
+    [
+        (301, "POST", "GET"),
+        (302, "POST", "GET"),
+        (303, "PUT", "GET"),
+        (307, "POST", "POST"),
+        (308, "PUT", "PUT"),
+        (301, "DELETE", "DELETE"),
+        (303, "HEAD", "HEAD"),
+    ],
+)
 def test_a_redirect_keeps_the_method_or_makes_it_get(server, client, status, method, then):
     server.redirects("/go", "/page", status)
     client.request(method, server.url("/go"), body=None if method == "HEAD" else b"x")
@@ -231,9 +264,14 @@ def test_an_answer_that_is_compressed_is_refused(server, client):
 
 @pytest.mark.parametrize(
     ("header", "wait_ms"),
-    [({"Retry-After": "7"}, 7000), ({}, 60_000), ({"Retry-After": "soon"}, 60_000),
-     ({"Retry-After": "9" * 400}, 3_600_000), ({"Retry-After": "0"}, 1000)],
-)  # fmt: skip
+    [
+        ({"Retry-After": "7"}, 7000),
+        ({}, 60_000),
+        ({"Retry-After": "soon"}, 60_000),
+        ({"Retry-After": "9" * 400}, 3_600_000),
+        ({"Retry-After": "0"}, 1000),
+    ],
+)
 def test_a_server_that_is_asked_too_often_says_when_again(server, client, header, wait_ms):
     server.answers["/busy"] = (429, header, b"")
     with pytest.raises(ToolFailure, match="asked too often") as raised:
@@ -252,9 +290,15 @@ def test_the_time_to_ask_again_may_be_a_date(server, client):
 
 @pytest.mark.parametrize(
     ("status", "code"),
-    [(401, ErrorCode.AUTH), (403, ErrorCode.AUTH), (404, ErrorCode.HTTP_ERROR),
-     (500, ErrorCode.NETWORK_ERROR), (503, ErrorCode.NETWORK_ERROR), (304, ErrorCode.HTTP_ERROR)],
-)  # fmt: skip
+    [
+        (401, ErrorCode.AUTH),
+        (403, ErrorCode.AUTH),
+        (404, ErrorCode.HTTP_ERROR),
+        (500, ErrorCode.NETWORK_ERROR),
+        (503, ErrorCode.NETWORK_ERROR),
+        (304, ErrorCode.HTTP_ERROR),
+    ],
+)
 def test_a_status_of_failure_has_its_own_error(server, client, status, code):
     server.answers["/no"] = (status, {}, b"")
     with pytest.raises(ToolFailure, match=str(status)) as raised:
