@@ -496,7 +496,7 @@ async def test_an_interrupted_delivery_is_announced_when_it_comes_again(ben, mon
     class Killed(BaseException):
         pass
 
-    async def killed(after_s, text):
+    async def killed(*_, **__):
         raise Killed
 
     with monkeypatch.context() as patched:
@@ -507,6 +507,29 @@ async def test_an_interrupted_delivery_is_announced_when_it_comes_again(ben, mon
     assert (await deliver(ben, args)).ok
     assert len(await ben.announced()) == 1
     assert (await ben.ask("inbox"))["total"] == 1
+
+
+async def test_a_kill_between_the_alarm_and_its_mark_announces_nothing_twice(ben, monkeypatch):
+    recipient = await ben.create("Ben")
+    args = signed(keys.new_private_key(), to=recipient)
+
+    class Killed(BaseException):
+        pass
+
+    async def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(inbox.Inbox, "set_announced", killed)
+        with pytest.raises(Killed):
+            await deliver(ben, args)
+    assert len(await ben.announced()) == 1
+    fired = ben.alarms.fired()
+    shown = await anext(fired)  # after the restart it is shown before the relay delivers again
+    await ben.alarms._forget(shown)
+    assert (await deliver(ben, args)).ok
+    assert await ben.announced() == []
+    await fired.aclose()
 
 
 async def test_two_senders_may_use_one_message_id(ben):

@@ -106,14 +106,15 @@ async def _known_sender(message: Mapping[str, Json], book: PagerBook) -> Sender:
 
 
 async def _announce(found: StoredMessage, inbox: Inbox, ctx: ToolContext) -> None:
-    """Show it once: its row says so after the alarm is on disk, which is shown until it is seen. A
-    message for which there is no room among the alarms is in the inbox alone.
+    """Announce it once: an alarm of this key is set once, whenever a kill comes, and is shown until
+    it is seen. A message for which there is no room among the alarms is in the inbox alone.
     """
     if found.announced != NOT_ANNOUNCED:
         return
     how = ANNOUNCED
     try:
-        await ctx.alarms.set(SOON_S, announcement(found.body))
+        key = f"page {ctx.call.user_id} {found.token}"
+        await ctx.alarms.set(SOON_S, announcement(found.body), key=key)
     except ToolFailure as e:
         if e.error.code is not ErrorCode.CONFLICT:
             raise
