@@ -271,6 +271,16 @@ async def test_the_sender_is_told_of_a_message_whose_time_is_over_before_it_was_
     assert edges.asked.empty()
 
 
+async def test_a_report_that_nobody_takes_is_forgotten_when_its_time_is_over(cloud):
+    delivery = cloud.delivery(Edges())
+    await cloud.send()
+    cloud.wall = NOW + 3601
+    assert await delivery._edges() == ["edge-a"]
+    cloud.wall += WAIT_S + 1
+    assert await delivery._edges() == []
+    assert await cloud.rows("SELECT * FROM pages") == []
+
+
 async def test_a_message_whose_time_is_over_when_it_comes_is_refused(cloud):
     late = await cloud.send(ttl_s=WAIT_S - 3600)
     assert (late.error.code, "is over" in late.error.message) == (ErrorCode.DENIED, True)
