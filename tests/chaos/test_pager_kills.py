@@ -16,7 +16,7 @@ from tests.chaos.callers import BrokeOff, NotThere
 from tests.chaos.cast import until
 from tests.chaos.places import AGAIN_S, FINAL_S, Call, Cloud, Network, Place, kill_moments
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(180)]
 LATEST_S = 1.5
 """The kill comes at most so long after the call began."""
 QUICK_S = 0.08
@@ -28,7 +28,7 @@ BOTH_EVERY = 3
 """In each round of so many the recipient is killed, too."""
 LIFE_S = 2.0
 """How long a call lives of which the answer is lost."""
-REFUSED = 4
+REFUSED = 3
 """Pages to a pager that nobody has, sent offline."""
 NOBODY = "PAGER-0000"
 
@@ -165,7 +165,7 @@ def test_a_page_whose_answers_are_lost_arrives_once_and_a_refused_one_is_told_on
     anna.allow("pager:send")
     sent = [
         *(_lose_the_relays_answer(number, to, cloud, ways[0], far_pagers) for number in range(4)),
-        *(_lose_the_delivery(number, to, cloud, ways, far_pagers) for number in range(4, 7)),
+        *(_lose_the_delivery(number, to, cloud, ways, far_pagers) for number in range(4, 6)),
     ]
     _send_to_nobody(cloud, ways, anna)
     last = anna.ask("pager:send", page(99, to), "page-99")
@@ -179,7 +179,7 @@ def test_a_page_whose_answers_are_lost_arrives_once_and_a_refused_one_is_told_on
 
     assert sorted(arrived) == sorted(sent)
     stored = Counter(row[0] for row in rows(cloud.state, "SELECT id FROM pages"))
-    assert len(stored) == len(sent), "the relay knows each page under one id"
+    assert list(stored.values()) == [1] * len(sent), "the relay knows each page once, by one id"
     told = Counter(text for (text,) in rows(ben.folder / "state", "SELECT text FROM alarms"))
     assert sorted(told.elements()) == sorted(f"From a ({_of(told)}): {text}" for text in sent)
     told = Counter(text for (text,) in rows(anna.folder / "state", "SELECT text FROM alarms"))
@@ -233,8 +233,8 @@ def _lose_the_delivery(
     ways[1].lose("up", "result")
     answer = anna.ask("pager:send", page(number, to), f"page-{number}")
     assert answer["ok"], answer
+    until(lambda: text in inbox(ben), f"{text} is stored", every_s=AGAIN_S)
     until(lambda: ways[1].lost > before, f"the answer to {text} is lost", every_s=AGAIN_S)
-    assert text in inbox(ben)
     ben.kill()
     cloud.kill()
     assert "waits" in _states(cloud), "the relay does not know that it was delivered"
