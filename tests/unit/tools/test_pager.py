@@ -929,6 +929,7 @@ async def test_a_users_messages_are_not_anothers(anna, ben):
         ("en", "send a page to Anna I am late", "send", {"text": "Anna I am late"}),
         ("en", "read my pages", "inbox", {}),
         ("en", "read my unread pages", "inbox", {"unread": True}),
+        ("en", "show my sent pages", "inbox", {"sent": True}),
         ("en", "create a pager called Anna", "create", {"name": "Anna"}),
         ("de", "lies meine Pager Nachrichten", "inbox", {}),
         ("de", "schicke einen Pager an Anna bis gleich", "send", {"text": "an Anna bis gleich"}),
