@@ -1,6 +1,7 @@
 """Texts of a result that begin a page each: a tap goes to the next one. Time is virtual."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -223,6 +224,13 @@ def test_pages_take_the_place_of_a_text_and_are_of_one_layout_only():
     assert rendering_of(ToolResponse(render={"display": card})).pages == ()
 
 
+def test_all_of_a_page_that_is_data_is_shown_to_those_who_ask():
+    orders = {"orders": [{"id": n, "total": 12.5} for n in range(90)]}
+    wanted = rendering_of(pages("a", json.dumps(orders)))
+    assert wanted.pages == ("a", "orders: 90 items")
+    assert "1: id 0, total 12.5" in wanted.more
+
+
 def test_an_old_result_says_its_age_on_its_first_page():
     old = pages("a", "b").with_meta(stale=True, ageS=720)
     assert rendering_of(old).pages == ("a\n12 min ago", "b")
@@ -259,6 +267,14 @@ async def test_pages_whose_letters_have_to_be_drawn_stay_separate(tiles):
     assert [line.text for line in second.said][:1] == ["פנה שמאלה"]
     assert second.tiles
     assert [line.text for line in third.lines] == ["Arrive", "3/3"]
+
+
+async def test_a_table_and_a_cut_in_letters_that_have_to_be_drawn_are_drawn_too():
+    (_, table) = await planned({**DISPLAY, "display.tiles": True}, "a", "שלום\t12:04")
+    assert [line.text for line in table.said] == ["שלום · 12:04"]
+    many = await planned({**DISPLAY, "display.tiles": True}, *["שלום"] * (MAX_SEPARATE + 1))
+    assert len(many) == MAX_SEPARATE
+    assert [line.text for line in many[-1].said] == [f"שלום{CUT}"]
 
 
 async def test_pages_in_letters_that_glasses_lack_are_spelled_page_by_page():
