@@ -166,7 +166,7 @@ class PagerRelay:
                     return refused
                 if sent + message["life_s"] <= now:
                     return ToolResponse.failure(
-                        ErrorCode.DENIED, "The time of this message is over"
+                        ErrorCode.DEADLINE_EXPIRED, "The time of this message is over"
                     )
                 db.execute(
                     "INSERT INTO pages (sender, id, recipient, body, sent_wall, ends_wall)"

@@ -283,7 +283,10 @@ async def test_a_report_that_nobody_takes_is_forgotten_when_its_time_is_over(clo
 
 async def test_a_message_whose_time_is_over_when_it_comes_is_refused(cloud):
     late = await cloud.send(ttl_s=WAIT_S - 3600)
-    assert (late.error.code, "is over" in late.error.message) == (ErrorCode.DENIED, True)
+    assert (late.error.code, "is over" in late.error.message) == (
+        ErrorCode.DEADLINE_EXPIRED,
+        True,
+    )
     assert await cloud.rows("SELECT * FROM pages") == []
     assert (await cloud.send(ttl_s=WAIT_S - 3599)).ok
 

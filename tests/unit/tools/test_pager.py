@@ -603,7 +603,6 @@ async def test_a_kill_while_the_wearer_is_told_tells_nothing_twice(anna, monkeyp
 @pytest.mark.parametrize(
     ("code", "told"),
     [
-        (ErrorCode.DENIED, "was not delivered: its time was over before it could go out."),
         (ErrorCode.CONFLICT, "was not delivered: your own pager belongs to another device."),
         (ErrorCode.RATE_LIMIT, "was not delivered: too many pages wait there."),
         (ErrorCode.CANCELLED, "was not delivered: it was cancelled."),

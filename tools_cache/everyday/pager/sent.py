@@ -20,7 +20,6 @@ NEW, WAITS, TAKEN = "", "waits", "taken"
 UNCONFIRMED: Final = "unconfirmed"
 WHY: Final[Mapping[str, str]] = {
     "unknown": "nobody has this pager",
-    "expired": "its time was over before it could go out",
     "refused": "it was not accepted there",
     "conflict": "your own pager belongs to another device",
     "full": "too many pages wait there",
@@ -31,7 +30,6 @@ WHY: Final[Mapping[str, str]] = {
 """Why a message was not delivered, by the word that is stored."""
 _BY_CODE: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.INVALID_ARGUMENTS: "unknown",
-    ErrorCode.DENIED: "expired",
     ErrorCode.CONFLICT: "conflict",
     ErrorCode.RATE_LIMIT: "full",
     ErrorCode.CANCELLED: "cancelled",
