@@ -244,7 +244,7 @@ class SqliteDatabase:
                 self._serve(connection, batch)
         finally:
             with suppress(sqlite3.Error):
-                connection.execute("PRAGMA incremental_vacuum(256)")
+                _shorten(connection, 256)
             # First: a database that is closed has no WAL, which must not look like a loss.
             self._guard.mark(connection, running=False)
             connection.close()
@@ -403,9 +403,15 @@ def _run_apart(connection: sqlite3.Connection, job: _Job[Any]) -> None:
         _settle([(job, None, error)])
 
 
+def _shorten(connection: sqlite3.Connection, pages: int = 0) -> None:
+    """Cut deleted pages off the file: so many, or all. Outside of a transaction."""
+    # Not `execute`: it takes one step of a statement without columns, also if its rows are
+    # fetched, and one step frees one page.
+    connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+
 def _compact(connection: sqlite3.Connection) -> None:
-    # Not `execute`: it takes one step of a statement without columns, which is one page.
-    connection.executescript("PRAGMA incremental_vacuum")
+    _shorten(connection)
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise StoreError("another program holds the database open, so its WAL cannot be emptied")
 
@@ -413,7 +419,7 @@ def _compact(connection: sqlite3.Connection) -> None:
 def _give_back(connection: sqlite3.Connection) -> None:
     """Return deleted pages to the file system: on a full disk they help only there."""
     with suppress(sqlite3.Error):
-        connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
+        _shorten(connection, 64)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
