@@ -94,6 +94,7 @@ from tools_cache.registry.stored_registry import StoredRegistries
 
 if TYPE_CHECKING:
     from edge.tools.meta_tools import MetaTools
+    from tools_cache.api.history import HistoryQuery
     from tools_cache.api.tool import ToolCall, ToolResponse
 
 ALARM_PACKAGE: Final = "glassd.alarms"
@@ -166,6 +167,7 @@ class Daemon:
             self.state_dir / "glassd.db",
             MIGRATIONS,
             promises=CallPromises(edge_id=self.identity.kept, boot_id=self.clock.boot_id),
+            secure_delete=True,
         )
         stack.push_async_callback(self.db.close)
         self.packages = Packages(self.state_dir / "packages")
@@ -258,6 +260,7 @@ class Daemon:
             clock=self.clock,
             secret=self._secret,
             notes=self._storage("notes"),
+            forget_calls=self._forget_calls,
             keyring=self.private.keyring,
             glasses=self.link.status,
             uplink=self.uplink.status,
@@ -580,6 +583,13 @@ class Daemon:
         if secret:
             self._hide(secret)
         return secret
+
+    async def _forget_calls(self, user: str, query: "HistoryQuery") -> int:
+        """Empty a user's finished calls, and what is stored of the lens."""
+        from edge.storage.forgetting import CallForgetting  # noqa: PLC0415 - few ever forget
+
+        await self.stage.forget_saved()
+        return await CallForgetting(self.db).forget(user, query)
 
     # -------------------------------------------------------------- running
 

@@ -207,11 +207,12 @@ class SqliteDatabase:
         """Run a query; sees every write that was awaited before."""
         return await self._submit(work, grows=False)
 
-    async def compact(self) -> None:
+    async def compact(self, *, rewrite: bool = False) -> None:
         """Shorten the file by its deleted pages, and empty the WAL, so that no earlier form of a
-        page stays on disk. Raise StoreError.
+        page stays on disk. `rewrite`: write the whole file anew first, if the disk has the room,
+        because what was deleted before `secure_delete` may still be in it. Raise StoreError.
         """
-        await self._submit(_compact, grows=False, apart=True)
+        await self._submit(_rewrite if rewrite else _compact, grows=False, apart=True)
 
     async def close(self) -> None:
         """Finish what is queued and close. Safe to call again."""
@@ -414,6 +415,12 @@ def _compact(connection: sqlite3.Connection) -> None:
     _shorten(connection)
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise StoreError("another program holds the database open, so its WAL cannot be emptied")
+
+
+def _rewrite(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # on a full disk what was overwritten is gone all the same
+        connection.execute("VACUUM")
+    _compact(connection)
 
 
 def _give_back(connection: sqlite3.Connection) -> None:
