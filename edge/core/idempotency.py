@@ -125,7 +125,7 @@ def as_replay(stored: ToolResponse, original_turn: str = "") -> ToolResponse:
     return stored.with_meta(_idempotent_cache_hit=True, _original_turn=original_turn or None)
 
 
-# ------------------------------------------------------------------ finished calls that are forgotten
+# ------------------------------------------------------------------ calls that are forgotten
 
 FORGETS: Final = frozenset({"continuum:forget"})
 """Tools whose own arguments are emptied with their answer: they name what is to be forgotten."""
