@@ -5,14 +5,11 @@ import pytest
 from tests.scenarios.world import world
 from tools_cache.api.tool import ErrorCode, Mode
 
-pytestmark = [
-    pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.enable_socket,
-    pytest.mark.requirement("I15-documents-known"),
-]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
 PLAN = {"title": "Garden plan", "text": "# Beds\nBeans\n# North\nFern and moss"}
 
 
+@pytest.mark.requirement("I15-documents-known")
 async def test_a_section_is_found_and_read_while_its_tools_are_on(tmp_path):
     async with world(tmp_path) as place:
         await place.start_daemon(tool={"domaindoc": {"enabled": True}})

@@ -10,16 +10,14 @@ from tests.unit.display.fakes import Notebook
 from tests.unit.display.test_recall import LONG, lens, on_lens, show, some_results, tap
 from tests.unit.firmware_bridge.virtual import virtual_time
 
-pytestmark = [
-    pytest.mark.usefixtures("reading_time"),
-    pytest.mark.requirement("I15-calls-forgotten"),
-]
+pytestmark = pytest.mark.usefixtures("reading_time")
 
 
 def saved(notes):
     return str(notes.kept.get("stage.scene"))
 
 
+@pytest.mark.requirement("I15-calls-forgotten")
 @virtual_time
 async def test_a_page_stays_on_the_lens_and_is_not_saved_when_it_is_turned():
     notes = Notebook()

@@ -16,7 +16,6 @@ from tools_cache.api.tool import ErrorCode, ToolResponse
 
 WORD = "Quokkaberg"
 EVERYTHING = HistoryQuery()
-pytestmark = pytest.mark.requirement("I15-calls-forgotten")
 
 
 def about(*words, **more):
@@ -54,6 +53,7 @@ def traces(folder, word=WORD):
     return [path.name for path in files if word.casefold().encode() in path.read_bytes().lower()]
 
 
+@pytest.mark.requirement("I15-calls-forgotten")
 async def test_no_file_has_the_words_of_a_forgotten_call(secure, calls, tmp_path):
     for number in range(250):
         text = f"{WORD} {number} " + "x" * (40 * number)
@@ -78,6 +78,7 @@ async def test_words_deleted_before_by_a_build_that_leaves_them_are_gone(tmp_pat
     await db.close()
 
 
+@pytest.mark.requirement("I15-calls-forgotten")
 async def test_a_forgotten_call_is_not_done_again(secure, calls):
     first = await finish(calls, keys=("key:once",), tool="email:send")
     await CallForgetting(secure).forget("local", EVERYTHING)

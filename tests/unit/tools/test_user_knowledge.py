@@ -11,7 +11,6 @@ from tools_cache.api.tool import ErrorCode, ToolFailure
 from tools_cache.everyday import domain_documents as sections
 
 PLAN = "# Beds\nBeans\n## North\nFern and moss\n## South\nRoses\n# Tools\nSpade"
-pytestmark = pytest.mark.requirement("I15-documents-known")
 
 
 def about(words, **more):
@@ -58,6 +57,7 @@ async def place(tmp_path):
     await made.shared.close()
 
 
+@pytest.mark.requirement("I15-documents-known")
 async def test_a_result_names_the_document_and_the_section(place):
     await place.write(labels=("Garden",))
     (found,) = await place.knowledge().search(about("moss"))
@@ -88,6 +88,7 @@ async def test_filters_apply_to_sections_too(place):
     assert await place.ids(about("moss", since=WALL, until=WALL + 1)) == ["section:1/2"]
 
 
+@pytest.mark.requirement("I15-documents-known")
 async def test_documents_of_another_user_or_closed_ones_are_not_found(place):
     await place.write()
     assert await place.ids(about("moss"), user="ben") == []
@@ -106,6 +107,7 @@ async def test_a_section_is_read_with_those_below_it(place):
     assert (await place.knowledge().get("note:1")).text == "Water the fern"
 
 
+@pytest.mark.requirement("I15-documents-known")
 async def test_no_section_is_readable_on_disk_after_a_search(place):
     await place.write()
     assert await place.ids(about("moss"))
