@@ -101,9 +101,11 @@ def test_without_names_nothing_else_is_expected() -> None:
 # ------------------------------------------------------------------ what is understood
 
 
-def hear(*words: tuple[str, float], names: KnownNames | None = NAMES) -> Understood:
+def hear(
+    *words: tuple[str, float], names: KnownNames | None = NAMES, confidence: float = 0.9
+) -> Understood:
     readings = tuple(Reading(text, likely) for text, likely in words)
-    said = Transcript(words[0][0], confidence=0.9, readings=readings, addressed=True)
+    said = Transcript(words[0][0], confidence=confidence, readings=readings, addressed=True)
     return understand(said, lambda text: match(text, ALL, leading=True), None, names)
 
 
@@ -144,9 +146,14 @@ def test_a_request_without_its_name_is_no_better_than_one_with_an_unknown_name()
 
 
 def test_a_known_name_is_certain_where_free_words_are_not() -> None:
-    likely = ("phone number of Anna Berg", -0.5), ("phone number of Anna Burg", -2.6)
+    likely = ("phone number of Anna Berg", -0.5), ("phone number of Anna Burg", -1.0)
     assert not hear(*likely).unsure
     assert hear(*likely, names=None).unsure
+
+
+def test_what_follows_a_known_name_is_of_free_words() -> None:
+    assert not hear(("phone number of Anna Berg", -0.5), confidence=0.8).unsure
+    assert hear(("send a page to Anna I am late", -0.5), confidence=0.8).unsure
 
 
 def test_an_unknown_name_far_likelier_than_a_known_one_is_kept() -> None:
@@ -159,3 +166,9 @@ def test_words_that_were_typed_stay_as_they_are() -> None:
         Transcript("phone number of jerome"), lambda text: match(text, ALL), None, NAMES
     )
     assert args(found) == {"query": "jerome"}
+
+
+def test_words_of_a_recogniser_that_says_no_others_get_the_stored_name_too() -> None:
+    said = Transcript("Phone number of Jerome Dubois", began_at=1.0)
+    found = understand(said, lambda text: match(text, ALL), None, NAMES)
+    assert args(found) == {"query": "Jérôme Dubois"}
