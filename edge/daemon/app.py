@@ -247,6 +247,7 @@ class Daemon:
             glasses=self.link,
             stage=self.stage,
             snapshot=self.registry.snapshot,
+            private=self.private,
             bus=self.bus,
             clock=self.clock,
             audit=self.audit or (lambda _line: None),
@@ -478,6 +479,7 @@ class Daemon:
             audit=self._note_call,
             writer=self.writer,
             words_wanted=self.tool_services.wearer_events.words_wanted,
+            names=lambda: self.listening.names,
         )
         policy_ = apply_settings.policy(s, choice=self.choice)
         self.calls = Orchestrator(
