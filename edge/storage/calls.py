@@ -15,8 +15,9 @@ from edge.runtime.clock import Clock
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreError, StoreFull
-from edge.storage.steps import Check, Steps
+from edge.storage.steps import ROW_BYTES as STEP_BYTES, Check, Steps
 from edge.storage.timestamps import Stamper, Timestamp
+from edge.storage.totals import Totals
 from tools_cache.api.tool import (
     CallOrigin,
     Delivery,
@@ -45,6 +46,7 @@ _LEFT_OUT: Final[Mapping[str, Json]] = {
     "present": None,
 }
 """Fields that a stored request does not have where they are this."""
+_OPEN: Final = Totals("calls", counts="{row}.response IS NULL", changes="response")
 _log: Final = logging.getLogger(__name__)
 
 
@@ -238,23 +240,24 @@ class CallStore:
         state: str,
     ) -> None:
         self._check(_BEFORE, state)
-        sql, most = "SELECT count(*) FROM calls WHERE response IS NULL", self._bounds.open
-        if connection.execute(sql).fetchone()[0] >= most:
+        most = self._bounds.open
+        if _OPEN.of(connection)[0] >= most:
             raise StoreFull(
                 f"{most} calls wait for an answer; no more are taken until some are done"
             )
         request = json.dumps(_request(call, keys), separators=(",", ":"), default=dict)
-        size = len(request) + sum(KEY_BYTES + len(k) for k in keys)
+        size = len(request) + sum(KEY_BYTES + len(k) for k in keys) + STEP_BYTES
+        stamp = self._stamper.now()
         which = (call.call_id, call.user_id, call.session, call.tool, route, state)
         (seq,) = connection.execute(
             "INSERT INTO calls(call_id, user_id, session, tool, route, state, request, repeatable,"
             " ttl_s, boot_id, boot_at, wall_at, synced, size)"
             " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
-            (*which, request, repeatable, call.ttl_s, *self._stamper.now(), size),
+            (*which, request, repeatable, call.ttl_s, *stamp, size),
         ).fetchone()
-        self._steps.keep(connection, seq, state)
+        self._steps.begin(connection, seq, state, stamp)
         if keys:
-            self._keys.remember(connection, call, seq, keys, repeatable=repeatable)
+            self._keys.remember(connection, call, seq, keys, stamp, repeatable=repeatable)
 
     def _advance(self, connection: Connection, call_id: str, state: str, note: str = "") -> None:
         row = _row(connection, call_id)
