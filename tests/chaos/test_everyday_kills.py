@@ -326,6 +326,26 @@ def test_a_mail_is_sent_once_or_its_fate_is_told_over_many_kills(mail_server, wr
     assert min(fates[one] for one in ("sent", "unknown", "not sent")) >= 1, told
 
 
+@pytest.mark.requirement("I15-mail-once")
+def test_a_mail_cut_off_by_a_kill_is_found_among_the_sent_ones(mail_server, writer):
+    _, smtp = mail_server
+    writer.allow("email:send")
+    call = Call(writer, "email:send", mail(1), "cut-off", promised=False)
+    until(lambda: smtp.received, "the server has the mail and has not confirmed it", every_s=0.01)
+    writer.kill()
+    assert call.broken_off()
+    writer.start()
+    answer = call.final()
+    assert is_unknown(answer), answer
+    assert "email:search with in: sent" in answer["error"]["suggestion"]
+    look = {"from": "", "in": "sent", "subject": "mail 1"}
+    until(lambda: writer.ask("email:search", look)["data"]["messages"], "it is found", every_s=0.1)
+    [found] = writer.ask("email:search", look)["data"]["messages"]
+    assert (found["subject"], found["to"][0]["address"]) == ("mail 1", "eva@example.com")
+    again = writer.ask("email:send", mail(1), "cut-off")
+    assert (again["error"], len(smtp.received)) == (answer["error"], 1), "it is not sent again"
+
+
 def _ask_for_all_again(writer: Place, answers: list[dict[str, Any]]) -> None:
     """With a server that does what it should: no mail of known or unknown fate goes out again."""
     for number, before in enumerate(answers):
