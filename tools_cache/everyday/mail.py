@@ -17,10 +17,11 @@ PAGE: Final = 3_000
 """Characters of a message that one answer holds."""
 MAX_RECORDS: Final = 500
 """Sent messages that are remembered; the oldest are forgotten."""
-_SETTINGS: Final = (
+SETTINGS: Final = (
     "imap_host imap_port smtp_host smtp_port smtp_security username address password_file"
     " token_file ca_file"
 ).split()
+"""Those that the child process for mail gets."""
 _AWAY: Final = frozenset({ErrorCode.NETWORK_ERROR, ErrorCode.OFFLINE, ErrorCode.TIMEOUT})
 _THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _SEEN: Final = {"account": "TEXT NOT NULL UNIQUE", "at": "REAL", "encrypted__listing": "TEXT"}
@@ -40,7 +41,7 @@ def request(ctx: ToolContext, do: str, **more: Json) -> dict[str, Json]:
     """Return a request to the worker, with the account in it. It names the file of the secret,
     which only the worker reads.
     """
-    known = {key: ctx.config.get(key, None) for key in _SETTINGS}
+    known = {key: ctx.config.get(key, None) for key in SETTINGS}
     settings = {key: value for key, value in known.items() if value is not None}
     return {"do": do, "settings": settings, **more}
 
