@@ -5,15 +5,17 @@ of which nobody knows whether it was sent is answered with `partialSideEffects`.
 import json
 import random
 import re
+import sqlite3
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edge.tools.mail_watch import NOTE
 from tests.chaos.callers import BrokeOff, NotThere, is_pending, request
 from tests.chaos.cast import until
 from tests.e2e.broker import HOST
@@ -160,12 +162,16 @@ group = ""
 
     def children_ended(self) -> bool:
         """Whether no process is left that the daemon, or one that was killed, started."""
-        mark = f"GLASSD_SOCKET={self.socket}".encode()
+        return not self.processes()
+
+    def processes(self) -> list[str]:
+        """Return the command line of each process of this place, the daemon's too."""
+        mark, found = f"GLASSD_SOCKET={self.socket}".encode(), []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if mark in (process / "environ").read_bytes().split(b"\0"):
-                    return False
-        return True
+                    found.append((process / "cmdline").read_text(encoding="utf-8"))
+        return found
 
 
 class Call:
@@ -344,6 +350,30 @@ def test_a_mail_cut_off_by_a_kill_is_found_among_the_sent_ones(mail_server, writ
     assert (found["subject"], found["to"][0]["address"]) == ("mail 1", "eva@example.com")
     again = writer.ask("email:send", mail(1), "cut-off")
     assert (again["error"], len(smtp.received)) == (answer["error"], 1), "it is not sent again"
+
+
+@pytest.mark.requirement("I15-mail-notice", "I15-mail-secrets")
+def test_the_process_that_waits_for_mail_ends_with_a_killed_daemon(writer):
+    def waiting() -> list[str]:
+        return [each for each in writer.processes() if "workers.mail_watch" in each]
+
+    assert waiting() == [], "without chosen senders there is none"
+    writer.stop()
+    writer.sections += 'notify_from = ["bank.example"]\n'
+    writer.start()
+    until(lambda: _is_note_there(writer), "it looked at the mailbox")
+    assert len(waiting()) == 1
+    assert not any(PASSWORD in each for each in writer.processes())
+    writer.kill()
+    until(writer.children_ended, "it ended, too")
+    log = (writer.folder / "daemon.log").read_text(encoding="utf-8")
+    assert PASSWORD not in log
+
+
+def _is_note_there(place: Place) -> bool:
+    with closing(sqlite3.connect(place.folder / "state" / "glassd.db")) as database:
+        sql = "SELECT count(*) FROM notes WHERE name = ?"
+        return bool(database.execute(sql, (NOTE,)).fetchone()[0])
 
 
 def _ask_for_all_again(writer: Place, answers: list[dict[str, Any]]) -> None:
