@@ -469,6 +469,7 @@ class Daemon:
             bus=self.bus,
             clock=self.clock,
             on_registry=self.registry.notice,
+            take_late_answer=self.tools.take_late_answer,
             audit=self._note_call,
             writer=self.writer,
             words_wanted=self.tool_services.wearer_events.words_wanted,
