@@ -617,6 +617,13 @@ class Daemon:
             )
             for source in (self.alarms, self.reminders)
         )
+        mail = partial(
+            self.tool_services.watch_mail,
+            notes=self.notes,
+            bus=self.bus,
+            stage=self.stage,
+            glasses=self.link,
+        )
         self.services = [
             Service("control", self.control.run),
             Service("watch", self._watch),
@@ -635,6 +642,7 @@ class Daemon:
             Service("link", self.link.run),
             Service("bell", timers.run),
             Service("reminders", reminders.run),
+            Service("mail", mail),
             Service("pulse", watchdog.run),
         ]
         if self.settings.history.enabled:

@@ -58,6 +58,12 @@ PROMISES: Final[dict[str, Promise]] = {
         "told and never retried by itself.",
         "issue 15",
     ),
+    "I15-mail-notice": Promise(
+        "New mail of chosen senders is announced once, over restarts, lost connections and absent "
+        "glasses; no header passes one sender off as another, and without chosen senders nothing "
+        "runs.",
+        "issue 15",
+    ),
     "I15-mail-injection": Promise(
         "No field of a mail can add a header or a recipient.", "issue 15"
     ),

@@ -115,7 +115,7 @@ def _finish(smtp: smtplib.SMTP, account: Account) -> None:
             ErrorCode.NETWORK_ERROR,
             f"The mail server {account.smtp.name} took the message and did not confirm it: nobody"
             " knows whether it was sent",
-            suggestion="Look into the folder of sent messages before sending it again",
+            suggestion="Look for it with email:search, in: sent, before sending it again",
             partial_side_effects=True,
             for_wearer="Nobody knows whether the mail was sent.",
         ) from None

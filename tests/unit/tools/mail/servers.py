@@ -92,7 +92,8 @@ class Dovecot:
     are root's: its login process refuses root. Skips the test where there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, more: str = "") -> None:
+        """`more`: lines of its configuration."""
         self._program = program("dovecot")
         self.folder = Path(tempfile.mkdtemp(prefix="dv", dir="/tmp"))  # short: it makes sockets
         self.authority = Authority(self.folder)
@@ -111,7 +112,7 @@ class Dovecot:
         )
         names = {"user": pwd.getpwuid(user).pw_name, "group": grp.getgrgid(group).gr_name}
         (self.folder / "dovecot.conf").write_text(
-            _CONFIG.format(folder=self.folder, host=HOST, port=self.port, **names),
+            _CONFIG.format(folder=self.folder, host=HOST, port=self.port, **names) + more,
             encoding="utf-8",
         )
         keys = self.folder / "keys" / "default" / "HS256"
@@ -138,10 +139,15 @@ class Dovecot:
             time.sleep(0.02)
         raise RuntimeError(self.log() or "dovecot did not start")
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """End it and all its connections; `start` may follow."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(10)
+            self._process = None
+
+    def close(self) -> None:
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self) -> str:

@@ -96,6 +96,13 @@ async def test_the_lens_shows_who_wrote_about_what_and_when(desk, box):
 
 
 @needs("dovecot")
+async def test_the_lens_shows_to_whom_sent_mail_went(desk):
+    await desk.good("send", **{**MAIL, "to": ["eva@example.com", "bob@example.com"]})
+    data = await desk.good("search", **{"from": "", "in": "sent", "subject": "Lunch"})
+    assert data["text"].startswith("1 found\n- To eva@example.com and 1 more: Lunch (")
+
+
+@needs("dovecot")
 @pytest.mark.requirement("I15-mail-reading")
 async def test_a_long_message_is_read_page_by_page(desk, box):
     text = " ".join(f"word{n}" for n in range(1_000))

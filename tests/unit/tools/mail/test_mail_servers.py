@@ -10,6 +10,7 @@ from email import message_from_bytes, policy
 import pytest
 
 from edge.tools.workers import mail
+from edge.tools.workers.mail_imap import Mailbox
 from tests.e2e.broker import HOST, free_port
 from tests.system import needs
 from tests.unit.tools.mail.servers import PASSWORD, SmtpServer, token
@@ -107,6 +108,29 @@ def test_a_search_meets_everything_that_is_asked_for(ask, box, wanted, subjects)
     )
     found = ask("search", **wanted)
     assert ([each["subject"] for each in found["messages"]], found["complete"]) == (subjects, True)
+
+
+@pytest.mark.requirement("I15-mail-once")
+def test_sent_mail_is_found_by_what_it_says_and_whom_it_went_to(ask, box):
+    box.deliver(plain("Lunch"))
+    ask("send", **{**MAIL, "to": ["eva@example.com", "bob@example.com"]})
+    for wanted in ({"subject": "lunch"}, {"text": "bob@example.com"}):
+        [found] = ask("search", sent=True, **wanted)["messages"]
+        assert [person["address"] for person in found["to"]] == MAIL["to"] + ["bob@example.com"]
+        assert (found["subject"], found.keys()) == ("Lunch", {"to", "subject", "date"})
+    assert ask("search", sent=True, subject="dinner")["messages"] == []
+    assert [each["from"]["name"] for each in ask("search", subject="lunch")["messages"]] == [
+        "Anna Berg"
+    ]
+
+
+def test_a_server_without_sent_mail_says_so(fails, monkeypatch):
+    monkeypatch.setattr(Mailbox, "sent_name", lambda _box: None)
+    error = fails("search", sent=True, subject="lunch")
+    assert (error.code, "no folder of sent messages" in error.message) == (
+        ErrorCode.TOOL_UNAVAILABLE,
+        True,
+    )
 
 
 @pytest.mark.requirement("I15-mail-reading")
