@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from edge.core.idempotency import FORGETS, emptied_request
 from edge.runtime.clock import Clock
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
@@ -154,7 +155,11 @@ class CallStore:
     async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
         """Store the one answer; False if there is one. Raise UnknownCall, or `check`'s error."""
         text = json.dumps(response.to_json(), separators=(",", ":"))
-        done = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
+        tool = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
+        done = tool is not None
+        if tool in FORGETS:
+            with suppress(StoreError):  # the answer is stored, which is what was asked for here
+                await self._db.compact()
         self._finished += done
         trims = self._finished == 1 or self._finished % _TRIM_EVERY == 0  # 1: short runs add up
         if done and trims:
@@ -264,10 +269,11 @@ class CallStore:
             return row
         return self._keys.find(connection, call, keys[0]) if keys else None
 
-    def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> bool:
+    def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> str | None:
+        """Return the name of the call's tool; None if there is an answer already."""
         row = _row(connection, call_id)
         if row["response"] is not None:
-            return False
+            return None
         self._steps.take(connection, row, state)
         if self._ended is None:
             newest = "SELECT coalesce(max(ended), 0) FROM calls"
@@ -278,8 +284,11 @@ class CallStore:
             " WHERE seq = ?",
             (text, self._stamper.now().wall_at, self._ended, len(text), row["seq"]),
         )
+        if row["tool"] in FORGETS:
+            sql = "UPDATE calls SET request = ? WHERE seq = ?"
+            connection.execute(sql, (emptied_request(row["request"]), row["seq"]))
         self._keys.answered(connection, row)
-        return True
+        return str(row["tool"])
 
     def _trim(self, connection: Connection) -> None:
         """Delete calls beyond the bounds, with steps and keys: those answered first.

@@ -207,11 +207,12 @@ class SqliteDatabase:
         """Run a query; sees every write that was awaited before."""
         return await self._submit(work, grows=False)
 
-    async def compact(self) -> None:
+    async def compact(self, *, rewrite: bool = False) -> None:
         """Shorten the file by its deleted pages, and empty the WAL, so that no earlier form of a
-        page stays on disk. Raise StoreError.
+        page stays on disk. `rewrite`: write the whole file anew first, if the disk has the room,
+        because what was deleted before `secure_delete` may still be in it. Raise StoreError.
         """
-        await self._submit(_compact, grows=False, apart=True)
+        await self._submit(_rewrite if rewrite else _compact, grows=False, apart=True)
 
     async def close(self) -> None:
         """Finish what is queued and close. Safe to call again."""
@@ -244,7 +245,7 @@ class SqliteDatabase:
                 self._serve(connection, batch)
         finally:
             with suppress(sqlite3.Error):
-                connection.execute("PRAGMA incremental_vacuum(256)")
+                _shorten(connection, 256)
             # First: a database that is closed has no WAL, which must not look like a loss.
             self._guard.mark(connection, running=False)
             connection.close()
@@ -403,17 +404,29 @@ def _run_apart(connection: sqlite3.Connection, job: _Job[Any]) -> None:
         _settle([(job, None, error)])
 
 
+def _shorten(connection: sqlite3.Connection, pages: int = 0) -> None:
+    """Cut deleted pages off the file: so many, or all. Outside of a transaction."""
+    # Not `execute`: it takes one step of a statement without columns, also if its rows are
+    # fetched, and one step frees one page.
+    connection.executescript(f"PRAGMA incremental_vacuum({pages})")
+
+
 def _compact(connection: sqlite3.Connection) -> None:
-    # Not `execute`: it takes one step of a statement without columns, which is one page.
-    connection.executescript("PRAGMA incremental_vacuum")
+    _shorten(connection)
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise StoreError("another program holds the database open, so its WAL cannot be emptied")
+
+
+def _rewrite(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # on a full disk what was overwritten is gone all the same
+        connection.execute("VACUUM")
+    _compact(connection)
 
 
 def _give_back(connection: sqlite3.Connection) -> None:
     """Return deleted pages to the file system: on a full disk they help only there."""
     with suppress(sqlite3.Error):
-        connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
+        _shorten(connection, 64)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
