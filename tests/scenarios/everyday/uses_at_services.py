@@ -5,7 +5,6 @@ import asyncio
 from tests.scenarios.everyday.three_ways import FIELDS, Scene, Step, Use, finds, first, lacks
 from tests.unit.tools.test_contacts_import import vcard
 
-
 # ------------------------------------------------------------------ contacts
 
 
