@@ -20,7 +20,7 @@ from tools_cache.api.tool import ErrorCode, ToolFailure
 if TYPE_CHECKING:
     from edge.display.images import LensImages
     from edge.observability.history_recorder import HistoryRecorder
-    from edge.storage.history import HistoryStore, UserHistory
+    from edge.storage.history import ForgetCalls, HistoryStore, UserHistory
     from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.worker_calls import WorkerCalls
@@ -33,10 +33,14 @@ Secret = Callable[[str, str], str | None]
 """Returns a secret: (configured file, name of the credential)."""
 
 
+async def _no_calls(_user: str, _query: object) -> int:
+    return 0
+
+
 @dataclass(eq=False, repr=False)
 class ToolServices:
     """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads;
-    `keyring` gives the key of encrypted stores.
+    `keyring` gives the key of encrypted stores; `forget_calls` empties finished calls.
     """
 
     settings: Settings
@@ -45,6 +49,7 @@ class ToolServices:
     clock: Clock
     secret: Secret
     notes: ToolStorage
+    forget_calls: "ForgetCalls" = _no_calls
     keyring: "Callable[[], Keyring] | None" = None
     glasses: Callable[[], GlassesStatus] = GlassesStatus
     uplink: Callable[[], UplinkStatus] = UplinkStatus
@@ -133,7 +138,12 @@ class ToolServices:
         """Return this user's history; its file is opened at its first request."""
         from edge.storage.history import UserHistory  # noqa: PLC0415 - see the top
 
-        return UserHistory(self._history_store(), user, recording=self._recording)
+        return UserHistory(
+            self._history_store(),
+            user,
+            recording=self._recording,
+            forget_calls=self.forget_calls,
+        )
 
     def recorder(self, bus: Bus, find: FindCall) -> "HistoryRecorder":
         """Return the service that records the history."""

@@ -286,3 +286,17 @@ def test_the_message_of_a_pager_is_signed_as_its_page_says():
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", (ROOT / PAGER).read_text(), re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert {name for name in named if name in message} == message.keys()
+
+
+@shows(PAGER, '{"undelivered": {')
+def test_the_report_of_a_pager_is_taken_as_its_page_prints_it():
+    from tools_cache.schema import compile_schema
+
+    printed = json.loads(block(PAGER, '{"undelivered": {').text)
+    path = TOOLS / "pager_deliver" / "schema.json"
+    deliver = compile_schema(json.loads(path.read_text(encoding="utf-8"))["parameters"])
+    assert deliver.errors(printed) == []
+    for reason in ("refused", "expired"):
+        assert f"| `{reason}` |" in (ROOT / PAGER).read_text(encoding="utf-8")
+        assert deliver.errors({"undelivered": {**printed["undelivered"], "reason": reason}}) == []
+    assert deliver.errors({"undelivered": {**printed["undelivered"], "reason": "other"}})

@@ -10,6 +10,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "and says which are missing.",
         "issue 15",
     ),
+    "I15-secrets-kept": Promise(
+        "Passwords, keys and tokens are in no log, bundle, command line, environment or answer, "
+        "also if a server repeats them.",
+        "issue 15",
+    ),
     "S4-59": Promise(
         "The 13 tools of the catalogue are there, each offline as far as it can: reminder, "
         "contacts, pager, web, email, context, continuum, domaindoc, registry:invoke, maps, kasa, "

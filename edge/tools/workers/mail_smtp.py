@@ -206,9 +206,9 @@ def _refusal(
     account: Account, what: str, code: int, said: bytes, *, field: int | None = None
 ) -> ToolFailure:
     """Return the failure of a server that refuses a message. What it says is told, as only that
-    gives the reason; no secret was sent in this step.
+    gives the reason, without the secret: it has it from signing in.
     """
-    text = one_line(said.decode("utf-8", "replace"), 200)
+    text = one_line(account.without_secret(said.decode("utf-8", "replace")), 200)
     where, found = "", ErrorCode.TOOL_UNAVAILABLE
     if 400 <= code < 500:
         found = ErrorCode.NETWORK_ERROR

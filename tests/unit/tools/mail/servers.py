@@ -207,7 +207,7 @@ class SmtpServer:
 
     `drop-data` ends the connection once it has the whole message, `drop-early` before it takes any;
     `refuse-data`, `refuse-rcpt`, `busy` (a 451 for the sender), `echo` (repeats what it was sent in
-    its refusal).
+    its refusal), `echo-later` (takes the sign-in, and repeats it when it refuses the sender).
     """
 
     def __init__(self, authority: Authority, *, starttls: bool = False) -> None:
@@ -215,7 +215,7 @@ class SmtpServer:
         self.context.load_cert_chain(
             authority.folder / "server.pem", authority.folder / "server.key"
         )
-        self.user, self.starttls = "", starttls
+        self.user, self.starttls, self.given = "", starttls, ""
         self.misbehave, self.offers = "", "PLAIN LOGIN XOAUTH2"
         self.confirms_after_s = 0.0
         self.received: list[tuple[str, list[str], bytes]] = []
@@ -276,7 +276,8 @@ class SmtpServer:
                 said.say("530 sign in first")
             elif verb == "MAIL":
                 sender, recipients = line[11:-1], []
-                said.say("451 busy" if self.misbehave == "busy" else "250 ok")
+                replies = {"busy": "451 busy", "echo-later": f"554 no: {self.given}"}
+                said.say(replies.get(self.misbehave, "250 ok"))
             elif verb == "RCPT":
                 if self.misbehave == "refuse-rcpt" and recipients:
                     said.say("550 no such person")
@@ -320,6 +321,7 @@ class SmtpServer:
             said.say("334 eyJzdGF0dXMiOiI0MDEifQ==")
             assert said.line() == ""
         self.signed_in.append(way)
+        self.given = " ".join((*first, *given)).replace("\0", " ").replace("\x01", " ")
         echoed = " ".join(given).replace("\0", " ")
         said.say("235 ok" if good else f"535 no: {echoed if self.misbehave == 'echo' else ''}")
         return good

@@ -245,6 +245,22 @@ def test_a_wrong_password_names_the_setting_and_never_itself(fails, settings, tm
 
 
 @pytest.mark.requirement("I15-mail-secrets")
+@pytest.mark.parametrize("way", ["password_file", "token_file"])
+def test_a_server_that_repeats_the_secret_later_does_not_give_it_away(
+    fails, settings, tmp_path, smtp, box, way
+):
+    secret = PASSWORD if way == "password_file" else token(box.user)
+    (tmp_path / "secret").write_text(secret, encoding="utf-8")
+    settings[way] = str(tmp_path / "secret")
+    smtp.misbehave = "echo-later"
+    error = fails("send", **MAIL)
+    assert "refuses the sender: 554 no: ***" in error.message
+    assert secret[:12] not in repr(error)
+    assert base64.b64encode(secret.encode()).decode()[:12] not in repr(error)
+    assert smtp.given.split()[0][:20] not in repr(error)
+
+
+@pytest.mark.requirement("I15-mail-secrets")
 def test_a_secret_is_read_at_each_use(ask, fails, settings, tmp_path):
     file = tmp_path / "changing"
     settings["password_file"] = str(file)
