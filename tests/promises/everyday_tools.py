@@ -26,6 +26,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "what it cannot reach.",
         "issue 15, Shows 3",
     ),
+    "I15-three-ways": Promise(
+        "Each everyday tool is used from the lens by a sentence, from the command line and from an "
+        "MCP client, on mock glasses, against its real server or simulator.",
+        "issue 15, Shows",
+    ),
     "I15-sentences": Promise(
         "Each everyday tool has 20 sample sentences, and each becomes the call beside it.",
         "issue 15, Build",

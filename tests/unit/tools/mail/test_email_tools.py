@@ -279,6 +279,13 @@ def test_the_wearer_sees_all_of_a_mail_before_it_is_sent():
         assert longest["text"].strip() in shown
 
 
+def test_the_question_about_an_answer_begins_with_who_gets_it():
+    args = {"id": "1-1", "to": ["eva@example.com"], "subject": "Re: Lunch", "text": "Yes."}
+    shown = lines(definition("reply"), args)
+    assert shown[:3] == ("Send this answer?", "to (1):", "1. eva@example.com")
+    assert "id: 1-1" in shown
+
+
 def test_email_is_not_offered_before_its_account_is_named():
     for tool in TOOLS:
         about = definition(tool)
