@@ -2,9 +2,10 @@
 
 import base64
 import socket
+import ssl
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email import message_from_bytes, policy
 
 import pytest
@@ -131,6 +132,35 @@ def test_a_server_without_sent_mail_says_so(fails, monkeypatch):
         ErrorCode.TOOL_UNAVAILABLE,
         True,
     )
+
+
+@pytest.mark.requirement("I15-mail-hostile")
+@pytest.mark.parametrize(
+    "says", [b"* OK " + b"x" * 70_000, b"* OK here\r\n* 1 FETCH (X {60000000}\r\n"]
+)
+def test_a_server_that_does_not_end_its_answer_is_left(fails, settings, dovecot, says):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    folder = dovecot.authority.folder
+    context.load_cert_chain(folder / "server.pem", folder / "server.key")
+    sent = 0
+    with socket.create_server((HOST, 0)) as server:
+        settings["imap_port"] = server.getsockname()[1]
+
+        def talk():
+            nonlocal sent
+            with context.wrap_socket(server.accept()[0], server_side=True) as connection:
+                connection.settimeout(20)
+                with suppress(OSError):
+                    connection.sendall(says)
+                    while sent < 80_000_000:
+                        connection.sendall(b"x" * 10_000)
+                        sent += 10_000
+
+        thread = threading.Thread(target=talk)
+        thread.start()
+        assert fails("unread").code is ErrorCode.NETWORK_ERROR
+        thread.join(20)
+    assert sent < 20_000_000
 
 
 @pytest.mark.requirement("I15-mail-reading")
