@@ -372,13 +372,16 @@ def _seen_already(response: ToolResponse) -> bool:
 
 def _guard(call: Call, outcome: Outcome) -> ToolResponse:
     """Return the answer to give. Where the call may have been done before it failed, its key gets
-    this answer again instead of a second run, unless that is harmless.
+    this answer again instead of a second run, unless that is harmless; and its caller is told how
+    to find out, if there is a way.
     """
     response, error = outcome.response, outcome.response.error
     if error is None or not error.partial_side_effects or call.tool is None:
         return response
     if not call.repeatable:
-        return replace(response, error=replace(error, idempotency_required=True))
+        advice = call.tool.how_to_check or error.suggestion
+        error = replace(error, idempotency_required=True, suggestion=advice)
+        return replace(response, error=error)
     own = outcome.message is not None and outcome.message.own  # the uplink, which knows no tools
     return replace(response, error=replace(error, partial_side_effects=False)) if own else response
 

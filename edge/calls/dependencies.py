@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from edge.core import permissions, policy
 from edge.core.routing import RouteKind
@@ -34,6 +34,9 @@ from tools_cache.api.tool import (
     ToolError,
     ToolResponse,
 )
+
+if TYPE_CHECKING:
+    from edge.core.hearing.names import KnownNames
 
 Audit = Callable[[Mapping[str, Json]], None]
 """Takes one audit record; must not wait."""
@@ -79,6 +82,8 @@ class CallPorts:
     """The voice session, which tools' intents change."""
     words_wanted: Callable[[], bool] = lambda: False
     """Returns whether a program waits for the wearer's words."""
+    names: "Callable[[], KnownNames | None]" = lambda: None
+    """Returns the names that may be said to tools."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,12 +142,16 @@ group = ""
 
     def children_ended(self) -> bool:
         """Whether no process is left that the daemon, or one that was killed, started."""
-        mark = f"GLASSD_SOCKET={self.socket}".encode()
+        return not self.processes()
+
+    def processes(self) -> list[str]:
+        """Return the command line of each process of this place, the daemon's too."""
+        mark, found = f"GLASSD_SOCKET={self.socket}".encode(), []
         for process in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if mark in (process / "environ").read_bytes().split(b"\0"):
-                    return False
-        return True
+                    found.append((process / "cmdline").read_text(encoding="utf-8"))
+        return found
 
 
 class Call:

@@ -4,12 +4,15 @@ nobody knows whether it was sent is answered with `partialSideEffects`.
 
 import json
 import re
+import sqlite3
 import time
 from collections import Counter
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from edge.tools.mail_watch import NOTE
 from tests.chaos.cast import until
 from tests.chaos.places import Call, Place, is_not_sent, is_unknown, kill_moments
 from tests.e2e.broker import HOST
@@ -121,6 +124,50 @@ def test_a_mail_is_sent_once_or_its_fate_is_told_over_many_kills(mail_server, wr
     assert sum(taken.values()) == len(smtp.received), "each mail that was taken is one of these"
     assert broken_off >= 1, "kills came during calls"
     assert min(fates[one] for one in ("sent", "unknown", "not sent")) >= 1, told
+
+
+@pytest.mark.requirement("I15-mail-once")
+def test_a_mail_cut_off_by_a_kill_is_found_among_the_sent_ones(mail_server, writer):
+    _, smtp = mail_server
+    writer.allow("email:send")
+    call = Call(writer, "email:send", mail(1), "cut-off", promised=False)
+    until(lambda: smtp.received, "the server has the mail and has not confirmed it", every_s=0.01)
+    writer.kill()
+    assert call.broken_off()
+    writer.start()
+    answer = call.final()
+    assert is_unknown(answer), answer
+    assert "email:search with in: sent" in answer["error"]["suggestion"]
+    look = {"from": "", "in": "sent", "subject": "mail 1"}
+    until(lambda: writer.ask("email:search", look)["data"]["messages"], "it is found", every_s=0.1)
+    [found] = writer.ask("email:search", look)["data"]["messages"]
+    assert (found["subject"], found["to"][0]["address"]) == ("mail 1", "eva@example.com")
+    again = writer.ask("email:send", mail(1), "cut-off")
+    assert (again["error"], len(smtp.received)) == (answer["error"], 1), "it is not sent again"
+
+
+@pytest.mark.requirement("I15-mail-notice", "I15-mail-secrets")
+def test_the_process_that_waits_for_mail_ends_with_a_killed_daemon(writer):
+    def waiting() -> list[str]:
+        return [each for each in writer.processes() if "workers.mail_watch" in each]
+
+    assert waiting() == [], "without chosen senders there is none"
+    writer.stop()
+    writer.sections += 'notify_from = ["bank.example"]\n'
+    writer.start()
+    until(lambda: _is_note_there(writer), "it looked at the mailbox")
+    assert len(waiting()) == 1
+    assert not any(PASSWORD in each for each in writer.processes())
+    writer.kill()
+    until(writer.children_ended, "it ended, too")
+    log = (writer.folder / "daemon.log").read_text(encoding="utf-8")
+    assert PASSWORD not in log
+
+
+def _is_note_there(place: Place) -> bool:
+    with closing(sqlite3.connect(place.folder / "state" / "glassd.db")) as database:
+        sql = "SELECT count(*) FROM notes WHERE name = ?"
+        return bool(database.execute(sql, (NOTE,)).fetchone()[0])
 
 
 def _ask_for_all_again(writer: Place, answers: list[dict[str, Any]]) -> None:

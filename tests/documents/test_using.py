@@ -269,6 +269,16 @@ def test_documents_in_sections_are_switched_on_and_kept_as_printed(house):
         house.run(command)
 
 
+@shows(BUILTIN, "[tool.email]\nimap_host")
+def test_the_account_whose_mail_is_announced_is_settings_that_are_read(place):
+    place.write("glassd.toml", f"version = 1\n{block(BUILTIN, '[tool.email]').text}")
+    from edge.config.load import load
+
+    tool = load(place.folder / "glassd.toml", {}).tool
+    assert tool.wrong == {}
+    assert tool.values["email:unread"]["notify_from"] == ["anna@example.com", "bank.example"]
+
+
 @shows(PAGER, '{\n  "message": {')
 def test_the_message_of_a_pager_is_signed_as_its_page_says():
     from edge.devcloud.pager_relay import pager_app
