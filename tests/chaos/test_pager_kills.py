@@ -21,8 +21,8 @@ LATEST_S = 1.5
 """The kill comes at most so long after the call began."""
 QUICK_S = 0.08
 """Half of the kills come as early as this: sending a page takes no longer."""
-PAGES = 16
-FIRST_OFFLINE = 12
+PAGES = 12
+FIRST_OFFLINE = 9
 """The first round in which the cloud is away: pages wait on disk."""
 BOTH_EVERY = 3
 """In each round of so many the recipient is killed, too."""
