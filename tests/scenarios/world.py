@@ -27,6 +27,7 @@ from edge.display.open_prompt import PromptWay
 from edge.display.prompts import TOO_SOON_S
 from edge.ports import Wait
 from edge.runtime.bus import Listener
+from edge.runtime.clock import Clock
 from edge.runtime.events import DaemonEvent, as_json
 from edge.runtime.ids import new_call_id
 from firmware_bridge.messages import Gesture
@@ -96,6 +97,8 @@ class World:
     mock: Mock | None = None
     daemon: Daemon | None = None
     cable: Cable | None = None
+    clock: Clock | None = None
+    """The daemon's; None: the machine's."""
     happened: list[dict[str, Any]] = field(default_factory=list)
     shown: list[dict[str, Any]] = field(default_factory=list)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -176,7 +179,7 @@ class World:
 
     async def start_daemon(self, **sections: Mapping[str, Any]) -> Daemon:
         """Start a daemon on this world's state; `sections` overrule keys of the configuration."""
-        self.daemon = Daemon(self._settings(sections), {}, air=self.air)
+        self.daemon = Daemon(self._settings(sections), {}, air=self.air, clock=self.clock)
         await self.daemon.open(self._daemon)
         self._listener = self._daemon.enter_context(self.daemon.bus.listen())
         hearing = asyncio.ensure_future(self._hear(self._listener))
