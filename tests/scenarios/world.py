@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from edge.config import tool_options
-from edge.config.load import TOOLS, formed
+from edge.config.load import TOOLS, _in_zone, formed
 from edge.config.model import Settings, ToolSettings
 from edge.daemon.app import Daemon
 from edge.devcloud.main import run_devcloud, sample_apps
@@ -228,7 +228,9 @@ class World:
         tables = document.pop("tool", None)
         history = document.get("history", {}).get("enabled") is True
         single = tool_settings(tables, history=history) if tables else _by_themselves(history)
-        return replace(formed(document), tool=single)
+        settings = formed(document)
+        zoned = _in_zone(single.values, settings.wearer.timezone)
+        return replace(settings, tool=replace(single, values=zoned))
 
     # -------------------------------------------------------------- acts
 

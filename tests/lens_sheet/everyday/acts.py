@@ -20,7 +20,11 @@ def said(words: str, *, yes: bool = False) -> Act:
         await stage.world.wearer_says(words)
         if yes:
             await stage.answers()
-        await stage.world.heard("delivery")
+        answered = await stage.world.heard("call.answered")
+        if answered["ok"]:
+            await stage.world.heard("delivery", call_id=answered["call_id"])
+        else:
+            await until(lambda: _lens_says(stage), "a sentence")
         await stage.turn_pages()
 
     return act
@@ -194,7 +198,14 @@ class Pages:
 
 
 def _lens_has(stage: Stage, words: str) -> bool:
-    return any(words in " ".join(frame.text) for frame in stage.film.takes[-1].frames)
+    """Return whether this was on the lens in this situation."""
+    return any(words in frame.words for frame in stage.film.takes[-1].frames)
+
+
+def _lens_says(stage: Stage) -> bool:
+    """Return whether something was on the lens that is not a sign of work."""
+    frames = stage.film.takes[-1].lit
+    return any(not frame.words.rstrip().endswith("…") for frame in frames)
 
 
 async def _deliver(stage: Stage, args: Mapping[str, Any]) -> None:

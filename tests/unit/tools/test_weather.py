@@ -136,7 +136,7 @@ async def test_as_many_days_as_asked_for_are_given(make):
     desk = make()
     found = await desk.ask("days", place="Bergen", days=7)
     assert found["text"].splitlines()[2:4] == [
-        "Monday -3° to 1°, light snow, 65 %",
+        "Monday -3° to 1°, light snow 65 %",
         "Tuesday -4° to 2°, clear",
     ]
     assert len(found["days"]) == 7

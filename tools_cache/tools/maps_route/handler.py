@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tools_cache.api.durations import ago
 from tools_cache.api.tool import Json, ToolContext, ToolFailure
 from tools_cache.everyday.geography import length, minutes
 from tools_cache.everyday.maps import (
@@ -29,17 +30,17 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             raise
         age_s = round(max(0.0, ctx.now() - kept.asked))
         old = {"age_s": age_s, "warning": failure.error.message}
-        return {"data": {**_data(kept, ctx, kept.age(ctx.now())), **old}}
+        return {"data": {**_data(kept, ctx, f" ({ago(age_s, short=True)})"), **old}}
     route = Route(what, answer["route"], ctx.now())
     await routes.keep(route)
     return {"data": _data(route, ctx)}
 
 
-def _data(route: Route, ctx: ToolContext, note: str = "") -> dict[str, Json]:
+def _data(route: Route, ctx: ToolContext, age: str = "") -> dict[str, Json]:
     found, units = route.route, str(ctx.config.get("units", "metric"))
     sentences = [route.sentence(number, units) for number in range(len(route.steps))]
     how = f"{minutes(found['duration_s'])} {BY[found['by']]}"
-    lines = [f"{found['to']['name']}: {length(found['distance_m'], units)}, {how}", note]
+    lines = [f"{length(found['distance_m'], units)}, {how} to {found['to']['name']}{age}"]
     lines += [f"{number}. {line}" for number, line in enumerate(sentences[:MOST_SHOWN], 1)]
     if len(sentences) > MOST_SHOWN:
         lines.append(f"… {len(sentences) - MOST_SHOWN} more steps")
@@ -51,5 +52,5 @@ def _data(route: Route, ctx: ToolContext, note: str = "") -> dict[str, Json]:
         "duration_s": found["duration_s"],
         "steps": sentences,
         "step": route.step + 1,
-        "text": "\n".join(filter(None, lines)),
+        "text": "\n".join(lines),
     }

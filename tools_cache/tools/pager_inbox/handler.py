@@ -72,5 +72,6 @@ def _text(listed: list[StoredMessage], total: int, *, unread: bool, original: bo
         lines.append(messages.place(listed[0].body["location"]))
     if original:
         return "\n".join(lines)
-    count = "1 page" if total == 1 else f"{total} pages"
+    kind = "unread page" if unread else "page"
+    count = f"{total} {kind}{'' if total == 1 else 's'}"
     return "\n".join([count, *(f"- {line}" for line in lines)])
