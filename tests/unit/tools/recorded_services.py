@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,13 +12,13 @@ TPV = {
     "class": "TPV",
     "device": "/dev/ttyACM0",
     "mode": 3,
-    "time": "2026-11-21T10:29:58.000Z",
     "lat": 60.397,
     "lon": 5.3245,
     "altHAE": 48.1,
     "eph": 9.5,
     "speed": 0.02,
 }
+"""A report with a position; `gpsd` adds the time."""
 VERSION = {"class": "VERSION", "release": "3.25", "rev": "3.25", "proto_major": 3}
 DEVICES = {"class": "DEVICES", "devices": [{"class": "DEVICE", "path": "/dev/ttyACM0"}]}
 
@@ -93,7 +94,7 @@ def gpsd(*reports, stays=True):
             asked = connection.makefile("rb").readline()
             assert asked.startswith(b'?WATCH={"enable":true,"json":true}'), asked
             for report in (DEVICES, *reports):
-                raw = report if isinstance(report, bytes) else json.dumps(report).encode()
+                raw = report if isinstance(report, bytes) else json.dumps(_timed(report)).encode()
                 try:
                     connection.sendall(raw + b"\r\n")
                 except OSError:
@@ -110,6 +111,12 @@ def gpsd(*reports, stays=True):
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()
         thread.join()
+
+
+def _timed(report):
+    """Return a report with the time of this moment, as gpsd writes it, unless it has one."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"time": now, **report} if report["class"] == "TPV" else report
 
 
 def unused_address():

@@ -141,6 +141,7 @@ async def test_a_plug_is_switched_over_each_protocol(desk, make):
         desk.settings["hosts"] = [plug.host]
         assert (await desk.ask("switch", device="heater", on=True))["text"] == "Heater: on"
         assert plug.commands.on
+        assert "before" not in await desk.ask("switch", device="heater", on=True), "no undo"
         assert (await desk.ask("state", device="heater"))["text"] == "Heater: on"
         assert (await desk.ask("switch", device="heater", on=False))["was_on"] is True
         assert not plug.commands.on

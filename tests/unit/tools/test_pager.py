@@ -359,6 +359,12 @@ async def test_a_name_that_the_wearer_gave_finds_a_sender_and_one_it_gave_itself
     assert (spoken["to"], spoken["sent"]) == (sender, "I am late")
     for said in ("to My sister: come", f"an {sender} come", "a my sister come"):
         assert (await ben.ask("send", {"text": said}))["sent"] == "come"
+    assert spoken["text"] == "Sent to My sister"
+    await anna.ask("send", {"to": recipient, "text": "and by"})
+    assert (await ben.announced())[-1] == "From My sister: and by"
+    unread = (await ben.ask("inbox", {"unread": True}))["text"]
+    assert unread.startswith("2 unread pages\n- From My sister: and by\n- From Anna (")
+    assert (await ben.ask("inbox", {"unread": True}))["text"] == "No unread pages"
     error = await ben.fails("send", {"text": "Mother I am late"})
     assert error.for_wearer == "I do not know whom to page."
 

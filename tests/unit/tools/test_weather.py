@@ -11,12 +11,12 @@ from edge.config import tool_options
 from edge.core.phrases import match
 from edge.storage.tools.user_stores import PrivateStores
 from edge.tools.worker_calls import WorkerCalls
-from edge.tools.workers import position, weather as worker
+from edge.tools.workers import weather as worker
 from tests.unit.tools import recorded_services as recorded
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.recorded_services import TPV, Service, gpsd, unused_address
 from tests.unit.tools.test_local import Rig, call
-from tools_cache.api.tool import ErrorCode, Source, ToolFailure
+from tools_cache.api.tool import ErrorCode, Source
 from tools_cache.builder import compiler
 from tools_cache.everyday import weather as subject
 from tools_cache.registry.manifest import load
@@ -132,6 +132,23 @@ async def test_twelve_coming_hours_are_given_in_the_time_of_the_place(make):
     assert (len(times), times[0], times[-1]) == (12, "2026-11-21T12:00", "2026-11-21T23:00")
 
 
+@pytest.mark.parametrize(
+    ("code", "percent", "celsius", "text"),
+    [
+        (63, 80, 8, "rain 80 %"),
+        (3, 30, 8, "overcast, rain 30 %"),
+        (3, 30, -2, "overcast, snow 30 %"),
+        (71, 65, -2, "light snow 65 %"),
+        (3, 9, 8, "overcast"),
+        (63, None, 8, "rain"),
+        (None, 40, 8, "rain 40 %"),
+        (None, None, 8, ""),
+    ],
+)
+def test_a_chance_says_of_what_it_is(code, percent, celsius, text):
+    assert subject.sky(code, percent, celsius) == text
+
+
 async def test_as_many_days_as_asked_for_are_given(make):
     desk = make()
     found = await desk.ask("days", place="Bergen", days=7)
@@ -201,24 +218,6 @@ async def test_a_place_that_nobody_knows_is_named(make):
         ErrorCode.INVALID_ARGUMENTS,
         "No place is called “Nirgendwo”.",
     )
-
-
-def refuses(address, problem, **more):
-    with pytest.raises(ToolFailure, match=problem):
-        position.by_gpsd(address, **more)
-
-
-def test_gpsd_without_a_position_is_reported_in_time():
-    with gpsd({**TPV, "mode": 1}, b"no json", {**TPV, "lat": "60"}, {**TPV, "lon": 500}) as address:
-        refuses(address, "reported no position within 0 s", within_s=0.3)
-    with gpsd(stays=False) as address:
-        refuses(address, "reported no position")
-    refuses(unused_address(), "cannot be reached: Connection refused")
-
-
-def test_a_gpsd_that_never_ends_a_line_is_left():
-    with gpsd(b"x" * (position.MAX_LINE * 4)) as address:
-        refuses(address, r"reported no position$")
 
 
 # ------------------------------------------------------------------ without the network

@@ -30,21 +30,26 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             raise
         age_s = round(max(0.0, ctx.now() - kept.asked))
         old = {"age_s": age_s, "warning": failure.error.message}
-        return {"data": {**_data(kept, ctx, f" ({ago(age_s, short=True)})"), **old}}
+        return _result(kept, ctx, f" ({ago(age_s, short=True)})", old)
     route = Route(what, answer["route"], ctx.now())
     await routes.keep(route)
-    return {"data": _data(route, ctx)}
+    return _result(route, ctx)
 
 
-def _data(route: Route, ctx: ToolContext, age: str = "") -> dict[str, Json]:
+def _result(
+    route: Route, ctx: ToolContext, age: str = "", old: Mapping[str, Json] | None = None
+) -> Json:
+    """Return the route. On the lens a page begins with each step; the first one has the summary
+    too, and is spoken.
+    """
     found, units = route.route, str(ctx.config.get("units", "metric"))
     sentences = [route.sentence(number, units) for number in range(len(route.steps))]
     how = f"{minutes(found['duration_s'])} {BY[found['by']]}"
-    lines = [f"{length(found['distance_m'], units)}, {how} to {found['to']['name']}{age}"]
-    lines += [f"{number}. {line}" for number, line in enumerate(sentences[:MOST_SHOWN], 1)]
+    summary = f"{length(found['distance_m'], units)}, {how} to {found['to']['name']}{age}"
+    steps = [f"{number}. {line}" for number, line in enumerate(sentences[:MOST_SHOWN], 1)]
     if len(sentences) > MOST_SHOWN:
-        lines.append(f"… {len(sentences) - MOST_SHOWN} more steps")
-    return {
+        steps.append(f"… {len(sentences) - MOST_SHOWN} more steps")
+    data = {
         "from": found["from"],
         "to": found["to"],
         "by": found["by"],
@@ -52,5 +57,12 @@ def _data(route: Route, ctx: ToolContext, age: str = "") -> dict[str, Json]:
         "duration_s": found["duration_s"],
         "steps": sentences,
         "step": route.step + 1,
-        "text": "\n".join(lines),
+        "text": "\n".join([summary, *steps]),
+        **(old or {}),
+    }
+    pages = [f"{summary}\n{steps[0]}", *steps[1:]]
+    display = {"layout": "text_wall", "pages": pages}
+    return {
+        "data": data,
+        "render": {"display": display, "audio": {"text": f"{summary}\n{sentences[0]}"}},
     }
