@@ -59,10 +59,14 @@ def chosen_parts(model: str, only: str) -> list[Part]:
     return [part for part in parts if part.acts]
 
 
-async def everything(models: list[str], only: str = "", pace: float = 1.0) -> list[Take]:
+async def everything(models: list[str], only: str = "") -> list[Take]:
     """Play all parts beside each other."""
+    return await play([(model, part) for model in models for part in chosen_parts(model, only)])
+
+
+async def play(wanted: list[tuple[str, Part]], pace: float = 1.0) -> list[Take]:
+    """Play parts on glasses, beside each other."""
     station = Station()
-    wanted = [(model, part) for model in models for part in chosen_parts(model, only)]
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(await station.open())
         cloud = {}

@@ -20,11 +20,8 @@ def said(words: str, *, yes: bool = False) -> Act:
         await stage.world.wearer_says(words)
         if yes:
             await stage.answers()
-        answered = await stage.world.heard("call.answered")
-        if answered["ok"]:
-            await stage.world.heard("delivery", call_id=answered["call_id"])
-        else:
-            await until(lambda: _lens_says(stage), "a sentence")
+        await stage.world.heard("call.answered")
+        await until(lambda: _lens_says(stage), "an answer")
         await stage.turn_pages()
 
     return act
@@ -96,7 +93,9 @@ def due_soon(text: str, *, late_s: float = 0, **more: object) -> Act:
         args = {"text": text, "when": when, **more}
         answer = await stage.world.call("reminder:add", args, origin=_AGENT, present=False)
         assert answer.ok, answer
-        wall.later(late_s and 2 * late_s)
+        if late_s:  # a clock that jumped is noticed at the next look, or when there is a new one
+            wall.later(2 * late_s)
+            await silently("reminder:add", text="renew the passport", when=wall.iso(90_000))(stage)
         await until(lambda: stage.film.takes[-1].lit, "the reminder")
         await stage.turn_pages()
 
@@ -139,7 +138,7 @@ class Pages:
             await asking
             await stage.rest(1.5)
             if more.get("priority") != 0:
-                await until(lambda: _lens_has(stage, "From "), "the announced page")
+                await until(lambda: _has_page(stage), "the announced page")
             await stage.turn_pages()
 
         return act
@@ -151,7 +150,7 @@ class Pages:
                 await stage.answers()
                 await asking
                 await stage.rest(1.5)
-            await until(lambda: _lens_has(stage, "From "), "the announced page")
+            await until(lambda: _has_page(stage), "the announced page")
             await stage.rest(1.5)
 
         return act
@@ -176,7 +175,7 @@ class Pages:
             }
             signature = keys.sign(self.stranger, messages.signed_bytes(message))
             await _deliver(stage, {"message": message, "signature": signature})
-            await until(lambda: _lens_has(stage, "From "), "the announced page")
+            await until(lambda: _has_page(stage), "the announced page")
             await stage.turn_pages()
 
         return act
@@ -197,15 +196,17 @@ class Pages:
         return act
 
 
-def _lens_has(stage: Stage, words: str) -> bool:
-    """Return whether this was on the lens in this situation."""
-    return any(words in frame.words for frame in stage.film.takes[-1].frames)
+def _has_page(stage: Stage) -> bool:
+    """Return whether a page was announced in this situation."""
+    begins = ("From ", "Urgent: From ", "The key of ")
+    return any(frame.words.startswith(begins) for frame in stage.film.takes[-1].frames)
 
 
 def _lens_says(stage: Stage) -> bool:
-    """Return whether something was on the lens that is not a sign of work."""
-    frames = stage.film.takes[-1].lit
-    return any(not frame.words.rstrip().endswith("…") for frame in frames)
+    """Return whether an answer is on the lens, and no sign of work or question."""
+    frames = stage.film.takes[-1].frames
+    words = frames[-1].words.rstrip() if frames else ""
+    return bool(words) and not words.endswith("orking…") and "double tap: no" not in words
 
 
 async def _deliver(stage: Stage, args: Mapping[str, Any]) -> None:

@@ -34,8 +34,7 @@ REMINDERS: dict[str, Act] = {
     "reminder next year": called("reminder:add", text="passport", when="2027-03-15T09:00"),
     "reminder, long": called(
         "reminder:add",
-        text="ask Jürgen whether the boat is still in the shed, and whether the key to the cellar"
-        " hangs where it always hung",
+        text=texts.LONG_REMINDER,
         when="2026-11-21T18:00",
     ),
     "reminder in Hebrew": called("reminder:add", text="להתקשר לנועה", when="2026-11-21T20:00"),
@@ -250,7 +249,7 @@ def pager() -> dict[str, Act]:
         "page with a place": pages.send(
             "Ben", "We are here", location={"lat": 60.3903, "lon": 5.3333}
         ),
-        "page, long": pages.send("Ben", "The ferry does not leave today because of the wind. " * 9),
+        "page, long": pages.send("Ben", texts.LONG_PAGE),
         "page in Hebrew": pages.send("Ben", "נתראה בתחנה בשעה 15:30"),
         "page waits": pages.send_offline("Ben", "From the tunnel"),
         "pages unread": said("are there any unread pages"),
@@ -308,11 +307,11 @@ def groups() -> list[dict[str, Act]]:
     """Return the situations in English; each group is a world of its own."""
     mail = MAIL if find("dovecot") else {}
     return [
-        REMINDERS,
-        CONTACTS | DOCUMENTS,
-        PUNCH_CLOCK | HISTORY,
+        REMINDERS | PUNCH_CLOCK,
+        HISTORY | CONTACTS | DOCUMENTS,
         WEATHER | MAPS,
-        WEB | LIGHTS | mail,
+        WEB | mail,
+        LIGHTS,
     ]
 
 

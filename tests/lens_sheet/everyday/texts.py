@@ -16,6 +16,14 @@ SCENES = [
     },
     {"name": "Reading", "devices": [{"device": "Desk lamp", "on": True, "brightness": 80}]},
 ]
+LONG_REMINDER = (
+    "ask Jürgen whether the boat is still in the shed, and whether the key to the cellar hangs"
+    " where it always hung"
+)
+LONG_PAGE = "The ferry does not leave today because of the wind. " * 9 + "Take the bus."
+LONG_SUBJECT = (
+    "Ihre Buchung: Wien Hbf – Bregenz am 27. November, 2 Reisende, Wagen 24, Plätze 61 und 62"
+)
 LONG_PLACE = (
     "Haukeland universitetssjukehus, Kvinneklinikken",
     (
@@ -35,6 +43,9 @@ STEPS = {
         recorded.step("arrive", "left", "", 0),
     ],
 }
+FOUND_LONG = (
+    "Bergen Zoo: all you need to know before your visit, with children, by bus and in the rain"
+)
 FOUND = {
     "the opening hours of the zoo": [
         {
@@ -43,8 +54,7 @@ FOUND = {
             "content": "Daily 10–18.",
         },
         {
-            "title": "Bergen Zoo: all you need to know before your visit, with children, by bus"
-            " and in the rain",
+            "title": FOUND_LONG,
             "url": "https://travel.example/bergen/zoo",
             "content": "Last admission is at 17.",
         },
@@ -58,6 +68,8 @@ FOUND = {
         }
     ],
 }
+LONG = (LONG_REMINDER, LONG_PAGE, LONG_SUBJECT, LONG_PLACE[0], FOUND_LONG)
+"""Texts that a lens shows whole, or with a mark where something is missing."""
 PAGE = f"""<!doctype html><html><head><title>Growing peas</title></head><body><article>
 <h1>Growing peas</h1><p>{"Sow peas in March, in rows, two inches deep. " * 20}</p></article></body>
 </html>"""
@@ -91,7 +103,7 @@ READ_MAILS = (
 MAILS = (
     _mail(
         "Österreichische Bundesbahnen, Kundenservice <service@oebb.example>",
-        "Ihre Buchung: Wien Hbf – Bregenz am 27. November, 2 Reisende, Wagen 24, Plätze 61 und 62",
+        LONG_SUBJECT,
         "Guten Tag,\nIhre Fahrkarten sind beigefügt.",
     ),
     _mail("נועה לוי <noa@example.org>", "ארוחת ערב ביום שישי", "נתראה בשבע."),
