@@ -31,6 +31,7 @@ MAX_SEPARATE: Final = 50
 """Texts that may begin a page of their own; `CUT` marks that there were more."""
 LINE_START_FORBIDDEN: Final = frozenset(".,!?:;)]}…。，、！？：；）】」』")
 LINE_END_FORBIDDEN: Final = frozenset("([{（【「『")
+_UNIT: Final = re.compile(r"(?:m|km|km/h|mi|ft|mph|d|h|min|s|%|°C|°F|kg|g|€|EUR|kr)[.,;:!?)]*")
 _START: Final[Cursor] = (0, 0, None)
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 _FOOTER: Final = re.compile(r"\d+/\d+")
@@ -403,10 +404,13 @@ def _end(row: Row) -> float:
 
 
 def _pieces(paragraph: str) -> list[str]:
-    """Return unbreakable pieces; one after a space begins with it."""
+    """Return unbreakable pieces; one after a space begins with it. A number stays with its unit."""
     pieces: list[str] = []
     for word in paragraph.split():
         lead = " " if pieces else ""
+        if pieces and pieces[-1][-1].isdigit() and _UNIT.fullmatch(word):
+            pieces[-1] += lead + word
+            continue
         for atom in _atoms(word):
             if pieces and (atom[0] in LINE_START_FORBIDDEN or pieces[-1][-1] in LINE_END_FORBIDDEN):
                 pieces[-1] += lead + atom

@@ -14,18 +14,33 @@ from pathlib import Path
 from typing import Any
 
 from tests.lens_sheet import sheet, situations
+from tests.lens_sheet.everyday.services import services
 from tests.lens_sheet.film import Take
 from tests.lens_sheet.situations import Part
 from tests.lens_sheet.stage import Station, opened, small_cloud
+from tests.system import find
+from tests.unit.tools.mail.servers import Dovecot
 
 GLASSES = ("mock:full", "sim:even_g1")
 
 
-async def played(model: str, part: Part, station: Station, cloud: dict[str, Any]) -> list[Take]:
+async def played(
+    model: str,
+    part: Part,
+    station: Station,
+    cloud: dict[str, Any],
+    dovecot: Dovecot | None = None,
+    pace: float = 1.0,
+) -> list[Take]:
     """Play one situation after the other."""
-    with tempfile.TemporaryDirectory() as folder:
-        about = {"cloud": cloud if part.cloud else None, "wearer": part.wearer}
-        stage = await opened(Path(folder), model, station, **about)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        near = None
+        if part.everyday:
+            near = await stack.enter_async_context(services(folder, dovecot))
+        about = {"wearer": part.wearer, "microphone": {"language": part.language}}
+        more = {"cloud": cloud if part.cloud else None, "services": near, "pace": pace}
+        stage = await opened(folder, model, station, about, **more)
         short = model.rpartition(":")[2]
         try:
             for name, act in part.acts.items():
@@ -44,17 +59,26 @@ def chosen_parts(model: str, only: str) -> list[Part]:
     return [part for part in parts if part.acts]
 
 
-async def everything(models: list[str], only: str) -> list[Take]:
+async def everything(models: list[str], only: str = "") -> list[Take]:
     """Play all parts beside each other."""
+    return await play([(model, part) for model in models for part in chosen_parts(model, only)])
+
+
+async def play(wanted: list[tuple[str, Part]], pace: float = 1.0) -> list[Take]:
+    """Play parts on glasses, beside each other."""
     station = Station()
-    wanted = [(model, part) for model in models for part in chosen_parts(model, only)]
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(await station.open())
         cloud = {}
         if any(part.cloud for _, part in wanted):
             folder = stack.enter_context(tempfile.TemporaryDirectory())
             cloud = await stack.enter_async_context(small_cloud(Path(folder)))
-        playing = (played(model, part, station, cloud) for model, part in wanted)
+        dovecot = None
+        if any(part.everyday for _, part in wanted) and find("dovecot"):
+            dovecot = Dovecot()
+            stack.callback(dovecot.close)
+            dovecot.start()
+        playing = (played(model, part, station, cloud, dovecot, pace) for model, part in wanted)
         return [take for takes in await asyncio.gather(*playing) for take in takes]
 
 

@@ -28,6 +28,13 @@ class Frame:
     until: float | None = None
     lost: tuple[str, ...] = ()
     """Characters that are boxes."""
+    drawn: tuple[str, ...] = ()
+    """Rows that the daemon drew as pixels."""
+
+    @property
+    def words(self) -> str:
+        """All that can be read, a row a line; also the rows that the daemon drew."""
+        return "\n".join([*self.text, *self.drawn])
 
     @property
     def lit(self) -> bool:
@@ -112,7 +119,10 @@ class Film(list[dict[str, Any]]):
         rows = self.drawn.on(image)
         lost = boxes_in_text(lens).union(*map(self.drawn.lost_in, rows))
         faults = _cut_lines(lens) + [f"cut ink: {row.text}" for row in rows if row.clipped]
-        frames.append(Frame(image, tuple(lens.text()), now, faults, lost=tuple(sorted(lost))))
+        drawn = tuple(row.text for row in rows)
+        frames.append(
+            Frame(image, tuple(lens.text()), now, faults, lost=tuple(sorted(lost)), drawn=drawn)
+        )
 
     def cut(self, name: str) -> Take:
         """Begin another situation."""

@@ -37,6 +37,8 @@ from tests.lens_sheet.acts import (
     tapped,
     timer_rings,
 )
+from tests.lens_sheet.everyday import situations as everyday
+from tests.lens_sheet.everyday.services import WEARER
 from tests.lens_sheet.listening import LISTENING
 
 SENTENCES = json.loads(
@@ -52,6 +54,10 @@ class Part:
     cloud: bool = False
     wearer: dict[str, str] = field(default_factory=dict)
     """`[wearer]` of the configuration."""
+    language: str = ""
+    """What the wearer speaks."""
+    everyday: bool = False
+    """With the services of the everyday tools."""
 
 
 TEXTS: dict[str, Act] = {
@@ -245,6 +251,22 @@ G1_GROUPS = (
 
 def of(model: str) -> list[Part]:
     """Return what is played on these glasses."""
+    return [*basics(model), *everyday_parts(model)]
+
+
+def everyday_parts(model: str) -> list[Part]:
+    """Return the situations of the everyday tools; in German on one kind of glasses only."""
+    groups = [Part(acts, wearer=WEARER, everyday=True) for acts in everyday.groups()]
+    groups.append(Part(everyday.pager(), cloud=True, everyday=True))
+    if model != "sim:even_g1":
+        groups.append(
+            Part(everyday.in_german(), wearer=everyday.GERMAN, language="de", everyday=True)
+        )
+    return groups
+
+
+def basics(model: str) -> list[Part]:
+    """Return the situations of the display, the questions and the other tools."""
     if model == "sim:even_g1":
         groups = {name: shown(group[1]) for name, group in SENTENCES.items() if _on_g1(name)}
         some = (

@@ -15,6 +15,7 @@ from edge.tools.user_tools import read
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sides import Side
 from tests.lens_sheet import app
+from tests.lens_sheet.everyday.services import Services
 from tests.lens_sheet.film import Film
 from tests.scenarios.world import World, all_apps, until
 from tools_cache.api.tool import CallOrigin, ToolResponse
@@ -116,10 +117,19 @@ async def small_cloud(folder: Path) -> AsyncIterator[dict[str, Any]]:
 class Stage:
     """What a situation can do: call tools, act as the wearer, wait."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, *, pace: float = 1.0) -> None:
+        """`pace`: the part of each pause that is waited for."""
         self.world = world
+        self._pace = pace
+        self._services: Services | None = None
         self.film = Film(lambda: world.mock.glasses)
         world.shown = self.film
+
+    @property
+    def services(self) -> Services:
+        """Those of the everyday tools."""
+        assert self._services is not None, "a part without `everyday`"
+        return self._services
 
     async def open(self, station: Station, cloud: dict[str, Any]) -> None:
         """Switch everything on."""
@@ -129,7 +139,8 @@ class Stage:
             await self.world.lay_cable()
         for name in ("tools.d", "kb", "calendars"):
             (folder / name).mkdir(parents=True)
-        (folder / "tools.d" / "all.toml").write_text(TOOLS.format(url=station.url))
+        if self._services is None:  # else these packages are glassd's own
+            (folder / "tools.d" / "all.toml").write_text(TOOLS.format(url=station.url))
         (folder / "kb" / "boiler.md").write_text(
             "# The boiler\n\nTurn the red valve left. Pressure: 1.2 to 1.8 bar.\n"
         )
@@ -209,7 +220,7 @@ class Stage:
         await self.rest(0.1)
 
     async def rest(self, seconds: float = 0.4) -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(self._pace * seconds)
 
     async def turn_pages(self, most: int = 5) -> None:
         """Tap through a text of several pages."""
@@ -245,13 +256,18 @@ async def opened(
     folder: Path,
     model: str,
     station: Station,
+    about: dict[str, dict[str, Any]],
     *,
     cloud: dict[str, Any] | None = None,
-    wearer: dict[str, str] | None = None,
+    services: Services | None = None,
+    pace: float = 1.0,
 ) -> Stage:
-    """A stage with these glasses on."""
+    """A stage with these glasses on; `about`: sections of the configuration."""
     key = "even_g1" if model == "sim:even_g1" else model
-    sections = {"glasses": {"model": key}, "wearer": wearer or {}}
-    stage = Stage(World(folder, model, sections=sections))
+    sections = {"glasses": {"model": key}, **about}
+    more = services.sections if services is not None else {}
+    clock = services.wall.clock if services is not None and not cloud else None
+    stage = Stage(World(folder, model, sections={**sections, **more}, clock=clock), pace=pace)
+    stage._services = services
     await stage.open(station, cloud or {})
     return stage

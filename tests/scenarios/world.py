@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 
 from edge.config import tool_options
-from edge.config.load import TOOLS, formed
+from edge.config.load import TOOLS, _in_zone, formed
 from edge.config.model import Settings, ToolSettings
 from edge.daemon.app import Daemon
 from edge.devcloud.main import run_devcloud, sample_apps
@@ -27,6 +27,7 @@ from edge.display.open_prompt import PromptWay
 from edge.display.prompts import TOO_SOON_S
 from edge.ports import Wait
 from edge.runtime.bus import Listener
+from edge.runtime.clock import Clock
 from edge.runtime.events import DaemonEvent, as_json
 from edge.runtime.ids import new_call_id
 from firmware_bridge.messages import Gesture
@@ -96,6 +97,8 @@ class World:
     mock: Mock | None = None
     daemon: Daemon | None = None
     cable: Cable | None = None
+    clock: Clock | None = None
+    """The daemon's; None: the machine's."""
     happened: list[dict[str, Any]] = field(default_factory=list)
     shown: list[dict[str, Any]] = field(default_factory=list)
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
@@ -176,7 +179,7 @@ class World:
 
     async def start_daemon(self, **sections: Mapping[str, Any]) -> Daemon:
         """Start a daemon on this world's state; `sections` overrule keys of the configuration."""
-        self.daemon = Daemon(self._settings(sections), {}, air=self.air)
+        self.daemon = Daemon(self._settings(sections), {}, air=self.air, clock=self.clock)
         await self.daemon.open(self._daemon)
         self._listener = self._daemon.enter_context(self.daemon.bus.listen())
         hearing = asyncio.ensure_future(self._hear(self._listener))
@@ -225,7 +228,9 @@ class World:
         tables = document.pop("tool", None)
         history = document.get("history", {}).get("enabled") is True
         single = tool_settings(tables, history=history) if tables else _by_themselves(history)
-        return replace(formed(document), tool=single)
+        settings = formed(document)
+        zoned = _in_zone(single.values, settings.wearer.timezone)
+        return replace(settings, tool=replace(single, values=zoned))
 
     # -------------------------------------------------------------- acts
 

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 from tools_cache.api.handed import Json
+from tools_cache.api.shortening import shortened
 from tools_cache.errors import ErrorCode, ToolFailure
 
 CALLED: Final = "called"
@@ -159,12 +160,20 @@ def to_json(entry: HistoryEntry, zone: tzinfo | None) -> dict[str, Json]:
 
 
 def listing(entries: Iterable[HistoryEntry], now: float, zone: tzinfo | None) -> str:
-    """Return the first entries for the lens, one a line; the day is named unless it is today."""
+    """Return the first entries for the lens, one a line; the day is named unless it is today. Calls
+    that showed no text are left out: the wearer knows nothing of them.
+    """
     today = datetime.fromtimestamp(now, UTC).astimezone(zone).date()
     lines = []
-    for entry in list(entries)[:LINES]:
+    told = [entry for entry in entries if entry.text.strip()]
+    for entry in told[:LINES]:
         at = datetime.fromtimestamp(entry.at, UTC).astimezone(zone)
         when = f"{at:%H:%M}" if at.date() == today else f"{at.date().isoformat()} {at:%H:%M}"
-        words = " ".join(entry.text.split()) or entry.tool
-        lines.append(f"{when} {words if len(words) <= LINE else words[:LINE] + '…'}")
+        lines.append(f"{when} {_in_a_line(entry.text)}")
     return "\n".join(lines)
+
+
+def _in_a_line(text: str) -> str:
+    """Return the lines of a text in one; a long one ends at a word, with a mark."""
+    lines = (" ".join(line.split()).removeprefix("- ") for line in text.splitlines())
+    return shortened("; ".join(filter(None, lines)), LINE)

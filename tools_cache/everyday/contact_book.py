@@ -4,6 +4,7 @@ import asyncio
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Final
 
 from tools_cache.api.handed import Database, Json
@@ -45,13 +46,21 @@ class KnownContact:
     def to_json(self) -> dict[str, Json]:
         return {"id": self.id, **self.card}
 
+    def _birthday(self) -> str:
+        """Return "Born 4 May 1981"."""
+        try:
+            day = date.fromisoformat(str(self.card.get("birthday", "")))
+        except ValueError:
+            return ""
+        return f"Born {day.day} {day:%b %Y}"
+
     def lines(self) -> str:
         """Return what the lens shows: the name, then a line for each number and address."""
         known = [
             *self.card.get("phones", ()),
             *self.card.get("emails", ()),
             *self.card.get("addresses", ()),
-            *filter(None, (self.card.get("birthday"), self.card.get("note"))),
+            *filter(None, (self._birthday(), self.card.get("note"))),
         ]
         return "\n".join([self.name, *known])
 

@@ -343,15 +343,20 @@ def _only(found: Sequence[T], field: str, word: str, names: Sequence[str]) -> T:
         return found[0]
     if not found:
         raise _invalid(
-            f"{field} there is no document {word!r}", "domaindoc:list gives their titles"
+            f"{field} there is no document {word!r}",
+            "domaindoc:list gives their titles",
+            f"There is no document “{word}”.",
         )
     named = ", ".join(names[:_AMBIGUOUS])
     raise _invalid(f"{field} {word!r} could be {len(found)}: {named}", "Give its number")
 
 
-def _invalid(problem: str, fix: str) -> ToolFailure:
+def _invalid(problem: str, fix: str, for_wearer: str = "") -> ToolFailure:
     return ToolFailure.of(
-        ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix
+        ErrorCode.INVALID_ARGUMENTS,
+        f"Invalid parameters: {problem}",
+        suggestion=fix,
+        for_wearer=for_wearer,
     )
 
 

@@ -89,8 +89,8 @@ class Outcome:
 
     @property
     def problem(self) -> str:
-        """Return a sentence, such as "The desk lamp does not answer"."""
-        return f"The {_inside(self.device.name)} {self.state['error']['text']}"
+        """Return a sentence, such as "Desk lamp does not answer"."""
+        return f"{self.device.name} {self.state['error']['text']}"
 
     def failure(self) -> ToolFailure:
         error = self.state["error"]
@@ -278,11 +278,6 @@ def _by_name(cards: Iterable[Mapping[str, Json]]) -> list[KnownDevice]:
     return sorted(map(KnownDevice, cards), key=lambda one: (folded(one.name), one.key))
 
 
-def _inside(name: str) -> str:
-    """Return a name as it is within a sentence: "desk lamp", but "TV"."""
-    return name if name[1:2].isupper() else name[:1].lower() + name[1:]
-
-
 # ------------------------------------------------------------------ words
 
 
@@ -308,6 +303,17 @@ def public(one: Mapping[str, Json]) -> dict[str, Json]:
     return {"device": one["name"], "on": one["on"], "brightness": one["brightness"]}
 
 
+def states_text(lines: Sequence[Mapping[str, Json]]) -> str:
+    """Return how many devices are on, then those that are, then the others; a single one alone."""
+    known = [one for one in lines if "on" in one]
+    on = sum(bool(one["on"]) for one in known)
+    order = sorted(lines, key=lambda one: not one["on"] if "on" in one else 2)
+    if len(lines) < 2 or not known:
+        return listed_text(order)
+    head = f"{on} of {len(known)} on" if on else "All are off"
+    return "\n".join([head, *listed_text(order).splitlines()[1:]])
+
+
 def listed_text(lines: Sequence[Mapping[str, Json]]) -> str:
     """Return devices and problems as lines; a single device without a heading."""
     texts = [
@@ -316,7 +322,7 @@ def listed_text(lines: Sequence[Mapping[str, Json]]) -> str:
     if len(texts) == 1:
         return texts[0]
     found = sum("on" in one for one in lines)
-    head = f"{found} device{'' if found == 1 else 's'}"
+    head = f"{found} device{'' if found == 1 else 's'}" if found else "No device answers"
     return "\n".join([head if texts else "No devices", *(f"- {text}" for text in texts)])
 
 

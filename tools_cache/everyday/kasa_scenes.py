@@ -26,7 +26,7 @@ def find_scene(scenes: Sequence[Mapping[str, Json]], name: str) -> Mapping[str, 
         ErrorCode.INVALID_ARGUMENTS,
         f"Invalid parameters: /scene {problem}; there is {names}",
         suggestion="Give the whole name, or add [[tool.kasa.scenes]] to the settings",
-        for_wearer=f"Which scene? There is {names}." if scenes else "There are no scenes.",
+        for_wearer=f"Which scene: {names}?" if scenes else "There are no scenes.",
     )
 
 

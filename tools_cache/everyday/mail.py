@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import logging
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -79,15 +80,22 @@ def listing(messages: Sequence[Mapping[str, Json]], now: float) -> str:
     for message in messages:
         age = ""
         if message["date"]:
-            age = f" ({ago(now - datetime.fromisoformat(message['date']).timestamp())})"
+            age = f"({ago(now - datetime.fromisoformat(message['date']).timestamp())})"
         who = _recipients(message["to"]) if "to" in message else sender(message)
-        lines.append(f"- {who}: {message['subject'] or 'no subject'}{age}")
+        about = f"{who}: {message['subject'] or 'no subject'}"
+        lines.append(f"- {about} {_beside(about, age)}".rstrip())
     return "\n".join(lines)
 
 
 def _recipients(people: Sequence[Mapping[str, Json]]) -> str:
     more = f" and {len(people) - 1} more" if len(people) > 1 else ""
     return f"To {shown(people[0]) if people else 'nobody'}{more}"
+
+
+def _beside(text: str, words: str) -> str:
+    """Return English words that stay whole beside a text which may run from right to left."""
+    turns = any(unicodedata.bidirectional(ch) in {"R", "AL"} for ch in text)
+    return f"\u2066{words}\u2069" if turns and words else words
 
 
 # ------------------------------------------------------------------ the inbox, as last seen

@@ -222,8 +222,8 @@ class PunchClock:
             name = f"Working on {entry.project}" if entry.project else "Working"
             return f"{name} since {self.calendar.clock(entry.start, self.now)}"
         if (entry := work.paused) and entry.end is not None:
-            name = f"{entry.project} paused" if entry.project else "Paused"
-            return f"{name} since {self.calendar.clock(entry.end, self.now)}"
+            since = f"Paused since {self.calendar.clock(entry.end, self.now)}"
+            return f"{since}: {entry.project}" if entry.project else since
         return "Not working"
 
     def today(self, work: Work) -> int:
@@ -248,7 +248,7 @@ class PunchClock:
         late = forgotten([work.last] if work.last else [], self.now)
         text = text or self.state_text(work)
         if day:
-            text = f"{text}\nToday {duration(today)}"
+            text = f"{text}\nToday {duration(today)}" if today else text
         return {
             "state": state,
             "current": self.to_json(current) if current else None,

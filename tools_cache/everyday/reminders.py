@@ -9,12 +9,16 @@ from typing import Final
 from tools_cache.api.handed import Json
 from tools_cache.api.notes import folded
 from tools_cache.api.services import Reminders
+from tools_cache.api.shortening import shortened
 from tools_cache.api.tool import ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
 from tools_cache.everyday import recurrence, spoken_dates
 from tools_cache.everyday.spoken_dates import When
 
 MOST_NAMED: Final = 10
+FEW: Final = 3
+"""Reminders that a sentence for the wearer names, and characters of each."""
+BRIEF: Final = 36
 FURTHEST: Final = timedelta(days=3650)
 FURTHEST_S: Final = FURTHEST.total_seconds()
 USER: Final = "user"
@@ -102,17 +106,16 @@ class ReminderBook:
                 ErrorCode.INVALID_ARGUMENTS,
                 f"No reminder: {wanted[:80]}",
                 suggestion="See reminder:list",
-                for_wearer=f"No reminder: {wanted[:80]}",
+                for_wearer=f"There is no reminder “{shortened(wanted, 80)}”.",
             )
         if len(named) > 1:
             lines = [f"{r.id}: {r.line(self.now)}" for r in named[:MOST_NAMED]]
-            text = f"{len(named)} reminders match"
             raise ToolFailure.of(
                 ErrorCode.CONFLICT,
-                text + ":\n" + "\n".join(lines),
+                f"{len(named)} reminders match:\n" + "\n".join(lines),
                 suggestion="Give the number of one",
                 details={"matches": [r.to_json(self) for r in named[:MOST_NAMED]]},
-                for_wearer="\n".join([text, *lines]),
+                for_wearer=f"Which one? {_few(named)}",
             )
         return named[0]
 
@@ -200,6 +203,13 @@ def spoken(moment: datetime, now: datetime) -> str:
         return f"{_NEAR[days]} {clock}"
     year = f" {moment.year}" if moment.year != now.year else ""
     return f"{moment:%a} {moment.day} {moment:%b}{year}, {clock}"
+
+
+def _few(reminders: Sequence[Reminder]) -> str:
+    """Return "“call Anna”, “call the dentist” and 2 more"."""
+    named = ", ".join(f"“{shortened(r.text, BRIEF)}”" for r in reminders[:FEW])
+    left = len(reminders) - FEW
+    return f"{named} and {left} more" if left > 0 else named
 
 
 _NEAR: Final = {-1: "Yesterday", 0: "Today", 1: "Tomorrow"}

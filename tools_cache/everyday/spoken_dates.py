@@ -101,7 +101,9 @@ def _without_connector(words: Sequence[str]) -> str:
     return _CONNECTOR.sub("", text, count=1).strip(" ,") or text
 
 
-_CONNECTOR: Final = re.compile(r"(?:to|that|about|of|daran,? dass|daran|an|dass)\s+", re.IGNORECASE)
+_CONNECTOR: Final = re.compile(
+    r"(?:to|that|about|of|daran,? dass|daran,?|an|dass)\s+", re.IGNORECASE
+)
 
 
 # ------------------------------------------------------------------ from words to parts

@@ -21,6 +21,8 @@ NEAR_M: Final = 10_000.0
 """The weather of a place is that of one so near."""
 AWAY: Final = frozenset({ErrorCode.NETWORK_ERROR, ErrorCode.RATE_LIMIT, ErrorCode.HTTP_ERROR})
 """Failures after which the last known weather is given: also what a hotel's sign-in page causes."""
+SMALL: Final = 10
+"""A smaller chance of rain, in percent, is not said."""
 WET: Final = 51
 """From this weather code on something falls."""
 WORDS: Final = {
@@ -167,9 +169,16 @@ def joined(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def chance(percent: float | None) -> str:
-    """Return the chance of rain or snow; small ones say nothing."""
-    return f"{round(percent)} %" if percent is not None and percent >= 10 else ""
+def sky(code: float | None, percent: float | None, celsius: float) -> str:
+    """Return "rain 80 %", "overcast, rain 30 %": the weather with the chance of rain or snow; small
+    ones say nothing.
+    """
+    words = words_of(code)
+    if percent is None or percent < SMALL:
+        return words
+    if code is not None and code >= WET:
+        return f"{words} {round(percent)} %"
+    return joined(words, f"{'snow' if celsius <= 0 else 'rain'} {round(percent)} %")
 
 
 def _check_settings(name: str, settings: Any) -> None:

@@ -67,14 +67,12 @@ class WorkCalendar:
         return self.local(moment).isoformat(timespec="seconds")
 
     def clock(self, moment: int, now: int) -> str:
-        """Return "09:02" of today, "Fri 20 Nov 09:02" of another day of this year, else "Sat 20 Nov
-        2027 09:02".
-        """
+        """Return "09:02" of today, "Fri 20 Nov, 09:02" of this year, else "Sat 20 Nov 2027, 09:02"."""
         local = self.local(moment)
         if local.date() == self.day(now):
             return f"{local:%H:%M}"
-        year = "" if local.year == self.day(now).year else f"{local.year} "
-        return f"{local:%a} {local.day} {local:%b} {year}{local:%H:%M}"
+        year = "" if local.year == self.day(now).year else f" {local.year}"
+        return f"{local:%a} {local.day} {local:%b}{year}, {local:%H:%M}"
 
     def read(self, text: str, field: str) -> int:
         """Return the moment of "2026-11-21T17:30", in this zone or with an offset. Raises
@@ -175,8 +173,11 @@ def duration(seconds: int) -> str:
 
 
 def summary(title: str, hours: HoursReport) -> str:
-    """Return "Today 3 h 20 min: Alpha 2 h, Beta 1 h 20 min"."""
-    text = f"{title} {duration(hours.total)}"
+    """Return "Today 3 h 20 min: Alpha 2 h, Beta 1 h 20 min", or "Today: no work"."""
+    if not hours.entries:
+        return f"{title}: no work"
+    comma = "," if title[-1:].isdigit() else ""
+    text = f"{title}{comma} {duration(hours.total)}"
     if not any(hours.projects):
         return text
     told = [f"{name or NO_PROJECT} {duration(part)}" for name, part in hours.projects.items()]
@@ -197,8 +198,7 @@ def forgotten(entries: Iterable[WorkEntry], now: int) -> list[dict[str, Json]]:
 def with_forgotten(text: str, entries: Sequence[Mapping[str, Json]]) -> str:
     """Return the text with a line for each entry that was probably never stopped."""
     lines = [
-        f"Entry {entry['entry']} has {duration(entry['seconds'])}, its stop was probably "
-        f"forgotten. Fix: {FIX}"
+        f"Entry {entry['entry']} has {duration(entry['seconds'])}: its stop was probably forgotten"
         for entry in entries[:MOST_TOLD]
     ]
     return "\n".join([text, *lines])

@@ -11,6 +11,7 @@ from typing import Final
 
 from edge.core.tools import missing_hardware
 from edge.core.words.data_text import label
+from tools_cache.api.shortening import shortened
 from tools_cache.api.tool import ErrorCode, ErrorType, Json, ToolError
 
 MAX_MESSAGE: Final = 160
@@ -83,7 +84,7 @@ def sentence(error: ToolError, name: str) -> str:
 
 def _main_sentence(error: ToolError, name: str) -> str:
     if error.for_wearer:
-        return " ".join(error.for_wearer.split())[:MAX_MESSAGE]
+        return shortened(" ".join(error.for_wearer.split()), MAX_MESSAGE)
     match error.code:
         case ErrorCode.HARDWARE_MISSING:
             return _without(error.details)

@@ -171,6 +171,13 @@ def _fetch(request: Mapping[str, Any]) -> dict[str, Any]:
         raise ToolFailure.of(
             ErrorCode.HTTP_ERROR, f"{host} does not show this page to everybody ({found.status})"
         )
+    if found.status in (404, 410):
+        raise ToolFailure.of(
+            ErrorCode.HTTP_ERROR,
+            f"{host} has no such page ({found.status})",
+            retryable=False,
+            for_wearer="There is no such page.",
+        )
     check_status(found)
     title, content = _page(found, host)
     told = {"title": one_line(title, MAX_TITLE), "url": found.url, "type": found.type}

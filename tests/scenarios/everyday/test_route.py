@@ -23,7 +23,7 @@ STEPS = [
     recorded.step("arrive", "right", "Strømgaten", 0),
 ]
 PAGES = [
-    "Bergen stasjon: 1.6 km, 20 min on foot 1. Head south on Bryggen, 420 m 1/4",
+    "1.6 km, 20 min on foot to Bergen stasjon 1. Head south on Bryggen, 420 m 1/4",
     "2. Turn left onto Kaigaten, 1.2 km 2/4",
     "3. Turn right onto Strømgaten, 60 m 3/4",
     "4. You have arrived: Bergen stasjon, on the right 4/4",

@@ -3,12 +3,18 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from edge.core.words.failure_sentences import for_people, sentence
+from edge.core.words.failure_sentences import MAX_MESSAGE, for_people, sentence
 from tools_cache.api.tool import ErrorCode, ToolError, ToolResponse
 
 
 def said(code, message="", name="Free", **more):
     return sentence(ToolError.of(code, message, **more), name)
+
+
+def test_a_long_sentence_of_a_tool_ends_at_a_word_with_a_mark():
+    shown = said(ErrorCode.CONFLICT, for_wearer="Which one, please? " * 20)
+    assert shown.endswith((" one…", " please?…", " Which…"))
+    assert len(shown) <= MAX_MESSAGE
 
 
 REPORTS = [

@@ -206,6 +206,15 @@ def test_words_are_not_broken_while_they_fit_a_line() -> None:
     } | {row.split()[-1] for row in rows if "/" in row}
 
 
+@pytest.mark.parametrize("size", ["1.2 km,", "20 min", "3 h)", "80 %", "890 m"])
+def test_a_number_stays_with_its_unit(size: str) -> None:
+    for words in range(1, 12):
+        text = "go on " * words + size
+        rows = [line.text for line in lay_out(text, LENS, FACE).pages[0].lines]
+        assert " ".join(rows) == text
+        assert any(size in row for row in rows)
+
+
 def test_a_word_longer_than_a_line_is_cut_and_nothing_of_it_is_lost() -> None:
     layout = lay_out("x" * 120, LENS, FACE)
     assert "".join(line.text for line in layout.pages[0].lines) == "x" * 120

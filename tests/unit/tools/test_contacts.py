@@ -66,6 +66,11 @@ async def test_each_example_of_their_documents_is_true(desk):
             assert within(json.loads(result), data), (args, data)
 
 
+async def test_a_birthday_says_what_it_is(desk):
+    await desk.ask("add", name="Bob", birthday="1981-05-04")
+    assert (await desk.ask("find", query="Bob"))["text"] == "Bob\nBorn 4 May 1981"
+
+
 @pytest.mark.requirement("S4-38")
 async def test_one_bad_contact_of_a_list_does_not_stop_the_others(desk):
     cards = [{"name": "A"}, {"name": "  "}, {"note": "x"}, {"name": "a"}, {"name": "B"}]

@@ -51,6 +51,12 @@ def within(told, whole):
     return told == whole
 
 
+async def test_a_document_without_text_and_one_that_is_not_there_are_said_plainly(desk):
+    assert (await desk.ask("create", title="Recipes"))["text"] == "Created: Recipes"
+    error = await desk.fails("read", document="garden")
+    assert error.for_wearer == "There is no document “garden”."
+
+
 @pytest.mark.requirement("I15-documents")
 async def test_each_example_of_their_documents_is_true(desk):
     for tool in ORDER:

@@ -91,7 +91,22 @@ async def test_only_the_last_minutes_are_recent(desk):
     data = await desk.ask("context:recent")
     assert [entry["text"] for entry in data["entries"]] == ["new"]
     assert (await desk.ask("context:recent", minutes=61, limit=1))["total"] == 2
-    assert (await desk.ask("context:recent", minutes=1))["text"] == "Nothing in the last 1 minutes"
+    for minutes, span in ((1, "minute"), (5, "5 minutes"), (60, "hour"), (120, "2 hours")):
+        desk.wall += 3600 * 3
+        found = await desk.ask("context:recent", minutes=minutes)
+        assert found["text"] == f"Nothing in the last {span}"
+
+
+async def test_the_lens_has_each_entry_in_a_line_and_none_without_words(desk):
+    await desk.note("2 pages\n- one\n- two", "called", "pager:inbox")
+    await desk.note("", "called", "glasses:clear")
+    await desk.note("a word " * 30, "called", "web:fetch")
+    data = await desk.ask("context:recent")
+    assert data["total"] == 3
+    long, short = data["text"].splitlines()
+    assert short.endswith(" 2 pages; one; two")
+    assert long.endswith((" word…", " a…"))
+    assert len(long) <= len("00:00 ") + 80
 
 
 async def test_an_empty_history_that_is_off_says_how_to_switch_it_on(desk):

@@ -141,6 +141,7 @@ async def test_a_plug_is_switched_over_each_protocol(desk, make):
         desk.settings["hosts"] = [plug.host]
         assert (await desk.ask("switch", device="heater", on=True))["text"] == "Heater: on"
         assert plug.commands.on
+        assert "before" not in await desk.ask("switch", device="heater", on=True), "no undo"
         assert (await desk.ask("state", device="heater"))["text"] == "Heater: on"
         assert (await desk.ask("switch", device="heater", on=False))["was_on"] is True
         assert not plug.commands.on
@@ -176,7 +177,7 @@ async def test_one_plug_of_a_strip_is_switched_alone(desk, family):
         desk.settings["hosts"] = [device.host]
         assert (await desk.ask("switch", device="screen", on=True))["text"] == "Screen: on"
         lines = (await desk.ask("state"))["text"].splitlines()
-        assert lines[1:] == ["- Radio: off", "- Screen: on", "- Strip: on"]
+        assert lines[1:] == ["- Screen: on", "- Strip: on", "- Radio: off"]
         await desk.ask("switch", device="strip", on=False)
         assert "on" not in (await desk.ask("state"))["text"].replace("- Screen", "").split()
 
@@ -199,7 +200,7 @@ async def test_a_scene_with_a_silent_device_sets_the_others(desk, pair):
     await desk.ask("discover")
     await pair[1].stop()
     error = await desk.fails("scene", scene="evening")
-    assert error.message == "1 of 2 devices are set. The fan does not answer"
+    assert error.message == "1 of 2 devices are set. Fan does not answer"
     assert error.partial_side_effects
     assert pair[0].commands.brightness == 20
 
@@ -249,7 +250,7 @@ async def test_another_device_at_the_address_is_not_switched(desk, pair):
     await fan.stop()
     async with switched_on(KasaDevice(IotCommands("Freezer", on=True), host=fan.host)) as (other,):
         error = await desk.fails("switch", device="fan", on=False)
-        assert error.message == "The fan does not answer"
+        assert error.message == "Fan does not answer"
         assert other.commands.on
 
 
@@ -258,7 +259,7 @@ async def test_a_device_that_misses_three_searches_is_forgotten(desk, pair):
     await pair[1].stop()
     for _ in range(2):
         await desk.ask("discover")
-        assert (await desk.ask("state"))["text"].endswith("- The fan does not answer")
+        assert (await desk.ask("state"))["text"].endswith("- Fan does not answer")
     await desk.ask("discover")
     assert (await desk.ask("state"))["text"] == "Desk lamp: off"
 
@@ -272,9 +273,9 @@ async def test_a_device_that_is_gone_is_named_in_one_sentence(desk, pair):
     error = await desk.fails("switch", device="desk", on=True)
     assert (error.code, error.message) == (
         ErrorCode.NETWORK_ERROR,
-        "The desk lamp does not answer",
+        "Desk lamp does not answer",
     )
-    assert error.for_wearer == "The desk lamp does not answer."
+    assert error.for_wearer == "Desk lamp does not answer."
     assert not error.partial_side_effects
 
 
@@ -282,14 +283,14 @@ async def test_a_change_that_was_on_its_way_is_reported(desk, pair):
     await desk.ask("discover")
     pair[1].commands.refuses = True
     error = await desk.fails("switch", device="fan", on=True)
-    assert error.message == "The fan does not answer"
+    assert error.message == "Fan does not answer"
     assert error.partial_side_effects
     assert pair[1].commands.changes
 
 
 async def test_what_cannot_be_dimmed_says_so(desk, pair):
     error = await desk.fails("dim", device="fan", brightness=10)
-    assert (error.code, error.message) == (ErrorCode.UNSUPPORTED, "The fan cannot be dimmed")
+    assert (error.code, error.message) == (ErrorCode.UNSUPPORTED, "Fan cannot be dimmed")
     assert not pair[1].commands.changes
 
 
@@ -358,7 +359,7 @@ async def test_a_hostile_answer_ends_in_one_sentence(desk, pair, answer, monkeyp
     pair[0].instead = answer
     error = await desk.fails("switch", device="desk", on=True)
     assert error.code is ErrorCode.NETWORK_ERROR
-    assert error.message.startswith("The desk lamp ")
+    assert error.message.startswith("Desk lamp ")
     assert (await desk.ask("switch", device="fan", on=True))["changed"]
 
 

@@ -137,7 +137,7 @@ async def test_osrm_is_asked_in_its_own_form(make, service, by):
     assert service.asked == [
         (HOME_TO_STATION.format(by), {"overview": "false", "steps": "true"}),
     ]
-    assert found["text"].splitlines()[0] == f"60.3903, 5.3333: 1.6 km, 20 min {subject.BY[by]}"
+    assert found["text"].splitlines()[0] == f"1.6 km, 20 min {subject.BY[by]} to 60.3903, 5.3333"
 
 
 async def test_each_way_of_travelling_may_have_an_address_of_its_own(make, service):
@@ -157,7 +157,7 @@ async def test_valhalla_is_asked_in_its_own_form(make, service):
         }
     ]
     assert found["text"].splitlines() == [
-        "Bergen stasjon: 1.6 km, 20 min by bike",
+        "1.6 km, 20 min by bike to Bergen stasjon",
         "1. Walk south on Bryggen, 420 m",
         "2. Turn left onto Kaigaten, 1.2 km",
         "3. You have arrived: Bergen stasjon, on the right",
@@ -185,7 +185,7 @@ async def test_the_way_may_begin_elsewhere(make, service):
 async def test_units_of_a_way_are_those_of_the_settings(make):
     found = await make(units="imperial").ask("route", **STATION)
     assert found["text"].splitlines()[:3] == [
-        "Bergen stasjon: 1.0 mi, 20 min on foot",
+        "1.0 mi, 20 min on foot to Bergen stasjon",
         "1. Head south on Bryggen, 0.3 mi",
         "2. Turn left onto Kaigaten, 0.7 mi",
     ]
@@ -350,12 +350,12 @@ def test_a_step_of_valhalla_without_an_instruction_names_its_street():
 async def test_each_step_begins_a_page_and_the_first_one_is_spoken(make):
     rendering = rendering_of(await make().good("maps:route", STATION))
     assert rendering.pages == (
-        "Bergen stasjon: 1.6 km, 20 min on foot\n1. Head south on Bryggen, 420 m",
+        "1.6 km, 20 min on foot to Bergen stasjon\n1. Head south on Bryggen, 420 m",
         "2. Turn left onto Kaigaten, 1.2 km",
         "3. You have arrived: Bergen stasjon, on the right",
     )
     assert (
-        rendering.speech == "Bergen stasjon: 1.6 km, 20 min on foot\nHead south on Bryggen, 420 m"
+        rendering.speech == "1.6 km, 20 min on foot to Bergen stasjon\nHead south on Bryggen, 420 m"
     )
 
 
@@ -402,13 +402,13 @@ async def test_the_last_route_is_given_without_the_network_with_its_age(make, se
     desk.wall += 20 * 60
     found = await desk.ask("route", to="bergen STASJON")
     assert found["text"].splitlines()[:2] == [
-        "Bergen stasjon: 1.6 km, 20 min on foot",
-        "The route is from 20 minutes ago",
+        "1.6 km, 20 min on foot to Bergen stasjon (20 min ago)",
+        "1. Head south on Bryggen, 420 m",
     ]
     assert (found["age_s"], found["step"]) == (1200, 2)
     old = rendering_of(await desk.good("maps:route", STATION))
-    assert "The route is from 20 minutes ago" in old.pages[0]
-    assert "The route is from 20 minutes ago" in old.speech
+    assert "(20 min ago)\n" in old.pages[0]
+    assert "(20 min ago)\n" in old.speech
     assert not any("ago" in page for page in old.pages[1:])
     assert (await desk.fails("route", **STATION, by="car")).code is ErrorCode.NETWORK_ERROR
     assert (await desk.fails("route", to="Oslo")).code is ErrorCode.NETWORK_ERROR

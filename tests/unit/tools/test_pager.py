@@ -16,6 +16,7 @@ from edge.devcloud.worker.job import Job
 from edge.storage.tools.user_stores import PrivateStores
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.test_local import WALL, Rig, call
+from tools_cache.api.shortening import shortened
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolResponse
 from tools_cache.builder import compiler
 from tools_cache.everyday.pager import book, inbox, keys, messages, sending
@@ -240,7 +241,7 @@ def test_one_flipped_bit_of_a_message_its_signature_or_its_key_is_rejected():
     ],
 )
 def test_a_text_is_cut_at_a_word_with_a_sign(text, most, short):
-    assert messages.shortened(text, most) == short
+    assert shortened(text, most) == short
 
 
 @pytest.mark.requirement("S4-43")
@@ -363,6 +364,12 @@ async def test_a_name_that_the_wearer_gave_finds_a_sender_and_one_it_gave_itself
     assert (spoken["to"], spoken["sent"]) == (sender, "I am late")
     for said in ("to My sister: come", f"an {sender} come", "a my sister come"):
         assert (await ben.ask("send", {"text": said}))["sent"] == "come"
+    assert spoken["text"] == "Sent to My sister"
+    await anna.ask("send", {"to": recipient, "text": "and by"})
+    assert (await ben.announced())[-1] == "From My sister: and by"
+    unread = (await ben.ask("inbox", {"unread": True}))["text"]
+    assert unread.startswith("2 unread pages\n- From My sister: and by\n- From Anna (")
+    assert (await ben.ask("inbox", {"unread": True}))["text"] == "No unread pages"
     error = await ben.fails("send", {"text": "Mother I am late"})
     assert error.for_wearer == "I do not know whom to page."
 
@@ -463,7 +470,7 @@ async def test_a_message_made_offline_waits_and_arrives_once(anna, ben):
     anna.online = False
     sent = await anna.ask("send", {"to": recipient, "text": "from the tunnel"})
     assert sent["waits"]
-    assert sent["text"].endswith("It goes out when we are online")
+    assert sent["text"].endswith("It goes out when we are online.")
     assert (await ben.ask("inbox"))["total"] == 0
     await anna.back_online()
     assert [m["id"] for m in (await ben.ask("inbox"))["messages"]] == [sent["id"]]

@@ -104,7 +104,7 @@ async def test_a_pause_is_not_counted_and_ends_with_the_same_project(desk):
     await desk.at("2026-11-20T09:00").ask("start", project="Alpha")
     await desk.at("2026-11-20T10:00").ask("pause")
     again = await desk.at("2026-11-20T10:20").ask("pause")
-    assert again["text"] == "Alpha paused since 10:00\nToday 1 h"
+    assert again["text"] == "Paused since 10:00: Alpha\nToday 1 h"
     assert (await desk.at("2026-11-20T10:30").ask("start"))["current"]["project"] == "Alpha"
     stopped = await desk.at("2026-11-20T11:00").ask("stop")
     assert stopped["text"] == "Stopped Alpha after 30 min\nToday 1 h 30 min"
@@ -120,7 +120,7 @@ async def test_a_stop_during_a_pause_ends_work_where_the_pause_began(desk):
 
 async def test_without_work_there_is_nothing_to_pause(desk):
     assert (await desk.fails("pause")).code is ErrorCode.CONFLICT
-    assert (await desk.ask("stop"))["text"] == "Not working\nToday 0 min"
+    assert (await desk.ask("stop"))["text"] == "Not working"
 
 
 async def test_of_four_starts_at_once_one_begins(desk):
@@ -204,9 +204,9 @@ async def test_a_forgotten_stop_is_told_with_its_fix(desk):
     expected = {"entry": 1, "seconds": 17 * HOUR, "suggestion": "punchclock:correct"}
     assert data["forgotten"] == [expected]
     assert data["text"].splitlines() == [
-        "Working on Alpha since Fri 20 Nov 09:00",
+        "Working on Alpha since Fri 20 Nov, 09:00",
         "Today 2 h",
-        "Entry 1 has 17 h, its stop was probably forgotten. Fix: punchclock:correct",
+        "Entry 1 has 17 h: its stop was probably forgotten",
     ]
     assert (await desk.ask("report", period="yesterday"))["forgotten"] == [expected]
     fixed = await desk.ask("correct", entry=1, end="2026-11-20T17:00")
@@ -267,10 +267,10 @@ async def test_days_and_weeks_are_named(desk):
         )
     ]
     assert texts == [
-        "Today 0 min",
-        "Yesterday 0 min",
-        "Week of 9 Nov 2026 0 min",
-        "Wed 18 Nov 2026, 0 min",
+        "Today: no work",
+        "Yesterday: no work",
+        "Week of 9 Nov: no work",
+        "Wed 18 Nov: no work",
     ]
     error = await desk.fails("report", period="yesterday", date="2026-11-18")
     assert "/date" in error.message
@@ -311,7 +311,7 @@ def test_of_many_projects_five_are_named():
         ({"entry": 1, "start": "2026-11-20T13:00"}, "/end must be after the start"),
         ({"entry": 1, "start": "2026-02-30T13:00"}, "/start '2026-02-30T13:00' is not a moment"),
         ({"entry": 1, "start": "1970-01-01T00:00"}, "/start must be in 2000 to 2100"),
-        ({"entry": 1, "end": "2026-11-20T13:01"}, "overlaps entry 2, Fri 20 Nov 13:00 to 14:00"),
+        ({"entry": 1, "end": "2026-11-20T13:01"}, "overlaps entry 2, Fri 20 Nov, 13:00 to 14:00"),
     ],
 )
 async def test_a_wrong_correction_changes_nothing(desk, args, says):
@@ -327,7 +327,7 @@ async def test_a_running_entry_overlaps_what_it_has_passed(desk):
     args = {"action": "add", "start": "2026-11-20T10:30", "end": "2026-11-20T10:45"}
     assert (await desk.at("2026-11-20T11:00").fails("correct", **args)).code is ErrorCode.CONFLICT
     earlier = await desk.ask("correct", entry=1, start="2026-11-20T09:30", project="Beta")
-    assert earlier["text"] == "Changed entry 1: since 09:30, Beta"
+    assert earlier["text"] == "Changed: since 09:30, Beta (entry 1)"
     assert (await desk.ask("status"))["state"] == "working"
 
 

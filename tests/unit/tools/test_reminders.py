@@ -270,8 +270,22 @@ async def test_several_that_match_are_named_and_none_is_changed(desk):
         await desk.ask("add", text=f"call {number}")
     error = await desk.fails("complete", reminder="call")
     assert (error.code, len(error.details["matches"])) == (ErrorCode.CONFLICT, 10)
+    assert error.for_wearer == "Which one? “call 0”, “call 1”, “call 2” and 9 more"
     assert (await desk.ask("complete", reminder="call 1"))["text"] == "Done: call 1"
-    assert "No reminder: zzz" in (await desk.fails("remove", reminder="zzz")).message
+    unknown = await desk.fails("remove", reminder="zzz")
+    assert "No reminder: zzz" in unknown.message
+    assert unknown.for_wearer == "There is no reminder “zzz”."
+
+
+async def test_no_reminders_is_said_in_a_sentence_for_each_range(desk):
+    said = {
+        "upcoming": "No reminders",
+        "today": "No reminders today",
+        "tomorrow": "No reminders tomorrow",
+        "overdue": "Nothing is overdue",
+    }
+    for which, text in said.items():
+        assert (await desk.ask("list", range=which))["text"] == text
 
 
 async def test_a_reminder_is_changed_and_told_again(desk):

@@ -132,11 +132,28 @@ async def test_twelve_coming_hours_are_given_in_the_time_of_the_place(make):
     assert (len(times), times[0], times[-1]) == (12, "2026-11-21T12:00", "2026-11-21T23:00")
 
 
+@pytest.mark.parametrize(
+    ("code", "percent", "celsius", "text"),
+    [
+        (63, 80, 8, "rain 80 %"),
+        (3, 30, 8, "overcast, rain 30 %"),
+        (3, 30, -2, "overcast, snow 30 %"),
+        (71, 65, -2, "light snow 65 %"),
+        (3, 9, 8, "overcast"),
+        (63, None, 8, "rain"),
+        (None, 40, 8, "rain 40 %"),
+        (None, None, 8, ""),
+    ],
+)
+def test_a_chance_says_of_what_it_is(code, percent, celsius, text):
+    assert subject.sky(code, percent, celsius) == text
+
+
 async def test_as_many_days_as_asked_for_are_given(make):
     desk = make()
     found = await desk.ask("days", place="Bergen", days=7)
     assert found["text"].splitlines()[2:4] == [
-        "Monday -3° to 1°, light snow, 65 %",
+        "Monday -3° to 1°, light snow 65 %",
         "Tuesday -4° to 2°, clear",
     ]
     assert len(found["days"]) == 7

@@ -329,6 +329,24 @@ async def test_a_page_is_its_article_without_the_menu(desk):
     assert "next_offset" not in found
 
 
+async def test_the_lens_has_no_title_twice_no_half_word_and_no_data(desk):
+    desk.server.answers["/peas.txt"] = (200, TEXT, b"Sow them in March. " * 60)
+    shown = (await desk.ask("fetch", url=desk.server.url("/peas.txt")))["text"]
+    assert shown.endswith((" March…", " them…", " Sow…"))
+    titled = PAGE.replace("<h1>Peas</h1>", "<h1>Peas &amp; beans</h1>")
+    desk.server.answers["/page"] = (200, HTML, titled.encode())
+    shown = (await desk.ask("fetch", url=desk.server.url("/page")))["text"]
+    assert shown.count("Peas & beans") == 1
+    desk.server.answers["/beds"] = (200, JSON, b'{"beds": ["peas"]}')
+    found = await desk.ask("fetch", url=desk.server.url("/beds"))
+    assert (found["content"], found["text"]) == ('{"beds": ["peas"]}', "Data for programs")
+
+
+async def test_a_page_that_is_not_there_is_said_to_be_missing(desk):
+    error = await desk.fails("fetch", url=desk.server.url("/nowhere"))
+    assert (error.code, error.for_wearer) == (ErrorCode.HTTP_ERROR, "There is no such page.")
+
+
 @pytest.mark.requirement("I15-web-fetch")
 async def test_a_long_page_is_read_in_parts(desk):
     desk.server.answers["/long"] = (200, TEXT, b"0123456789" * 4500)
@@ -434,7 +452,7 @@ async def test_a_method_must_be_allowed_by_the_settings(desk):
         body='{"ä": 1}',
     )
     assert (found["status"], found["content"]) == (201, '{"id": 7}')
-    assert found["text"] == '127.0.0.1 answered 201\n{"id": 7}'
+    assert found["text"] == "127.0.0.1 answered 201"
     ((method, _, headers, body),) = desk.server.seen
     assert (method, headers["X-Key"], body) == ("POST", "k", '{"ä": 1}'.encode())
     definition = desk.registry.snapshot().find("web:request").definition

@@ -15,7 +15,6 @@ MAX_TEXT: Final = 300
 MAX_ORIGINAL: Final = 4000
 MAX_NAME: Final = 40
 LOW, NORMAL, URGENT = 0, 1, 2
-CUT: Final = "…"
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 CHANGED_KEY: Final = "The key of {pager} has changed: it may be somebody else."
 
@@ -28,17 +27,6 @@ def readable(text: str, *, lines: bool = False) -> str:
     if not lines:
         return " ".join(shown.split())
     return "\n".join(" ".join(line.split()) for line in shown.split("\n")).strip()
-
-
-def shortened(text: str, most: int) -> str:
-    """Return at most `most` characters, cut at a word, with a sign where something is missing."""
-    if len(text) <= most:
-        return text
-    head = text[: most - len(CUT)]
-    if not text[len(head)].isspace():
-        word = head.rfind(" ")
-        head = head[:word] if word > most // 2 else head
-    return head.rstrip(" .,;:") + CUT
 
 
 def message_id(*parts: str) -> str:

@@ -74,6 +74,7 @@ async def _store(
         body={
             "from": message["from"],
             "name": sender.alias or sender.name,
+            "named": bool(sender.alias),
             "to": message["to"],
             "text": text,
             "original": messages.readable(message["original"], lines=True),
@@ -128,8 +129,12 @@ async def _announce(found: StoredMessage, inbox: Inbox, ctx: ToolContext) -> Non
 
 
 def announcement(body: Mapping[str, Json]) -> str:
-    """Return what the wearer sees and hears: a changed key is said first."""
+    """Return what the wearer sees and hears: a changed key is said first. A name that the wearer
+    gave needs no id beside it.
+    """
     who = f"{body['name']} ({body['from']})" if body["name"] else str(body["from"])
+    if body.get("named") and not body["conflicted"]:
+        who = str(body["name"])
     urgent = "Urgent: " if body["priority"] == messages.URGENT else ""
     warned = f"{messages.CHANGED_KEY.format(pager=body['from'])} " if body["conflicted"] else ""
     return f"{warned}{urgent}From {who}: {body['text']}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tools_cache.api.handed import Json
+from tools_cache.api.shortening import shortened
 from tools_cache.api.tool import ToolContext, ToolResponse
 from tools_cache.errors import ErrorCode, ToolFailure
 from tools_cache.everyday.pager import keys, messages
@@ -127,7 +128,7 @@ async def condensed(text: str, ctx: ToolContext) -> tuple[str, bool]:
         short = await _condensed_by(tool, line, most, ctx)
         if 0 < len(short) <= most:
             return short, True
-    return messages.shortened(line, most), False
+    return shortened(line, most), False
 
 
 async def _condensed_by(tool: str, text: str, most: int, ctx: ToolContext) -> str:

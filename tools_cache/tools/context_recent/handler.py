@@ -16,6 +16,12 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     found = await history.search(query)
     text = listing(found.entries, now, zone)
     if not text:
-        text = f"Nothing in the last {minutes} minutes" if history.recording else OFF
+        text = f"Nothing in the last {_span(minutes)}" if history.recording else OFF
     entries = [to_json(entry, zone) for entry in found.entries]
     return {"data": {"entries": entries, "total": found.total, "text": text}}
+
+
+def _span(minutes: int) -> str:
+    """Return "hour", "2 hours" or "90 minutes", as it stands after "the last"."""
+    count, unit = (minutes // 60, "hour") if minutes % 60 == 0 else (minutes, "minute")
+    return unit if count == 1 else f"{count} {unit}s"

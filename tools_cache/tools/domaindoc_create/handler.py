@@ -19,10 +19,12 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         title, tuple(args.get("labels", ())), read_sections(args.get("text", "")), ctx.now()
     )
     stored = await DomainDocuments(ctx.db).create(new)
-    text = f"{title}: {_count(stored)}"
+    text = f"Created: {title}{_count(stored)}"
     return {"data": {"id": stored.id, "title": title, "version": 1, "text": text}}
 
 
 def _count(document: DomainDocument) -> str:
     number = len(document.sections)
-    return "1 section" if number == 1 else f"{number} sections"
+    if not number:
+        return ""
+    return ", 1 section" if number == 1 else f", {number} sections"

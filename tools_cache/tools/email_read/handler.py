@@ -1,10 +1,13 @@
 """Reads a message."""
 
+import re
 from collections.abc import Mapping
 
 from tools_cache.api.tool import Json, ToolContext
 from tools_cache.everyday import mail
 
+_BLANK_LINES = re.compile(r"\n\s*\n")
+"""They would take rows of the lens."""
 NAMED = 5
 """Attachments that the lens names."""
 HEAD = ("id", "from", "to", "subject", "date", "attachments", "attachments_total", "cut", "reply")
@@ -26,4 +29,5 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         more = found["attachments_total"] - len(names[:NAMED])
         page += "\nAttached: " + ", ".join(names[:NAMED]) + (f", {more} more" if more else "")
     title = f"{mail.sender(found)}: {found['subject'] or 'no subject'}\n"
-    return {"data": {**data, "text": ("" if offset else title) + (page or "No text")}}
+    shown = _BLANK_LINES.sub("\n", page)
+    return {"data": {**data, "text": ("" if offset else title) + (shown or "No text")}}

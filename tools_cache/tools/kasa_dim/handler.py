@@ -17,7 +17,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             "device": device.name,
             "on": state["on"],
             "brightness": level,
-            "before": [state_before(device, state)],
+            **({"before": [state_before(device, state)]} if state["changed"] else {}),
             "changed": state["changed"],
             "text": f"{device.name}: {level} %" if level else f"{device.name}: off",
         }

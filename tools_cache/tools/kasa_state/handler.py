@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 
 from tools_cache.api.tool import Json, ToolContext
-from tools_cache.everyday.kasa_devices import MAX_AT_ONCE, KasaHome, Wish, listed_text, public
+from tools_cache.everyday.kasa_devices import (
+    MAX_AT_ONCE,
+    KasaHome,
+    Wish,
+    listed_text,
+    public,
+    states_text,
+)
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -26,4 +33,4 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             else {**one.state, "name": one.device.name}
             for one in outcomes
         ]
-    return {"data": {"devices": list(map(public, lines)), "text": listed_text(lines)}}
+    return {"data": {"devices": list(map(public, lines)), "text": states_text(lines)}}

@@ -17,7 +17,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         far = "" if position is None else f", {apart(position, place, units)}"
         lines += [f"{place['name']}{far}", place["address"]]
         places.append(place if position is None else {**place, **_distance(position, place)})
-    text = "\n".join(filter(None, lines)) or f"No place: {name}"
+    text = "\n".join(filter(None, lines)) or f"No place found: {name}"
     return {"data": {"places": places, "total": len(places), "text": text}}
 
 

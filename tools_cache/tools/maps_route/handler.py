@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from tools_cache.api.durations import ago
 from tools_cache.api.tool import Json, ToolContext, ToolFailure
 from tools_cache.everyday.geography import length, minutes
 from tools_cache.everyday.maps import (
@@ -29,14 +30,14 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             raise
         age_s = round(max(0.0, ctx.now() - kept.asked))
         old = {"age_s": age_s, "warning": failure.error.message}
-        return _result(kept, ctx, kept.age(ctx.now()), old)
+        return _result(kept, ctx, f" ({ago(age_s, short=True)})", old)
     route = Route(what, answer["route"], ctx.now())
     await routes.keep(route)
     return _result(route, ctx)
 
 
 def _result(
-    route: Route, ctx: ToolContext, note: str = "", old: Mapping[str, Json] | None = None
+    route: Route, ctx: ToolContext, age: str = "", old: Mapping[str, Json] | None = None
 ) -> Json:
     """Return the route. On the lens a page begins with each step; the first one has the summary
     too, and is spoken.
@@ -44,8 +45,7 @@ def _result(
     found, units = route.route, str(ctx.config.get("units", "metric"))
     sentences = [route.sentence(number, units) for number in range(len(route.steps))]
     how = f"{minutes(found['duration_s'])} {BY[found['by']]}"
-    summary = f"{found['to']['name']}: {length(found['distance_m'], units)}, {how}"
-    head = [summary, *filter(None, [note])]
+    summary = f"{length(found['distance_m'], units)}, {how} to {found['to']['name']}{age}"
     steps = [f"{number}. {line}" for number, line in enumerate(sentences[:MOST_SHOWN], 1)]
     if len(sentences) > MOST_SHOWN:
         steps.append(f"… {len(sentences) - MOST_SHOWN} more steps")
@@ -57,12 +57,12 @@ def _result(
         "duration_s": found["duration_s"],
         "steps": sentences,
         "step": route.step + 1,
-        "text": "\n".join([*head, *steps]),
+        "text": "\n".join([summary, *steps]),
         **(old or {}),
     }
-    pages = ["\n".join([*head, steps[0]]), *steps[1:]]
+    pages = [f"{summary}\n{steps[0]}", *steps[1:]]
     display = {"layout": "text_wall", "pages": pages}
     return {
         "data": data,
-        "render": {"display": display, "audio": {"text": "\n".join([*head, sentences[0]])}},
+        "render": {"display": display, "audio": {"text": f"{summary}\n{sentences[0]}"}},
     }

@@ -82,8 +82,8 @@ def _words(one: Mapping[str, Json]) -> str:
     return f"{said}: {one['reason']}" if one["reason"] else said
 
 
-def _count(total: int) -> str:
-    return "1 page" if total == 1 else f"{total} pages"
+def _count(total: int, kind: str = "page") -> str:
+    return f"1 {kind}" if total == 1 else f"{total} {kind}s"
 
 
 def _told(one: StoredMessage, now: float, *, original: bool) -> dict[str, Json]:
@@ -119,4 +119,5 @@ def _text(listed: list[StoredMessage], total: int, *, unread: bool, original: bo
         lines.append(messages.place(listed[0].body["location"]))
     if original:
         return "\n".join(lines)
-    return "\n".join([_count(total), *(f"- {line}" for line in lines)])
+    count = _count(total, "unread page" if unread else "page")
+    return "\n".join([count, *(f"- {line}" for line in lines)])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.pager.book import PagerBook
 from tools_cache.everyday.pager.inbox import Inbox
 from tools_cache.everyday.pager.sending import send
 from tools_cache.everyday.pager.sent import take_late_answer
@@ -15,9 +16,11 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     await Inbox(ctx.db).cleanup_expired(ctx.now())
     sent = await send(args, ctx)
     message = sent.message
-    text = f"Sent to {message['to']}"
+    known = await PagerBook(ctx.db).sender(message["to"])
+    who = known.alias if known is not None and known.alias else message["to"]
+    text = f"Sent to {who}"
     if sent.waits:
-        text = f"Saved for {message['to']}. It goes out when we are online"
+        text = f"Saved for {who}. It goes out when we are online."
     return {
         "data": {
             "id": message["id"],

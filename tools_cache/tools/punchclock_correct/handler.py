@@ -32,7 +32,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         entry = await clock.change(args["entry"], given)
     late = [] if action == "remove" else forgotten([entry], clock.now)
     name = f", {entry.project}" if entry.project else ""
-    text = f"{_DONE[action]} entry {entry.id}: {clock.span(entry)}{name}"
+    text = f"{_DONE[action]}: {clock.span(entry)}{name} (entry {entry.id})"
     return {
         "data": {
             **clock.to_json(entry),

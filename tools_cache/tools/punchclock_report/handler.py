@@ -61,12 +61,13 @@ def _days(period: str, given: str | None, today: date) -> list[date]:
 
 
 def _title(days: list[date], today: date) -> str:
+    year = "" if days[0].year == today.year else f" {days[0].year}"
     if len(days) > 1:
         if today in days:
             return "This week"
-        return f"Week of {days[0].day} {days[0]:%b %Y}"
+        return f"Week of {days[0].day} {days[0]:%b}{year}"
     if days[0] == today:
         return "Today"
     if days[0] == today - timedelta(days=1):
         return "Yesterday"
-    return f"{days[0]:%a} {days[0].day} {days[0]:%b %Y},"
+    return f"{days[0]:%a} {days[0].day} {days[0]:%b}{year}"

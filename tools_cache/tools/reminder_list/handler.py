@@ -8,6 +8,14 @@ from tools_cache.everyday.reminders import USER, ReminderBook, chosen
 
 MOST = 100
 SHOWN = 20
+NOTHING = {
+    "today": "No reminders today",
+    "tomorrow": "No reminders tomorrow",
+    "overdue": "Nothing is overdue",
+    "past": "No past reminders",
+    "date": "No reminders then",
+    "range": "No reminders then",
+}
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -24,7 +32,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     if len(found) > SHOWN:
         lines.append(f"and {len(found) - SHOWN} more")
     listed = [reminder.to_json(book) for reminder in found[:MOST]]
-    text = "\n".join(lines) or f"No reminders: {which}"
+    text = "\n".join(lines) or NOTHING.get(which, "No reminders")
     return {"data": {"reminders": listed, "total": len(found), "text": text}}
 
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.everyday.weather import Report, chance, joined, report, words_of
+from tools_cache.everyday.weather import Report, joined, report, sky, words_of
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -41,7 +41,7 @@ def _line(found: Report, day: Mapping[str, Any], today: date) -> str:
     near = {today: "Today", today + timedelta(days=1): "Tomorrow"}
     name = near.get(when) or f"{when:%A}"
     warmth = f"{name} {found.degrees(day['low'])} to {found.degrees(day['high'])}"
-    return joined(warmth, words_of(day["code"]), chance(day["chance"]))
+    return joined(warmth, sky(day["code"], day["chance"], day["high"]))
 
 
 def _within(line: str) -> str:

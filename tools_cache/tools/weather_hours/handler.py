@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.everyday.weather import WET, Report, chance, joined, report, words_of
+from tools_cache.everyday.weather import WET, Report, joined, report, sky, words_of
 
 HOURS: Final = 12
 LIKELY: Final = 50
@@ -57,5 +57,5 @@ def _wet(hour: Mapping[str, Any]) -> str:
 
 
 def _line(found: Report, hour: Mapping[str, Any]) -> str:
-    about = joined(words_of(hour["code"]), chance(hour["chance"]))
+    about = sky(hour["code"], hour["chance"], hour["temperature"])
     return joined(f"{found.local(hour['at']):%H:%M} {found.degrees(hour['temperature'])}", about)

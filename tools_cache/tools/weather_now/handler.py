@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from tools_cache.api.tool import Json, ToolContext
 from tools_cache.everyday.geography import compass
-from tools_cache.everyday.weather import Report, chance, joined, report, words_of
+from tools_cache.everyday.weather import Report, joined, report, sky, words_of
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -42,10 +42,11 @@ def _felt(found: Report) -> str:
 
 
 def _today(found: Report) -> str:
-    """Return "Today 5° to 9°, 80 %" of the day that it is at the place."""
+    """Return "Today 5° to 9°, rain 80 %" of the day that it is at the place."""
     today = found.local(found.now).date().isoformat()
     for day in found.forecast["days"]:
         if day["date"] == today:
             low, high = found.degrees(day["low"]), found.degrees(day["high"])
-            return joined(f"Today {low} to {high}", chance(day["chance"]))
+            about = sky(day["code"], day["chance"], day["high"])
+            return joined(f"Today {low} to {high}", about)
     return ""

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from tools_cache.api.knowledge import cut
+from tools_cache.api.shortening import is_data, shortened
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
+DATA: Final = "Data for programs"
+"""What the lens shows of a page that is JSON."""
 DEADLINE_S: Final = 20.0
 MAX_CHARACTERS: Final = 20_000
 SHOWN: Final = 500
@@ -25,13 +28,14 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         )
     content = cut(whole, offset, MAX_CHARACTERS)
     end = offset + len(content)
-    shown = f"{content[:SHOWN].rstrip()}…" if len(content) > SHOWN else content
+    shown = DATA if is_data(content) else shortened(content, SHOWN)
+    title = "" if content.startswith(page["title"]) else page["title"]
     return {
         "data": {
             **page,
             "content": content,
             "total_chars": len(whole),
             **({"next_offset": end} if end < len(whole) else {}),
-            "text": "\n".join(filter(None, (page["title"], shown))),
+            "text": "\n".join(filter(None, (title, shown))),
         }
     }

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from tools_cache.api.knowledge import cut
+from tools_cache.api.shortening import is_data, shortened
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 DEADLINE_S: Final = 20.0
 MAX_CHARACTERS: Final = 64 * 1024
 SHOWN: Final = 300
-"""Characters of the answer on the lens; a model reads the rest in `content`."""
+"""Characters of the answer on the lens, none of data for programs; all is in `content`."""
 SAFE: Final = ("GET", "HEAD")
 
 
@@ -34,7 +35,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     answer = await ctx.workers.ask("web", request, deadline_s=DEADLINE_S, writes=writes)
     content = cut(answer["content"], 0, MAX_CHARACTERS)
     answer["truncated"] = answer["truncated"] or len(content) < len(answer["content"])
-    shown = f"{content[:SHOWN].rstrip()}…" if len(content) > SHOWN else content
+    shown = "" if is_data(content) else shortened(content, SHOWN)
     first = f"{answer['host']} answered {answer['status']}"
     text = "\n".join(filter(None, (first, shown)))
     return {"data": {**answer, "content": content, "text": text}}

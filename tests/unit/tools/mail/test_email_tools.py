@@ -96,6 +96,20 @@ async def test_the_lens_shows_who_wrote_about_what_and_when(desk, box):
 
 
 @needs("dovecot")
+async def test_an_age_stays_whole_beside_hebrew(desk, box):
+    box.deliver(ANNA.replace("Lunch", "=?utf-8?B?16nXnNeV150=?="))
+    desk.wall = 1_795_250_001 + 7_200
+    assert (await desk.good("unread"))["text"].endswith(": שלום \u2066(2 h ago)\u2069")
+
+
+@needs("dovecot")
+async def test_blank_lines_of_a_mail_take_no_rows_of_the_lens(desk, box):
+    box.deliver(ANNA.replace("At noon?", "Hi,\n\n \nat noon?\n\nAnna"))
+    text = (await desk.good("read"))["text"]
+    assert text == "Anna Berg: Lunch\nHi,\nat noon?\nAnna"
+
+
+@needs("dovecot")
 async def test_the_lens_shows_to_whom_sent_mail_went(desk):
     await desk.good("send", **{**MAIL, "to": ["eva@example.com", "bob@example.com"]})
     data = await desk.good("search", **{"from": "", "in": "sent", "subject": "Lunch"})
