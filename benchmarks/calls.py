@@ -29,6 +29,7 @@ from benchmarks.memory import (
     ReadyGlasses,
     SilentUplink,
 )
+from benchmarks.process import REGISTRY
 from edge.calls.dependencies import CallPorts, CallStores
 from edge.calls.orchestrator import Orchestrator
 from edge.cloud.mqtt import wire
@@ -42,7 +43,6 @@ from tools_cache.schema import compile_schema
 TOOL = "clock:now"
 ARGS = {"timezone": "Europe/Berlin"}
 WARM_UP = 500
-REGISTRY = Path(__file__).parents[1] / "tools_cache" / "tool_registry.json"
 
 One = Callable[[int], Awaitable[None]]
 

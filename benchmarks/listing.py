@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks import process
 from benchmarks.lens import UnixConnection
+from benchmarks.process import REGISTRY
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.tools.registry import ToolRegistry
@@ -64,8 +65,6 @@ def measure(runs: int) -> list[tuple[str, float, str, float]]:
 
 
 def _inside(state: Path) -> Callable[[], Any]:
-    builtin = Path(manifest.__file__).with_name("tool_registry.json")
-
     class Cloud:
         url = CLOUD
 
@@ -73,7 +72,7 @@ def _inside(state: Path) -> Callable[[], Any]:
             await asyncio.Event().wait()
 
     registry = ToolRegistry(
-        builtin=builtin, state=state, bus=Bus(), clock=Clock.system(), cloud=Cloud()
+        builtin=REGISTRY, state=state, bus=Bus(), clock=Clock.system(), cloud=Cloud()
     )
     registry.load()
     return lambda: [entry for entry in registry.snapshot().entries() if not entry.hidden]

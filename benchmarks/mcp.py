@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 from benchmarks import process
 
 PROXY = "mcp-proxy==0.13.0"
-ROOT = Path(__file__).parents[1]
-PROXY_VENV = ROOT / ".venv-mcp-proxy"
+PROXY_VENV = process.CODE / ".venv-mcp-proxy"
 ECHO = [sys.executable, "-m", "benchmarks.mcp_echo"]
 TEXT = {"text": "hello, glasses"}
 BLOCKS = 10
@@ -50,8 +49,7 @@ rate_limits = {{ "clock:now" = {{ calls = 100000, window = 60 }} }}
 id = "bench"
 command = "{python}"
 args = ["-m", "benchmarks.mcp_echo"]
-env = {{ PYTHONPATH = "{root}" }}
-cwd = "{root}"
+env = {{ PYTHONPATH = "{path}" }}
 allowed_tools = ["*"]
 trusted = true
 confirm = "never"
@@ -78,7 +76,8 @@ def measure(calls: int) -> Iterator[tuple[str, float, str, float]]:
 async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="glassd-bench-")))
-        config = CONFIG.format(folder=folder, python=sys.executable, root=ROOT)
+        path = process.environment()["PYTHONPATH"]
+        config = CONFIG.format(folder=folder, python=sys.executable, path=path)
         stack.enter_context(process.daemon(folder, config))
         stdio = await _taken_in_turns(await _over_stdio(stack, folder), calls)
         http = await _taken_in_turns(await _over_http(stack, folder), calls)
@@ -230,11 +229,8 @@ def _proxy(port: int) -> list[str]:
 def _command(words: list[str]) -> Any:
     from mcp.client.stdio import StdioServerParameters
 
-    return StdioServerParameters(command=words[0], args=words[1:], cwd=str(ROOT), env=_here())
-
-
-def _here() -> dict[str, str]:
-    return {"PYTHONPATH": str(ROOT)}
+    env = {"PYTHONPATH": process.environment()["PYTHONPATH"]}
+    return StdioServerParameters(command=words[0], args=words[1:], env=env)
 
 
 @asynccontextmanager
@@ -248,16 +244,13 @@ async def _client(server: Any) -> AsyncIterator[Any]:
 @contextmanager
 def _running(command: list[str], log: Path, port: int) -> Iterator[None]:
     """Run a server until the block ends; it listens when the block begins."""
-    import os
-
     with log.open("wb") as out:
         child = subprocess.Popen(
             command,
             stdout=out,
             stderr=out,
             stdin=subprocess.DEVNULL,
-            cwd=ROOT,
-            env={**os.environ, **_here()},
+            env=process.environment(),
         )
     try:
         end = time.monotonic() + READY_S

@@ -8,20 +8,50 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+
+import edge
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BARE_IMPORTS = "import asyncio, bleak, aiomqtt, pydantic, sqlite3, uvloop"
+"""The libraries of a daemon that is in use."""
+LEAST_IMPORTS = "import asyncio, sqlite3, uvloop"
+"""What no daemon starts without."""
+CODE = Path(edge.__file__).parents[1]
+"""The checkout that is measured; `--compare` runs these benchmarks on another one."""
+REGISTRY = CODE / "tools_cache" / "tool_registry.json"
+HERE = Path(__file__).parents[1]
+"""The folder of this package, which is not always in that checkout."""
+READY_S = 60.0
+
+
+@cache
+def environment() -> dict[str, str]:
+    """Return the environment of every measured process: it finds compiled code, as an installed
+    one does. PYTHONDONTWRITEBYTECODE would make a new checkout compile itself at each start.
+    """
+    left_out = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
+    env = {name: value for name, value in os.environ.items() if name not in left_out}
+    env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((str(HERE), str(CODE))))
+    packages = [str(CODE / name) for name in ("edge", "firmware_bridge", "tools_cache")]
+    compiled = [sys.executable, "-m", "compileall", "-q", *packages, str(HERE / "benchmarks")]
+    subprocess.run(compiled, check=False, env=env, stdout=subprocess.DEVNULL)
+    return env
 
 
 def wall_ms(argv: list[str], *, runs: int, env: dict[str, str] | None = None) -> float:
-    """Median wall time of a command, in ms, after one warm-up that fills the bytecode cache."""
+    """Median wall time of a command, in ms, after one warm-up that fills the disk's cache."""
     taken = []
     for n in range(runs + 1):
         began = time.perf_counter()
         subprocess.run(
-            argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env
+            argv,
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=env or environment(),
         )
         if n:
             taken.append((time.perf_counter() - began) * 1e3)
@@ -31,7 +61,8 @@ def wall_ms(argv: list[str], *, runs: int, env: dict[str, str] | None = None) ->
 def import_rss_mib(imports: str) -> float:
     """Resident memory of a Python that has done only these imports."""
     code = f"{imports}\nimport os\nprint(int(open('/proc/self/statm').read().split()[1]) * {PAGE})"
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, env=environment())
     return int(shown.stdout) / 2**20
 
 
@@ -41,9 +72,9 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
     (folder / "glassd.toml").write_text(config)
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.bind(str(folder / "notify"))
-    notify.settimeout(20)
+    notify.settimeout(READY_S)
     env = {
-        **os.environ,
+        **environment(),
         "NOTIFY_SOCKET": str(folder / "notify"),
         "XDG_RUNTIME_DIR": str(folder),
         "STATE_DIRECTORY": str(folder / "state"),
@@ -57,13 +88,20 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
         stderr=(folder / "log").open("w"),
     )
     try:
-        while b"READY=1" not in notify.recv(4096):
-            pass
+        _wait_until_ready(notify, folder / "log")
         yield process.pid, (time.perf_counter() - began) * 1e3, env
     finally:
         process.terminate()
         process.wait(10)
         notify.close()
+
+
+def _wait_until_ready(notify: socket.socket, log: Path) -> None:
+    try:
+        while b"READY=1" not in notify.recv(4096):
+            pass
+    except TimeoutError:
+        raise SystemExit(f"the daemon did not become ready: {log.read_text()[-800:]}") from None
 
 
 def rss_mib(pid: int) -> float:
@@ -75,12 +113,10 @@ def rss_mib(pid: int) -> float:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds a process and its children have used so far."""
-    total = 0
-    for p in family(pid):
-        fields = Path(f"/proc/{p}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
+    """CPU seconds that a process and its children have used so far, to the microsecond: by the
+    clocks of clock_getcpuclockid(3), as /proc counts in steps of 10 ms.
+    """
+    return sum(time.clock_gettime(~p << 3 | 2) for p in family(pid))
 
 
 def family(pid: int) -> list[int]:

@@ -7,7 +7,6 @@ away; the others are of its own `ToolRegistry` in this process, without the cont
 
 import asyncio
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from typing import Any
 from benchmarks import process
 from benchmarks.lens import UnixConnection
 from benchmarks.listing import CLOUD, CONFIG
+from benchmarks.process import REGISTRY
 from edge.core.tools.registry_sync import Fetched
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -51,7 +51,7 @@ def cold(runs: int) -> list[Row]:
     """
     with tempfile.TemporaryDirectory() as home:
         env = {
-            **os.environ,
+            **process.environment(),
             "HOME": home,
             "XDG_RUNTIME_DIR": home,
             "XDG_STATE_HOME": home,
@@ -87,9 +87,12 @@ async def _in_process(body: bytes) -> list[Row]:
     scan_ms = _ms(lambda: [name for name, tool in bare.items() if not tool["needs"]])
     dump_ms = _ms(lambda: json.dumps(list(bare.values())))
     with tempfile.TemporaryDirectory() as folder:
-        builtin = Path(manifest.__file__).with_name("tool_registry.json")
         registry = ToolRegistry(
-            builtin=builtin, state=Path(folder), bus=Bus(), clock=Clock.system(), cloud=_Cloud(body)
+            builtin=REGISTRY,
+            state=Path(folder),
+            bus=Bus(),
+            clock=Clock.system(),
+            cloud=_Cloud(body),
         )
         began = time.perf_counter()
         await registry.sync()
