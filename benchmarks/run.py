@@ -11,7 +11,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import calls, durable, hearing, lens, listing, mcp, process, registry, scripts
+from benchmarks import (
+    calls,
+    durable,
+    hearing,
+    lens,
+    listing,
+    mcp,
+    paths,
+    process,
+    registry,
+    scripts,
+)
 from benchmarks.table import Lines, Row, bar, not_measured
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
@@ -115,6 +126,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Lines]] = {
     "scripts": lambda _: _scripts(7),
     "calls": lambda chosen: _in_ms(calls.measure(chosen.calls)),
     "durable": lambda _: _durable(),
+    "paths": lambda chosen: paths.measure(chosen.paths),
     "mcp": lambda chosen: _mcp(chosen.mcp),
     "listing": lambda chosen: _listing(chosen.lists),
     "registry": lambda chosen: _registry(chosen.runs),
@@ -133,6 +145,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=9)
     options.add_argument("--idle", type=float, default=60.0, metavar="SECONDS")
     options.add_argument("--calls", type=int, default=5000)
+    options.add_argument("--paths", type=int, default=300, help="calls of each way")
     options.add_argument("--mcp", type=int, default=400)
     options.add_argument("--lists", type=int, default=300)
     options.add_argument("--json", action="store_true", help="a JSON object a line")
