@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import (
+    backlog,
     calls,
     durable,
     hearing,
@@ -126,6 +127,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Lines]] = {
     "scripts": lambda _: _scripts(7),
     "calls": lambda chosen: _in_ms(calls.measure(chosen.calls)),
     "durable": lambda _: _durable(),
+    "backlog": lambda _: backlog.measure(),
     "paths": lambda chosen: paths.measure(chosen.paths),
     "mcp": lambda chosen: _mcp(chosen.mcp),
     "listing": lambda chosen: _listing(chosen.lists),

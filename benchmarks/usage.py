@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import process
-from benchmarks.table import Lines, Row
+from benchmarks.table import Row
 
 DATABASE = "glassd.db"
 
@@ -39,7 +39,7 @@ class Usage:
         self._commits += commits(self._database) - written
         self._calls += calls
 
-    def rows(self, what: str) -> Lines:
+    def rows(self, what: str) -> Iterator[Row]:
         """Yield CPU and commits a call."""
         if self._calls:
             yield Row(f"  {what}, CPU a call", self._cpu_s / self._calls * 1e3)
