@@ -1,9 +1,9 @@
 """The floors of a call's way: the same messages, requests and commits with nothing between them.
 
 `python -m benchmarks.floor PORT SOCKET FOLDER`: over the broker at PORT it answers each message on
-`floor/N` after N commits; over the unix socket each POST to `/N` after N commits, to `/publish/N`
-after a message too. It also is the cloud's worker, which answers each call at once and stores
-nothing.
+`floor/N/ask` after N commits; over the unix socket each POST to `/N` after N commits, to
+`/publish/N` after a message too. It also is the cloud's worker, which answers each call at once and
+stores nothing. PORT 0: there is no broker.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -77,14 +78,23 @@ async def serve(port: int, path: str, folder: Path) -> None:
         for _ in range(times):
             await loop.run_in_executor(disk, insert)
 
-    async with client("bench-floor", port) as broker:
-        await broker.subscribe("floor/+/ask", qos=1)
-        await broker.subscribe(f"{EDGE}/call/tools", qos=1)
+    async with AsyncExitStack() as stack:
+        broker = await stack.enter_async_context(client("bench-floor", port)) if port else None
+        if broker is not None:
+            await broker.subscribe("floor/+/ask", qos=1)
+            await broker.subscribe(f"{EDGE}/call/tools", qos=1)
         await asyncio.start_unix_server(partial(_talk, broker, commit), path)
         print(json.dumps({"ready": True}), flush=True)
-        async with asyncio.TaskGroup() as tasks:
-            async for message in broker.messages:
-                tasks.create_task(_answer(broker, commit, message))
+        if broker is None:
+            await asyncio.Event().wait()
+        else:
+            await _answer_all(broker, commit)
+
+
+async def _answer_all(broker: aiomqtt.Client, commit: Commit) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        async for message in broker.messages:
+            tasks.create_task(_answer(broker, commit, message))
 
 
 def _opened(path: Path) -> Callable[[], object]:
@@ -111,7 +121,7 @@ async def _answer(broker: aiomqtt.Client, commit: Commit, message: aiomqtt.Messa
 
 
 async def _talk(
-    broker: aiomqtt.Client,
+    broker: aiomqtt.Client | None,
     commit: Commit,
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
@@ -142,10 +152,10 @@ async def _talk(
             return
 
 
-async def _commit_and_publish(broker: aiomqtt.Client, commit: Commit, target: str) -> None:
+async def _commit_and_publish(broker: aiomqtt.Client | None, commit: Commit, target: str) -> None:
     *publish, times = target.strip("/").split("/")
     await commit(int(times))
-    if publish:
+    if publish and broker is not None:
         await broker.publish(HEARD, REPLY, qos=1)
 
 

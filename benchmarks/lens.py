@@ -57,7 +57,7 @@ def measure(calls: int) -> Lines:
 
 
 @contextmanager
-def mock() -> Iterator[str]:
+def mock(model: str = "mock:display") -> Iterator[str]:
     """Simulated glasses in a process of their own; gives their radio."""
     glasses = subprocess.Popen(
         [
@@ -65,7 +65,7 @@ def mock() -> Iterator[str]:
             "-m",
             "edge.cli",
             "sim",
-            "mock:display",
+            model,
             "--radio",
             "tcp:127.0.0.1:0",
             "--json",

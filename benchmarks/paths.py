@@ -8,13 +8,11 @@ Mosquitto. All ways take turns in one run.
 import asyncio
 import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -247,7 +245,7 @@ async def _setting() -> AsyncIterator[Setting]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="glassd-")))
         port = stack.enter_context(broker.mosquitto(folder))
-        floor_socket = stack.enter_context(floor_process(port, folder))
+        floor_socket = stack.enter_context(process.floor(port, folder))
         RegistryStore(folder / "state" / "registry").save(Generation(document(1, 10), CLOUD))
         config = CONFIG.format(port=port, cloud=CLOUD, limit=LIMIT, remote=REMOTE)
         side = await stack.enter_async_context(cloud(port))
@@ -260,24 +258,3 @@ async def _setting() -> AsyncIterator[Setting]:
         stack.callback(daemon.close)
         stack.callback(bare.close)
         yield Setting(daemon, bare, side, control, pid, folder / "state")
-
-
-@contextmanager
-def floor_process(port: int, folder: Path) -> Iterator[Path]:
-    """Run the floor until the block ends; yields its unix socket."""
-    path = folder / "floor.sock"
-    with (folder / "floor.log").open("w") as log:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.floor", str(port), str(path), str(folder)],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=process.environment(),
-        )
-    try:
-        assert child.stdout is not None
-        if not child.stdout.readline():
-            raise SystemExit(f"the floor did not start: {(folder / 'floor.log').read_text()}")
-        yield path
-    finally:
-        child.terminate()
-        child.communicate(timeout=10)

@@ -104,6 +104,27 @@ def _wait_until_ready(notify: socket.socket, log: Path) -> None:
         raise SystemExit(f"the daemon did not become ready: {log.read_text()[-800:]}") from None
 
 
+@contextmanager
+def floor(port: int, folder: Path) -> Iterator[Path]:
+    """Run `benchmarks/floor.py` until the block ends; yields its unix socket."""
+    path = folder / "floor.sock"
+    with (folder / "floor.log").open("w") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.floor", str(port), str(path), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment(),
+        )
+    try:
+        assert child.stdout is not None
+        if not child.stdout.readline():
+            raise SystemExit(f"the floor did not start: {(folder / 'floor.log').read_text()}")
+        yield path
+    finally:
+        child.terminate()
+        child.communicate(timeout=10)
+
+
 def rss_mib(pid: int) -> float:
     """Resident memory of a process and its children, in MiB."""
     return (
@@ -113,10 +134,15 @@ def rss_mib(pid: int) -> float:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds that a process and its children have used so far, to the microsecond: by the
-    clocks of clock_getcpuclockid(3), as /proc counts in steps of 10 ms.
+    """CPU seconds that a process and its children have used so far. To the microsecond, by the
+    clocks of clock_getcpuclockid(3); what ended children used is known in steps of 10 ms.
     """
-    return sum(time.clock_gettime(~p << 3 | 2) for p in family(pid))
+    return sum(time.clock_gettime(~p << 3 | 2) + _ended_children_s(p) for p in family(pid))
+
+
+def _ended_children_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / TICKS
 
 
 def family(pid: int) -> list[int]:

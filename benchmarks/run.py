@@ -15,11 +15,13 @@ from benchmarks import (
     backlog,
     calls,
     durable,
+    growth,
     hearing,
     lens,
     listing,
     mcp,
     paths,
+    pictures,
     process,
     registry,
     scripts,
@@ -123,6 +125,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Lines]] = {
     "commands": lambda chosen: commands(chosen.runs),
     "idle": lambda chosen: idle(chosen.idle),
     "lens": lambda _: lens.measure(calls=40),
+    "pictures": lambda _: pictures.measure(),
     "hearing": lambda _: _spoken(),
     "scripts": lambda _: _scripts(7),
     "calls": lambda chosen: _in_ms(calls.measure(chosen.calls)),
@@ -132,6 +135,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Lines]] = {
     "mcp": lambda chosen: _mcp(chosen.mcp),
     "listing": lambda chosen: _listing(chosen.lists),
     "registry": lambda chosen: _registry(chosen.runs),
+    "growth": lambda chosen: growth.measure(chosen.memory),
 }
 """What can be measured alone, in the order of the table."""
 
@@ -150,6 +154,7 @@ def main() -> None:
     options.add_argument("--paths", type=int, default=300, help="calls of each way")
     options.add_argument("--mcp", type=int, default=400)
     options.add_argument("--lists", type=int, default=300)
+    options.add_argument("--memory", type=int, default=20_000, help="calls while RSS is looked at")
     options.add_argument("--json", action="store_true", help="a JSON object a line")
     chosen = options.parse_args()
     for name in chosen.only or SECTIONS:

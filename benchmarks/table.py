@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-WIDTH = 52
+WIDTH = 60
 
 
 @dataclass(frozen=True, slots=True)
