@@ -1,5 +1,6 @@
 """Whole processes: how long they take to answer, to be READY, and what they cost while idle."""
 
+import json
 import os
 import socket
 import statistics
@@ -120,6 +121,25 @@ def floor(port: int, folder: Path) -> Iterator[Path]:
         if not child.stdout.readline():
             raise SystemExit(f"the floor did not start: {(folder / 'floor.log').read_text()}")
         yield path
+    finally:
+        child.terminate()
+        child.communicate(timeout=10)
+
+
+@contextmanager
+def devcloud(folder: Path, port: int) -> Iterator[str]:
+    """Run `glassd devcloud` on the broker at `port` until the block ends; yields its URL."""
+    words = ["devcloud", "--http", "127.0.0.1:0", "--state", str(folder / "cloud"), "--json"]
+    with (folder / "cloud.log").open("w") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "edge.cli", *words, "--broker", f"127.0.0.1:{port}"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment(),
+        )
+    try:
+        assert child.stdout is not None
+        yield json.loads(child.stdout.readline())["http"]
     finally:
         child.terminate()
         child.communicate(timeout=10)

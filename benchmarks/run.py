@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     backlog,
+    broker,
     calls,
     durable,
     growth,
@@ -29,6 +30,7 @@ from benchmarks import (
 from benchmarks.table import Lines, Row, bar, not_measured
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
+UPLINK_S = 30.0
 
 
 def commands(runs: int) -> Lines:
@@ -71,6 +73,30 @@ def idle(seconds: float) -> Lines:
         rss = process.rss_mib(pid)
     yield Row("idle RSS, radio bluez, no adapter", rss, "MiB", "the bare imports", base)
     yield Row(f"idle CPU of one core, over {seconds:.0f} s", used, "%")
+    if why := broker.why_not():
+        yield not_measured("idle RSS with a broker and a cloud", why)
+        return
+    rss = _idle_with_cloud_mib()
+    yield Row("idle RSS with a broker and a cloud", rss, "MiB", "the bare imports", base)
+
+
+def _idle_with_cloud_mib() -> float:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with broker.mosquitto(folder) as port, process.devcloud(folder, port) as url:
+            config = f"{CONFIG}[uplink]\nhost = '127.0.0.1'\nport = {port}\ntls = false\n"
+            with process.daemon(folder, f"{config}[cloud]\nurl = '{url}'\n") as (pid, _, _):
+                wire = lens.UnixConnection(folder / "glassd" / "control.sock")
+                until, state, origin = time.monotonic() + UPLINK_S, "", ""
+                while (state, origin) != ("up", "cloud"):
+                    if time.monotonic() > until:
+                        raise SystemExit(f"the uplink is {state}, the registry of {origin}")
+                    time.sleep(0.2)
+                    wire.request("GET", "/v1/status")
+                    status = json.loads(wire.getresponse().read())
+                    state, origin = status["uplink"]["state"], status["registry"]["origin"]
+                time.sleep(3)
+                return process.rss_mib(pid)
 
 
 def _spoken() -> Lines:
@@ -103,7 +129,7 @@ def _registry(runs: int) -> Lines:
 
 
 def _mcp(count: int) -> Lines:
-    yield from _in_ms(mcp.measure(count))
+    yield from mcp.measure(count)
     for way, most in mcp.BARS.items():
         yield bar(most, "ms", f"{way}, p50")
 
