@@ -24,7 +24,7 @@ from benchmarks.table import Lines, Row
 from benchmarks.usage import Usage
 
 PROXY = "mcp-proxy==0.13.0"
-PROXY_VENV = process.CODE / ".venv-mcp-proxy"
+PROXY_VENV = Path(__file__).resolve().parents[1] / ".venv-mcp-proxy"
 ECHO = [sys.executable, "-m", "benchmarks.mcp_echo"]
 TEXT = {"text": "hello, glasses"}
 BLOCKS = 10

@@ -27,6 +27,7 @@ from benchmarks import (
     registry,
     scripts,
 )
+from benchmarks.compare import compare
 from benchmarks.table import Lines, Row, bar, not_measured
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
@@ -166,6 +167,18 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Lines]] = {
 """What can be measured alone, in the order of the table."""
 
 
+NUMBERS = {
+    "runs": (9, "starts of a command"),
+    "idle": (60, "seconds of idling"),
+    "calls": (5000, "calls of the orchestrator"),
+    "paths": (300, "calls of each whole way"),
+    "mcp": (400, "calls of each way of an agent"),
+    "lists": (300, "listings of 1,000 tools"),
+    "memory": (20_000, "calls while memory is looked at"),
+}
+"""How often things are measured: fewer is faster and noisier."""
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument(
@@ -174,16 +187,25 @@ def main() -> None:
         choices=tuple(SECTIONS),
         help="measure this alone; may be given again",
     )
-    options.add_argument("--runs", type=int, default=9)
-    options.add_argument("--idle", type=float, default=60.0, metavar="SECONDS")
-    options.add_argument("--calls", type=int, default=5000)
-    options.add_argument("--paths", type=int, default=300, help="calls of each way")
-    options.add_argument("--mcp", type=int, default=400)
-    options.add_argument("--lists", type=int, default=300)
-    options.add_argument("--memory", type=int, default=20_000, help="calls while RSS is looked at")
-    options.add_argument("--json", action="store_true", help="a JSON object a line")
+    for name, (stock, what) in NUMBERS.items():
+        options.add_argument(
+            f"--{name}", type=int, default=stock, metavar="N", help=f"{what} ({stock})"
+        )
+    options.add_argument("--json", action="store_true", help="print a JSON object a line")
+    options.add_argument(
+        "--compare", type=Path, metavar="CHECKOUT", help="measure another checkout too, in turns"
+    )
+    options.add_argument(
+        "--turns", type=int, default=3, metavar="N", help="of each checkout with --compare (3)"
+    )
     chosen = options.parse_args()
-    for name in chosen.only or SECTIONS:
+    sections = chosen.only or list(SECTIONS)
+    if chosen.compare:
+        numbers = [f"--{name}={getattr(chosen, name)}" for name in NUMBERS]
+        for text in compare(chosen.compare, sections, numbers, chosen.turns):
+            print(text, flush=True)
+        return
+    for name in sections:
         for line in SECTIONS[name](chosen):
             print(json.dumps(asdict(line)) if chosen.json else line, flush=True)
 
