@@ -7,6 +7,7 @@ before the installed one: also for children that take no PYTHONPATH.
 """
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -46,13 +47,20 @@ class Checkout:
         (site / "checkout.pth").write_text(lines)
         if not (self.root / "tools_cache" / "tool_registry.json").exists():
             build = [self.python, "-m", "tools_cache.build"]
-            subprocess.run(build, check=True, cwd=self.root, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                build, check=True, cwd=self.root, env=_environment(), stdout=subprocess.DEVNULL
+            )
 
     def measure(self, section: str, options: Sequence[str]) -> None:
         """Run a section once."""
         words = ["-m", "benchmarks.run", "--json", "--only", section, *options]
         ran = subprocess.run(
-            [self.python, *words], cwd=self.folder, capture_output=True, text=True, check=False
+            [self.python, *words],
+            cwd=self.folder,
+            env=_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         for line in map(_line, ran.stdout.splitlines()):
             if isinstance(line, Row):
@@ -86,12 +94,13 @@ def compare(
             for turn in range(turns):
                 for checkout in pair if turn % 2 == 0 else reversed(pair):
                     checkout.measure(section, options)
-            yield from _table(*pair)
+            yield from table(*pair)
             for checkout in pair:
                 checkout.forget()
 
 
-def _table(this: Checkout, other: Checkout) -> Iterator[str]:
+def table(this: Checkout, other: Checkout) -> Iterator[str]:
+    """Yield a line for each row, and each note."""
     for key, rows in this.rows.items():
         value, theirs = _median(rows), other.rows.get(key)
         if theirs is None:
@@ -122,6 +131,11 @@ def _median(rows: list[Row]) -> float:
 def _line(text: str) -> Line:
     read = json.loads(text)
     return Row(**read) if "what" in read else Note(**read)
+
+
+def _environment() -> dict[str, str]:
+    """Leave out a path that would come before either checkout."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def _libraries() -> str:
