@@ -20,7 +20,7 @@ test: $(VENV)/.dev $(REGISTRY) mosquitto dovecot liblc3 lint  ## every check
 	@$(MAKE) --no-print-directory --jobs=2 types all-tests
 
 # Minutes of kills under load: `make chaos-tests` runs them, and .ci/run with its small storm.
-KILLS := tests/chaos/test_backlog.py tests/chaos/test_everyday_kills.py tests/chaos/test_heavy.py tests/e2e/test_uplink_backlog.py
+KILLS := tests/chaos/test_backlog.py tests/chaos/test_heavy.py tests/chaos/test_mail_kills.py tests/chaos/test_pager_kills.py tests/e2e/test_uplink_backlog.py
 
 all-tests: $(VENV)/.compiled
 	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(KILLS:%=--ignore=%) $(ARGS)

@@ -277,6 +277,11 @@ RunTool = Callable[[ToolCall, ToolDefinition, Progress], Awaitable[ToolResponse]
 Never raises, except for its own cancellation: a fault is an answer too.
 """
 
+TakeLateAnswer = Callable[[ToolDefinition, ToolCall, ToolResponse], Awaitable[None]]
+"""Gives a tool the answer of a call that it made and that was `pending` then: (tool, call, answer).
+Raises StorageUnavailable if the disk takes nothing now: it is to be given again.
+"""
+
 
 # ------------------------------------------------------------------ calls
 

@@ -64,7 +64,13 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/packaging/test_man.py::test_the_formatter": "needs groff",
     "tests/unit/tools/mail/test_mail_servers.py::": "needs dovecot, a mail server",
     "tests/unit/tools/mail/test_email_tools.py::": "needs dovecot, a mail server",
-    "tests/chaos/test_everyday_kills.py::test_a_mail": "needs dovecot, a mail server",
+    "tests/chaos/test_mail_kills.py::test_a_mail": "needs dovecot, a mail server",
+    "tests/scenarios/everyday/test_three_ways.py::test_a_tool_is_used[email": (
+        "needs dovecot, a mail server"
+    ),
+    "tests/scenarios/everyday/test_three_ways.py::test_nothing_is_done_after_a_no[email": (
+        "needs dovecot, a mail server"
+    ),
 }
 """Test id (prefix) → why it may be skipped in CI. Nothing else may."""
 

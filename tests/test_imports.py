@@ -180,6 +180,12 @@ def test_a_daemon_that_does_not_listen_loads_nothing_of_it(tmp_path):
     assert ran.strip() == "[]"
 
 
+@pytest.mark.requirement("I15-mail-notice")
+def test_a_daemon_that_watches_no_mail_loads_nothing_of_it(tmp_path):
+    ran = printed(_RUN, str(tmp_path), "edge.tools.mail_watch", "tools_cache.everyday.mail")
+    assert ran.strip() == "[]"
+
+
 def test_the_recogniser_loads_its_libraries_in_its_child_only():
     code = (
         "import asyncio; from edge.hearing.recogniser import Recogniser, RecogniserChoice;"

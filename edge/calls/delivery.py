@@ -1,6 +1,7 @@
 """The end of a call: intents, disk, wearer, cloud, caller; always in this order."""
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, NoEffect
 from edge.ports import GlassesStatus
 from edge.runtime.first_completed import Tasks
+from edge.storage.sqlite.errors import StorageUnavailable
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import (
@@ -61,6 +63,8 @@ class CallDelivery:
         cloud: CloudReports,
         undos: Undos,
     ) -> None:
+        self._registry = ports.registry
+        self._take_late_answer = ports.take_late_answer
         self._store = ports.stores.calls
         self._pending = ports.stores.pending
         self._results = ports.stores.results
@@ -123,6 +127,8 @@ class CallDelivery:
                 _INTENTS,
             )
         started = await self._apply(call, [i for i in intents if i.get("after") != FAREWELL])
+        if call.interim is not None:
+            await self._hand_back(call, outcome.response)
         stored = await self._remember(call, outcome)
         response = stored.outcome.response
         if outcome.message is not None and stored.on_disk:
@@ -163,6 +169,24 @@ class CallDelivery:
                 )
         await self._voice.keep()
         return started
+
+    async def _hand_back(self, call: Call, response: ToolResponse) -> None:
+        """Give a late answer to the tool that made this call: it was told `pending`, and only it
+        knows what to tell the wearer. The answer is stored after that, so a kill in between repeats
+        it.
+        """
+        request = call.request
+        entry = self._registry.snapshot().find(request.through) if request.depth else None
+        if entry is None:
+            return
+        problem = "the late answer of %s was not taken by %s"
+        for number in itertools.count():
+            level = logging.DEBUG if number else logging.WARNING
+            with Attempt(problem, request.tool, request.through, level=level) as taking:
+                await self._take_late_answer(entry.definition, request, response)
+            if not isinstance(taking.error, StorageUnavailable):
+                return
+            await asyncio.sleep(_DISK_AGAIN_S)
 
     # -------------------------------------------------------------- disk
 
@@ -348,13 +372,16 @@ def _seen_already(response: ToolResponse) -> bool:
 
 def _guard(call: Call, outcome: Outcome) -> ToolResponse:
     """Return the answer to give. Where the call may have been done before it failed, its key gets
-    this answer again instead of a second run, unless that is harmless.
+    this answer again instead of a second run, unless that is harmless; and its caller is told how
+    to find out, if there is a way.
     """
     response, error = outcome.response, outcome.response.error
     if error is None or not error.partial_side_effects or call.tool is None:
         return response
     if not call.repeatable:
-        return replace(response, error=replace(error, idempotency_required=True))
+        advice = call.tool.how_to_check or error.suggestion
+        error = replace(error, idempotency_required=True, suggestion=advice)
+        return replace(response, error=error)
     own = outcome.message is not None and outcome.message.own  # the uplink, which knows no tools
     return replace(response, error=replace(error, partial_side_effects=False)) if own else response
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from edge.core import permissions, policy
 from edge.core.routing import RouteKind
@@ -15,6 +15,7 @@ from edge.ports import (
     RegistryPort,
     RenderPort,
     RunTool,
+    TakeLateAnswer,
     UplinkPort,
 )
 from edge.runtime.bus import Bus
@@ -25,10 +26,24 @@ from edge.storage.notes import Notes
 from edge.storage.pending import PendingCalls
 from edge.storage.results import ResultCache
 from edge.storage.sessions import Sessions
-from tools_cache.api.tool import Json, RateLimit, ToolCall, ToolDefinition, ToolError
+from tools_cache.api.tool import (
+    Json,
+    RateLimit,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+)
+
+if TYPE_CHECKING:
+    from edge.core.hearing.names import KnownNames
 
 Audit = Callable[[Mapping[str, Json]], None]
 """Takes one audit record; must not wait."""
+
+
+async def _take_no_answer(_tool: ToolDefinition, _call: ToolCall, _answer: ToolResponse) -> None:
+    """Drop a late answer: no tool here makes calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +74,7 @@ class CallPorts:
     clock: Clock
     on_registry: Callable[[RegistryNotice], Awaitable[None]]
     """Called with every registry notice of the cloud."""
+    take_late_answer: TakeLateAnswer = _take_no_answer
     audit: Audit | None = None
     writer: Callable[[], Writer] = Writer
     """Returns the wearer's form of dates and numbers, bound to now."""
@@ -66,6 +82,8 @@ class CallPorts:
     """The voice session, which tools' intents change."""
     words_wanted: Callable[[], bool] = lambda: False
     """Returns whether a program waits for the wearer's words."""
+    names: "Callable[[], KnownNames | None]" = lambda: None
+    """Returns the names that may be said to tools."""
 
 
 @dataclass(frozen=True, slots=True)

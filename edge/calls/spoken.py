@@ -52,6 +52,7 @@ class SpokenCalls:
         self._stage = ports.stage
         self._uplink = ports.uplink
         self._words_wanted = ports.words_wanted
+        self._names = ports.names
         self._clock = ports.clock
         self._rules = rules
         self._voice = voice
@@ -97,7 +98,8 @@ class SpokenCalls:
         call = self._spoken_call(call_id, mode, turn_id=turn_id, replayed=replayed)
         recognised = meaning.is_recognised(said)
         find = self._finder(turn_id, leading=recognised)
-        understood = meaning.understand(said, find, self._last.former(said.began_at))
+        former = self._last.former(said.began_at)
+        understood = meaning.understand(said, find, former, self._names())
         meant = understood.meaning
         if meant is not None:
             self._apologised = False
@@ -179,7 +181,7 @@ class SpokenCalls:
 
         said, former = replace(said, addressed=True), self._last.former()
         find = self._finder("", leading=True)
-        meant = meaning.understand(said, find, former).meaning
+        meant = meaning.understand(said, find, former, self._names()).meaning
         if meant is None or meant.match is None or meant.act is None or not self._tasks.open:
             return False
         self._tasks.create_task(self.take_safely(said), name="call.corrected")

@@ -8,7 +8,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from types import MappingProxyType
@@ -27,6 +27,8 @@ Cursor = tuple[int, int, str | None]
 MAX_TEXT: Final = 8000
 """Characters laid out at most: half an hour of reading aloud; `CUT` marks that there were more."""
 CUT: Final = " […]"
+MAX_SEPARATE: Final = 50
+"""Texts that may begin a page of their own; `CUT` marks that there were more."""
 LINE_START_FORBIDDEN: Final = frozenset(".,!?:;)]}…。，、！？：；）】」』")
 LINE_END_FORBIDDEN: Final = frozenset("([{（【「『")
 _START: Final[Cursor] = (0, 0, None)
@@ -132,17 +134,59 @@ def paragraphs_of(text: str) -> tuple[list[str], bool]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), cut
 
 
+def limit_separate(texts: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """Return the texts of separate pages, at most `MAX_SEPARATE` of together `MAX_TEXT` characters,
+    and whether they were cut.
+    """
+    kept: list[str] = []
+    left = MAX_TEXT
+    for text in texts[:MAX_SEPARATE]:
+        if len(text) > left:
+            return (*kept, text[: max(0, left - len(CUT))] + CUT), True
+        kept.append(text)
+        left -= len(text)
+    if len(texts) > MAX_SEPARATE:
+        kept[-1] += CUT
+    return tuple(kept), len(texts) > MAX_SEPARATE
+
+
 def lay_out(text: str, canvas: Canvas, face: Typeface, drawn: Drawn = _NOTHING) -> Layout:
     """Break a text into pages. Several pages have a footer `1/3` at the right of their last row."""
-    ready = _prepared(settle_tables(text, canvas, face), face, drawn)
+    return _lay_out((text,), canvas, face, drawn)
+
+
+def lay_out_separate(
+    texts: Sequence[str], canvas: Canvas, face: Typeface, drawn: Drawn = _NOTHING
+) -> Layout:
+    """Begin a page with each of these texts; one that needs more takes further pages. Blank texts
+    take none. The footers count all pages.
+    """
+    texts, cut = limit_separate(texts)
+    laid = _lay_out(texts, canvas, face, drawn)
+    return replace(laid, cut=cut or laid.cut)
+
+
+def _lay_out(texts: Sequence[str], canvas: Canvas, face: Typeface, drawn: Drawn) -> Layout:
+    ready = [_prepared(settle_tables(text, canvas, face), face, drawn) for text in texts]
     face = _remembering(face)
-    paragraphs, most = ready.paragraphs, 2 if canvas.lines > 1 else len(text)
-    pages = _fill(paragraphs, canvas, face, footer="", most=most)
+
+    def fill(footer: str, most: int = MAX_TEXT) -> list[Lines]:
+        filled = (_fill(each.paragraphs, canvas, face, footer=footer, most=most) for each in ready)
+        return [lines for pages in filled for lines in pages]
+
+    pages = fill("", 2 if canvas.lines > 1 else MAX_TEXT)
     if len(pages) > 1 and canvas.lines > 1:
-        pages = _with_footers(
-            lambda footer: _fill(paragraphs, canvas, face, footer=footer), canvas, face
-        )
-    return Layout(tuple(_page(lines) for lines in pages), ready.replaced, ready.cut, ready.lost)
+        pages = _with_footers(fill, canvas, face)
+    return _layout(pages, ready)
+
+
+def _layout(pages: Sequence[Lines], ready: Sequence["_Ready"]) -> Layout:
+    return Layout(
+        tuple(map(_page, pages)),
+        sum(each.replaced for each in ready),
+        any(each.cut for each in ready),
+        tuple(dict.fromkeys(ch for each in ready for ch in each.lost)),
+    )
 
 
 def lay_out_columns(
@@ -161,12 +205,7 @@ def lay_out_columns(
             canvas,
             face,
         )
-    return Layout(
-        tuple(_page(lines) for lines in pages),
-        sum(side.replaced for side in sides),
-        any(side.cut for side in sides),
-        tuple(dict.fromkeys(ch for side in sides for ch in side.lost)),
-    )
+    return _layout(pages, sides)
 
 
 def break_rows(text: str, canvas: Canvas, face: Typeface) -> tuple[str, ...]:

@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from edge.core.pages import MAX_SEPARATE
 from edge.core.routing import RouteKind
 from edge.core.words.wearer_forms import Writer, age
 from tools_cache.api.tool import (
@@ -76,7 +78,8 @@ class Rendering:
     `first` and `second` are the parts of a two-part layout, `image` and `pcm` base64. `silent`
     forbids speech in every fallback. `more`: all of what `text` is a summary of. It and the `links`
     of the text are shown to a wearer who asks for them. `scene`: what it is a newer version of;
-    `recall`: whether the wearer may bring it back later.
+    `recall`: whether the wearer may bring it back later. `pages`: in place of `text`, texts that
+    begin a page each.
     """
 
     layout: LayoutKind | None = None
@@ -94,11 +97,12 @@ class Rendering:
     offer: TapOffer | None = None
     scene: str = ""
     recall: bool = True
+    pages: tuple[str, ...] = ()
 
     @property
     def words(self) -> str:
         """Its text where only text is possible: the lens's, else the spoken one."""
-        return self.text or self.speech or ""
+        return self.text or "\n".join(self.pages) or self.speech or ""
 
 
 def rendering_of(response: ToolResponse, *, name: str = "", writer: Writer = _ENGLISH) -> Rendering:
@@ -124,11 +128,12 @@ def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Renderin
     given, alt = (_string(display, key) for key in ("text", "alt"))
     parts = [of_text(text, writer.written) for text in _two_parts(layout, display)]
     first, second = (part.text for part in parts)
-    shown = of_text(given, writer.written)
+    pages = [of_text(text, writer.written) for text in _pages(layout, display)]
+    shown = of_text("" if pages else given, writer.written)
     if layout is LayoutKind.BITMAP_VIEW:
         described = describe(response, name=name, writer=writer).text
         shown = DataText(alt or shown.text or described)
-    elif layout is LayoutKind.REFERENCE_CARD or not given:
+    elif layout is LayoutKind.REFERENCE_CARD or not (given or pages):
         shown = DataText(_joined(first, second) or alt)
     return Rendering(
         layout,
@@ -143,7 +148,8 @@ def _rendering_of(response: ToolResponse, name: str, writer: Writer) -> Renderin
         _rank(display),
         scene=_string(display, "scene")[:MAX_SCENE],
         recall=display.get("recall") is not False,
-        more=shown.more or "\n".join(part.more for part in parts if part.more),
+        more=shown.more or "\n".join(part.more for part in (*parts, *pages) if part.more),
+        pages=tuple(page.text for page in pages),
     )
 
 
@@ -173,6 +179,7 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
         rendering,
         text=with_age(rendering.text),
         first=with_age(rendering.first),
+        pages=(*map(with_age, rendering.pages[:1]), *rendering.pages[1:]),
         speech=f"{speech.rstrip()}\n{said.capitalize()}." if speech and speech.strip() else speech,
     )
 
@@ -229,6 +236,15 @@ def _string(display: Mapping[str, Json], key: str) -> str:
 def _two_parts(layout: LayoutKind | None, display: Mapping[str, Json]) -> tuple[str, str]:
     keys = _TWO.get(layout) if layout else None
     return (_string(display, keys[0]), _string(display, keys[1])) if keys else ("", "")
+
+
+def _pages(layout: LayoutKind | None, display: Mapping[str, Json]) -> list[str]:
+    """Return the texts that begin a page each, one more than are shown if there are more."""
+    given = display.get("pages")
+    if layout is not LayoutKind.TEXT_WALL or not isinstance(given, list):
+        return []
+    texts = (text for text in given if isinstance(text, str) and text.strip())
+    return list(islice(texts, MAX_SEPARATE + 1))
 
 
 def _joined(first: str, second: str) -> str:

@@ -94,6 +94,9 @@ from tools_cache.registry.stored_registry import StoredRegistries
 
 if TYPE_CHECKING:
     from edge.tools.meta_tools import MetaTools
+    from edge.tools.user_knowledge import UserKnowledge
+    from tools_cache.api.handed import Database
+    from tools_cache.api.history import HistoryQuery
     from tools_cache.api.tool import ToolCall, ToolResponse
 
 ALARM_PACKAGE: Final = "glassd.alarms"
@@ -166,6 +169,7 @@ class Daemon:
             self.state_dir / "glassd.db",
             MIGRATIONS,
             promises=CallPromises(edge_id=self.identity.kept, boot_id=self.clock.boot_id),
+            secure_delete=True,
         )
         stack.push_async_callback(self.db.close)
         self.packages = Packages(self.state_dir / "packages")
@@ -243,6 +247,7 @@ class Daemon:
             glasses=self.link,
             stage=self.stage,
             snapshot=self.registry.snapshot,
+            private=self.private,
             bus=self.bus,
             clock=self.clock,
             audit=self.audit or (lambda _line: None),
@@ -258,6 +263,7 @@ class Daemon:
             clock=self.clock,
             secret=self._secret,
             notes=self._storage("notes"),
+            forget_calls=self._forget_calls,
             keyring=self.private.keyring,
             glasses=self.link.status,
             uplink=self.uplink.status,
@@ -288,7 +294,7 @@ class Daemon:
                     self.volume.set,
                     Wording(self.writer).of,
                 ),
-                knowledge=self.tool_services.knowledge,
+                knowledge=self._knowledge,
                 calendars=self.tool_services.calendars,
                 history=self.tool_services.history,
                 workers=self.tool_services.workers,
@@ -469,9 +475,11 @@ class Daemon:
             bus=self.bus,
             clock=self.clock,
             on_registry=self.registry.notice,
+            take_late_answer=self.tools.take_late_answer,
             audit=self._note_call,
             writer=self.writer,
             words_wanted=self.tool_services.wearer_events.words_wanted,
+            names=lambda: self.listening.names,
         )
         policy_ = apply_settings.policy(s, choice=self.choice)
         self.calls = Orchestrator(
@@ -581,6 +589,23 @@ class Daemon:
             self._hide(secret)
         return secret
 
+    def _knowledge(self, call: "ToolCall") -> "UserKnowledge":
+        from edge.tools.user_knowledge import UserKnowledge  # noqa: PLC0415 - few ever ask it
+
+        async def documents() -> "Database | None":
+            if not self._toolbox(call).is_open("domaindoc:search"):
+                return None
+            return self.private.of(call.user_id, "domaindoc").db
+
+        return UserKnowledge(self.tool_services.knowledge(), documents)
+
+    async def _forget_calls(self, user: str, query: "HistoryQuery") -> int:
+        """Empty a user's finished calls, and what is stored of the lens."""
+        from edge.storage.forgetting import CallForgetting  # noqa: PLC0415 - few ever forget
+
+        await self.stage.forget_saved()
+        return await CallForgetting(self.db).forget(user, query)
+
     # -------------------------------------------------------------- running
 
     async def run(self) -> None:
@@ -591,6 +616,13 @@ class Daemon:
                 source, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
             )
             for source in (self.alarms, self.reminders)
+        )
+        mail = partial(
+            self.tool_services.watch_mail,
+            notes=self.notes,
+            bus=self.bus,
+            stage=self.stage,
+            glasses=self.link,
         )
         self.services = [
             Service("control", self.control.run),
@@ -610,6 +642,7 @@ class Daemon:
             Service("link", self.link.run),
             Service("bell", timers.run),
             Service("reminders", reminders.run),
+            Service("mail", mail),
             Service("pulse", watchdog.run),
         ]
         if self.settings.history.enabled:

@@ -11,17 +11,22 @@ from edge.display.presenter import Presenter
 from edge.ports import GlassesPort, Question
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
+from edge.runtime.events import CallAnswered, CallCompleted
+from edge.runtime.first_completed import race
+from edge.storage.tools.user_stores import PrivateStores
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sides import Side
 from tools_cache.api.tool import Json
 
 if TYPE_CHECKING:
+    from edge.core.hearing.names import KnownNames
     from edge.hearing.listening import Listening
     from edge.hearing.obstacles import Obstacle
     from edge.hearing.recogniser import Recogniser
     from edge.hearing.settings import ListeningSettings
     from edge.listening_ports import RecognitionPort
+    from edge.tools.known_names import KnownNamesReader
 
 _SHAPING = ("recogniser", "model")
 """The settings that another recogniser is made for."""
@@ -103,6 +108,7 @@ class ListeningOnDemand:
         glasses: GlassesPort,
         stage: Presenter,
         snapshot: Callable[[], Snapshot],
+        private: PrivateStores,
         bus: Bus,
         clock: Clock,
         audit: Callable[[Mapping[str, Json]], None],
@@ -113,10 +119,12 @@ class ListeningOnDemand:
         self._glasses = glasses
         self._stage = stage
         self._snapshot = snapshot
+        self._private = private
         self._bus = bus
         self._clock = clock
         self._audit = audit
         self._listening: Listening | None = None
+        self._names: KnownNamesReader | None = None
         self._needed = asyncio.Event()
         session.on_change = self._follow_session
 
@@ -125,7 +133,11 @@ class ListeningOnDemand:
         from edge.hearing.dependencies import ListeningPorts  # noqa: PLC0415
         from edge.hearing.heard import Hearers  # noqa: PLC0415
         from edge.hearing.listening import Listening  # noqa: PLC0415
+        from edge.tools.known_names import KnownNamesReader  # noqa: PLC0415
 
+        user, private = self._settings.edge.user_id, self._private
+        names = KnownNamesReader(user, self._snapshot, private.of, private.has_tables)
+        self._names = names
         hearers = Hearers(
             bus=self._bus,
             mark=self._stage.listening_mark,
@@ -141,7 +153,10 @@ class ListeningOnDemand:
             session=self._session,
             stage=self._stage,
             hearers=hearers,
-            expected=SayableWords(self._snapshot, lambda: self._recognisers.language),
+            expected=SayableWords(
+                self._snapshot, lambda: self._recognisers.language, lambda: names.current
+            ),
+            read_names=names.read,
             bus=self._bus,
             clock=self._clock,
             audit=self._audit,
@@ -165,7 +180,22 @@ class ListeningOnDemand:
         if self._settings.microphone.wake_phrase:
             _ = self.listening
         await self._needed.wait()
-        await self.listening.run()
+        await race(self.listening.run(), self._follow_names())
+
+    async def _follow_names(self) -> None:
+        """Read the names again while it listens, when a call may have changed them."""
+        assert self._names is not None, "made with what listens"
+        with self._bus.listen() as events:
+            async for event in events:
+                if not isinstance(event, CallAnswered | CallCompleted):
+                    continue
+                if self._names.may_change(event.tool) and await self._names.read():
+                    self.listening.expect()
+
+    @property
+    def names(self) -> "KnownNames | None":
+        """Return the names that may be said, as they were read last; None before it listened."""
+        return None if self._names is None else self._names.current
 
     def use(self, settings: Settings, *, again: bool) -> None:
         """Apply settings. `again`: what recognises has changed."""
@@ -203,8 +233,8 @@ class ListeningOnDemand:
 
     def describe(self) -> dict[str, Json]:
         """Return what the status says of the microphone."""
-        if self._listening is not None:
-            return self._listening.describe()
+        if self._listening is not None and self._names is not None:
+            return {**self._listening.describe(), **self._names.describe()}
         obstacle = self._obstacle()
         return {
             "state": "off" if obstacle is None else obstacle.state,

@@ -1,5 +1,6 @@
 """Optional services for tools, imported and created at the first call that uses them."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -10,9 +11,12 @@ from typing import TYPE_CHECKING
 from edge.config.model import Settings
 from edge.config.validators import BadSettings
 from edge.daemon.status import uplink_state
-from edge.ports import GlassesStatus, UplinkStatus
+from edge.ports import GlassesPort, GlassesStatus, RenderPort, UplinkStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
+from edge.runtime.first_completed import race, run_unless
+from edge.storage.notes import Notes
+from edge.tools.alarm_notifier import AlarmNotifier
 from edge.tools.wearer_events import WearerEvents
 from tools_cache.api.handed import Json, ToolStorage
 from tools_cache.api.tool import ErrorCode, ToolFailure
@@ -20,7 +24,7 @@ from tools_cache.api.tool import ErrorCode, ToolFailure
 if TYPE_CHECKING:
     from edge.display.images import LensImages
     from edge.observability.history_recorder import HistoryRecorder
-    from edge.storage.history import HistoryStore, UserHistory
+    from edge.storage.history import ForgetCalls, HistoryStore, UserHistory
     from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.worker_calls import WorkerCalls
@@ -33,10 +37,14 @@ Secret = Callable[[str, str], str | None]
 """Returns a secret: (configured file, name of the credential)."""
 
 
+async def _no_calls(_user: str, _query: object) -> int:
+    return 0
+
+
 @dataclass(eq=False, repr=False)
 class ToolServices:
     """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads;
-    `keyring` gives the key of encrypted stores.
+    `keyring` gives the key of encrypted stores; `forget_calls` empties finished calls.
     """
 
     settings: Settings
@@ -45,6 +53,7 @@ class ToolServices:
     clock: Clock
     secret: Secret
     notes: ToolStorage
+    forget_calls: "ForgetCalls" = _no_calls
     keyring: "Callable[[], Keyring] | None" = None
     glasses: Callable[[], GlassesStatus] = GlassesStatus
     uplink: Callable[[], UplinkStatus] = UplinkStatus
@@ -55,6 +64,8 @@ class ToolServices:
     _workers: "WorkerCalls | None" = field(default=None, init=False)
     _history: "HistoryStore | None" = field(default=None, init=False)
     _recording: bool = field(default=False, init=False)
+
+    _mail_changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
 
     def __post_init__(self) -> None:
         self.wearer_events = WearerEvents(self.clock)
@@ -72,7 +83,10 @@ class ToolServices:
 
     def use(self, settings: Settings) -> None:
         """Use the folders and servers of these settings from the next request on."""
+        watched = self._watched_mail()
         self.settings = settings
+        if self._watched_mail() != watched:
+            self._mail_changed.set()
         self._calendars = None
         if self._knowledge is not None:
             self._knowledge.follow(self._folder())
@@ -129,11 +143,39 @@ class ToolServices:
             self._workers = WorkerCalls()
         return self._workers
 
+    def _watched_mail(self) -> Mapping[str, Json] | None:
+        """Return the settings of the account whose new mail is announced; None if none is."""
+        for name, values in self.settings.tool.values.items():
+            if name.startswith("email:") and values.get("notify_from"):
+                return values
+        return None
+
+    async def watch_mail(
+        self, *, notes: Notes, bus: Bus, stage: RenderPort, glasses: GlassesPort
+    ) -> None:
+        """Announce new mail of the senders that are chosen; the service."""
+        while True:
+            self._mail_changed.clear()
+            config = self._watched_mail()
+            if config is None:
+                await self._mail_changed.wait()
+                continue
+            from edge.tools.mail_watch import MailWatch  # noqa: PLC0415 - see the top
+
+            mail = MailWatch(config, notes=notes, bus=bus, clock=self.clock)
+            notifier = AlarmNotifier(mail, stage=stage, glasses=glasses, bus=bus, clock=self.clock)
+            await run_unless(race(mail.run(), notifier.run()), self._mail_changed.wait())
+
     def history(self, user: str) -> "UserHistory":
         """Return this user's history; its file is opened at its first request."""
         from edge.storage.history import UserHistory  # noqa: PLC0415 - see the top
 
-        return UserHistory(self._history_store(), user, recording=self._recording)
+        return UserHistory(
+            self._history_store(),
+            user,
+            recording=self._recording,
+            forget_calls=self.forget_calls,
+        )
 
     def recorder(self, bus: Bus, find: FindCall) -> "HistoryRecorder":
         """Return the service that records the history."""

@@ -1,7 +1,8 @@
 """The relay of pagers: the built-in app `com.glassd.pager`, run within the worker.
 
 It stores each message and calls `pager:deliver` at the recipient's edge until that took or refused
-it, or the message expired; also after a restart. docs/pager.md is its contract.
+it, or the message expired; also after a restart. A message that was not delivered becomes a report
+of that, which goes to its sender in the same way. docs/pager.md is its contract.
 """
 
 import asyncio
@@ -66,6 +67,13 @@ TABLES: Final = """
 """Migration 4. A message's body is removed once its edge took or refused it; its id stays until it
 would have expired, so that a repetition is the same message.
 """
+
+_REPORT: Final = """
+    UPDATE pages SET recipient = sender, state = 'waits', sent_wall = :now, ends_wall = :ends,
+        body = json_object('undelivered', json_object('id', id, 'to', recipient, 'reason', :reason))
+    WHERE state = 'waits' AND body NOT LIKE '{"undelivered"%'
+"""
+"""The row stays that of the message, so a repetition of it is still known."""
 
 _PAGER: Final[Mapping[str, Json]] = {"type": "string", "pattern": "^PAGER-[A-Z0-9]{4}$"}
 _MESSAGE: Final[Mapping[str, Json]] = {
@@ -156,6 +164,10 @@ class PagerRelay:
             if not db.execute(known, (message["from"], message["id"])).fetchone():
                 if refused := _no_place(db, message["to"]):
                     return refused
+                if sent + message["life_s"] <= now:
+                    return ToolResponse.failure(
+                        ErrorCode.DEADLINE_EXPIRED, "The time of this message is over"
+                    )
                 db.execute(
                     "INSERT INTO pages (sender, id, recipient, body, sent_wall, ends_wall)"
                     " VALUES (?,?,?,?,?,?)",
@@ -272,7 +284,9 @@ class PagerDelivery:
                         await self._relay.stored.wait()
 
     async def _edges(self) -> list[str]:
-        """Return the edges for which messages wait; expired ones are removed first."""
+        """Return the edges for which messages wait. Of expired ones their senders are told first;
+        what else has expired is removed.
+        """
         now = self._wall()
         sql = (
             "SELECT DISTINCT edge FROM pages JOIN pagers ON pager = recipient WHERE state = 'waits'"
@@ -280,7 +294,7 @@ class PagerDelivery:
         try:
             if await self._relay.db.read(lambda db: _expired(db, now)):
                 await self._relay.db.write(
-                    lambda db: _delete_expired(db, now),
+                    lambda db: _end_expired(db, now),
                     grows=False,
                 )
             rows = await self._relay.db.read(lambda db: db.execute(sql).fetchall())
@@ -337,9 +351,14 @@ class PagerDelivery:
         sql = "UPDATE pages SET state = ?, body = '' WHERE number = ?"
 
         def work(db: Connection) -> None:
-            db.execute(sql, (state, waiting.number))
+            if state == "refused" and "message" in waiting.body:
+                _report(db, state, self._wall(), waiting.number)
+            else:
+                db.execute(sql, (state, waiting.number))
 
         await self._relay.db.write(work)
+        if state == "refused":
+            self._relay.stored.set()
         return True
 
 
@@ -350,5 +369,15 @@ def _expired(db: Connection, now: float) -> bool:
     )
 
 
-def _delete_expired(db: Connection, now: float) -> None:
+def _end_expired(db: Connection, now: float) -> None:
+    _report(db, "expired", now)
     db.execute("DELETE FROM pages WHERE ends_wall <= ?", (now,))
+
+
+def _report(db: Connection, reason: str, now: float, number: int | None = None) -> None:
+    """Make a message (else all whose time is over) the report that it was not delivered. Nobody is
+    told of a report that is not delivered.
+    """
+    which = "ends_wall <= :now" if number is None else "number = :number"
+    values = {"now": now, "ends": now + WAIT_S, "reason": reason, "number": number}
+    db.execute(f"{_REPORT} AND {which}", values)

@@ -2,7 +2,7 @@
 prompt does to it.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -287,6 +287,21 @@ class CurrentPage:
         self._cut_all(reason)
         self.recent.forget()
         await self._scenes.forget()
+
+    async def forget_saved(self, waiting: Iterable[Presentation]) -> None:
+        """Keep no more text of what was shown so far, neither for a restart nor to be recalled;
+        `waiting` may come back. The lens stays as it is.
+        """
+        self.recent.forget()
+        for item in (self.now, self.under, *waiting):
+            if item is not None and item.lit:
+                item.forgotten = True
+        if self.covered:
+            await self._scenes.cover(self.now)
+        elif self.now is None and self._behind is None:
+            await self._scenes.forget()
+        else:
+            await self._scenes.mark_unknown()
 
     async def stop(self) -> None:
         """The daemon stops: the lens says no more that it listens. A page that it was drawing is

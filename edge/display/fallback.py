@@ -163,11 +163,12 @@ async def make_readable(
 def _spelled(wanted: Rendering, lost: tuple[str, ...]) -> Rendering:
     """Return it with Latin letters in place of what is lost. Raises ImportError."""
     missing = frozenset("".join(lost))
-    text, first, second = (
+    whole = "" if wanted.pages else wanted.words
+    text, first, second, *pages = (
         to_latin(part, lambda ch: ch not in missing)
-        for part in (wanted.words, wanted.first, wanted.second)
+        for part in (whole, wanted.first, wanted.second, *wanted.pages)
     )
-    return replace(wanted, text=text, first=first, second=second)
+    return replace(wanted, text=text, first=first, second=second, pages=tuple(pages))
 
 
 def _end(item: Presentation, why: list[str]) -> None:

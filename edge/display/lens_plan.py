@@ -21,6 +21,8 @@ from edge.core.pages import (
     footer_width,
     lay_out,
     lay_out_columns,
+    lay_out_separate,
+    limit_separate,
     settle_tables,
     without_tables,
 )
@@ -37,6 +39,7 @@ from edge.display.lens import (
     pixels_of,
     typeface_of,
 )
+from edge.display.open_prompt import can_press
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.messages import TextLine, Tile
 
@@ -44,6 +47,10 @@ _log: Final = logging.getLogger(__name__)
 IMAGE_DWELL_S: Final = 10.0
 LINK_DWELL_S: Final = 30.0
 """Time to take a telephone out of a pocket."""
+SEPARATE_DWELL_S: Final = 30.0
+"""Seconds for which a separate page stays where a tap turns it: it is to be followed, not only
+read.
+"""
 Code = Callable[[str], Awaitable[str]]
 """Text → QR code for this lens as base64 PNG, "" where there is none (`LensImages.code`)."""
 _MORE: Final = "tap: more"
@@ -87,8 +94,11 @@ async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnTex
     if last is not None:
         return replace(planned, sheets=(*planned.sheets[:-1], last), on_tap=on_tap)
     # No room in the corner: it is the last line of the text.
-    text, second = (f"{words}\n{hint}" for words in (rendering.text, rendering.second))
-    hinted = replace(rendering, text=text, second=second)
+    text, second, *last_page = (
+        f"{words}\n{hint}" for words in (rendering.text, rendering.second, *rendering.pages[-1:])
+    )
+    pages = (*rendering.pages[:-1], *last_page)
+    hinted = replace(rendering, text=text, second=second, pages=pages)
     return replace(await _planned(hinted, capabilities, drawn), on_tap=on_tap)
 
 
@@ -148,7 +158,11 @@ async def open_sheet(
     pages = planned.sheets
     if not links:
         return pages
-    return tuple(replace(page, dwell_s=max(page.dwell_s, LINK_DWELL_S)) for page in pages)
+    return _staying(pages, LINK_DWELL_S)
+
+
+def _staying(sheets: tuple[Sheet, ...], least_s: float) -> tuple[Sheet, ...]:
+    return tuple(replace(sheet, dwell_s=max(sheet.dwell_s, least_s)) for sheet in sheets)
 
 
 def host_of(address: str) -> str:
@@ -225,6 +239,8 @@ async def _words(
         sheets = tuple(sheet_of(page, capabilities, {}) for page in laid.pages)
     if not sheets:
         raise CannotShow(why or "there is nothing to show")
+    if rendering.pages and len(sheets) > 1 and can_press(capabilities):
+        sheets = _staying(sheets, SEPARATE_DWELL_S)
     remark = "; ".join(filter(None, (why, name_lost(laid.lost), undrawn, _remarks(laid))))
     return LensPlan(sheets, downgrade, remark, laid.lost)
 
@@ -236,6 +252,7 @@ def _settled(rendering: Rendering, canvas: Canvas, face: Typeface) -> Rendering:
         text=settle_tables(rendering.text, canvas, face),
         first=without_tables(rendering.first),
         second=without_tables(rendering.second),
+        pages=tuple(settle_tables(page, canvas, face) for page in rendering.pages),
     )
 
 
@@ -257,6 +274,8 @@ def _laid_out(
 ) -> Layout:
     if rendering.layout in _TWO_COLUMNS:
         return lay_out_columns(rendering.first, rendering.second, canvas, face, drawn)
+    if rendering.pages:
+        return lay_out_separate(rendering.pages, canvas, face, drawn)
     return lay_out(rendering.words, canvas, face, drawn)
 
 
@@ -278,7 +297,7 @@ async def draw_ahead(
 def _texts_of(rendering: Rendering) -> tuple[str, ...]:
     if rendering.layout in _TWO_COLUMNS:
         return rendering.first, rendering.second
-    return (rendering.words,)
+    return limit_separate(rendering.pages)[0] if rendering.pages else (rendering.words,)
 
 
 async def _drawn_pages(

@@ -70,6 +70,8 @@ class Presentation:
     """Which of the last results this is, shown again because the wearer tapped: 1 is the newest; 0:
     it is none.
     """
+    forgotten: bool = False
+    """It is not restored after a restart: the wearer wants nothing of it on disk."""
     corner: tuple[str, ...] = ()
     """What is written in the corner of its pages: the longest that fits."""
     offered_until: float | None = None

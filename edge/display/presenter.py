@@ -238,6 +238,10 @@ class Presenter:
         if len(self._inbox) < INBOX:
             self._put(_Ended(call_id))
 
+    async def forget_saved(self) -> None:
+        """Keep no more text of what was shown so far; the lens stays as it is."""
+        await self._current.forget_saved(self._queue)
+
     async def ask(self, question: Question) -> Answer:
         """See `AskPort`."""
         answer = await self._prompter.ask(replace(question, choices=()))

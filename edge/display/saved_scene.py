@@ -72,9 +72,11 @@ class SavedScenes:
 
 
 def to_note(item: Presentation, clock: Clock) -> Json:
-    """Write down a scene without what no tap has opened yet; of a picture, and of very much drawn
-    text, only that there was one.
+    """Write down a scene without what no tap has opened yet; of a picture, of very much drawn
+    text, and of what is forgotten, only that there was one.
     """
+    if item.forgotten:
+        return _UNKNOWN
     pages = [sheet for sheet in item.pages if sheet.opens is None]
     pictured = item.rendering.layout is LayoutKind.BITMAP_VIEW
     if pictured or any(sheet.tiles and not sheet.said for sheet in pages):

@@ -32,7 +32,7 @@ class Wording:
         """Return the rendering as the wearer reads and hears it."""
         from edge.display.plain_text import spoken  # noqa: PLC0415 - at the first text
 
-        shown = (rendering.text, rendering.first, rendering.second)
+        shown = (rendering.text, rendering.first, rendering.second, *rendering.pages)
         texts = (*shown, rendering.more, rendering.speech or "")
         writer = self.writer()
         read = {text: await _read(text) for text in dict.fromkeys(texts)}
@@ -44,6 +44,7 @@ class Wording:
             first=written[rendering.first],
             second=written[rendering.second],
             more=written[rendering.more],
+            pages=tuple(written[page] for page in rendering.pages),
             speech=None if speech is None else spoken(written[speech]),
             links=_links(read[text] for text in shown),
         )

@@ -28,7 +28,8 @@ LOOK_S: Final = 5.0
 class ListeningPorts:
     """`recogniser` makes the recogniser at its first use; `why_no_words`: why this machine
     recognises none, "" if it does; `expected`: what may be said to an audience, the choices of a
-    question among it; `audit` writes a line of the audit log.
+    question among it; `audit` writes a line of the audit log; `read_names` reads the names that may
+    be said, before commands are listened for.
     """
 
     glasses: GlassesPort
@@ -41,3 +42,4 @@ class ListeningPorts:
     bus: Bus
     clock: Clock
     audit: Callable[[Mapping[str, Json]], None]
+    read_names: Callable[[], Awaitable[object]]

@@ -134,7 +134,7 @@ class Listening:
             return False
         self._open(Purpose.QUESTION, alone=question.by_voice)
         self._choices = question.choices
-        self._expect()
+        self.expect()
         return Purpose.QUESTION in self._now()
 
     def closed(self) -> None:
@@ -228,7 +228,7 @@ class Listening:
                 case GlassesLost():
                     self._lose_glasses()
                 case ToolsListChanged():
-                    self._expect()
+                    self.expect()
                     continue
                 case GlassesSaid(ButtonReleased()):
                     self._uses.let_go(self._clock.boot())
@@ -274,6 +274,8 @@ class Listening:
             form = sound_format(capabilities)
             if self._recogniser is None:
                 self._recogniser = await self._ports.recogniser()
+            if self._takes_commands(audience):
+                await self._ports.read_names()
             stream = await self._recogniser.begin(form, self._expected(audience))
             try:
                 if not self._microphone.is_on:
@@ -383,14 +385,18 @@ class Listening:
             and self.obstacle() is None
         )
 
-    def _expect(self) -> None:
+    def expect(self) -> None:
         """Let the recogniser know what may be said now, if it listens."""
         if self._stream is not None and self._audience is not None:
             self._stream.expect(self._expected(self._audience))
 
     def _expected(self, audience: Audience) -> ExpectedWords:
         expected = self._ports.expected(audience, self._choices)
-        if audience is not Audience.BYSTANDERS or not self._settings.wake_phrase:
+        if audience is not Audience.BYSTANDERS or not self._takes_commands(audience):
             return expected
         commands = self._ports.expected(Audience.COMMANDS, ())
         return with_phrase(commands, self._settings.wake_phrase)
+
+    def _takes_commands(self, audience: Audience) -> bool:
+        wakes = audience is Audience.BYSTANDERS and bool(self._settings.wake_phrase)
+        return audience is Audience.COMMANDS or wakes

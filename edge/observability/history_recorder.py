@@ -146,6 +146,9 @@ def answer_text(response: Mapping[str, Json]) -> str:
         return f"failed: {error.get('code')}"  # its message may repeat arguments
     render = response.get("render")
     display = render.get("display") if isinstance(render, Mapping) else None
+    pages = display.get("pages") if isinstance(display, Mapping) else None
+    if isinstance(pages, list) and pages:
+        return "\n".join(page for page in pages if isinstance(page, str)).strip()
     if isinstance(display, Mapping) and isinstance(display.get("text"), str):
         title = str(display.get("title") or "")
         return f"{title}\n{display['text']}".strip()

@@ -4,6 +4,7 @@ Deadlines and ages run on CLOCK_BOOTTIME (counts suspend, never jumps); wall tim
 for stored rows.
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -47,6 +48,22 @@ def _libc() -> Any:
     return libc if hasattr(libc, "adjtimex") else None
 
 
+def once_a_second(
+    ask: Callable[[], bool], monotonic: Callable[[], float] = time.monotonic
+) -> Callable[[], bool]:
+    """Return `ask` with its answer kept for a second: each stored row asks it twice."""
+    asked_at, answer = -math.inf, False
+
+    def state() -> bool:
+        nonlocal asked_at, answer
+        now = monotonic()
+        if now - asked_at >= 1.0:
+            asked_at, answer = now, ask()
+        return answer
+
+    return state
+
+
 @dataclass(frozen=True, slots=True)
 class Clock:
     """`boot()`: seconds since boot with suspend; `wall()`: since 1970; `boot_id`: this one."""
@@ -64,4 +81,4 @@ class Clock:
             boot_id = _BOOT_ID.read_text(encoding="ascii").strip()
         except OSError:
             boot_id = ""
-        return cls(boot_id=boot_id)
+        return cls(boot_id=boot_id, synced=once_a_second(wall_is_set))

@@ -10,12 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from edge.core.idempotency import FORGETS, emptied_request
 from edge.runtime.clock import Clock
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreError, StoreFull
-from edge.storage.steps import Check, Steps
+from edge.storage.steps import ROW_BYTES as STEP_BYTES, Check, Steps
 from edge.storage.timestamps import Stamper, Timestamp
+from edge.storage.totals import Totals
 from tools_cache.api.tool import (
     CallOrigin,
     Delivery,
@@ -44,6 +46,7 @@ _LEFT_OUT: Final[Mapping[str, Json]] = {
     "present": None,
 }
 """Fields that a stored request does not have where they are this."""
+_OPEN: Final = Totals("calls", counts="{row}.response IS NULL", changes="response")
 _log: Final = logging.getLogger(__name__)
 
 
@@ -154,7 +157,11 @@ class CallStore:
     async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
         """Store the one answer; False if there is one. Raise UnknownCall, or `check`'s error."""
         text = json.dumps(response.to_json(), separators=(",", ":"))
-        done = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
+        tool = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
+        done = tool is not None
+        if tool in FORGETS:
+            with suppress(StoreError):  # the answer is stored, which is what was asked for here
+                await self._db.compact()
         self._finished += done
         trims = self._finished == 1 or self._finished % _TRIM_EVERY == 0  # 1: short runs add up
         if done and trims:
@@ -233,23 +240,24 @@ class CallStore:
         state: str,
     ) -> None:
         self._check(_BEFORE, state)
-        sql, most = "SELECT count(*) FROM calls WHERE response IS NULL", self._bounds.open
-        if connection.execute(sql).fetchone()[0] >= most:
+        most = self._bounds.open
+        if _OPEN.of(connection)[0] >= most:
             raise StoreFull(
                 f"{most} calls wait for an answer; no more are taken until some are done"
             )
         request = json.dumps(_request(call, keys), separators=(",", ":"), default=dict)
-        size = len(request) + sum(KEY_BYTES + len(k) for k in keys)
+        size = len(request) + sum(KEY_BYTES + len(k) for k in keys) + STEP_BYTES
+        stamp = self._stamper.now()
         which = (call.call_id, call.user_id, call.session, call.tool, route, state)
         (seq,) = connection.execute(
             "INSERT INTO calls(call_id, user_id, session, tool, route, state, request, repeatable,"
             " ttl_s, boot_id, boot_at, wall_at, synced, size)"
             " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
-            (*which, request, repeatable, call.ttl_s, *self._stamper.now(), size),
+            (*which, request, repeatable, call.ttl_s, *stamp, size),
         ).fetchone()
-        self._steps.keep(connection, seq, state)
+        self._steps.begin(connection, seq, state, stamp)
         if keys:
-            self._keys.remember(connection, call, seq, keys, repeatable=repeatable)
+            self._keys.remember(connection, call, seq, keys, stamp, repeatable=repeatable)
 
     def _advance(self, connection: Connection, call_id: str, state: str, note: str = "") -> None:
         row = _row(connection, call_id)
@@ -264,10 +272,11 @@ class CallStore:
             return row
         return self._keys.find(connection, call, keys[0]) if keys else None
 
-    def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> bool:
+    def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> str | None:
+        """Return the name of the call's tool; None if there is an answer already."""
         row = _row(connection, call_id)
         if row["response"] is not None:
-            return False
+            return None
         self._steps.take(connection, row, state)
         if self._ended is None:
             newest = "SELECT coalesce(max(ended), 0) FROM calls"
@@ -278,8 +287,11 @@ class CallStore:
             " WHERE seq = ?",
             (text, self._stamper.now().wall_at, self._ended, len(text), row["seq"]),
         )
+        if row["tool"] in FORGETS:
+            sql = "UPDATE calls SET request = ? WHERE seq = ?"
+            connection.execute(sql, (emptied_request(row["request"]), row["seq"]))
         self._keys.answered(connection, row)
-        return True
+        return str(row["tool"])
 
     def _trim(self, connection: Connection) -> None:
         """Delete calls beyond the bounds, with steps and keys: those answered first.

@@ -9,7 +9,7 @@ import asyncio
 import hmac
 import json
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +25,7 @@ from edge.storage.sqlite.database import (
 )
 from edge.storage.tools.encryption import Altered, Cipher, KeyLost, Keyring
 from tools_cache.api.history import (
+    Forgotten,
     FoundHistory,
     HistoryEntry,
     HistoryQuery,
@@ -56,6 +57,8 @@ MIGRATIONS: Final = (
     CREATE TABLE key_check (id INTEGER PRIMARY KEY CHECK (id = 1), sealed BLOB NOT NULL);
     """,
 )
+ForgetCalls = Callable[[str, HistoryQuery], Awaitable[int]]
+"""(user, what) → how many finished calls were emptied."""
 _log: Final = logging.getLogger(__name__)
 
 
@@ -240,16 +243,20 @@ class HistoryStore:
 class UserHistory:
     """One user's part of the history: `tools_cache.api.history.History`."""
 
-    def __init__(self, store: HistoryStore, user: str, *, recording: bool) -> None:
+    def __init__(
+        self, store: HistoryStore, user: str, *, recording: bool, forget_calls: ForgetCalls
+    ) -> None:
         self._store = store
         self._user = user
+        self._forget_calls = forget_calls
         self.recording = recording
 
     async def search(self, query: HistoryQuery) -> FoundHistory:
         return await self._store.search(self._user, query)
 
-    async def forget(self, query: HistoryQuery) -> int:
-        return await self._store.forget(self._user, query)
+    async def forget(self, query: HistoryQuery) -> Forgotten:
+        entries = await self._store.forget(self._user, query)
+        return Forgotten(entries, await self._forget_calls(self._user, query))
 
 
 # ------------------------------------------------------------------ rows

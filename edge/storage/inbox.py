@@ -14,6 +14,7 @@ from edge.storage.size_bounds import Bounds, keep_newest
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreFull
 from edge.storage.sqlite.errors import UplinkBusy
 from edge.storage.timestamps import Stamper, Timestamp
+from edge.storage.totals import Totals
 from tools_cache.api.tool import Json
 
 BOUNDS: Final = Bounds(rows=3000, bytes=8 * 1024 * 1024)
@@ -28,6 +29,9 @@ KEEP_S: Final = 600.0
 _TRIM_EVERY: Final = 64
 _REMEMBERED: Final = "('call', 'result', 'expired')"
 _INVOCATION: Final = "call"
+_UNHANDLED: Final = Totals(
+    "inbox", counts="{row}.body IS NOT NULL", size="{row}.size", changes="body, size"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +170,7 @@ class Inbox:
         self, connection: Connection, arrivals: Sequence[Arrival], full: str = ""
     ) -> list[TakenMessage]:
         busy = self._busy(connection) if any(a.kind == _INVOCATION for a in arrivals) else ""
-        rows, used = connection.execute(
-            "SELECT count(*), total(size) FROM inbox WHERE body IS NOT NULL"
-        ).fetchone()
+        rows, used = _UNHANDLED.of(connection)
         taken: list[TakenMessage] = []
         held: dict[str, str] = {}
         for arrival in arrivals:

@@ -59,14 +59,17 @@ class Keys:
         call: ToolCall,
         seq: int,
         keys: Sequence[str],
+        stamp: Timestamp,
         *,
         repeatable: bool,
     ) -> None:
-        """Let each key that is free stand for this call."""
-        hit, stamp = self._next_hit(connection, call.user_id, call.session), self._stamper.now()
+        """Let the first key, which is known to be free, and each other free one stand for this
+        call.
+        """
+        hit = self._next_hit(connection, call.user_id, call.session)
         life_s = REPEATABLE_LIFE_S if repeatable else LIFE_S
         for key in dict.fromkeys(keys):
-            if self.find(connection, call, key) is not None:
+            if key != keys[0] and self.find(connection, call, key) is not None:
                 continue
             connection.execute(
                 "INSERT OR REPLACE INTO call_keys VALUES (?,?,?,?,0,?,?,?,?,?,?)",

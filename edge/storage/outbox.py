@@ -21,12 +21,16 @@ from edge.storage.sqlite.database import (
 )
 from edge.storage.sqlite.errors import UplinkBusy
 from edge.storage.timestamps import Stamper, Timestamp
+from edge.storage.totals import Totals
 from tools_cache.api.tool import Json
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 CALLS: Final = Bounds(2000, MAX_BYTES)
 ANSWERS: Final = Bounds(1000, MAX_BYTES)
 TELLS: Final = Bounds(1000, MAX_BYTES)
+_WAITING: Final = Totals(
+    "outbox", counts="1", size="{row}.size", part="{row}.lane", changes="lane, size"
+)
 
 
 class OutboxLane(StrEnum):
@@ -191,7 +195,5 @@ class Outbox:
 
 
 def waiting(connection: Connection, lane: OutboxLane) -> tuple[int, int]:
-    """Count rows and bytes of a lane."""
-    sql = "SELECT count(*), total(size) FROM outbox WHERE lane = ?"
-    rows, used = connection.execute(sql, (lane,)).fetchone()
-    return rows, int(used)
+    """Return the rows of a lane and their bytes."""
+    return _WAITING.of(connection, lane)

@@ -36,10 +36,14 @@ class Steps:
         """Move the call of `row` (seq, state) along. Raise whatever `check` raises."""
         self._check(row["state"], state)
         connection.execute("UPDATE calls SET state = ? WHERE seq = ?", (state, row["seq"]))
-        self.keep(connection, row["seq"], state, note)
+        self._keep(connection, row["seq"], state, note)
 
-    def keep(self, connection: Connection, call: int, state: str, note: str = "") -> None:
-        """Write a step down."""
+    def begin(self, connection: Connection, call: int, state: str, stamp: Timestamp) -> None:
+        """Write down the first step of a call, whose size has ROW_BYTES for it."""
+        sql = "INSERT INTO call_steps VALUES (?,1,?,'',?,?,?,?)"
+        connection.execute(sql, (call, state, *stamp))
+
+    def _keep(self, connection: Connection, call: int, state: str, note: str) -> None:
         note = note[:MAX_NOTE]
         sql = "SELECT coalesce(max(n), 0) + 1 FROM call_steps WHERE call = ?"
         (n,) = connection.execute(sql, (call,)).fetchone()

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import KW_ONLY, dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from edge.ports import GlassesPort, RenderPort
 from edge.runtime.bus import Bus, Listener
@@ -12,6 +12,9 @@ from edge.tools.alarms import Alarm, AlarmClock
 from edge.tools.reminders import DueReminder, Reminders
 from tools_cache.api.durations import spoken
 from tools_cache.api.tool import Delivery
+
+if TYPE_CHECKING:
+    from edge.tools.mail_watch import MailNotice, MailWatch
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +30,7 @@ LATE_S: Final = 60.0
 class AlarmNotifier:
     """`run()` is the service. While the glasses are away, later alarms wait behind the first."""
 
-    alarms: AlarmClock | Reminders
+    alarms: "AlarmClock | Reminders | MailWatch"
     _: KW_ONLY
     stage: RenderPort
     glasses: GlassesPort
@@ -40,7 +43,7 @@ class AlarmNotifier:
             async for alarm in self.alarms.fired():
                 await self._announce(alarm, events)
 
-    async def _announce(self, alarm: Alarm | DueReminder, events: Listener) -> None:
+    async def _announce(self, alarm: "Alarm | DueReminder | MailNotice", events: Listener) -> None:
         due_at = self.clock.boot() - alarm.late_s
         while True:
             late_s = self.clock.boot() - due_at

@@ -86,7 +86,7 @@ class Context:
 
     @property
     def knowledge(self) -> "Knowledge":
-        return self._services.knowledge()
+        return self._services.knowledge(self.call)
 
     @property
     def calendars(self) -> "Calendars":

@@ -18,6 +18,7 @@ from tools_cache.api.tool import (
     ToolContext,
     ToolDefinition,
     ToolFailure,
+    ToolResponse,
 )
 from tools_cache.registry import tool_docs
 
@@ -25,6 +26,7 @@ if typing.TYPE_CHECKING:
     from tools_cache.api.base import Tool
 
 Runner = Callable[[Mapping[str, Json], ToolContext], Awaitable[Json]]
+LateTaker = Callable[[ToolResponse, ToolContext], Awaitable[None]]
 
 
 class BadHandler(Exception):
@@ -46,6 +48,15 @@ class Handlers:
                 _module(folder / "handler.py", self._module_name(folder), folder.name), folder.name
             )
         return self._loaded[folder]
+
+    def find_late_taker(self, definition: ToolDefinition) -> LateTaker | None:
+        """Return what takes late answers of calls that this tool made, None if nothing does. Raises
+        `BadHandler`.
+        """
+        self.find(definition)
+        module = sys.modules[self._module_name(self._folder_of(definition))]
+        found: LateTaker | None = getattr(module, "take_late_answer", None)
+        return found if inspect.iscoroutinefunction(found) else None
 
     def unload(self, definition: ToolDefinition) -> None:
         """Drop its code; the next call imports it again."""

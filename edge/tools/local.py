@@ -81,6 +81,32 @@ class LocalTools:
             return internal(call.tool, side_effects=False)
         return await self._execute(runner, definition, call, progress)
 
+    async def take_late_answer(
+        self, definition: ToolDefinition, call: ToolCall, answer: ToolResponse
+    ) -> None:
+        """See `TakeLateAnswer`. The handler's `ctx.call` is the call it made, under its own name; a
+        fault of the handler is logged, and the answer is not given again.
+        """
+        if definition.source not in HERE:
+            return
+        try:
+            take = self._handlers.find_late_taker(definition)
+            if take is None:
+                return
+            from edge.tools.context import Context  # noqa: PLC0415 - an idle daemon needs none
+
+            context = Context(replace(call, tool=definition.name), self._services, _drop)
+            async with timeout(definition.timeout_s):
+                await take(answer, context)
+        except StorageUnavailable:
+            raise
+        except self._full as e:
+            raise StorageUnavailable(str(e)) from e
+        except Exception as e:
+            if is_disk_fault(e):
+                raise StorageUnavailable(str(e)) from e
+            logger.exception("%s cannot take a late answer of %s", definition.name, call.tool)
+
     async def _execute(
         self, runner: Runner, definition: ToolDefinition, call: ToolCall, progress: Progress
     ) -> ToolResponse:
@@ -109,3 +135,7 @@ class LocalTools:
                 return too_slow(definition, limit_s)
             logger.exception("handler of %s (call %s)", call.tool, call.call_id)
             return internal(call.tool, side_effects=True)
+
+
+async def _drop(_text: str) -> None:
+    """Take progress that nobody sees."""

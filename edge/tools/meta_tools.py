@@ -72,6 +72,10 @@ class MetaTools:
             raise ToolFailure(refusal)
         return await self.choice.described(tool, self.call.user_id, self.call.mode)
 
+    def is_open(self, tool: str) -> bool:
+        """Return whether the caller may call this tool now."""
+        return self._now(tool).state != HIDDEN
+
     def _now(self, name: str) -> Choice:
         entry = self.registry.snapshot().find(name)
         if entry is None:

@@ -63,7 +63,7 @@ class Services:
     network: Callable[[], Mapping[str, Json]] = dict
     glasses_do: handed.Deeds | None = None
     captions: "Callable[[], CaptionsPort] | None" = None
-    knowledge: "Callable[[], Knowledge]" = _nothing
+    knowledge: "Callable[[ToolCall], Knowledge]" = lambda _call: _nothing()
     calendars: "Callable[[], Calendars]" = _nothing
     history: "Callable[[str], History]" = lambda _user: _nothing()
     workers: "Callable[[], services.Workers]" = _nothing

@@ -22,6 +22,9 @@ ORDERS = ("cut_up", "cut_down", "swallow_up", "swallow_down", "reorder", "delay"
 PUBACK that way is lost, and soon the connection with it, so that the message must come again ·
 reorder: the next message for the daemon waits until one has overtaken it · delay: for a while every
 packet takes its time.
+
+Two more orders are for tests alone: lose_up and lose_down lose every message of `kind` that way
+until `calm`; `aim` says at which port the broker is from now on.
 """
 
 
@@ -87,6 +90,10 @@ class Proxy:
 
     async def _pass(self, line: Line, way: str, packet: bytes, sink: asyncio.StreamWriter) -> None:
         kind = packet[0] >> 4
+        lost = self._armed.get(f"lose_{way}")
+        if kind == PUBLISH and lost is not None and _of_kind(lost["kind"]) in packet:
+            self._done(f"lose_{way}", kind=lost["kind"])
+            return
         if kind == PUBLISH and (order := self._armed.pop(f"cut_{way}", None)):
             sink.write(packet[: max(1, int(len(packet) * order["share"]))])
             with suppress(OSError):
@@ -124,6 +131,8 @@ class Proxy:
             self._slow_s = order["share"] / 5
             self._done("delay")
             asyncio.get_running_loop().call_later(order["lasts_s"], self._fast)
+        elif order["do"] == "aim":
+            self._target = order["port"]
         elif order["do"] == "calm":
             self._armed.clear()
             self._fast()
@@ -132,6 +141,11 @@ class Proxy:
 
     def _fast(self) -> None:
         self._slow_s = 0.0
+
+
+def _of_kind(kind: str) -> bytes:
+    """The user property by which glassd's messages say what they are (MQTT 5, 3.3.2.3.7)."""
+    return b"\x26\x00\x01k" + len(kind).to_bytes(2, "big") + kind.encode()
 
 
 def _packet(buffer: bytes) -> int:

@@ -13,6 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from edge.core.pages import MAX_SEPARATE, MAX_TEXT
+from edge.core.results import rendering_of
+from edge.display.lens_plan import SEPARATE_DWELL_S
+from edge.tools.handler_results import to_response
 from tests.documents.agent import Agent
 from tests.documents.blocks import ROOT, block, commands, compare, shows, without_comment
 from tests.documents.place import Place
@@ -179,6 +183,19 @@ def test_mistakes_in_a_tool_are_named_as_printed(place, folder):
     doc.write_text(doc.read_text().replace("## Failure Modes", "## Failures"))
     [(command, printed)] = commands(block(TOOLS, "$ glassd registry build\nerror:").text)
     compare(printed, place.run(f"{command} --tools {folder}", fine=(1, 2)))
+
+
+@shows(TOOLS, "STEPS = [")
+@pytest.mark.requirement("I15-separate-pages")
+def test_the_steps_of_a_result_have_a_page_each():
+    names = {}
+    exec(compile(block(TOOLS, "STEPS = [").text, TOOLS, "exec"), names)
+    rendering = rendering_of(to_response("my:steps", asyncio.run(names["execute"]({}, None))))
+    assert rendering.pages == ("1. Open the lid", "2. Press the blue button", "3. Close the lid")
+    assert rendering.speech == "Open the lid"
+    text = " ".join((ROOT / TOOLS).read_text(encoding="utf-8").split())
+    assert f"stays for at least {SEPARATE_DWELL_S:.0f} s" in text
+    assert f"At most {MAX_SEPARATE} texts, with {MAX_TEXT:,} characters together" in text
 
 
 @shows(TOOLS, "async def execute(args, ctx):", "import logging\nfrom collections.abc", CONFIG)

@@ -269,6 +269,16 @@ def test_documents_in_sections_are_switched_on_and_kept_as_printed(house):
         house.run(command)
 
 
+@shows(BUILTIN, "[tool.email]\nimap_host")
+def test_the_account_whose_mail_is_announced_is_settings_that_are_read(place):
+    place.write("glassd.toml", f"version = 1\n{block(BUILTIN, '[tool.email]').text}")
+    from edge.config.load import load
+
+    tool = load(place.folder / "glassd.toml", {}).tool
+    assert tool.wrong == {}
+    assert tool.values["email:unread"]["notify_from"] == ["anna@example.com", "bank.example"]
+
+
 @shows(PAGER, '{\n  "message": {')
 def test_the_message_of_a_pager_is_signed_as_its_page_says():
     from edge.devcloud.pager_relay import pager_app
@@ -286,3 +296,17 @@ def test_the_message_of_a_pager_is_signed_as_its_page_says():
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", (ROOT / PAGER).read_text(), re.MULTILINE)
     named = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert {name for name in named if name in message} == message.keys()
+
+
+@shows(PAGER, '{"undelivered": {')
+def test_the_report_of_a_pager_is_taken_as_its_page_prints_it():
+    from tools_cache.schema import compile_schema
+
+    printed = json.loads(block(PAGER, '{"undelivered": {').text)
+    path = TOOLS / "pager_deliver" / "schema.json"
+    deliver = compile_schema(json.loads(path.read_text(encoding="utf-8"))["parameters"])
+    assert deliver.errors(printed) == []
+    for reason in ("refused", "expired"):
+        assert f"| `{reason}` |" in (ROOT / PAGER).read_text(encoding="utf-8")
+        assert deliver.errors({"undelivered": {**printed["undelivered"], "reason": reason}}) == []
+    assert deliver.errors({"undelivered": {**printed["undelivered"], "reason": "other"}})

@@ -14,6 +14,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "A document is created, listed, read, changed, searched and removed section by section.",
         "issue 15",
     ),
+    "I15-documents-known": Promise(
+        "A search of the knowledge base finds sections of the caller's documents, where the caller "
+        "may search those.",
+        "issue 15",
+    ),
     "I15-documents-private": Promise(
         "Documents in sections are encrypted on disk, and no other user sees them.", "issue 15"
     ),

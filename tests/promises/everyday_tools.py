@@ -10,6 +10,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "and says which are missing.",
         "issue 15",
     ),
+    "I15-secrets-kept": Promise(
+        "Passwords, keys and tokens are in no log, bundle, command line, environment or answer, "
+        "also if a server repeats them.",
+        "issue 15",
+    ),
     "S4-59": Promise(
         "The 13 tools of the catalogue are there, each offline as far as it can: reminder, "
         "contacts, pager, web, email, context, continuum, domaindoc, registry:invoke, maps, kasa, "
@@ -20,6 +25,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "Without a network each everyday tool answers from what it has, or says in one sentence "
         "what it cannot reach.",
         "issue 15, Shows 3",
+    ),
+    "I15-three-ways": Promise(
+        "Each everyday tool is used from the lens by a sentence, from the command line and from an "
+        "MCP client, on mock glasses, against its real server or simulator.",
+        "issue 15, Shows",
     ),
     "I15-sentences": Promise(
         "Each everyday tool has 20 sample sentences, and each becomes the call beside it.",
@@ -51,6 +61,12 @@ PROMISES: Final[dict[str, Promise]] = {
     "I15-mail-once": Promise(
         "A mail is sent once however often its call is repeated, after a yes; an unknown fate is "
         "told and never retried by itself.",
+        "issue 15",
+    ),
+    "I15-mail-notice": Promise(
+        "New mail of chosen senders is announced once, over restarts, lost connections and absent "
+        "glasses; no header passes one sender off as another, and without chosen senders nothing "
+        "runs.",
         "issue 15",
     ),
     "I15-mail-injection": Promise(

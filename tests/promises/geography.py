@@ -18,6 +18,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "it is known.",
         "issue 15",
     ),
+    "I15-separate-pages": Promise(
+        "A result may give texts that begin a page each: a tap goes to the next one, text of "
+        "others cannot make one, and what was cut before the last page was not shown.",
+        "issue 15",
+    ),
     "I15-maps-private": Promise(
         "The route of a user is encrypted on disk, and no other user sees it.", "issue 15"
     ),

@@ -15,6 +15,10 @@ PROMISES: Final[dict[str, Promise]] = {
     "I15-history-forgotten": Promise(
         "What is forgotten is deleted from the files before the answer, after a yes.", "issue 15"
     ),
+    "I15-calls-forgotten": Promise(
+        "Forgetting also empties matching finished calls on disk; none is done again for it.",
+        "issue 15",
+    ),
     "I15-history-bounded": Promise(
         "Entries go after their days, the oldest of too many first; the file is bounded.",
         "issue 15",

@@ -37,7 +37,13 @@ PROMISES: Final[dict[str, Promise]] = {
     ),
     "S4-52": Promise("A deactivated pager sends and takes nothing any more.", "seed S4-52"),
     "I15-pager-door": Promise(
-        "Of the pager the cloud may deliver a message and nothing else, and nobody else may.",
+        "Of the pager the cloud may deliver a message, or report that one was not delivered, and "
+        "nothing else, and nobody else may.",
+        "issue 15",
+    ),
+    "I15-pager-told": Promise(
+        "The wearer is told in one sentence, once, that a page which waited or was taken by the "
+        "relay was not delivered, and the list of sent pages says it.",
         "issue 15",
     ),
     "I15-pager-relay": Promise(

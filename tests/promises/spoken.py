@@ -16,6 +16,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "where they are much clearer than a phrase need be.",
         "issue 14, Shows 1",
     ),
+    "I14-names": Promise(
+        "The name of a contact, or of a trusted pager, is understood where the recogniser's free "
+        "words are others, and the call has it as it is stored; it is in no log.",
+        "issue 14, From bytes to words",
+    ),
     "I14-next-reading": Promise(
         "After a no to words said to the glasses, the wearer is asked about the next likeliest "
         "call, if that is near to what was heard; after a second no once more.",

@@ -5,7 +5,7 @@ Deterministic; no name is derived from an address, and dates and times are not p
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from tools_cache.api.tool import Json
@@ -45,6 +45,8 @@ class Contact:
     name: str
     emails: tuple[str, ...]
     phones: tuple[str, ...]
+    written: tuple[str, ...] = field(default=(), compare=False)
+    """The numbers as they stand in the text: people read them in groups."""
 
     def to_json(self) -> dict[str, Json]:
         return {"name": self.name or None, "emails": list(self.emails), "phones": list(self.phones)}
@@ -58,6 +60,7 @@ class _Found:
     end: int
     emails: tuple[str, ...] = ()
     phones: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
 
 
 def extract(text: str) -> list[Contact]:
@@ -76,11 +79,10 @@ def extract(text: str) -> list[Contact]:
         together = contacts and since and not name and _together(before, contacts[-1])
         if together or (name and contacts and contacts[-1].name == name):
             last = contacts.pop()
-            contacts.append(
-                Contact(last.name, (*last.emails, *one.emails), (*last.phones, *one.phones))
-            )
+            emails, phones = (*last.emails, *one.emails), (*last.phones, *one.phones)
+            contacts.append(Contact(last.name, emails, phones, (*last.written, *one.written)))
         elif len(contacts) < MAX_CONTACTS:
-            contacts.append(Contact(name, one.emails, one.phones))
+            contacts.append(Contact(name, one.emails, one.phones, one.written))
     return contacts
 
 
@@ -100,7 +102,8 @@ def _found(text: str) -> Iterator[_Found]:
     for match in _PHONE.finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if 7 <= len(digits) <= 15 and not _DATE.search(match[0]):
-            yield _Found(*match.span(), phones=("+" * match[0].startswith("+") + digits,))
+            plain = "+" * match[0].startswith("+") + digits
+            yield _Found(*match.span(), phones=(plain,), written=(match[0],))
 
 
 def _name(before: str) -> str:

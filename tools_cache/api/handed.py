@@ -101,8 +101,10 @@ class KV(Protocol):
 class Alarms(Protocol):
     """Moments in the future at which a text is shown to the wearer; they survive a restart."""
 
-    async def set(self, after_s: float, text: str) -> int:
-        """Return the new alarm's number."""
+    async def set(self, after_s: float, text: str, *, key: str = "") -> int:
+        """Return the new alarm's number. With a `key` that an alarm was set with before, none is
+        set: a tool that runs again after a kill announces nothing twice.
+        """
 
     async def pending(self) -> list[dict[str, Json]]:
         """`[{id, text, remaining_s}]`, soonest first."""

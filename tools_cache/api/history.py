@@ -63,6 +63,14 @@ class FoundHistory:
     total: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """How many `entries` of the history, and how many stored `calls`, are gone."""
+
+    entries: int = 0
+    calls: int = 0
+
+
 class History(Protocol):
     """One user's history."""
 
@@ -73,9 +81,9 @@ class History(Protocol):
     async def search(self, query: HistoryQuery) -> FoundHistory:
         """Find entries, newest first in the order of recording."""
 
-    async def forget(self, query: HistoryQuery) -> int:
-        """Delete what matches, from disk, too; return how many entries. A word also matches a part
-        of a longer one. `limit` does not count.
+    async def forget(self, query: HistoryQuery) -> Forgotten:
+        """Delete what matches, from disk, too, also from the list of finished calls. A word also
+        matches a part of a longer one. `limit` does not count.
         """
 
 

@@ -180,6 +180,8 @@ class ToolDefinition:
     open_to_cloud: bool = False
     for_programs: bool = False
     """True for a tool that only the cloud and other tools call: no model and no person does."""
+    how_to_check: str = ""
+    """How a caller finds out whether a call was done when nobody knows; "" if there is no way."""
     own: bool = False
     """True for a tool that the owner wrote (`tools.d`, `[tools] packages`)."""
     wearer: WearerTexts = NO_TEXTS

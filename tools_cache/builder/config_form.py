@@ -15,6 +15,8 @@ FILE: Final = "config.py"
 CLASS: Final = "Config"
 SHARED: Final = "tools_cache.everyday."
 """A shipped package may keep the one `Config` of all its tools in a module whose name begins so."""
+MAX_STEPS: Final = 8
+"""Files and base classes that lead to a field, at most."""
 OFF_AT_FIRST: Final = "offAtFirst"
 """Key in the build's notes of a tool: true where its owner must switch it on."""
 NEEDED: Final = "needs"
@@ -32,24 +34,16 @@ class Setting:
 
 
 def read(text: str) -> tuple[tuple[Setting, ...], list[LintFinding]]:
-    """Return the settings, and everything that is wrong with the file."""
+    """Return the settings, those of base classes first, and everything that is wrong with the
+    file.
+    """
     try:
-        tree = ast.parse(text)
-        if shared := _shared(tree):
-            tree = ast.parse(shared.read_text(encoding="utf-8"))
+        found = _settings(ast.parse(text), CLASS)
     except (SyntaxError, ValueError, OSError) as e:
         return (), [LintFinding("config", FILE, f"is not Python: {e}")]
-    models = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == CLASS]
-    if not models or not any(
-        ast.unparse(b).rpartition(".")[2] == "BaseModel" for b in models[-1].bases
-    ):
+    if found is None:
         return (), [LintFinding("config", FILE, f"has no class {CLASS}(BaseModel)", CLASS)]
-    settings = tuple(
-        _setting(n, n.target.id)
-        for n in models[-1].body
-        if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
-    )
-    wrong = []
+    settings, wrong = tuple(found.values()), []
     if not any(s.name == "enabled" and s.type == "bool" for s in settings):
         wrong.append(LintFinding("config", FILE, f"{CLASS} has no enabled: bool", "enabled"))
     return settings, wrong
@@ -68,13 +62,41 @@ def build_notes(text: str) -> dict[str, object]:
     return {**({OFF_AT_FIRST: True} if off else {}), **({NEEDED: needs} if needs else {})}
 
 
-def _shared(tree: ast.Module) -> Path | None:
-    """Return the file of the module from which a `config.py` imports its `Config`."""
+def _settings(tree: ast.Module, name: str, steps: int = MAX_STEPS) -> dict[str, Setting] | None:
+    """Return the settings of a model in the order of its fields; None if no such model can be read.
+    It is in this file, or imported from a shared one.
+    """
+    if not steps:
+        return None
+    models = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name]
+    if not models:
+        shared = _shared(tree, name)
+        return None if shared is None else _settings(shared, name, steps - 1)
+    bases = [ast.unparse(base) for base in reversed(models[-1].bases)]
+    inherited = [{} if _is_root(base) else _settings(tree, base, steps - 1) for base in bases]
+    if all(fields is None for fields in inherited):
+        return None
+    found: dict[str, Setting] = {}
+    for fields in filter(None, inherited):  # a base that cannot be read is no model
+        found |= fields
+    for node in models[-1].body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found[node.target.id] = _setting(node, node.target.id)
+    return found
+
+
+def _is_root(base: str) -> bool:
+    return base.rpartition(".")[2] == "BaseModel"
+
+
+def _shared(tree: ast.Module, name: str) -> ast.Module | None:
+    """Return the module of the shipped packages that a class is imported from."""
     for node in tree.body:
-        if not isinstance(node, ast.ImportFrom) or all(n.name != CLASS for n in node.names):
+        if not isinstance(node, ast.ImportFrom) or all(n.name != name for n in node.names):
             continue
         if (module := node.module or "").startswith(SHARED):
-            return Path(__file__).parents[2] / (module.replace(".", "/") + ".py")
+            path = Path(__file__).parents[2] / (module.replace(".", "/") + ".py")
+            return ast.parse(path.read_text(encoding="utf-8"))
     return None
 
 

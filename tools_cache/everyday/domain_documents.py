@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from tools_cache.api.handed import Database, Json
-from tools_cache.api.knowledge import terms
+from tools_cache.api.knowledge import Document, Evidence, Question, terms
 from tools_cache.api.notes import folded
 from tools_cache.errors import ErrorCode, ToolFailure
 
@@ -35,6 +35,14 @@ _VERSION_COLUMNS: Final = {
     "encrypted__body": "TEXT",
 }
 _THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'documents'"
+SECTION_ID: Final = "section:"
+"""Begins the id of a section in the knowledge base: section:document/number."""
+SECTION: Final = "section"
+NAMESPACES: Final = ("studio", "personal")
+"""Namespaces of the knowledge base in which sections are found: whose they are is known, what they
+are about is not.
+"""
+MAX_LINE: Final = 200
 _MATCHES: Final = (str.__eq__, str.startswith, str.__contains__)
 """How a name is looked for, one after the other."""
 
@@ -254,6 +262,71 @@ def search(
             if hits and any(folded(word) in own for word in words):
                 found.append((hits / len(words), document, number))
     return sorted(found, key=lambda f: (-f[0], -f[1].changed, f[1].id, f[2]))
+
+
+def matching_line(section: Section, words: Sequence[str]) -> str:
+    """Return the first line with one of the words, else the first line."""
+    lines = [line.strip() for line in section.text.splitlines() if line.strip()]
+    plain = [folded(word) for word in words]
+    found = next((one for one in lines if any(word in folded(one) for word in plain)), "")
+    return (found or next(iter(lines), ""))[:MAX_LINE]
+
+
+def evidence(documents: Sequence[DomainDocument], question: Question) -> list[Evidence]:
+    """Return the sections that match a question to the knowledge base, best first."""
+    if question.namespace not in NAMESPACES or question.type not in ("", SECTION):
+        return []
+    wanted = [document for document in documents if _is_asked_for(document, question)]
+    found = search(wanted, " ".join(question.terms))[: question.limit]
+    return [_evidence(*one, question.terms) for one in found]
+
+
+def whole_section(documents: Sequence[DomainDocument], section_id: str) -> Document | None:
+    """Return a section with those below it, by its id in the knowledge base."""
+    name, _, number = section_id.removeprefix(SECTION_ID).partition("/")
+    document = next((one for one in documents if str(one.id) == name), None)
+    if document is None or number not in map(str, range(1, len(document.sections) + 1)):
+        return None
+    chosen = int(number)
+    parts = [document.sections[n - 1] for n in (chosen, *document.children(chosen))]
+    text = "\n\n".join(f"{'#' * s.level} {s.heading}\n{s.text}".strip() for s in parts)
+    return Document(
+        id=section_id,
+        type=SECTION,
+        title=_named(document, chosen),
+        text=text,
+        source_type="domaindoc",
+        updated=document.changed,
+        tags=document.labels,
+    )
+
+
+def _is_asked_for(document: DomainDocument, question: Question) -> bool:
+    labels = {folded(label) for label in document.labels}
+    late = question.since is None or document.changed >= question.since
+    early = question.until is None or document.changed < question.until
+    return late and early and all(folded(tag) in labels for tag in question.tags)
+
+
+def _evidence(
+    score: float, document: DomainDocument, number: int, words: Sequence[str]
+) -> Evidence:
+    section = document.sections[number - 1]
+    about = {"document": document.title, "section": section.heading, "tags": list(document.labels)}
+    return Evidence(
+        id=f"{SECTION_ID}{document.id}/{number}",
+        type=SECTION,
+        title=_named(document, number),
+        snippet=matching_line(section, words),
+        score=score,
+        source_type="domaindoc",
+        updated=document.changed,
+        metadata=about,
+    )
+
+
+def _named(document: DomainDocument, number: int) -> str:
+    return f"{document.title}, section {document.sections[number - 1].heading}"
 
 
 def changed_meanwhile(title: str) -> ToolFailure:

@@ -17,10 +17,11 @@ PAGE: Final = 3_000
 """Characters of a message that one answer holds."""
 MAX_RECORDS: Final = 500
 """Sent messages that are remembered; the oldest are forgotten."""
-_SETTINGS: Final = (
+SETTINGS: Final = (
     "imap_host imap_port smtp_host smtp_port smtp_security username address password_file"
     " token_file ca_file"
 ).split()
+"""Those that the child process for mail gets."""
 _AWAY: Final = frozenset({ErrorCode.NETWORK_ERROR, ErrorCode.OFFLINE, ErrorCode.TIMEOUT})
 _THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
 _SEEN: Final = {"account": "TEXT NOT NULL UNIQUE", "at": "REAL", "encrypted__listing": "TEXT"}
@@ -40,7 +41,7 @@ def request(ctx: ToolContext, do: str, **more: Json) -> dict[str, Json]:
     """Return a request to the worker, with the account in it. It names the file of the secret,
     which only the worker reads.
     """
-    known = {key: ctx.config.get(key, None) for key in _SETTINGS}
+    known = {key: ctx.config.get(key, None) for key in SETTINGS}
     settings = {key: value for key, value in known.items() if value is not None}
     return {"do": do, "settings": settings, **more}
 
@@ -51,10 +52,15 @@ async def ask(ctx: ToolContext, do: str, **more: Json) -> dict[str, Any]:
 
 
 def sender(message: Mapping[str, Json]) -> str:
-    """Return who a message is from, as the lens shows it. A name that looks like an address is not
-    shown in its place.
+    """Return who a message is from, as the lens shows it."""
+    return shown(message["from"])
+
+
+def shown(person: Mapping[str, Json]) -> str:
+    """Return a person as the lens shows one. A name that looks like an address is not shown in its
+    place.
     """
-    name, address = message["from"]["name"], message["from"]["address"]
+    name, address = person["name"], person["address"]
     return str(address or "unknown" if not name or "@" in name else name)
 
 
@@ -68,14 +74,20 @@ def ago(seconds: float) -> str:
 
 
 def listing(messages: Sequence[Mapping[str, Json]], now: float) -> str:
-    """Return messages for the lens: one a line."""
+    """Return messages for the lens: one a line; of those that were sent, to whom."""
     lines = []
     for message in messages:
         age = ""
         if message["date"]:
             age = f" ({ago(now - datetime.fromisoformat(message['date']).timestamp())})"
-        lines.append(f"- {sender(message)}: {message['subject'] or 'no subject'}{age}")
+        who = _recipients(message["to"]) if "to" in message else sender(message)
+        lines.append(f"- {who}: {message['subject'] or 'no subject'}{age}")
     return "\n".join(lines)
+
+
+def _recipients(people: Sequence[Mapping[str, Json]]) -> str:
+    more = f" and {len(people) - 1} more" if len(people) > 1 else ""
+    return f"To {shown(people[0]) if people else 'nobody'}{more}"
 
 
 # ------------------------------------------------------------------ the inbox, as last seen
@@ -181,8 +193,7 @@ def _unknown(reason: str) -> ToolFailure:
     return ToolFailure.of(
         ErrorCode.NETWORK_ERROR,
         f"Nobody knows whether the message was sent; it is not sent again by itself. {reason}",
-        suggestion="Look into the folder of sent messages, then send it as a new message if need"
-        " be",
+        suggestion="Look for it with email:search, in: sent",
         retryable=False,
         partial_side_effects=True,
         for_wearer="Nobody knows whether the mail was sent.",

@@ -1,8 +1,29 @@
 """The settings of the `email` tools, in `[tool.email]`."""
 
-from typing import Literal
+import re
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
+
+MAX_SENDERS: Final = 50
+_DOMAIN: Final = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}")
+_LOCAL: Final = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~.-]{1,64}")
+
+
+def _check_sender(text: str) -> str:
+    """Return it in small letters. Raise ValueError unless it is an address or a domain."""
+    small = text.lower()
+    local, at, domain = small.rpartition("@")
+    if len(small) > 254 or not _DOMAIN.fullmatch(domain) or (at and not _LOCAL.fullmatch(local)):
+        raise ValueError(
+            "must be an address like anna@example.com or a domain like bank.example, in ASCII"
+        )
+    return small
+
+
+Senders = Annotated[
+    list[Annotated[str, AfterValidator(_check_sender)]], Field(max_length=MAX_SENDERS)
+]
 
 
 class Config(BaseModel):
@@ -21,3 +42,6 @@ class Config(BaseModel):
         "tls", description="TLS from the start (port 465), or after a greeting (587)."
     )
     ca_file: str = Field("", description="Certificates to trust instead of the system's.")
+    notify_from: Senders = Field(
+        [], description="Addresses and domains whose new mail is announced; empty: none."
+    )

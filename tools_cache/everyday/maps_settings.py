@@ -2,23 +2,19 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from tools_cache.everyday.address_checks import check_address, check_home, check_url
+from tools_cache.everyday.address_checks import check_url
+from tools_cache.everyday.home_settings import HomeSettings
 
 
-class Config(BaseModel):
-    enabled: bool = True
+class Config(HomeSettings):
     search_url: str = Field(description="A service with Nominatim's API, which finds places.")
     route_url: str = Field(
         description="A service that finds ways; {by} in it stands for foot, bike or car."
     )
     route_form: Literal["osrm", "valhalla"] = "osrm"
     language: str = Field(default="en", pattern="^[a-z]{2,3}(-[A-Za-z]{2,4})?$")
-    latitude: float | None = Field(default=None, description="Of the place of the device.")
-    longitude: float | None = Field(default=None, description="Of the place of the device.")
-    gpsd: str = Field(default="", description="HOST:PORT of a gpsd that knows the position.")
-    units: Literal["metric", "imperial"] = "metric"
 
     @field_validator("search_url")
     @classmethod
@@ -30,13 +26,3 @@ class Config(BaseModel):
     def _route_url(cls, value: str) -> str:
         check_url(value.replace("{by}", "foot"))
         return value.rstrip("/")
-
-    @field_validator("gpsd")
-    @classmethod
-    def _gpsd(cls, value: str) -> str:
-        return check_address(value)
-
-    @model_validator(mode="after")
-    def _home(self) -> "Config":
-        check_home(self.latitude, self.longitude)
-        return self

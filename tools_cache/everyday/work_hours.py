@@ -67,11 +67,14 @@ class WorkCalendar:
         return self.local(moment).isoformat(timespec="seconds")
 
     def clock(self, moment: int, now: int) -> str:
-        """Return "09:02" of today, and "Fri 20 Nov 09:02" of another day."""
+        """Return "09:02" of today, "Fri 20 Nov 09:02" of another day of this year, else "Sat 20 Nov
+        2027 09:02".
+        """
         local = self.local(moment)
         if local.date() == self.day(now):
             return f"{local:%H:%M}"
-        return f"{local:%a} {local.day} {local:%b} {local:%H:%M}"
+        year = "" if local.year == self.day(now).year else f"{local.year} "
+        return f"{local:%a} {local.day} {local:%b} {year}{local:%H:%M}"
 
     def read(self, text: str, field: str) -> int:
         """Return the moment of "2026-11-21T17:30", in this zone or with an offset. Raises

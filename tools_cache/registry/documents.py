@@ -32,6 +32,7 @@ from tools_cache.api.wearer import MAX_TEXT, MAX_UNDO_ARGS
 
 MAX_PHRASES: Final = 32
 MAX_NEEDS: Final = 16
+MAX_ADVICE: Final = 200
 
 
 def _null_is_empty(value: Any) -> Any:
@@ -195,6 +196,8 @@ class Extensions(_Document):
     category: StrictStr | None = None
     for_programs: StrictBool = False
     """Ours: only the cloud and other tools call it; it is offered to nobody."""
+    how_to_check: Annotated[StrictStr, Field(max_length=MAX_ADVICE), AfterValidator(_one_line)] = ""
+    """Ours: how a caller finds out what became of a call of which nobody knows."""
     wearer: Annotated[WearerDocument, BeforeValidator(_null_is_nothing)] = WearerDocument()
 
 

@@ -181,6 +181,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         local_phrases=_local_phrases(tool),
         open_to_cloud=raw.get("openToCloud") is True,
         for_programs=tool.mentra_extensions.for_programs,
+        how_to_check=tool.mentra_extensions.how_to_check,
         wearer=_wearer(name, tool.mentra_extensions.wearer),
         raw=written,
     )

@@ -93,14 +93,15 @@ def judge(
     is_free: Callable[[Meaning], bool] = lambda _meaning: False,
     kind: Callable[[Meaning], Hashable] = lambda _meaning: None,
     is_opposite: Callable[[Meaning, Meaning], bool] = lambda _meaning, _other: False,
+    prior: Callable[[Meaning], float] = lambda _meaning: 0.0,
 ) -> Judgement[Meaning]:
     """Return what was meant, and how sure that is.
 
     Readings whose meanings have the same `key` count together. A meaning that is not `is_whole`
     (there are other words around its phrase) comes after all others, and is never certain. One that
     `is_free` holds words of the wearer's choice. Of what else may be meant, what is of another
-    `kind` comes first unless it is `OTHER_KIND` less likely. A transcript without readings is taken
-    as it is.
+    `kind` comes first unless it is `OTHER_KIND` less likely. `prior` is added to how likely a
+    meaning is (natural logarithm). A transcript without readings is taken as it is.
     """
     if not said.readings:
         meaning = meaning_of(said.text)
@@ -114,7 +115,7 @@ def judge(
             name = is_whole(meaning), key(meaning)
             found.setdefault(name, _Candidate(meaning, reading)).add(reading)
     for each in found.values():
-        each.likely -= FREE_LESS * is_free(each.meaning)
+        each.likely += prior(each.meaning) - FREE_LESS * is_free(each.meaning)
     likeliest = max(reading.log_probability for reading in said.readings)
     judged = []
     for name in sorted(found, key=lambda n: (n[0], found[n].likely), reverse=True):

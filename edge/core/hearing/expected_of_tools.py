@@ -6,6 +6,7 @@ from typing import Final
 from edge.core import phrases
 from edge.core.hearing import answers, corrections
 from edge.core.hearing.expected import ExpectedWords
+from edge.core.hearing.names import KnownNames
 from edge.core.hearing.spoken_values import ONES, ORDINALS
 from edge.core.tools.snapshot import Entry
 
@@ -69,8 +70,10 @@ _LISTS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def of_tools(entries: Iterable[Entry], language: str = "") -> ExpectedWords:
-    """Return the sentences that call an active tool."""
+def of_tools(
+    entries: Iterable[Entry], language: str = "", names: KnownNames | None = None
+) -> ExpectedWords:
+    """Return the sentences that call an active tool, with the names that may be said to it."""
     sentences: list[str] = []
     lists = {**_LISTS}
     active = [e.definition for e in entries if not (e.hidden or e.missing)]
@@ -80,10 +83,16 @@ def of_tools(entries: Iterable[Entry], language: str = "") -> ExpectedWords:
         if slots.text and slots.choices:
             lists[f"value{number}"] = slots.choices[:MAX_CHOICES]
         value = f"{{value{number}}}" if slots.choices else "{text}"
+        called = names.of_tool.get(tool.name) if names is not None else None
+        if called is not None:
+            lists[f"name{number}"] = tuple(called.stored)
         for phrase in [*phrases.phrases_of(tool, language)][:MAX_PHRASES]:
             spoken = phrases.slots_of(tool.input_schema, phrase)
             lead = "{polite} {show} {article}" if tool.read_only else "{polite}"
-            for words in _with_values(phrase, spoken, value):
+            forms = [*_with_values(phrase, spoken, value)]
+            if called is not None:
+                forms.append(f"{forms[0]} {{name{number}}}{' {text}' * called.text_follows}")
+            for words in forms:
                 last = "" if words.endswith("{text}") else " {last}"
                 sentences.append(f"{lead} {words}{last}")
     return ExpectedWords(tuple(dict.fromkeys(sentences))[:MAX_SENTENCES], lists)

@@ -1,13 +1,14 @@
 """What recognised words ask for: a tool with its arguments, or a change of the call before."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from edge.core import phrases
 from edge.core.hearing import corrections
 from edge.core.hearing.certainty import FREE_MARGIN, MUMBLED, Certainty, call_key, judge
 from edge.core.hearing.corrections import Act
+from edge.core.hearing.names import KnownNames
 from edge.core.phrases import Match
 from edge.core.words.spoken_numbers import numbers, plain_word
 from firmware_bridge.messages import Transcript
@@ -28,6 +29,10 @@ CLEAR: Final = 0.85
 """Confidence of the recogniser below which free words are shown to the wearer first. Of Moonshine's
 sentences with a wrong word few have more than 0.8.
 """
+UNKNOWN_LESS: Final = 4.0
+"""How much less likely (natural logarithm) the name of nobody is than a name that is known, before
+anything was heard.
+"""
 MOST_OTHERS: Final = 2
 """Other calls that are asked about after a no: to say the same sentence again seldom helps."""
 
@@ -35,12 +40,16 @@ MOST_OTHERS: Final = 2
 @dataclass(frozen=True, slots=True)
 class Meaning:
     """`act`: what becomes of the call before; None: it is a call of its own. `loose`: other words
-    stand around the request, so perhaps it was none.
+    stand around the request, so perhaps it was none. `is_free`: it has words that anybody may
+    choose: nothing but the sound says what they are. `unknown`: they should name somebody, and
+    name nobody that is known.
     """
 
     act: Act | None = None
     match: Match | None = None
     loose: bool = False
+    is_free: bool = False
+    unknown: bool = False
 
     @property
     def key(self) -> Hashable:
@@ -61,20 +70,26 @@ class Understood(NamedTuple):
     others: tuple[Meaning, ...] = ()
 
 
-def understand(said: Transcript, find: Find, former: Match | None = None) -> Understood:
-    """Return what words ask for; of words that were not recognised here all is sure.
+def understand(
+    said: Transcript, find: Find, former: Match | None = None, names: KnownNames | None = None
+) -> Understood:
+    """Return what words ask for; of words that were not recognised here all is sure. `names` may
+    be said to tools: a call has them as they are stored.
 
     Words that were not said to the glasses, in which a request is only a part, are no request; what
     they dictate is shown to the wearer first, as somebody else may have said it.
     """
+    if not is_recognised(said):
+        names = None
     judged = judge(
         said,
-        lambda sentence: read(sentence, find, former),
+        lambda sentence: _with_name(read(sentence, find, former), names),
         lambda meant: meant.key,
         is_whole=lambda meant: not meant.loose,
-        is_free=lambda meant: meant.match is not None and has_free_words(meant.match),
+        is_free=lambda meant: meant.is_free,
         kind=lambda meant: meant.match and meant.match.tool.name,
         is_opposite=_is_opposite,
+        prior=lambda meant: -UNKNOWN_LESS * meant.unknown,
     )
     meant, others = judged.meaning, judged.others[:MOST_OTHERS]
     if meant is None or not is_recognised(said):
@@ -82,14 +97,24 @@ def understand(said: Transcript, find: Find, former: Match | None = None) -> Und
     if meant.loose and not said.addressed:
         return Understood()
     unclear = said.confidence is not None and said.confidence < CLEAR
-    free = meant.match is not None and has_free_words(meant.match)
     unclear = unclear or judged.margin < FREE_MARGIN
-    doubtful = meant.loose or (free and (unclear or not said.addressed))
+    doubtful = meant.loose or (meant.is_free and (unclear or not said.addressed))
     unsure = doubtful or judged.certainty is Certainty.UNSURE
-    guessed = free and said.confidence is not None and said.confidence < MUMBLED
+    guessed = meant.is_free and said.confidence is not None and said.confidence < MUMBLED
     if not (unsure and said.addressed) or meant.act is not None:
         others = ()
     return Understood(meant, unsure, guessed, others)
+
+
+def _with_name(meant: Meaning | None, names: KnownNames | None) -> Meaning | None:
+    """Return it with the name in it as it is stored; a known name is no free word."""
+    if meant is None or meant.match is None:
+        return meant
+    is_free = has_free_words(meant.match)
+    if names is None:
+        return replace(meant, is_free=is_free)
+    match, whole, unknown = names.find(meant.match)
+    return replace(meant, match=match, is_free=is_free and not whole, unknown=unknown)
 
 
 def _is_opposite(meant: Meaning, other: Meaning) -> bool:

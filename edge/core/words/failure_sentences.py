@@ -74,10 +74,11 @@ _INSIDE: Final = re.compile(
 
 def sentence(error: ToolError, name: str) -> str:
     """Return the sentence about a failure for the wearer. `name`: its app or tool, in words."""
-    said = _main_sentence(error, _name(name))
-    if error.partial_side_effects and error.type is not ErrorType.CONFIRMATION_EXPIRED:
-        said = f"{said} {_PERHAPS}"
-    return said
+    if not error.partial_side_effects or error.type is ErrorType.CONFIRMATION_EXPIRED:
+        return _main_sentence(error, _name(name))
+    if error.code is ErrorCode.INTERRUPTED and not error.for_wearer:
+        return f"Interrupted. {_PERHAPS}"  # no advice to try what may have been done again
+    return f"{_main_sentence(error, _name(name))} {_PERHAPS}"
 
 
 def _main_sentence(error: ToolError, name: str) -> str:

@@ -79,9 +79,17 @@ _UNWRITABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlit
 class _Job(Generic[T]):
     work: Work[T]
     grows: bool
-    done: Future[T]
+    done: asyncio.Future[T]
     apart: bool = False
     """Runs outside of a transaction."""
+
+
+_Result = tuple[_Job[Any], Any, BaseException | None]
+"""A piece of work, and what it returned or why it failed."""
+
+
+class _PieceFailed(Exception):
+    """One piece of a batch failed by its own fault."""
 
 
 class SqliteDatabase:
@@ -113,6 +121,7 @@ class SqliteDatabase:
         self._secure_delete = secure_delete
         self._begin = "BEGIN IMMEDIATE" if shared else "BEGIN"  # waits for the other writers
         self._thread: threading.Thread | None = None
+        self._loop = asyncio.get_running_loop()
 
     @classmethod
     async def open(
@@ -189,29 +198,26 @@ class SqliteDatabase:
         if self._closed:
             self._slots.release()
             raise StoreClosed("the store is closed")
-        loop, job = asyncio.get_running_loop(), _Job(work, grows=False, done=Future[None]())
 
-        def over(done: "Future[None]") -> None:
+        def over(done: "asyncio.Future[None]") -> None:
             self._slots.release()
             if (error := done.exception()) is not None:
                 failed(error)
 
-        def in_the_thread(done: "Future[None]") -> None:
-            with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
-                loop.call_soon_threadsafe(over, done)
-
-        job.done.add_done_callback(in_the_thread)
+        job = _Job(work, grows=False, done=self._loop.create_future())
+        job.done.add_done_callback(over)
         self._jobs.put(job)
 
     async def read(self, work: Work[T]) -> T:
         """Run a query; sees every write that was awaited before."""
         return await self._submit(work, grows=False)
 
-    async def compact(self) -> None:
+    async def compact(self, *, rewrite: bool = False) -> None:
         """Shorten the file by its deleted pages, and empty the WAL, so that no earlier form of a
-        page stays on disk. Raise StoreError.
+        page stays on disk. `rewrite`: write the whole file anew first, if the disk has the room,
+        because what was deleted before `secure_delete` may still be in it. Raise StoreError.
         """
-        await self._submit(_compact, grows=False, apart=True)
+        await self._submit(_rewrite if rewrite else _compact, grows=False, apart=True)
 
     async def close(self) -> None:
         """Finish what is queued and close. Safe to call again."""
@@ -226,9 +232,9 @@ class SqliteDatabase:
         async with self._slots:
             if self._closed:
                 raise StoreClosed("the store is closed")
-            job: _Job[T] = _Job(work, grows, Future(), apart)
+            job: _Job[T] = _Job(work, grows, self._loop.create_future(), apart)
             self._jobs.put(job)
-            return await asyncio.wrap_future(job.done)
+            return await job.done
 
     # -------------------------------------------------------------- the writer thread
 
@@ -244,7 +250,7 @@ class SqliteDatabase:
                 self._serve(connection, batch)
         finally:
             with suppress(sqlite3.Error):
-                connection.execute("PRAGMA incremental_vacuum(256)")
+                _shorten(connection, 256)
             # First: a database that is closed has no WAL, which must not look like a loss.
             self._guard.mark(connection, running=False)
             connection.close()
@@ -269,36 +275,48 @@ class SqliteDatabase:
         try:
             self._commit(connection, [job for job in batch if not job.apart])
             for job in batch:
-                if job.apart:
-                    _run_apart(connection, job)
+                if job.apart and not job.done.cancelled():
+                    self._settle([_run_apart(connection, job)])
             if self._reserve.full_because:
                 _give_back(connection)
         except Exception as error:  # noqa: BLE001 - every caller gets an answer
             _log.exception("unexpected error in the store's thread")
-            _settle([(job, None, StoreError(str(error))) for job in batch if not job.done.done()])
+            self._settle([(job, None, StoreError(str(error))) for job in batch])
 
     def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
         """Run a batch in one transaction; if that fails as a whole, each piece alone."""
-        batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
-        results: list[tuple[_Job[Any], Any, BaseException | None]] = []
+        batch = [job for job in batch if not job.done.cancelled()]
         changes = connection.total_changes
         try:
-            with transaction(connection, self._begin):
-                results = [(job, *self._attempt(connection, job)) for job in batch]
+            results = self._together(connection, batch)
         except sqlite3.Error:
             for job in batch:
                 self._alone(connection, job)
             return
         if self._failing and connection.total_changes > changes:
             self._failing = ""
-        _settle(results)
+        self._settle(results)
+
+    def _together(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> list[_Result]:
+        """Run a batch in one transaction, again with a savepoint each when a piece fails.
+
+        Savepoints cost as much as a short piece of work, and hardly any piece fails.
+        """
+        try:
+            with transaction(connection, self._begin):
+                return [(job, *self._attempt(connection, job)) for job in batch]
+        except _PieceFailed as failure:
+            if len(batch) == 1:
+                return [(batch[0], None, failure.__cause__)]
+        with transaction(connection, self._begin):
+            return [(job, *self._attempt(connection, job, savepoint=True)) for job in batch]
 
     def _alone(self, connection: sqlite3.Connection, job: _Job[Any]) -> None:
         outcome: tuple[Any, BaseException | None] = (None, None)
         for _ in range(2):  # once more when the reserve made room
             try:
                 with transaction(connection, self._begin):
-                    outcome = self._attempt(connection, job)
+                    outcome = self._attempt(connection, job, savepoint=True)
                 break
             except sqlite3.Error as error:
                 outcome = (None, error)
@@ -307,25 +325,36 @@ class SqliteDatabase:
                     break
         if (failure := outcome[1]) is not None and _result(failure) in _OF_THE_DISK:
             self._failing = str(_as_store_error(failure))
-        _settle([(job, *outcome)])
+        self._settle([(job, *outcome)])
 
     def _attempt(
-        self, connection: sqlite3.Connection, job: _Job[Any]
+        self, connection: sqlite3.Connection, job: _Job[Any], *, savepoint: bool = False
     ) -> tuple[Any, BaseException | None]:
-        """Run one piece in a savepoint: its own error undoes it, the disk's undoes the batch."""
+        """Run one piece. The disk's error undoes the batch; with a savepoint, the piece's own error
+        undoes only the piece, else raise _PieceFailed.
+        """
         if job.grows and (full := self._no_room(connection)):
             return None, full
-        connection.execute("SAVEPOINT job")
+        if savepoint:
+            connection.execute("SAVEPOINT job")
         try:
             result = job.work(connection)
         except BaseException as error:  # the caller's own errors are given back to it
             if _result(error) in _OF_THE_DISK:
                 raise
+            if not savepoint:
+                raise _PieceFailed from error
             connection.execute("ROLLBACK TO job")
             connection.execute("RELEASE job")
             return None, error
-        connection.execute("RELEASE job")
+        if savepoint:
+            connection.execute("RELEASE job")
         return result, None
+
+    def _settle(self, results: Sequence[_Result]) -> None:
+        """Hand results to the event loop, which is woken once for all of them."""
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            self._loop.call_soon_threadsafe(_deliver, results)
 
     # -------------------------------------------------------------- room
 
@@ -333,11 +362,9 @@ class SqliteDatabase:
         """Return the error why nothing new is taken now; None when there is room."""
         if self._reserve.full_because and not self._reserve.take_back():
             return DiskUnavailable(self._reserve.full_because)
-        all_pages, free_pages = (
-            connection.execute(f"PRAGMA {count}").fetchone()[0]
-            for count in ("page_count", "freelist_count")
-        )
-        if (all_pages - free_pages) * PAGE >= self._max_bytes - RESERVE_BYTES:
+        most = (self._max_bytes - RESERVE_BYTES) // PAGE
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        if pages >= most and pages - _free_pages(connection) >= most:
             return StoreFull(
                 f"the store holds its {self._max_bytes // MIB} MiB; "
                 "delete something, or wait until it is delivered"
@@ -379,6 +406,7 @@ class SqliteDatabase:
                 "foreign_keys=ON",
                 f"max_page_count={self._max_bytes // PAGE}",
                 "cache_size=-512",
+                "temp_store=MEMORY",
                 *(["secure_delete=ON"] if self._secure_delete else []),
             ):
                 connection.execute(f"PRAGMA {pragma}")
@@ -394,31 +422,44 @@ class SqliteDatabase:
         return connection
 
 
-def _run_apart(connection: sqlite3.Connection, job: _Job[Any]) -> None:
-    if not job.done.set_running_or_notify_cancel():
-        return
+def _run_apart(connection: sqlite3.Connection, job: _Job[Any]) -> _Result:
     try:
-        _settle([(job, job.work(connection), None)])
+        return job, job.work(connection), None
     except Exception as error:  # noqa: BLE001 - its caller gets it
-        _settle([(job, None, error)])
+        return job, None, error
+
+
+def _shorten(connection: sqlite3.Connection, pages: int = 0) -> None:
+    """Cut deleted pages off the file: so many, or all. Outside of a transaction."""
+    # Not `execute`: it takes one step of a statement without columns, also if its rows are
+    # fetched, and one step frees one page.
+    connection.executescript(f"PRAGMA incremental_vacuum({pages})")
 
 
 def _compact(connection: sqlite3.Connection) -> None:
-    # Not `execute`: it takes one step of a statement without columns, which is one page.
-    connection.executescript("PRAGMA incremental_vacuum")
+    _shorten(connection)
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise StoreError("another program holds the database open, so its WAL cannot be emptied")
+
+
+def _rewrite(connection: sqlite3.Connection) -> None:
+    with suppress(sqlite3.Error):  # on a full disk what was overwritten is gone all the same
+        connection.execute("VACUUM")
+    _compact(connection)
 
 
 def _give_back(connection: sqlite3.Connection) -> None:
     """Return deleted pages to the file system: on a full disk they help only there."""
     with suppress(sqlite3.Error):
-        connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
+        _shorten(connection, 64)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _settle(results: Iterable[tuple[_Job[Any], Any, BaseException | None]]) -> None:
+def _deliver(results: Iterable[_Result]) -> None:
+    """Resolve the futures; one that is done was cancelled, or has its answer already."""
     for job, result, error in results:
+        if job.done.done():
+            continue
         if error is None:
             job.done.set_result(result)
         else:
@@ -450,6 +491,11 @@ def _as_store_error(error: BaseException) -> BaseException:
     if is_disk_fault(error):
         return DiskUnavailable(f"the disk cannot be written ({error.strerror})")
     return StoreError(str(error))
+
+
+def _free_pages(connection: sqlite3.Connection) -> int:
+    found: int = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    return found
 
 
 def _rewrite_schema_version(connection: sqlite3.Connection) -> None:

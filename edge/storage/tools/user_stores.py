@@ -37,6 +37,12 @@ class PrivateStores:
         (users, keyring), owner = self._stores(), Owner(user, package)
         return Private(UserTables(users, keyring, owner), UserFiles(users, owner))
 
+    def has_tables(self, user: str, package: str) -> bool:
+        """Return whether this user keeps tables there; to ask makes no folder and opens nothing."""
+        from edge.storage.tools.users import Owner  # noqa: PLC0415 - see above
+
+        return (self._stores()[0].folder(Owner(user, package)) / "data.db").exists()
+
     def keyring(self) -> "Keyring":
         """Return the key of encrypted columns, for other encrypted stores of this machine."""
         return self._stores()[1]

@@ -19,6 +19,7 @@ MOST_TEXTS: Final = 8
 MOST_ATTACHMENTS: Final = 50
 MOST_PEOPLE: Final = 50
 _BRIEF: Final = f"UID INTERNALDATE BODY.PEEK[HEADER.FIELDS (FROM SUBJECT)]<0.{HEADER_BYTES}>"
+_BRIEF_SENT: Final = _BRIEF.replace("FROM", "TO")
 _WHOLE: Final = (
     "UID INTERNALDATE BODYSTRUCTURE BODY.PEEK[HEADER.FIELDS (FROM TO CC REPLY-TO SUBJECT"
     f" MESSAGE-ID REFERENCES)]<0.{4 * HEADER_BYTES}>"
@@ -45,8 +46,8 @@ def unread(account: Account, _request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def search(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the newest messages that meet all that is asked for. `complete`: all were looked at,
-    and there are no more.
+    """Return the newest messages that meet all that is asked for, with `sent` of those that were
+    sent. `complete`: all were looked at, and there are no more.
     """
     criteria = [
         (key.upper(), request[key]) for key in ("from", "subject", "text") if request.get(key)
@@ -54,9 +55,14 @@ def search(account: Account, request: Mapping[str, Any]) -> dict[str, Any]:
     if since := request.get("since"):
         day = date.fromisoformat(since)
         criteria.insert(0, (f"SINCE {day.day}-{_MONTHS[day.month - 1]}-{day.year:04}", ""))
+    criteria = criteria or [("ALL", "")]
     with mailbox(account) as box:
+        if request.get("sent"):
+            _open_sent(box, account)
+            uids, complete = box.newest(criteria, MOST_LISTED)
+            return {"messages": _listed_sent(box, uids), "complete": complete}
         box.open()
-        uids, complete = box.newest(criteria or [("ALL", "")], MOST_LISTED)
+        uids, complete = box.newest(criteria, MOST_LISTED)
         return {"messages": _listed(box, uids), "complete": complete}
 
 
@@ -144,15 +150,45 @@ def _found(fetched: Sequence[dict[str, Any]], uid: int) -> dict[str, Any]:
     )
 
 
+def _open_sent(box: Mailbox, account: Account) -> None:
+    """Open the folder of sent messages. Raise `ToolFailure` if there is none."""
+    if (name := box.sent_name()) is None:
+        raise ToolFailure.of(
+            ErrorCode.TOOL_UNAVAILABLE,
+            f"The mail server {account.imap.host} has no folder of sent messages",
+            suggestion="Look into the mail program that sent mail is kept by",
+            for_wearer="There is no folder of sent mail.",
+        )
+    box.open(name)
+
+
 def _listed(box: Mailbox, uids: Sequence[int]) -> list[dict[str, Any]]:
+    return [_about(box, found) for found in _fetched(box, uids, _BRIEF)]
+
+
+def _listed_sent(box: Mailbox, uids: Sequence[int]) -> list[dict[str, Any]]:
+    """Return sent messages: with those they went to, and without an id, as `read` looks into the
+    inbox only.
+    """
+    listed = []
+    for found in _fetched(box, uids, _BRIEF_SENT):
+        about = _about(box, found)
+        head = mail_text.fields(found["HEADER"] or b"")
+        to = mail_text.addresses(head.get("to", ""))[:MOST_PEOPLE]
+        people = [{"name": name, "address": address} for name, address in to]
+        listed.append({"to": people, "subject": about["subject"], "date": about["date"]})
+    return listed
+
+
+def _fetched(box: Mailbox, uids: Sequence[int], items: str) -> list[dict[str, Any]]:
     """Return the messages of these UIDs in their order; one that cannot be read is left out."""
     try:
-        fetched = box.fetch(uids, _BRIEF)
+        fetched = box.fetch(uids, items)
     except BadStructure:
         return []
     by_uid = {each.get("UID"): each for each in fetched if "HEADER" in each}
     numbers = [str(uid).encode() for uid in uids]
-    return [_about(box, by_uid[number]) for number in numbers if number in by_uid]
+    return [by_uid[number] for number in numbers if number in by_uid]
 
 
 def _about(box: Mailbox, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The owner's account: its secret, verified TLS, and what goes wrong on the way to its servers."""
 
+import base64
 import smtplib
 import ssl
 from collections.abc import Iterator, Mapping
@@ -73,6 +74,14 @@ class Account:
                 f"See {setting} in {SECTION}",
             )
         return found
+
+    def without_secret(self, text: str) -> str:
+        """Return a server's text without the secret, in the forms in which it was sent."""
+        secret = self.secret()
+        sent = (self.xoauth2(secret), f"\0{self.user}\0{secret}", secret)
+        for form in (*(base64.b64encode(one.encode()).decode() for one in sent), secret):
+            text = text.replace(form.rstrip("="), "***")
+        return text
 
     def xoauth2(self, token: str) -> str:
         """Return what an access token is sent as."""

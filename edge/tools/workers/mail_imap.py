@@ -11,6 +11,8 @@ from edge.tools.workers.mail_account import TIMEOUT_S, Account, faults, unreacha
 from edge.tools.workers.mail_structure import parse
 
 MAX_LITERAL: Final = 512 * 1024
+MAX_LINE: Final = 1024 * 1024
+CHUNK: Final = 16 * 1024
 MAX_TOTAL: Final = 8 * 1024 * 1024
 """Bytes of all literals of one connection; nothing here asks for as many."""
 HEADER_BYTES: Final = 8_192
@@ -23,19 +25,52 @@ _LISTED: Final = re.compile(
     re.IGNORECASE,
 )
 _SENT: Final = frozenset({"sent", "sent items", "sent messages", "sent mail", "inbox.sent"})
+_IDLE_TAG: Final = b"WAIT"
+"""The tag of the one command that is not sent by `imaplib`."""
+MAX_ASIDE: Final = 1_000
+"""Lines that a server may send beside an answer."""
 _TEMPORARY: Final = re.compile(rb"\[(?:UNAVAILABLE|LIMIT|INUSE|SERVERBUG)\]", re.IGNORECASE)
 
 
 class _Limited(IMAP4_SSL):
-    """A connection that takes no literal longer than a limit."""
+    """A connection that takes no line and no literal longer than a limit. It reads the socket
+    itself, as the file that `imaplib` reads from cannot be used after a timeout.
+    """
 
     _taken = 0
+
+    def open(self, *args: Any, **options: Any) -> None:
+        self._held = bytearray()
+        super().open(*args, **options)
 
     def read(self, size: int) -> bytes:
         self._taken += size
         if size > MAX_LITERAL or self._taken > MAX_TOTAL:
             raise self.abort("too long")
-        return super().read(size)
+        while len(self._held) < size and self._receive():
+            pass
+        return self._take(size)
+
+    def readline(self) -> bytes:
+        """Return a line; b"" at the end of the connection."""
+        looked = 0
+        while (end := self._held.find(b"\n", looked)) < 0:
+            looked = len(self._held)
+            if looked > MAX_LINE:
+                raise self.abort("too long")
+            if not self._receive():
+                return b""
+        return self._take(end + 1)
+
+    def _receive(self) -> bool:
+        data = self.sock.recv(CHUNK)
+        self._held += data
+        return bool(data)
+
+    def _take(self, size: int) -> bytes:
+        taken = bytes(self._held[:size])
+        del self._held[:size]
+        return taken
 
 
 class Mailbox:
@@ -45,6 +80,7 @@ class Mailbox:
         self._imap = connection
         self.validity = 0
         self._count = 0
+        self._next = 0
 
     def open(self, name: bytes = b"INBOX") -> None:
         """Open a mailbox for reading only."""
@@ -52,8 +88,12 @@ class Mailbox:
         if status != "OK":
             raise IMAP4.error("no such mailbox")
         self._count = int(data[0] or b"0")
-        found = self._imap.response("UIDVALIDITY")[1]
-        self.validity = int(found[0]) if found and found[0] else 0
+        self.validity, self._next = self._said("UIDVALIDITY"), self._said("UIDNEXT")
+
+    def _said(self, what: str) -> int:
+        """Return the newest number that the server said of the mailbox; 0 if it said none."""
+        found = self._imap.response(what)[1]
+        return int(found[-1]) if found and found[-1] else 0
 
     def unread_total(self) -> int | None:
         """Return how many messages of the inbox are unread; None if the server does not say."""
@@ -104,6 +144,69 @@ class Mailbox:
             raise IMAP4.error("fetch refused")
         pieces = [piece for piece in data if piece is not None]
         return [_items(each) for each in parse(pieces) if isinstance(each, list)]
+
+    # -------------------------------------------------------------- new messages
+
+    def newest_uid(self) -> int:
+        """Return the UID of the newest message when the mailbox was opened; 0 if there was none."""
+        if self._next or not self._count:
+            return max(0, self._next - 1)
+        return max(self._uids(str(self._count)), default=0)
+
+    def unread_after(self, uid: int, most: int) -> list[int]:
+        """Return the UIDs of unread messages that came after this one, in their order, of the
+        newest `most` messages.
+        """
+        if not self._count:
+            return []
+        window = f"{max(1, self._count - most + 1)}:*"
+        found = self._uids(window, "UNSEEN", "UID", f"{uid + 1}:*")
+        return sorted(each for each in found if each > uid)  # n:* names the newest one in any case
+
+    def grew(self) -> bool:
+        """Return whether the server said of new messages since the mailbox was opened."""
+        return self._said("EXISTS") > self._count
+
+    def can_idle(self) -> bool:
+        """Return whether the server says by itself that there is new mail (RFC 2177)."""
+        _status, able = self._imap.capability()  # those before the sign-in were others
+        return b"IDLE" in (able[0] or b"").upper().split()
+
+    def idle(self, seconds: float) -> bool:
+        """Wait until the server says anything, at most so long; return False if it refuses to."""
+        self._imap.send(_IDLE_TAG + b" IDLE\r\n")
+        started, aside = self._answer_to_idle(b"+")
+        if not started:
+            return False
+        if not aside:
+            self._await_line(seconds)
+        self._imap.send(b"DONE\r\n")
+        self._answer_to_idle(_IDLE_TAG)
+        return True
+
+    def _await_line(self, seconds: float) -> None:
+        self._imap.sock.settimeout(seconds)
+        try:
+            if not self._imap.readline():
+                raise IMAP4.abort("closed")
+        except TimeoutError:
+            pass  # nothing came
+        finally:
+            self._imap.sock.settimeout(TIMEOUT_S)
+
+    def _answer_to_idle(self, start: bytes) -> tuple[bool, bool]:
+        """Read up to the line that begins so; return whether it came instead of a refusal, and
+        whether anything else came before.
+        """
+        for count in range(MAX_ASIDE):
+            line = self._imap.readline()
+            if not line:
+                raise IMAP4.abort("closed")
+            if line.startswith(start):
+                return True, count > 0
+            if line.startswith(_IDLE_TAG):
+                return False, count > 0
+        raise IMAP4.abort("too many lines")
 
     # -------------------------------------------------------------- sent messages
 

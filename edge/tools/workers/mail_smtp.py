@@ -115,7 +115,7 @@ def _finish(smtp: smtplib.SMTP, account: Account) -> None:
             ErrorCode.NETWORK_ERROR,
             f"The mail server {account.smtp.name} took the message and did not confirm it: nobody"
             " knows whether it was sent",
-            suggestion="Look into the folder of sent messages before sending it again",
+            suggestion="Look for it with email:search, in: sent, before sending it again",
             partial_side_effects=True,
             for_wearer="Nobody knows whether the mail was sent.",
         ) from None
@@ -206,9 +206,9 @@ def _refusal(
     account: Account, what: str, code: int, said: bytes, *, field: int | None = None
 ) -> ToolFailure:
     """Return the failure of a server that refuses a message. What it says is told, as only that
-    gives the reason; no secret was sent in this step.
+    gives the reason, without the secret: it has it from signing in.
     """
-    text = one_line(said.decode("utf-8", "replace"), 200)
+    text = one_line(account.without_secret(said.decode("utf-8", "replace")), 200)
     where, found = "", ErrorCode.TOOL_UNAVAILABLE
     if 400 <= code < 500:
         found = ErrorCode.NETWORK_ERROR

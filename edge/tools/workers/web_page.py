@@ -12,6 +12,9 @@ logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
 def read(page: str) -> tuple[str, str]:
     """Return title and text; what cannot be read is ""."""
     tree = trafilatura.load_html(page)
+    if tree is None:  # a page may leave out the tags that it looks for
+        page = f"<html><body>{page}</body></html>"
+        tree = trafilatura.load_html(page)
     if tree is None:
         return "", ""
     title = _title(tree)

@@ -2,12 +2,12 @@
 plain sentence what it cannot reach; nothing is kept back, and nothing is done twice.
 """
 
-import re
 import socket
 
 import pytest
 
 from edge.ports import Wait
+from tests.scenarios.everyday.readable import UNREADABLE
 from tests.scenarios.world import world
 from tools_cache.api.tool import ErrorType
 
@@ -34,10 +34,6 @@ AWAY = {
     "web": ("web:search", {"query": "glasses"}),
 }
 """Package → a call that needs one."""
-
-
-UNREADABLE = re.compile(r"[{}\[\]]|\d{4}-\d\d-\d\dT|[0-9a-f]{8}-[0-9a-f]{4}|\b\d{10,}\b")
-"""What no wearer should see: JSON, a moment in ISO 8601, an identifier, seconds since 1970."""
 
 
 def closed_port():

@@ -3,12 +3,16 @@
 import asyncio
 import json
 import shutil
-from contextlib import asynccontextmanager
+import sqlite3
+import time
+from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 
 import pytest
 
+from edge.runtime.clock import Clock
 from tests.e2e.processes import House
-from tests.scenarios.world import until, whole_world
+from tests.scenarios.world import until, whole_world, world
 from tools_cache.everyday.pager import book
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -121,6 +125,113 @@ async def test_a_pager_that_was_made_anew_is_not_taken_for_the_old_one(
         await send(anna, recipient, "Thank you")
         await ben.lens_shows("Thank you")
         assert (await in_the_inbox(ben))[0]["conflicted"] is False
+
+
+async def sent_pages(place):
+    """What the wearer reads of the pages sent: (message, state)."""
+    found = (await place.call("pager:inbox", {"sent": True})).data["messages"]
+    return [(one["message"], one["state"]) for one in found]
+
+
+def a_day_later(cloud_folder):
+    """Let a day pass for what waits at the relay."""
+    with closing(sqlite3.connect(cloud_folder / "devcloud.db")) as db, db:
+        day = "UPDATE pages SET sent_wall = sent_wall - 86400, ends_wall = ends_wall - 86400"
+        assert db.execute(f"{day} WHERE state = 'waits'").rowcount == 1
+
+
+@pytest.mark.requirement("I15-pager-told")
+async def test_the_sender_is_told_of_a_page_that_waited_over_a_restart_and_was_refused(
+    tmp_path, cloud
+):
+    async with whole_world(tmp_path, cloud=cloud, cable=True, **ON) as anna:
+        await created(anna, "Anna")
+        await anna.cable.pull_out()
+        await anna.heard("uplink.down")
+        assert (await send(anna, "PAGER-0000", "Is anybody there?"))["waits"] is True
+        assert await sent_pages(anna) == [("Is anybody there?", "waits")]
+        await anna.stop_daemon()
+        await anna.cable.plug_in()
+        await anna.start_daemon()
+        await anna.ready()
+        await anna.lens_shows("Your page to PAGER-0000 was not", "nobody has this pager.")
+        assert await sent_pages(anna) == [("Is anybody there?", "failed")]
+
+
+@pytest.mark.requirement("I15-pager-told", "S4-48", "S4-52")
+async def test_the_sender_is_told_of_a_page_that_its_recipient_did_not_accept(tmp_path, cloud):
+    async with two(tmp_path, cloud) as (anna, ben):
+        sender, recipient = await created(anna, "Anna"), await created(ben, "Ben")
+        await send(anna, recipient, "First")
+        await ben.lens_shows("First")
+        ben.start_call("pager:trust", {"pager": sender, "accept": False})
+        await ben.answer_question()
+        assert (await ben.answer()).data["state"] == "revoked"
+        await send(anna, recipient, "Second")
+        await anna.lens_shows(f"Your page to {recipient} was not", "it was not accepted there.")
+
+        other = await created(ben, "Old")
+        ben.start_call("pager:deactivate", {"pager": other})
+        await ben.answer_question()
+        assert (await ben.answer()).ok
+        await send(anna, other, "Third")
+        await anna.lens_shows(f"Your page to {other} was not", "it was not accepted there.")
+        assert await sent_pages(anna) == [
+            ("Third", "failed"),
+            ("Second", "failed"),
+            ("First", "taken"),
+        ]
+        assert [one["message"] for one in await in_the_inbox(ben)] == ["First"]
+
+
+@pytest.mark.requirement("I15-pager-told", "S4-46")
+async def test_pages_whose_time_is_over_are_gone_and_their_sender_knows(tmp_path, monkeypatch):
+    async with world(tmp_path) as place:
+        cloud = await place.start_cloud()
+        async with two(tmp_path, cloud) as (anna, ben):
+            await created(anna, "Anna")
+            recipient = await created(ben, "Ben")
+            await send(anna, recipient, "Read me today")
+            await ben.lens_shows("Read me today")
+            assert len(await in_the_inbox(ben)) == 1
+
+            await ben.stop_daemon()
+            await send(anna, recipient, "Too late")
+            a_day_later(tmp_path / "cloud")
+            await anna.lens_shows(f"Your page to {recipient} may not", "its time was over")
+            later = replace(Clock.system(), wall=lambda: time.time() + 86_400)
+            monkeypatch.setattr(Clock, "system", lambda: later)
+            await ben.start_daemon()
+            await ben.ready()
+            await send(anna, recipient, "In time")
+            await ben.lens_shows("In time")
+            left = [one["message"] for one in await in_the_inbox(ben)]
+            assert "Read me today" not in left
+            assert left[0] == "In time"
+            states = [state for _, state in await sent_pages(anna)]
+            assert states == ["taken", "unconfirmed", "taken"]
+
+
+@pytest.mark.requirement("S4-43", "S4-45", "S4-47", "S4-51")
+async def test_priorities_long_texts_and_places_reach_the_other_side(tmp_path, cloud):
+    async with two(tmp_path, cloud) as (anna, ben):
+        await created(anna, "Anna")
+        recipient = await created(ben, "Ben")
+        await send(anna, recipient, "For later", priority=0)
+        pin = {"lat": 52.52, "lon": 13.4}
+        await send(anna, recipient, "Come at once", priority=2, location=pin)
+        await ben.lens_shows("Urgent: From Anna", "Come at once")
+        text = "word " * 80 + "end"
+        sent = await send(anna, recipient, text)
+        assert (len(sent["sent"]) <= 300, sent["shortened"]) == (True, True)
+        await ben.lens_shows("From Anna", "word")
+        listed = await in_the_inbox(ben)
+        assert [one["priority"] for one in listed] == [1, 2, 0]
+        assert listed[0]["message"].endswith("word…")
+        one = (await ben.call("pager:inbox", {"message": sent["id"]})).data["messages"][0]
+        assert one["original"] == text
+        assert listed[1]["location"] == pin
+        assert not any("For later" in json.dumps(shown) for shown in ben.shown)
 
 
 async def test_only_programs_call_the_relay_and_the_delivery(tmp_path, cloud):

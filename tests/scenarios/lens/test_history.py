@@ -54,3 +54,36 @@ async def until_found(place, word, total):
     async with asyncio.timeout(20):
         while (await history.search(HistoryQuery(words=(word,)))).total != total:
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.requirement("I15-calls-forgotten")
+@pytest.mark.parametrize("what", ["quokkaberg", "*"])
+async def test_after_forgetting_no_file_of_the_daemon_has_the_words(tmp_path, what):
+    state = tmp_path / "state"
+    async with world(tmp_path) as place:
+        await place.switch_glasses_on(speed=8.0)
+        await place.start_daemon(history=ON)
+        await place.ready()
+        assert (await place.call("glasses:show_text", {"text": "Quokkaberg at noon"})).ok
+        await until_found(place, "quokkaberg", 1)
+        assert (await place.call("continuum:search", {"query": "Quokkaberg"})).data["total"] == 1
+        await place.stop_daemon()
+        assert {"glassd.db"} <= set(traces(state))
+        await place.start_daemon(history=ON)
+        await place.ready()
+        place.start_call("continuum:forget", {"what": what})
+        await place.answer_question(Gesture.TAP)
+        done = (await place.answer()).data
+        assert done["forgotten"] == 1
+        assert done["calls"] == 2
+        assert not traces(state)
+        recent = await place.call("context:recent")
+        assert "uokka" not in str(recent.data)
+        await place.stop_daemon()
+        assert not traces(state)
+
+
+def traces(folder):
+    """Return the names of the files that have the word, in any case."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return [path.name for path in files if b"quokkaberg" in path.read_bytes().lower()]

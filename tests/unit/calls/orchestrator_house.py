@@ -28,6 +28,7 @@ from edge.ports import (
     Progress,
     Question,
     RunTool,
+    TakeLateAnswer,
     UplinkMessage,
     UplinkStatus,
 )
@@ -371,6 +372,7 @@ async def house(
     uplink: FakeUplink | None = None,
     wearer: FakeAsk | None = None,
     registry: FakeRegistry | None = None,
+    late: TakeLateAnswer | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Open a daemon's middle on a state directory; leaving it is a stop, not a crash."""
@@ -410,6 +412,8 @@ async def house(
         audit=audit.append,
         session=session,
     )
+    if late is not None:
+        ports = replace(ports, take_late_answer=late)
     orchestrator = Orchestrator(ports, limits=limits, **more)
     inside = House(
         orchestrator,

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from edge.calls import backends
 from edge.cloud.mqtt.wire import BodyTooLarge
+from edge.core.tools.snapshot import Entry
 from edge.ports import (
     CallAccepted,
     CallProgress,
@@ -30,7 +31,16 @@ from edge.runtime.events import (
 from edge.storage.sqlite.database import DiskUnavailable
 from edge.storage.sqlite.errors import UplinkBusy
 from firmware_bridge.messages import Transcript
-from tests.unit.calls.orchestrator_house import QUICK, FakeTools, FakeUplink, House, house, make
+from tests.unit.calls.orchestrator_house import (
+    QUICK,
+    FakeRegistry,
+    FakeTools,
+    FakeUplink,
+    House,
+    house,
+    make,
+    tool,
+)
 from tests.unit.display.fakes import AUDIO, FULL
 from tools_cache.api.tool import (
     CallOrigin,
@@ -663,6 +673,18 @@ async def test_a_call_running_at_a_stop_is_ended_by_the_next_daemon(
         await h.happened(CallCompleted)
         assert (await h.store.get(call.call_id))["response"]["error"]["partialSideEffects"] is True
         assert not h.tools.runs
+
+
+@pytest.mark.parametrize("advice", ["notes:list shows it", ""])
+async def test_a_call_of_unknown_outcome_says_how_to_find_out(tmp_path: Path, advice: str) -> None:
+    registry = FakeRegistry()
+    registry.entries["notes:add"] = Entry(tool("notes:add", how_to_check=advice), "app")
+    call = await crash_with(tmp_path, "notes:add", "RUNNING")
+    async with house(tmp_path, registry=registry) as h:
+        await h.happened(CallCompleted)
+        for _ in range(2):
+            error = (await h.orchestrator.call(call)).error
+            assert (error.partial_side_effects, error.suggestion) == (True, advice or None)
 
 
 # ------------------------------------------------------------------ one answer, whatever happens

@@ -103,6 +103,11 @@ def test_a_sentence_of_the_tool_is_shown_as_it_is(message, shown):
             "Calculator took too long. It may have been done.",
         ),
         (
+            ToolError.of(ErrorCode.INTERRUPTED, "restarted", partial_side_effects=True),
+            "Interrupted. It may have been done.",
+        ),
+        (ToolError.of(ErrorCode.INTERRUPTED, "x"), "Interrupted. Try again in a moment."),
+        (
             ToolError.of(ErrorCode.EXPIRED, "nobody", partial_side_effects=True),
             "No answer, so nothing was done.",
         ),

@@ -11,6 +11,7 @@ from edge.core.pages import (
     CUT,
     LINE_END_FORBIDDEN,
     LINE_START_FORBIDDEN,
+    MAX_SEPARATE,
     MAX_TEXT,
     Canvas,
     Layout,
@@ -19,6 +20,7 @@ from edge.core.pages import (
     dwell_s,
     lay_out,
     lay_out_columns,
+    lay_out_separate,
     reading_words,
 )
 from edge.core.words.drawable_text import clean
@@ -277,3 +279,62 @@ def test_a_table_with_more_bytes_than_a_page_takes_is_lines(size, columns):
     """Counted with the spaces that reach the columns on glasses that place no text."""
     room = Room(1000, 5, size, lambda text: 12 * len(text), lambda _: True)
     assert ("\t" in settle("ab\tcd\nabcd\te", room)) is columns
+
+
+# ------------------------------------------------------------------ separate pages
+
+
+def shown(layout: Layout) -> list[list[str]]:
+    return [[line.text for line in page.lines] for page in layout.pages]
+
+
+def test_each_separate_text_begins_a_page_and_the_numbers_count_all() -> None:
+    layout = lay_out_separate(["Head south", "Turn left\nonto Kaigaten", "Arrive"], LENS, FACE)
+    assert shown(layout) == [
+        ["Head south", "1/3"],
+        ["Turn left", "onto Kaigaten", "2/3"],
+        ["Arrive", "3/3"],
+    ]
+
+
+def test_a_separate_text_that_is_too_long_has_further_pages_of_its_own() -> None:
+    layout = lay_out_separate(["a", "word " * 100, "b"], LENS, FACE)
+    firsts = [page[0] for page in shown(layout)]
+    assert (firsts[0], firsts[-1]) == ("a", "b")
+    assert len(firsts) > 3
+    assert body(layout) == squeeze("a" + "word" * 100 + "b")
+    assert [page[-1] for page in shown(layout)] == [
+        f"{number}/{len(firsts)}" for number in range(1, len(firsts) + 1)
+    ]
+
+
+def test_one_separate_text_is_laid_out_like_any_other_and_a_blank_one_has_no_page() -> None:
+    for text in ("Buy milk", "word " * 100, f"Trains\n{TABLE}"):
+        assert lay_out_separate([text], LENS, FACE) == lay_out(text, LENS, FACE)
+        assert lay_out_separate([" \n", text, ""], LENS, FACE) == lay_out(text, LENS, FACE)
+    assert lay_out_separate(["", "\n"], LENS, FACE).pages == ()
+
+
+def test_separate_texts_are_limited_in_number_and_in_length() -> None:
+    many = lay_out_separate([f"n{n}" for n in range(1000)], LENS, FACE)
+    assert (len(many.pages), many.cut) == (MAX_SEPARATE, True)
+    assert shown(many)[-1] == [f"n{MAX_SEPARATE - 1}{CUT}", f"{MAX_SEPARATE}/{MAX_SEPARATE}"]
+    long = lay_out_separate(["first", "x" * MAX_TEXT, "last"], LENS, FACE)
+    assert long.cut
+    assert body(long) == squeeze("first" + "x" * (MAX_TEXT - len("first") - len(CUT)) + CUT)
+    assert not lay_out_separate(["a"] * MAX_SEPARATE, LENS, FACE).cut
+
+
+@given(texts=st.lists(TEXT, max_size=4), canvas=NARROW.filter(lambda c: c.width > 120))
+def test_separate_texts_fit_every_lens_and_lose_nothing(texts: list[str], canvas: Canvas) -> None:
+    layout = lay_out_separate(texts, canvas, FACE)
+    assert body(layout) == squeeze("".join(clean(text)[0] for text in texts))
+    for page in layout.pages:
+        assert all(line.x + width(line.text) <= canvas.width for line in page.lines)
+        assert all(line.row < canvas.lines for line in page.lines)
+        assert sum(len(line.text.encode()) for line in page.lines) <= canvas.page_bytes
+
+
+def test_no_character_within_a_text_begins_a_page() -> None:
+    for sign in "\f\v\x1c\x1d\x1e\x85\u2028\u2029":
+        assert len(lay_out(f"a{sign}b" * 3, LENS, FACE).pages) == 1

@@ -4,6 +4,7 @@ import pytest
 
 from edge.config.model import AudioConfig, MicrophoneConfig, Settings
 from edge.core.hearing.expected import ExpectedWords
+from edge.core.hearing.names import KnownNames, NameList
 from edge.core.hearing.purposes import Audience
 from edge.core.tools.snapshot import Entry, Snapshot
 from edge.daemon.microphone import Recognisers
@@ -58,18 +59,19 @@ async def test_a_new_recogniser_ends_the_one_before_it():
     await recognisers.close()
 
 
-def test_what_may_be_said_follows_the_tools_and_the_language():
+def test_what_may_be_said_follows_the_tools_the_language_and_the_names():
     clock = ToolDefinition(
         name="clock:now",
         description="",
-        input_schema={},
+        input_schema={"properties": {"zone": {"type": "string"}}, "required": ["zone"]},
         source=Source.LOCAL,
         activation_phrases=("what time is it",),
         local_phrases={"de": ("wie spät ist es",)},
     )
     language = "en-GB"
     snapshot = Snapshot.of("1", [Entry(clock, "Clock")])
-    words = SayableWords(lambda: snapshot, lambda: language)
+    names = KnownNames({})
+    words = SayableWords(lambda: snapshot, lambda: language, lambda: names)
 
     def has(phrase):
         sentences = words(Audience.COMMANDS, ()).sentences
@@ -81,3 +83,6 @@ def test_what_may_be_said_follows_the_tools_and_the_language():
     )
     language = "de-DE"
     assert (has("what time is it"), has("wie spät ist es")) == (True, True)
+    assert not has("{name0}")
+    names = KnownNames({"clock:now": NameList.of(["Oslo"])})
+    assert has("{name0}")

@@ -173,12 +173,46 @@ async def test_messages_arrive_in_order_and_one_that_an_edge_does_not_take_comes
 
 
 @pytest.mark.parametrize("code", [ErrorCode.DENIED, ErrorCode.INVALID_ARGUMENTS])
-async def test_what_an_edge_refuses_is_not_sent_again_and_the_next_one_is(cloud, code):
+async def test_what_an_edge_refuses_is_not_sent_again_and_its_sender_is_told(cloud, code):
     edges = Edges(ToolResponse.failure(code, "no"))
     for number in range(2):
         await cloud.send(number)
     async with running(cloud.delivery(edges)):
-        await cloud.settled("refused", "delivered")
+        asked = [await edges.next() for _ in range(3)]
+        await cloud.settled("delivered", "delivered")
+        assert (await cloud.send()).ok  # it is still known
+    to_ben = [args["message"]["id"] for edge, _, args, _ in asked if edge == "edge-b"]
+    assert to_ben == ["MSG-AAAA0000", "MSG-AAAA0001"]
+    (told,) = [args for edge, _, args, _ in asked if edge == "edge-a"]
+    report = {"id": "MSG-AAAA0000", "to": "PAGER-BBBB", "reason": "refused"}
+    assert told == {"undelivered": report, "age_s": 0.0}
+    assert edges.asked.empty()
+
+
+async def test_a_report_that_an_edge_refuses_is_reported_to_nobody(cloud):
+    no = ToolResponse.failure(ErrorCode.DENIED, "no")
+    edges = Edges(no, no)
+    await cloud.send()
+    async with running(cloud.delivery(edges)):
+        await cloud.settled("refused")
+    assert [(await edges.next())[0] for _ in range(2)] == ["edge-b", "edge-a"]
+    assert edges.asked.empty()
+
+
+async def test_a_report_comes_again_until_the_sender_takes_it_also_after_a_restart(tmp_path):
+    away = ToolResponse.failure(ErrorCode.NOT_ACCEPTED, "away")
+    async with a_cloud(tmp_path) as first:
+        await first.ask("register", "edge-b", pager="PAGER-BBBB")
+        await first.send()
+        edges = Edges(ToolResponse.failure(ErrorCode.DENIED, "no"), away)
+        async with running(first.delivery(edges)):
+            assert [(await edges.next())[0] for _ in range(2)] == ["edge-b", "edge-a"]
+    edges = Edges(away)
+    async with a_cloud(tmp_path) as second, running(second.delivery(edges)):
+        again = [await edges.next() for _ in range(2)]
+        await second.settled("delivered")
+    assert [edge for edge, *_ in again] == ["edge-a", "edge-a"]
+    assert again[1][2]["undelivered"]["reason"] == "refused"
 
 
 async def test_an_edge_that_is_away_does_not_hold_up_another(cloud):
@@ -213,13 +247,48 @@ async def test_after_a_restart_what_was_not_delivered_is(tmp_path):
         await second.settled("delivered")
 
 
-async def test_a_message_is_forgotten_with_its_id_when_its_time_is_over(cloud):
+async def test_a_delivered_message_is_forgotten_with_its_id_when_its_time_is_over(cloud):
+    edges = Edges()
+    await cloud.send()
+    async with running(cloud.delivery(edges)):
+        await cloud.settled("delivered")
+        cloud.wall = NOW + 3601
+        await cloud.settled()
+    assert edges.asked.qsize() == 1
+
+
+async def test_the_sender_is_told_of_a_message_whose_time_is_over_before_it_was_taken(cloud):
     edges = Edges()
     await cloud.send()
     cloud.wall = NOW + 3601
     async with running(cloud.delivery(edges)):
+        edge, _, args, _ = await edges.next()
+        await cloud.settled("delivered")
+        report = {"id": "MSG-AAAA0000", "to": "PAGER-BBBB", "reason": "expired"}
+        assert (edge, args["undelivered"]) == ("edge-a", report)
+        cloud.wall += WAIT_S + 1
         await cloud.settled()
     assert edges.asked.empty()
+
+
+async def test_a_report_that_nobody_takes_is_forgotten_when_its_time_is_over(cloud):
+    delivery = cloud.delivery(Edges())
+    await cloud.send()
+    cloud.wall = NOW + 3601
+    assert await delivery._edges() == ["edge-a"]
+    cloud.wall += WAIT_S + 1
+    assert await delivery._edges() == []
+    assert await cloud.rows("SELECT * FROM pages") == []
+
+
+async def test_a_message_whose_time_is_over_when_it_comes_is_refused(cloud):
+    late = await cloud.send(ttl_s=WAIT_S - 3600)
+    assert (late.error.code, "is over" in late.error.message) == (
+        ErrorCode.DEADLINE_EXPIRED,
+        True,
+    )
+    assert await cloud.rows("SELECT * FROM pages") == []
+    assert (await cloud.send(ttl_s=WAIT_S - 3599)).ok
 
 
 async def test_no_more_messages_wait_for_a_pager_than_the_limit(cloud, monkeypatch):

@@ -191,6 +191,7 @@ class Place:
         self.session = SessionController()
         self.bus = Bus()
         self.answers, self.audit, self.said = [], [], []
+        self.names_read = []
         self.suppressed = False
         self.settings = ListeningSettings(**settings)
         clock = Clock(boot=self.time)
@@ -213,9 +214,14 @@ class Place:
                 bus=self.bus,
                 clock=clock,
                 audit=self.audit.append,
+                read_names=self.read_names,
             ),
             self.settings,
         )
+
+    async def read_names(self):
+        """Note how many streams there were before."""
+        self.names_read.append(len(self.recognition.streams))
 
     async def _make_recogniser(self):
         return self.recognition

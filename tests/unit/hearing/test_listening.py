@@ -234,6 +234,34 @@ async def test_a_question_without_a_spoken_yes_uses_only_a_microphone_that_is_on
         assert place.texts == ["what time is it"]
 
 
+# ------------------------------------------------------------------ names
+
+
+async def test_names_are_read_before_commands_are_listened_for():
+    async with Place().running() as place:
+        await place.press()
+        assert place.names_read == [0]
+        await place.press()
+        await place.press()
+        assert place.names_read == [0, 1]
+
+
+async def test_names_are_read_before_the_wake_phrase_is_listened_for():
+    async with Place(wake_phrase="hello glasses").running() as place:
+        assert place.names_read == [0]
+
+
+async def test_for_captions_and_questions_no_names_are_read():
+    async with Place().running() as place:
+        place.listening.opened(place.question(by_voice=True))
+        await place.settle()
+        assert len(place.recognition.streams) == 1
+        place.listening.closed()
+        await place.listening.switch(on=True)
+        assert len(place.recognition.streams) == 2
+        assert place.names_read == []
+
+
 # ------------------------------------------------------------------ captions
 
 

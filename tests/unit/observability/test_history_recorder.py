@@ -222,6 +222,7 @@ async def test_too_many_entries_are_swept_while_recording(desk, monkeypatch):
             {"data": {"a": 1}, "render": {"display": {"title": "Gate", "text": "B12"}}},
             "Gate\nB12",
         ),
+        ({"data": {"a": 1}, "render": {"display": {"pages": ["one", 2, "three"]}}}, "one\nthree"),
     ],
 )
 def test_an_answer_without_text_is_recorded_by_what_was_shown(response, text):

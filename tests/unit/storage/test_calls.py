@@ -9,7 +9,7 @@ import pytest
 from edge.core.call_state import UnlistedStep
 from edge.storage.calls import Unfinished, UnknownCall
 from edge.storage.sqlite.database import StoreFull
-from edge.storage.steps import MAX_NOTE, MAX_STEPS
+from edge.storage.steps import MAX_NOTE, MAX_STEPS, ROW_BYTES
 from tests.unit.storage.support import WALL, Hands, a_call, call_store, open_db
 from tools_cache.api.tool import CallOrigin, Delivery, DeliveryReport, ErrorCode, Mode, ToolResponse
 
@@ -360,3 +360,16 @@ async def test_lives_too_short_to_trim_in_between_do_not_add_up(tmp_path):
         kept = await store.recent(100, pending=False)
         await db.close()
     assert len(kept) <= 4 + 3
+
+
+async def test_the_size_of_a_call_counts_each_step(db, hands):
+    calls = call_store(db, hands)
+    await calls.admit(a_call(call_id="c1"), "local")
+
+    def size(connection):
+        sql = "SELECT size - length(request) FROM calls WHERE call_id = 'c1'"
+        return connection.execute(sql).fetchone()[0]
+
+    before = await db.read(size)
+    await calls.advance("c1", "RUNNING")
+    assert (before, await db.read(size)) == (ROW_BYTES, 2 * ROW_BYTES)

@@ -27,6 +27,8 @@ from tests.unit.storage.support import open_db
 
 ONE = ("CREATE TABLE t(n INTEGER PRIMARY KEY, text TEXT);",)
 
+BIG = [(n, "x" * 20_000) for n in range(150)]
+
 
 def insert(n, text=""):
     return lambda c: c.execute("INSERT INTO t VALUES (?, ?)", (n, text)).rowcount
@@ -245,6 +247,30 @@ async def test_at_its_cap_only_new_work_is_refused(tmp_path):
     await db.close()
 
 
+async def test_closing_gives_a_mebibyte_of_deleted_pages_back_to_the_disk(db):
+    await db.write(lambda c: c.executemany("INSERT INTO t VALUES (?, ?)", BIG).rowcount)
+    full = await size_of(db)
+    await db.write(lambda c: c.execute("DELETE FROM t").rowcount, grows=False)
+    assert await size_of(db) == full
+    await db.close()
+    assert full - db.path.stat().st_size == MIB
+
+
+async def test_compacting_gives_all_deleted_pages_back_and_empties_the_log(db):
+    await db.write(lambda c: c.executemany("INSERT INTO t VALUES (?, ?)", BIG).rowcount)
+    full = await size_of(db)
+    await db.write(lambda c: c.execute("DELETE FROM t").rowcount, grows=False)
+    await db.compact()
+    assert full > 2 * MIB
+    assert db.path.stat().st_size < 32 * 1024
+    assert db.path.with_name("x.db-wal").stat().st_size == 0
+
+
+async def size_of(db):
+    """Return the bytes of the database, those that are still in its log included."""
+    return 4096 * await db.read(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
+
+
 FULL_DISK = """
 import asyncio, os, sys
 from pathlib import Path
@@ -269,7 +295,8 @@ async def main(folder):
     gone = 0
     for k in range(10):
         gone += await db.write(lambda c: c.execute("DELETE FROM t WHERE n = ?", (k,)).rowcount, grows=False)
-    print("deleted", gone, "ballast", (folder / "x.db.ballast").exists(), bool(db.trouble))
+    free = await db.read(lambda c: c.execute("PRAGMA freelist_count").fetchone()[0])
+    print("deleted", gone, "free pages", free, "ballast", (folder / "x.db.ballast").exists(), bool(db.trouble))
     for k in range(10, n):
         await db.write(lambda c: c.execute("DELETE FROM t WHERE n = ?", (k,)).rowcount, grows=False)
     await db.write(lambda c: c.execute("INSERT INTO t VALUES (100000, 'room again')").rowcount)
@@ -297,7 +324,7 @@ def test_on_a_full_disk_the_reserve_allows_deletions_and_returns(tmp_path):
     assert lines[0].startswith("refused after")
     assert "is full" in lines[0]
     assert "TAKEN" not in run.stdout
-    assert lines[1:] == ["deleted 10 ballast False True", "again True False", "ok"]
+    assert lines[1:] == ["deleted 10 free pages 0 ballast False True", "again True False", "ok"]
 
 
 # ------------------------------------------------------------------ kill -9

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,13 +12,13 @@ TPV = {
     "class": "TPV",
     "device": "/dev/ttyACM0",
     "mode": 3,
-    "time": "2026-11-21T10:29:58.000Z",
     "lat": 60.397,
     "lon": 5.3245,
     "altHAE": 48.1,
     "eph": 9.5,
     "speed": 0.02,
 }
+"""A report with a position; `gpsd` adds the time."""
 VERSION = {"class": "VERSION", "release": "3.25", "rev": "3.25", "proto_major": 3}
 DEVICES = {"class": "DEVICES", "devices": [{"class": "DEVICE", "path": "/dev/ttyACM0"}]}
 
@@ -79,27 +80,20 @@ class Service:
 
 @contextmanager
 def gpsd(*reports, stays=True):
-    """Run a gpsd that gives these reports to each client that asks to watch; yield HOST:PORT."""
+    """Run a gpsd that gives these reports to each client that asks to watch, one client after the
+    other; yield HOST:PORT.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 
     def serve():
-        try:
-            connection, _ = listening.accept()
-        except OSError:
-            return
-        with connection:
-            connection.sendall(json.dumps(VERSION).encode() + b"\r\n")
-            asked = connection.makefile("rb").readline()
-            assert asked.startswith(b'?WATCH={"enable":true,"json":true}'), asked
-            for report in (DEVICES, *reports):
-                raw = report if isinstance(report, bytes) else json.dumps(report).encode()
-                try:
-                    connection.sendall(raw + b"\r\n")
-                except OSError:
-                    return
-            if stays:
-                ended.wait(20)
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            with connection:
+                _tell_position(connection, reports, ended if stays else None)
 
     thread = threading.Thread(target=serve)
     thread.start()
@@ -110,6 +104,32 @@ def gpsd(*reports, stays=True):
         listening.shutdown(socket.SHUT_RDWR)
         listening.close()
         thread.join()
+
+
+def _tell_position(connection, reports, ended):
+    """Talk to one client of the gpsd; with `ended`, until it has gone or this is set."""
+    connection.sendall(json.dumps(VERSION).encode() + b"\r\n")
+    asked = connection.makefile("rb").readline()
+    assert asked.startswith(b'?WATCH={"enable":true,"json":true}'), asked
+    try:
+        for report in (DEVICES, *reports):
+            raw = report if isinstance(report, bytes) else json.dumps(_timed(report)).encode()
+            connection.sendall(raw + b"\r\n")
+        connection.settimeout(0.05)
+        while ended is not None and not ended.is_set():
+            try:
+                if not connection.recv(100):
+                    return
+            except TimeoutError:
+                continue
+    except OSError:
+        return
+
+
+def _timed(report):
+    """Return a report with the time of this moment, as gpsd writes it, unless it has one."""
+    now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"time": now, **report} if report["class"] == "TPV" else report
 
 
 def unused_address():

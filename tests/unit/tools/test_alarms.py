@@ -261,3 +261,77 @@ async def test_there_are_at_most_a_hundred_alarms(storage):
     with pytest.raises(ToolFailure) as refused:
         await clock.set(10, "tea")
     assert refused.value.error.code is ErrorCode.CONFLICT
+
+
+async def test_an_alarm_with_a_key_is_set_once_also_after_it_was_announced(storage):
+    hands = Hands()
+    clock = alarms(storage, hands)
+    number = await clock.set(1, "tea", key="k")
+    assert await clock.set(1, "tea", key="k") == number
+    at_once = await asyncio.gather(*(clock.set(1, "milk", key="m") for _ in range(4)))
+    assert len(set(at_once)) == 1
+    hands.pass_(2)
+    fired = clock.fired()
+    assert [(await anext(fired)).text for _ in range(2)] == ["tea", "milk"]
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(fired)
+    after_a_restart = alarms(storage, hands)
+    assert await after_a_restart.set(1, "tea", key="k") == number
+    hands.pass_(2)
+    await none_yet(after_a_restart)
+    assert {row["text"] for row in await storage.fetch("SELECT text FROM alarms")} == {""}
+
+
+async def test_an_alarm_with_a_key_that_was_shown_and_not_stored_as_shown_comes_once_more(storage):
+    hands = Hands()
+    clock = alarms(storage, hands)
+    await clock.set(1, "tea", key="k")
+    hands.pass_(2)
+    assert (await first(clock)).text == "tea"  # and then the daemon is killed
+    fired = alarms(storage, hands).fired()
+    assert (await anext(fired)).text == "tea"
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(fired)
+    await none_yet(alarms(storage, hands))
+
+
+async def test_only_the_newest_keys_of_announced_alarms_are_kept(storage, monkeypatch):
+    monkeypatch.setattr("edge.tools.alarms.MAX_KEYS", 2)
+    hands = Hands()
+    clock = alarms(storage, hands)
+    for number in range(4):
+        await clock.set(1, "tea", key=f"k{number}")
+    await clock.set(100, "waits", key="k9")
+    hands.pass_(2)
+    fired = clock.fired()
+    for _ in range(4):
+        await anext(fired)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await anext(fired)
+    rows = await storage.fetch("SELECT key FROM alarms ORDER BY id")
+    assert [row["key"] for row in rows] == ["k2", "k3", "k9"]
+
+
+async def test_a_table_of_alarms_without_keys_takes_one(storage):
+    await storage.execute(
+        "CREATE TABLE alarms (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, "
+        "after_s REAL NOT NULL, boot_id TEXT NOT NULL, due_boot REAL NOT NULL, "
+        "due_wall REAL NOT NULL)"
+    )
+    hands = Hands()
+    clock = alarms(storage, hands)
+    await clock.set(1, "old")
+    for _ in range(2):
+        await clock.set(1, "new", key="k")
+    hands.pass_(2)
+    fired = alarms(storage, hands).fired()
+    assert [(await anext(fired)).text for _ in range(2)] == ["old", "new"]
+    await fired.aclose()
+
+
+async def test_an_alarm_with_a_key_and_no_text_is_refused(storage):
+    with pytest.raises(ToolFailure, match="text is empty"):
+        await alarms(storage, Hands()).set(1, "", key="k")

@@ -23,16 +23,22 @@ class Desk(Rig):
     """The shipped tools with a history."""
 
     def __init__(self, path):
-        self.recording, self.zone = True, "UTC"
+        self.recording, self.zone, self.forgotten = True, "UTC", []
         self.private = PrivateStores(path / "users", key=path / "tools.key")
         super().__init__(
             path,
             shipped(),
             compiler.TOOLS,
-            history=lambda user: UserHistory(self.store, user, recording=self.recording),
+            history=lambda user: UserHistory(
+                self.store, user, recording=self.recording, forget_calls=self.forget_calls
+            ),
         )
         self.use_zone("UTC")
         self.store = HistoryStore(path / "history.db", self.private.keyring, self.clock)
+
+    async def forget_calls(self, user, query):
+        self.forgotten.append((user, query.words))
+        return 2
 
     def use_zone(self, zone):
         self.local.configure({name: {"enabled": True, "timezone": zone} for name in NAMES})
@@ -168,10 +174,13 @@ async def test_one_call_forgets_a_day_or_a_word_or_everything(desk):
     assert (await desk.ask(forget, what="*", since="yesterday", until="yesterday"))[
         "forgotten"
     ] == 1
-    assert (await desk.ask(forget, what="train"))["text"] == "Forgotten: 1 entry"
+    done = await desk.ask(forget, what="train")
+    assert (done["forgotten"], done["calls"]) == (1, 2)
+    assert done["text"] == "Forgotten: 1 entry, 2 calls. Notes, and what others have, stay."
+    assert desk.forgotten[-1] == ("local", ("train",))
     assert (await desk.ask("context:recent"))["total"] == 1
     assert (await desk.ask(forget, what="*"))["forgotten"] == 1
-    assert (await desk.ask(forget, what="*"))["text"] == "Forgotten: 0 entries"
+    assert (await desk.ask(forget, what="*"))["forgotten"] == 0
 
 
 async def test_a_long_history_fits_one_answer(desk):

@@ -11,6 +11,7 @@ from edge.ports import GlassesStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.storage.sqlite.database import StoreFull
+from edge.storage.sqlite.errors import StorageUnavailable
 from edge.storage.tools.packages import Packages, PackageStorage
 from edge.tools.alarms import AlarmClock
 from edge.tools.handler_results import MAX_RESULT_BYTES
@@ -779,3 +780,47 @@ async def test_nested_calls_count_for_the_budget_of_the_turn_and_show_nothing_by
         answer = await h.call("notes:add", {"text": "x"}, mode=Mode.VOICE, turn_id="t")
         assert answer.data["text"] == "[True, True, False]"
         assert not [t for t in h.glasses.texts() if "inner" in t]
+
+
+# ------------------------------------------------------------------ late answers
+
+
+LATE = body("return {'data': 1}") + (
+    "\nasync def take_late_answer(answer, ctx):\n"
+    "    await ctx.storage.execute('CREATE TABLE IF NOT EXISTS late (code TEXT, tool TEXT)')\n"
+    "    row = (answer.error.code if answer.error else '', ctx.call.tool)\n"
+    "    await ctx.storage.execute('INSERT INTO late VALUES (?, ?)', *row)\n"
+)
+
+
+async def give_late(rig, answer):
+    definition = rig.registry.snapshot().find("demo:do").definition
+    asked = call("far:away", {}, depth=1, through="demo:do")
+    await rig.local.take_late_answer(definition, asked, answer)
+
+
+async def test_a_tool_takes_late_answers_with_its_own_services(make):
+    rig = make(LATE)
+    await give_late(rig, ToolResponse(data=1))
+    await give_late(rig, ToolResponse.failure(ErrorCode.CONFLICT, "no"))
+    assert await rig.storage("demo").fetch("SELECT code, tool FROM late") == [
+        {"code": "", "tool": "demo:do"},
+        {"code": "CONFLICT", "tool": "demo:do"},
+    ]
+
+
+async def test_a_tool_that_takes_no_late_answers_is_given_none(make):
+    await give_late(make(body("return {'data': 1}")), ToolResponse(data=1))
+
+
+async def test_a_fault_in_taking_a_late_answer_is_logged_and_a_full_disk_is_raised(make, caplog):
+    faulty = body("return {'data': 1}") + "\nasync def take_late_answer(answer, ctx):\n    1 / 0\n"
+    await give_late(make(faulty), ToolResponse(data=1))
+    assert "demo:do cannot take a late answer of far:away" in caplog.text
+    full = (
+        "import errno\n"
+        + body("return {'data': 1}")
+        + "\nasync def take_late_answer(answer, ctx):\n    raise OSError(errno.ENOSPC, 'full')\n"
+    )
+    with pytest.raises(StorageUnavailable):
+        await give_late(make(full), ToolResponse(data=1))

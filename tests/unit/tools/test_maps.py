@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from edge.config import tool_options
+from edge.core.pages import MAX_SEPARATE
 from edge.core.phrases import match
 from edge.core.results import rendering_of
 from edge.tools.workers import maps as worker
@@ -346,6 +347,19 @@ def test_a_step_of_valhalla_without_an_instruction_names_its_street():
 
 
 @pytest.mark.requirement("I15-maps")
+async def test_each_step_begins_a_page_and_the_first_one_is_spoken(make):
+    rendering = rendering_of(await make().good("maps:route", STATION))
+    assert rendering.pages == (
+        "Bergen stasjon: 1.6 km, 20 min on foot\n1. Head south on Bryggen, 420 m",
+        "2. Turn left onto Kaigaten, 1.2 km",
+        "3. You have arrived: Bergen stasjon, on the right",
+    )
+    assert (
+        rendering.speech == "Bergen stasjon: 1.6 km, 20 min on foot\nHead south on Bryggen, 420 m"
+    )
+
+
+@pytest.mark.requirement("I15-maps")
 async def test_steps_are_gone_through_and_back_without_the_network(make, service):
     desk = make()
     await desk.ask("route", **STATION)
@@ -392,6 +406,10 @@ async def test_the_last_route_is_given_without_the_network_with_its_age(make, se
         "The route is from 20 minutes ago",
     ]
     assert (found["age_s"], found["step"]) == (1200, 2)
+    old = rendering_of(await desk.good("maps:route", STATION))
+    assert "The route is from 20 minutes ago" in old.pages[0]
+    assert "The route is from 20 minutes ago" in old.speech
+    assert not any("ago" in page for page in old.pages[1:])
     assert (await desk.fails("route", **STATION, by="car")).code is ErrorCode.NETWORK_ERROR
     assert (await desk.fails("route", to="Oslo")).code is ErrorCode.NETWORK_ERROR
 
@@ -409,9 +427,13 @@ async def test_a_new_route_takes_the_place_of_the_former(make, service):
 async def test_a_long_way_shows_its_first_steps(make, service):
     many = [STEPS[0], *[step("turn", "left", f"Street {n}") for n in range(600)], STEPS[2]]
     service.answers[HOME_TO_STATION.format("foot")] = recorded.osrm(many)
-    found = await make().ask("route", **STATION)
+    desk = make()
+    found = await desk.ask("route", **STATION)
     assert len(found["steps"]) == worker.MAX_STEPS
     assert found["text"].splitlines()[-1] == "… 460 more steps"
+    pages = rendering_of(await desk.good("maps:route", STATION)).pages
+    assert (len(pages), pages[-1]) == (subject.MOST_SHOWN + 1, "… 460 more steps")
+    assert len(pages) <= MAX_SEPARATE
 
 
 @pytest.mark.requirement("I15-maps-private")
@@ -513,10 +535,18 @@ def test_a_sentence_asks_for_the_way(language, sentence, to, by):
 
 
 @pytest.mark.parametrize(
-    ("sentence", "args"), [("next step", {}), ("go one step back", {"back": True})]
+    ("language", "sentence", "args"),
+    [
+        ("", "next step", {}),
+        ("", "go one step back", {"back": True}),
+        ("de", "nächster Schritt", {}),
+        ("es", "siguiente paso", {}),
+        ("fr", "étape suivante", {}),
+        ("it", "prossimo passo", {}),
+    ],
 )
-def test_a_sentence_goes_a_step_on_or_back(sentence, args):
-    found = match(sentence, tools())
+def test_a_sentence_goes_a_step_on_or_back(language, sentence, args):
+    found = match(sentence, tools(), language)
     assert found is not None
     assert (found.tool.name, found.args) == ("maps:next_step", args)
 

@@ -90,7 +90,12 @@ class Desk(Rig):
         self.online = True
         waiting, self.outbox = self.outbox, []
         for asked in waiting:
-            await self.cloud.take(self.edge, asked)
+            await self.answered(asked, await self.cloud.take(self.edge, asked))
+
+    async def answered(self, asked, answer):
+        """As the daemon does when the answer of a call comes that was pending."""
+        definition = self.registry.snapshot().find(asked.through).definition
+        await self.local.take_late_answer(definition, asked, answer)
 
     async def respond(self, tool, args, **more):
         definition = self.registry.snapshot().find(f"pager:{tool}").definition
@@ -496,7 +501,7 @@ async def test_an_interrupted_delivery_is_announced_when_it_comes_again(ben, mon
     class Killed(BaseException):
         pass
 
-    async def killed(after_s, text):
+    async def killed(*_, **__):
         raise Killed
 
     with monkeypatch.context() as patched:
@@ -509,12 +514,212 @@ async def test_an_interrupted_delivery_is_announced_when_it_comes_again(ben, mon
     assert (await ben.ask("inbox"))["total"] == 1
 
 
+async def test_a_kill_between_the_alarm_and_its_mark_announces_nothing_twice(ben, monkeypatch):
+    recipient = await ben.create("Ben")
+    args = signed(keys.new_private_key(), to=recipient)
+
+    class Killed(BaseException):
+        pass
+
+    async def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(inbox.Inbox, "set_announced", killed)
+        with pytest.raises(Killed):
+            await deliver(ben, args)
+    assert len(await ben.announced()) == 1
+    fired = ben.alarms.fired()
+    shown = await anext(fired)  # after the restart it is shown before the relay delivers again
+    await ben.alarms._forget(shown)
+    assert (await deliver(ben, args)).ok
+    assert await ben.announced() == []
+    await fired.aclose()
+
+
 async def test_two_senders_may_use_one_message_id(ben):
     recipient = await ben.create("Ben")
     for pager in ("PAGER-AAAA", "PAGER-CCCC"):
         args = signed(keys.new_private_key(), **{"to": recipient, "from": pager})
         assert (await deliver(ben, args)).ok
     assert (await ben.ask("inbox"))["total"] == 2
+
+
+# ------------------------------------------------------------------ what was not delivered
+
+
+NOBODY = "Your page to PAGER-ZZZZ was not delivered: nobody has this pager."
+
+
+async def send_offline(desk, to, text="hi", **more):
+    desk.online = False
+    return await desk.ask("send", {"to": to, "text": text}, **more)
+
+
+async def listed(desk):
+    return [
+        (one["to"], one["state"], one["reason"])
+        for one in (await desk.ask("inbox", {"sent": True}))["messages"]
+    ]
+
+
+@pytest.mark.requirement("I15-pager-told")
+async def test_the_wearer_is_told_once_that_a_page_which_waited_was_refused(anna):
+    await anna.create()
+    await send_offline(anna, "PAGER-ZZZZ")
+    assert await listed(anna) == [("PAGER-ZZZZ", "waits", "")]
+    (asked,) = anna.outbox
+    await anna.back_online()
+    assert await anna.announced() == [NOBODY]
+    answer = await anna.cloud.take(anna.edge, asked)
+    await anna.answered(asked, answer)  # the same answer again, after a kill
+    assert await anna.announced() == [NOBODY]
+    assert await listed(anna) == [("PAGER-ZZZZ", "failed", "nobody has this pager")]
+    got = await anna.ask("inbox", {"sent": True})
+    assert got["text"] == "1 page sent\n- To PAGER-ZZZZ: hi (not delivered: nobody has this pager)"
+
+
+@pytest.mark.requirement("I15-pager-told")
+async def test_a_kill_while_the_wearer_is_told_tells_nothing_twice(anna, monkeypatch):
+    await anna.create()
+    await send_offline(anna, "PAGER-ZZZZ")
+
+    class Killed(BaseException):
+        pass
+
+    async def killed(*_):
+        raise Killed
+
+    (asked,) = anna.outbox
+    with monkeypatch.context() as patched:
+        patched.setattr("tools_cache.everyday.pager.sent.SentMessages.set_fate", killed)
+        with pytest.raises(Killed):
+            await anna.back_online()
+    await anna.answered(asked, await anna.cloud.take(anna.edge, asked))
+    assert await anna.announced() == [NOBODY]
+    assert await listed(anna) == [("PAGER-ZZZZ", "failed", "nobody has this pager")]
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (ErrorCode.CONFLICT, "was not delivered: your own pager belongs to another device."),
+        (ErrorCode.RATE_LIMIT, "was not delivered: too many pages wait there."),
+        (ErrorCode.CANCELLED, "was not delivered: it was cancelled."),
+        (ErrorCode.TOOL_NOT_FOUND, "was not delivered: the cloud did not take it."),
+        (
+            ErrorCode.DEADLINE_EXPIRED,
+            "may not have arrived: its time was over before an answer came.",
+        ),
+    ],
+)
+async def test_each_late_refusal_has_its_sentence(anna, code, told):
+    await anna.create()
+    await send_offline(anna, "PAGER-BBBB")
+    await anna.answered(anna.outbox[0], ToolResponse.failure(code, "no"))
+    assert await anna.announced() == [f"Your page to PAGER-BBBB {told}"]
+
+
+async def test_a_page_that_waited_and_went_out_is_listed_as_sent_and_announces_nothing(anna, ben):
+    await anna.create()
+    recipient = await ben.create("Ben")
+    await send_offline(anna, recipient)
+    await anna.back_online()
+    assert await anna.announced() == []
+    assert await listed(anna) == [(recipient, "taken", "")]
+    assert "(sent)" in (await anna.ask("inbox", {"sent": True}))["text"]
+
+
+@pytest.mark.requirement("I15-pager-told")
+async def test_the_sender_is_told_that_the_recipient_did_not_accept_a_page(anna, ben, cloud):
+    sender, recipient = await anna.create(), await ben.create("Ben")
+    await anna.ask("send", {"to": recipient, "text": "one"})
+    await ben.ask("send", {"to": sender, "text": "hello"})
+    await anna.ask("trust", {"pager": recipient, "accept": True, "name": "Ben"})
+    await ben.ask("trust", {"pager": sender, "accept": False})
+    before = await anna.announced()
+    await anna.ask("send", {"to": recipient, "text": "two"})
+    await cloud.deliver()
+    told = "Your page to Ben was not delivered: it was not accepted there."
+    assert await anna.announced() == [*before, told]
+    assert [state for _, state, _ in await listed(anna)] == ["failed", "taken"]
+    (report,) = [args for args in anna.taken if "undelivered" in args]
+    assert (await anna.respond("deliver", report, origin=CallOrigin.CLOUD)).ok
+    assert await anna.announced() == [*before, told]
+
+
+async def test_the_sender_is_told_of_a_page_that_expired_at_the_relay(anna, ben, cloud):
+    await anna.create()
+    recipient = await ben.create("Ben")
+    cloud.delivers = False
+    await anna.ask("send", {"to": recipient, "text": "hi"})
+    cloud.wall = WALL + 86_401
+    await cloud.delivery._edges()
+    await cloud.deliver()
+    told = f"Your page to {recipient} may not have arrived: its time was over before an answer came"
+    assert await anna.announced() == [f"{told}."]
+    assert ben.taken == []
+    assert [state for _, state, _ in await listed(anna)] == ["unconfirmed"]
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"id": "MSG-AAAA9999", "to": "PAGER-ZZZZ", "reason": "refused"},
+        {"id": "", "to": "PAGER-BBBB", "reason": "refused"},
+    ],
+)
+async def test_a_report_of_a_page_that_was_not_sent_from_here_is_denied(anna, report):
+    await anna.create()
+    sent = await send_offline(anna, "PAGER-ZZZZ")
+    args = {"undelivered": {**report, "id": report["id"] or sent["id"]}}
+    answer = await anna.respond("deliver", args, origin=CallOrigin.CLOUD)
+    assert answer.error.code is ErrorCode.DENIED
+    assert (await anna.fails("deliver", args)).code is ErrorCode.DENIED
+    assert await anna.announced() == []
+
+
+@pytest.mark.parametrize("field", ["message", "signature"])
+async def test_a_delivery_without_a_message_and_a_report_is_refused_by_its_field(ben, field):
+    args = signed(keys.new_private_key(), to=await ben.create("Ben"))
+    del args[field]
+    error = (await deliver(ben, args)).error
+    assert (error.code, f"/{field} is missing" in error.message) == (
+        ErrorCode.INVALID_ARGUMENTS,
+        True,
+    )
+
+
+async def test_an_answer_that_comes_while_the_call_goes_on_is_its_answer(anna, monkeypatch):
+    await anna.create()
+    anna.online = False
+    other_tool = anna.other_tool
+
+    async def refused_meanwhile(asked):
+        pending = await other_tool(asked)
+        await anna.answered(asked, ToolResponse.failure(ErrorCode.INVALID_ARGUMENTS, "no"))
+        return pending
+
+    services = anna.local._services
+    monkeypatch.setattr(anna.local, "_services", replace(services, call=refused_meanwhile))
+    error = await anna.fails("send", {"to": "PAGER-ZZZZ", "text": "hi"})
+    assert error.for_wearer == NOBODY
+
+
+async def test_a_report_that_comes_before_the_relays_answer_stays(anna, ben):
+    own = await anna.create()
+    recipient = await ben.create("Ben")
+    await ben.ask("deactivate", {"pager": recipient})
+    anna.cloud.desks = {"edge-b": ben, "edge-a": anna}  # so that the report comes at once
+    assert (await anna.ask("send", {"from": own, "to": recipient, "text": "hi"}))["waits"] is False
+    assert await listed(anna) == [(recipient, "failed", "it was not accepted there")]
+
+
+async def test_a_late_answer_of_another_tools_call_is_nobodys(anna):
+    anna.online = False
+    await anna.ask("create", {"name": "Anna"})
+    await anna.answered(anna.outbox[0], ToolResponse.failure(ErrorCode.CONFLICT, "no"))
+    assert await anna.announced() == []
 
 
 # ------------------------------------------------------------------ expiry
@@ -723,6 +928,7 @@ async def test_a_users_messages_are_not_anothers(anna, ben):
         ("en", "send a page to Anna I am late", "send", {"text": "Anna I am late"}),
         ("en", "read my pages", "inbox", {}),
         ("en", "read my unread pages", "inbox", {"unread": True}),
+        ("en", "show my sent pages", "inbox", {"sent": True}),
         ("en", "create a pager called Anna", "create", {"name": "Anna"}),
         ("de", "lies meine Pager Nachrichten", "inbox", {}),
         ("de", "schicke einen Pager an Anna bis gleich", "send", {"text": "an Anna bis gleich"}),

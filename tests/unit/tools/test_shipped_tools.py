@@ -13,7 +13,9 @@ from edge.calls.dependencies import CallLimits
 from edge.core import policy
 from edge.core.session import NoEffect, SessionController
 from edge.storage.tools.knowledge import KnowledgeBase
+from edge.storage.tools.user_stores import PrivateStores
 from edge.tools.calendars.lookup import CalendarLookup, CalendarPlace
+from edge.tools.user_knowledge import UserKnowledge
 from tests.unit.tools.calendars.texts import text
 from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_local import Rig, call
@@ -21,6 +23,7 @@ from tools_cache.api import notes
 from tools_cache.api.calendars import Agenda, CalendarTrouble, Trouble
 from tools_cache.api.tool import ErrorCode, ErrorType, Mode
 from tools_cache.builder import compiler, guide, lint
+from tools_cache.everyday.domain_documents import DomainDocument, DomainDocuments, read_sections
 
 GUIDE = Path(__file__).parents[3] / "docs" / "builtin-tools.md"
 OURS = (
@@ -56,7 +59,7 @@ class House(Rig):
             path,
             BUILT,
             compiler.TOOLS,
-            knowledge=lambda: self.knowledge,
+            knowledge=lambda _call: UserKnowledge(self.knowledge, self._documents),
             calendars=lambda: self.calendars,
             voice_active=lambda: self.session.voice_active(0.0),
             state=lambda: {**self.session.described(0.0), "cannot_listen": ""},
@@ -64,9 +67,13 @@ class House(Rig):
         self.knowledge = KnowledgeBase(
             path / "knowledge.db", folder=self.kb, notes=self._notes, clock=self.clock
         )
+        self.private = PrivateStores(path / "users", key=path / "tools.key")
         self.calendars = more.get("calendars") or CalendarLookup(
             CalendarPlace(folder=self.calendar_folder), now=lambda: self.wall
         )
+
+    async def _documents(self):
+        return self.private.of("local", "domaindoc").db
 
     async def _notes(self):
         if not await notes.there(self.storage("notes")):
@@ -96,6 +103,7 @@ class House(Rig):
     async def close(self):
         await self.packages.close()
         await self.knowledge.close()
+        await self.private.close()
 
 
 @pytest.fixture
@@ -138,6 +146,10 @@ async def test_each_example_of_a_document_is_true(house, folder):
     )
     (house.calendar_folder / "primary" / "a.ics").write_bytes(text(STANDUP))
     await Rig.good(house, "notes:add", {"text": "Bring the umbrella back"})
+    rules = read_sections("# Kitchen\nNo shoes\n# Hall\nThe ladder is behind the door")
+    await DomainDocuments(await house._documents()).create(
+        DomainDocument("House rules", (), rules, house.wall)
+    )
     schema, found = SCHEMAS[folder], examples(folder)
     assert found, f"{folder}: no example of the form `{{…}}` gives `{{…}}`"
     if folder == "voice_end":

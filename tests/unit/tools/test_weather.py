@@ -11,12 +11,12 @@ from edge.config import tool_options
 from edge.core.phrases import match
 from edge.storage.tools.user_stores import PrivateStores
 from edge.tools.worker_calls import WorkerCalls
-from edge.tools.workers import position, weather as worker
+from edge.tools.workers import weather as worker
 from tests.unit.tools import recorded_services as recorded
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.recorded_services import TPV, Service, gpsd, unused_address
 from tests.unit.tools.test_local import Rig, call
-from tools_cache.api.tool import ErrorCode, Source, ToolFailure
+from tools_cache.api.tool import ErrorCode, Source
 from tools_cache.builder import compiler
 from tools_cache.everyday import weather as subject
 from tools_cache.registry.manifest import load
@@ -201,24 +201,6 @@ async def test_a_place_that_nobody_knows_is_named(make):
         ErrorCode.INVALID_ARGUMENTS,
         "No place is called “Nirgendwo”.",
     )
-
-
-def refuses(address, problem, **more):
-    with pytest.raises(ToolFailure, match=problem):
-        position.by_gpsd(address, **more)
-
-
-def test_gpsd_without_a_position_is_reported_in_time():
-    with gpsd({**TPV, "mode": 1}, b"no json", {**TPV, "lat": "60"}, {**TPV, "lon": 500}) as address:
-        refuses(address, "reported no position within 0 s", within_s=0.3)
-    with gpsd(stays=False) as address:
-        refuses(address, "reported no position")
-    refuses(unused_address(), "cannot be reached: Connection refused")
-
-
-def test_a_gpsd_that_never_ends_a_line_is_left():
-    with gpsd(b"x" * (position.MAX_LINE * 4)) as address:
-        refuses(address, r"reported no position$")
 
 
 # ------------------------------------------------------------------ without the network

@@ -354,6 +354,10 @@ async def test_a_page_above_the_limit_is_read_to_it(desk):
 async def test_a_page_without_an_article_has_the_text_of_all_of_it(desk):
     desk.server.answers["/short"] = (200, HTML, b"<title>T</title><p>Open 9 to 5")
     assert (await desk.ask("fetch", url=desk.server.url("/short")))["content"] == "Open 9 to 5"
+    bare = b"<title>T</title><article><p>Peas</p><p>Beans</p></article>"
+    desk.server.answers["/bare"] = (200, HTML, bare)
+    found = await desk.ask("fetch", url=desk.server.url("/bare"))
+    assert (found["title"], found["content"]) == ("T", "T\nPeas\nBeans")
     desk.server.answers["/empty"] = (200, HTML, b"<script>draw()</script>")
     error = await desk.fails("fetch", url=desk.server.url("/empty"))
     assert error.message == "The page of 127.0.0.1 has no text"

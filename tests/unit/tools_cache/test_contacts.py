@@ -8,6 +8,14 @@ from hypothesis import given, strategies as st
 from tools_cache.api.contacts import MAX_CONTACTS, extract
 
 
+def test_a_number_is_also_known_as_it_stands_in_the_text():
+    text = "Eva Lund: +49 (30) 901820, eva@example.com, 040-551234"
+    (found,) = extract(text)
+    assert found.phones == ("+4930901820", "040551234")
+    assert found.written == ("+49 (30) 901820", "040-551234")
+    assert "written" not in found.to_json()
+
+
 def told(text):
     return [(c.name, list(c.emails), list(c.phones)) for c in extract(text)]
 

@@ -4,6 +4,7 @@ it is loaded (`tests/unit/tools/test_tool_classes.py` runs the very same handler
 
 import ast
 import json
+import runpy
 import subprocess
 import sys
 
@@ -102,6 +103,55 @@ def test_tools_of_a_package_may_share_one_config(tmp_path):
     assert config_form.read(text)[1][0].text == "has no class Config(BaseModel)"
     text = "from tools_cache.everyday.nowhere import Config as Config\n"
     assert "is not Python" in config_form.read(text)[1][0].text
+
+
+BASE = """
+from pydantic import BaseModel
+from elsewhere import Mixin
+
+class Place(BaseModel):
+    enabled: bool = False
+    most: int = 5
+
+class Lamp(BaseModel):
+    lamp: str = ""
+
+class Config(Place, Mixin, Lamp):
+    folder: str = "here"
+    most: int = 6
+"""
+
+
+def test_settings_of_base_classes_come_first_and_can_be_replaced():
+    settings, wrong = config_form.read(BASE)
+    assert wrong == []
+    assert [(s.name, s.default) for s in settings] == [
+        ("lamp", "''"),
+        ("enabled", "False"),
+        ("most", "6"),
+        ("folder", "'here'"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        "class Config(Config):\n    enabled: bool = True",
+        "class A(B): pass\nclass B(A): pass\nclass Config(A):\n    enabled: bool = True",
+        "from elsewhere import Base\nclass Config(Base):\n    enabled: bool = True",
+    ],
+)
+def test_a_config_whose_base_is_no_model_is_refused(config):
+    assert config_form.read(config)[1][0].text == "has no class Config(BaseModel)"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(compiler.TOOLS.glob("*/config.py")), ids=lambda path: path.parent.name
+)
+def test_the_settings_of_shipped_tools_are_read_as_pydantic_has_them(path):
+    config = runpy.run_path(str(path))["Config"]
+    read = [(s.name, s.default is None) for s in config_form.read(path.read_text())[0]]
+    assert read == [(name, field.is_required()) for name, field in config.model_fields.items()]
 
 
 def test_a_config_that_changes_makes_a_new_version_of_the_registry(tmp_path):

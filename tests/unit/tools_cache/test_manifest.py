@@ -151,6 +151,16 @@ def test_what_a_tool_says_to_the_wearer_is_read():
     assert only(load(body(document(null)))).wearer is NO_TEXTS
 
 
+def test_how_to_check_a_call_is_one_short_line():
+    def checked(text):
+        return {**TOOL, "mentraExtensions": {"howToCheck": text}}
+
+    assert only(load(body(document(TOOL)))).how_to_check == ""
+    assert only(load(body(document(checked("look there"))))).how_to_check == "look there"
+    for wrong in ("x" * 201, "two\nlines", " "):
+        assert not load(body(document(checked(wrong)))).apps[0].tools
+
+
 @pytest.mark.parametrize(
     ("said", "says"),
     [

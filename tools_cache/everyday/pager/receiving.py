@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
 
 from tools_cache.api.handed import Json
 from tools_cache.api.tool import CallOrigin, ToolContext
@@ -17,17 +16,23 @@ from tools_cache.everyday.pager.inbox import (
     StoredMessage,
     token_of,
 )
-
-SOON_S: Final = 0.001
+from tools_cache.everyday.pager.sent import SOON_S, take_report
 
 
 async def take(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Json]:
-    """Take a message; the same one again is answered as before. Raises `ToolFailure`: DENIED for
-    what is refused for good.
+    """Take a message, or the report that one was not delivered; the same one again is answered as
+    before. Raises `ToolFailure`: DENIED for what is refused for good.
     """
-    message, inbox = args["message"], Inbox(ctx.db)
     if ctx.call.origin is not CallOrigin.CLOUD:
         raise _denied("Only the relay of the cloud delivers messages")
+    if "undelivered" in args:
+        return await take_report(args["undelivered"], ctx)
+    for field in ("message", "signature"):
+        if field not in args:
+            raise messages.invalid(
+                f"/{field} is missing", "Give message and signature, or undelivered"
+            )
+    message, inbox = args["message"], Inbox(ctx.db)
     if not keys.is_signed(message["key"], args["signature"], messages.signed_bytes(message)):
         raise _denied("The message was changed: its signature does not fit")
     token = token_of(message["from"], message["id"])
@@ -106,14 +111,15 @@ async def _known_sender(message: Mapping[str, Json], book: PagerBook) -> Sender:
 
 
 async def _announce(found: StoredMessage, inbox: Inbox, ctx: ToolContext) -> None:
-    """Show it once: its row says so after the alarm is on disk, which is shown until it is seen. A
-    message for which there is no room among the alarms is in the inbox alone.
+    """Announce it once: an alarm of this key is set once, whenever a kill comes, and is shown until
+    it is seen. A message for which there is no room among the alarms is in the inbox alone.
     """
     if found.announced != NOT_ANNOUNCED:
         return
     how = ANNOUNCED
     try:
-        await ctx.alarms.set(SOON_S, announcement(found.body))
+        key = f"page {ctx.call.user_id} {found.token}"
+        await ctx.alarms.set(SOON_S, announcement(found.body), key=key)
     except ToolFailure as e:
         if e.error.code is not ErrorCode.CONFLICT:
             raise

@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tools_cache.api.handed import Database, Json
+from tools_cache.api.handed import Json
 from tools_cache.api.tool import ToolContext, ToolResponse
 from tools_cache.errors import ErrorCode, ToolFailure
 from tools_cache.everyday.pager import keys, messages
 from tools_cache.everyday.pager.book import CHANGING, OwnPager, PagerBook
+from tools_cache.everyday.pager.sent import (
+    NEW,
+    TAKEN,
+    WAITS,
+    WHY,
+    SentMessage,
+    SentMessages,
+    reason_of,
+    undelivered,
+)
 
 CONDENSE_S: Final = 10.0
 """Seconds that another tool may take to condense a text; then it is cut."""
-MAX_SENT: Final = 200
-"""Sent messages that are remembered, so that a repeated call is the same message."""
-_SENT: Final = "sent"
-_COLUMNS: Final = {"message": "TEXT NOT NULL UNIQUE", "encrypted__body": "TEXT"}
-_THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'sent'"
-_FORGET: Final = (
-    "DELETE FROM sent WHERE id <= (SELECT id FROM sent ORDER BY id DESC LIMIT 1 OFFSET ?)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +47,23 @@ async def send(args: Mapping[str, Json], ctx: ToolContext) -> Sent:
         ctx.call.user_id, sender.id, ctx.call.idempotency_key or ctx.call.call_id
     )
     wanted = {"to": recipient, "original": text, "priority": args.get("priority", 1)}
-    message = await _sent_before(ctx.db, message_id, wanted)
-    if message is None:
+    sent = SentMessages(ctx.db)
+    before = await _sent_before(sent, message_id, wanted)
+    if before is None:
         new = await _new_message(message_id, sender, wanted, args, ctx)
         async with CHANGING:  # not while it is condensed, which takes its time
-            message = await _sent_before(ctx.db, message_id, wanted)
-            if message is None:
-                message = new
-                await _remember(ctx.db, new)
+            before = await _sent_before(sent, message_id, wanted)
+            if before is None:
+                before = SentMessage(new, NEW)
+                await sent.remember(new)
+    message = before.message
+    if before.fate != NEW:
+        await sent.set_fate(message_id, NEW)  # from now on this call says what the relay answers
     signature = keys.sign(sender.private_key, messages.signed_bytes(message))
     answer = await ctx.call_tool(
         str(ctx.config["relay"]), {"message": message, "signature": signature}
     )
-    return Sent(message, waits=await _waits(answer))
+    return Sent(message, waits=await _note_answer(message, answer, ctx))
 
 
 async def register(pager: OwnPager, ctx: ToolContext) -> bool:
@@ -142,16 +148,14 @@ async def _condensed_by(tool: str, text: str, most: int, ctx: ToolContext) -> st
 
 
 async def _sent_before(
-    db: Database, message_id: str, wanted: Mapping[str, Json]
-) -> dict[str, Json] | None:
+    sent: SentMessages, message_id: str, wanted: Mapping[str, Json]
+) -> SentMessage | None:
     """Return the message that this call sent before. Raises `ToolFailure` if it was another."""
-    if not await db.fetch(_THERE):
+    found = await sent.find(message_id)
+    if found is None:
         return None
-    rows = await db.select(_SENT, where={"message": message_id}, limit=1)
-    if not rows:
-        return None
-    found: dict[str, Json] = rows[0]["encrypted__body"]
-    before = {**found, "original": found["original"] or found["text"]}
+    message = found.message
+    before = {**message, "original": message["original"] or message["text"]}
     same = {**wanted, "original": messages.readable(wanted["original"])}
     if any(messages.readable(str(before[key])) != str(same[key]) for key in wanted):
         raise ToolFailure.of(
@@ -162,18 +166,25 @@ async def _sent_before(
     return found
 
 
-async def _remember(db: Database, message: Mapping[str, Json]) -> None:
-    await db.create_table(_SENT, _COLUMNS)
-    await db.insert(_SENT, {"message": message["id"], "encrypted__body": dict(message)})
-    await db.execute(_FORGET, MAX_SENT)
-
-
 def _pending(answer: ToolResponse) -> bool:
     return isinstance(answer.data, dict) and answer.data.get("status") == "pending"
 
 
-async def _waits(answer: ToolResponse) -> bool:
-    """Return whether the message waits for the network. Raises `ToolFailure` if it was refused."""
+async def _note_answer(message: Mapping[str, Json], answer: ToolResponse, ctx: ToolContext) -> bool:
+    """Store what the relay says; return whether the message waits for the network. Raises
+    `ToolFailure` if it was refused, also by an answer that came meanwhile.
+    """
+    sent = SentMessages(ctx.db)
     if answer.error is not None:
+        await sent.set_fate(message["id"], reason_of(answer.error))
         raise ToolFailure(answer.error)
-    return _pending(answer)
+    fate = WAITS if _pending(answer) else TAKEN
+    async with CHANGING:
+        found = await sent.find(message["id"])
+        if found is None or found.fate == NEW:
+            await sent.set_fate(message["id"], fate)
+            return fate == WAITS
+    if fate == WAITS and found.fate in WHY:
+        text = await undelivered(message["to"], found.fate, ctx.db)
+        raise ToolFailure.of(ErrorCode.CONFLICT, text, for_wearer=text)
+    return found.fate == WAITS

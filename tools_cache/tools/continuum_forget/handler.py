@@ -7,6 +7,7 @@ from tools_cache.api.tool import Json, ToolContext
 
 EVERYTHING = "*"
 MAX_WORDS = 32
+STAYS = "Notes, and what others have, stay."
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -17,5 +18,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     if not words and what != EVERYTHING:
         raise invalid("/what contains no word", 'Give a word, or "*" for everything')
     gone = await ctx.history.forget(HistoryQuery(words=words, since=since, until=until))
-    text = f"Forgotten: {gone} {'entry' if gone == 1 else 'entries'}"
-    return {"data": {"forgotten": gone, "text": text}}
+    entries = f"{gone.entries} {'entry' if gone.entries == 1 else 'entries'}"
+    calls = f"{gone.calls} {'call' if gone.calls == 1 else 'calls'}"
+    text = f"Forgotten: {entries}, {calls}. {STAYS}"
+    return {"data": {"forgotten": gone.entries, "calls": gone.calls, "text": text}}

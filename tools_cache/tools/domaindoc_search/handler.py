@@ -3,9 +3,13 @@
 from collections.abc import Mapping
 
 from tools_cache.api.knowledge import terms
-from tools_cache.api.notes import folded
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.everyday.domain_documents import DomainDocument, DomainDocuments, search
+from tools_cache.everyday.domain_documents import (
+    DomainDocument,
+    DomainDocuments,
+    matching_line,
+    search,
+)
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -31,13 +35,11 @@ def _result(
     score: float, document: DomainDocument, number: int, words: tuple[str, ...]
 ) -> dict[str, Json]:
     section = document.sections[number - 1]
-    lines = [line.strip() for line in section.text.splitlines() if line.strip()]
-    line = next((one for one in lines if any(folded(w) in folded(one) for w in words)), "")
     return {
         "document": document.id,
         "title": document.title,
         "section": number,
         "heading": section.heading,
-        "line": (line or next(iter(lines), ""))[:200],
+        "line": matching_line(section, words),
         "score": round(score, 3),
     }

@@ -18,7 +18,8 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             suggestion="Give from, subject, text or since; email:unread lists new mail",
             for_wearer="Say what mail to look for.",
         )
-    found = await mail.ask(ctx, "search", **wanted)
+    sent = args.get("in") == "sent"
+    found = await mail.ask(ctx, "search", **wanted, sent=sent)
     messages = found["messages"]
     text = f"{len(messages)} found" if messages else "No mail found"
     if not found["complete"]:

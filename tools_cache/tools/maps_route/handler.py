@@ -29,21 +29,27 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             raise
         age_s = round(max(0.0, ctx.now() - kept.asked))
         old = {"age_s": age_s, "warning": failure.error.message}
-        return {"data": {**_data(kept, ctx, kept.age(ctx.now())), **old}}
+        return _result(kept, ctx, kept.age(ctx.now()), old)
     route = Route(what, answer["route"], ctx.now())
     await routes.keep(route)
-    return {"data": _data(route, ctx)}
+    return _result(route, ctx)
 
 
-def _data(route: Route, ctx: ToolContext, note: str = "") -> dict[str, Json]:
+def _result(
+    route: Route, ctx: ToolContext, note: str = "", old: Mapping[str, Json] | None = None
+) -> Json:
+    """Return the route. On the lens a page begins with each step; the first one has the summary
+    too, and is spoken.
+    """
     found, units = route.route, str(ctx.config.get("units", "metric"))
     sentences = [route.sentence(number, units) for number in range(len(route.steps))]
     how = f"{minutes(found['duration_s'])} {BY[found['by']]}"
-    lines = [f"{found['to']['name']}: {length(found['distance_m'], units)}, {how}", note]
-    lines += [f"{number}. {line}" for number, line in enumerate(sentences[:MOST_SHOWN], 1)]
+    summary = f"{found['to']['name']}: {length(found['distance_m'], units)}, {how}"
+    head = [summary, *filter(None, [note])]
+    steps = [f"{number}. {line}" for number, line in enumerate(sentences[:MOST_SHOWN], 1)]
     if len(sentences) > MOST_SHOWN:
-        lines.append(f"… {len(sentences) - MOST_SHOWN} more steps")
-    return {
+        steps.append(f"… {len(sentences) - MOST_SHOWN} more steps")
+    data = {
         "from": found["from"],
         "to": found["to"],
         "by": found["by"],
@@ -51,5 +57,12 @@ def _data(route: Route, ctx: ToolContext, note: str = "") -> dict[str, Json]:
         "duration_s": found["duration_s"],
         "steps": sentences,
         "step": route.step + 1,
-        "text": "\n".join(filter(None, lines)),
+        "text": "\n".join([*head, *steps]),
+        **(old or {}),
+    }
+    pages = ["\n".join([*head, steps[0]]), *steps[1:]]
+    display = {"layout": "text_wall", "pages": pages}
+    return {
+        "data": data,
+        "render": {"display": display, "audio": {"text": "\n".join([*head, sentences[0]])}},
     }

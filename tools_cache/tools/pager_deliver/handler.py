@@ -7,5 +7,5 @@ from tools_cache.everyday.pager.receiving import take
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Check, store and announce a message; the same one again is answered as before."""
+    """Check, store and announce a message, or the report that one was not delivered."""
     return {"data": await take(args, ctx)}

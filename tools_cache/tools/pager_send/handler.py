@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from tools_cache.api.tool import Json, ToolContext
 from tools_cache.everyday.pager.inbox import Inbox
 from tools_cache.everyday.pager.sending import send
+from tools_cache.everyday.pager.sent import take_late_answer
+
+__all__ = ["execute", "take_late_answer"]
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -92,7 +92,8 @@ class Dovecot:
     are root's: its login process refuses root. Skips the test where there is none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, more: str = "") -> None:
+        """`more`: lines of its configuration."""
         self._program = program("dovecot")
         self.folder = Path(tempfile.mkdtemp(prefix="dv", dir="/tmp"))  # short: it makes sockets
         self.authority = Authority(self.folder)
@@ -111,7 +112,7 @@ class Dovecot:
         )
         names = {"user": pwd.getpwuid(user).pw_name, "group": grp.getgrgid(group).gr_name}
         (self.folder / "dovecot.conf").write_text(
-            _CONFIG.format(folder=self.folder, host=HOST, port=self.port, **names),
+            _CONFIG.format(folder=self.folder, host=HOST, port=self.port, **names) + more,
             encoding="utf-8",
         )
         keys = self.folder / "keys" / "default" / "HS256"
@@ -138,10 +139,15 @@ class Dovecot:
             time.sleep(0.02)
         raise RuntimeError(self.log() or "dovecot did not start")
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """End it and all its connections; `start` may follow."""
         if self._process is not None:
             self._process.terminate()
             self._process.wait(10)
+            self._process = None
+
+    def close(self) -> None:
+        self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self) -> str:
@@ -207,7 +213,7 @@ class SmtpServer:
 
     `drop-data` ends the connection once it has the whole message, `drop-early` before it takes any;
     `refuse-data`, `refuse-rcpt`, `busy` (a 451 for the sender), `echo` (repeats what it was sent in
-    its refusal).
+    its refusal), `echo-later` (takes the sign-in, and repeats it when it refuses the sender).
     """
 
     def __init__(self, authority: Authority, *, starttls: bool = False) -> None:
@@ -215,7 +221,7 @@ class SmtpServer:
         self.context.load_cert_chain(
             authority.folder / "server.pem", authority.folder / "server.key"
         )
-        self.user, self.starttls = "", starttls
+        self.user, self.starttls, self.given = "", starttls, ""
         self.misbehave, self.offers = "", "PLAIN LOGIN XOAUTH2"
         self.confirms_after_s = 0.0
         self.received: list[tuple[str, list[str], bytes]] = []
@@ -276,7 +282,8 @@ class SmtpServer:
                 said.say("530 sign in first")
             elif verb == "MAIL":
                 sender, recipients = line[11:-1], []
-                said.say("451 busy" if self.misbehave == "busy" else "250 ok")
+                replies = {"busy": "451 busy", "echo-later": f"554 no: {self.given}"}
+                said.say(replies.get(self.misbehave, "250 ok"))
             elif verb == "RCPT":
                 if self.misbehave == "refuse-rcpt" and recipients:
                     said.say("550 no such person")
@@ -320,6 +327,7 @@ class SmtpServer:
             said.say("334 eyJzdGF0dXMiOiI0MDEifQ==")
             assert said.line() == ""
         self.signed_in.append(way)
+        self.given = " ".join((*first, *given)).replace("\0", " ").replace("\x01", " ")
         echoed = " ".join(given).replace("\0", " ")
         said.say("235 ok" if good else f"535 no: {echoed if self.misbehave == 'echo' else ''}")
         return good

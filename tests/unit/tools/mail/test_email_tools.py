@@ -96,6 +96,13 @@ async def test_the_lens_shows_who_wrote_about_what_and_when(desk, box):
 
 
 @needs("dovecot")
+async def test_the_lens_shows_to_whom_sent_mail_went(desk):
+    await desk.good("send", **{**MAIL, "to": ["eva@example.com", "bob@example.com"]})
+    data = await desk.good("search", **{"from": "", "in": "sent", "subject": "Lunch"})
+    assert data["text"].startswith("1 found\n- To eva@example.com and 1 more: Lunch (")
+
+
+@needs("dovecot")
 @pytest.mark.requirement("I15-mail-reading")
 async def test_a_long_message_is_read_page_by_page(desk, box):
     text = " ".join(f"word{n}" for n in range(1_000))
@@ -270,6 +277,13 @@ def test_the_wearer_sees_all_of_a_mail_before_it_is_sent():
             assert address in shown
         assert longest["subject"] in shown
         assert longest["text"].strip() in shown
+
+
+def test_the_question_about_an_answer_begins_with_who_gets_it():
+    args = {"id": "1-1", "to": ["eva@example.com"], "subject": "Re: Lunch", "text": "Yes."}
+    shown = lines(definition("reply"), args)
+    assert shown[:3] == ("Send this answer?", "to (1):", "1. eva@example.com")
+    assert "id: 1-1" in shown
 
 
 def test_email_is_not_offered_before_its_account_is_named():

@@ -10,6 +10,7 @@ from email import message_from_bytes, policy
 import pytest
 
 from edge.tools.workers import mail
+from edge.tools.workers.mail_imap import Mailbox
 from tests.e2e.broker import HOST, free_port
 from tests.system import needs
 from tests.unit.tools.mail.servers import PASSWORD, SmtpServer, token
@@ -107,6 +108,29 @@ def test_a_search_meets_everything_that_is_asked_for(ask, box, wanted, subjects)
     )
     found = ask("search", **wanted)
     assert ([each["subject"] for each in found["messages"]], found["complete"]) == (subjects, True)
+
+
+@pytest.mark.requirement("I15-mail-once")
+def test_sent_mail_is_found_by_what_it_says_and_whom_it_went_to(ask, box):
+    box.deliver(plain("Lunch"))
+    ask("send", **{**MAIL, "to": ["eva@example.com", "bob@example.com"]})
+    for wanted in ({"subject": "lunch"}, {"text": "bob@example.com"}):
+        [found] = ask("search", sent=True, **wanted)["messages"]
+        assert [person["address"] for person in found["to"]] == MAIL["to"] + ["bob@example.com"]
+        assert (found["subject"], found.keys()) == ("Lunch", {"to", "subject", "date"})
+    assert ask("search", sent=True, subject="dinner")["messages"] == []
+    assert [each["from"]["name"] for each in ask("search", subject="lunch")["messages"]] == [
+        "Anna Berg"
+    ]
+
+
+def test_a_server_without_sent_mail_says_so(fails, monkeypatch):
+    monkeypatch.setattr(Mailbox, "sent_name", lambda _box: None)
+    error = fails("search", sent=True, subject="lunch")
+    assert (error.code, "no folder of sent messages" in error.message) == (
+        ErrorCode.TOOL_UNAVAILABLE,
+        True,
+    )
 
 
 @pytest.mark.requirement("I15-mail-reading")
@@ -242,6 +266,22 @@ def test_a_wrong_password_names_the_setting_and_never_itself(fails, settings, tm
         assert error.suggestion == "Check username and password_file in [tool.email]"
         assert "hunter2" not in repr(error)
     assert smtp.received == []
+
+
+@pytest.mark.requirement("I15-mail-secrets")
+@pytest.mark.parametrize("way", ["password_file", "token_file"])
+def test_a_server_that_repeats_the_secret_later_does_not_give_it_away(
+    fails, settings, tmp_path, smtp, box, way
+):
+    secret = PASSWORD if way == "password_file" else token(box.user)
+    (tmp_path / "secret").write_text(secret, encoding="utf-8")
+    settings[way] = str(tmp_path / "secret")
+    smtp.misbehave = "echo-later"
+    error = fails("send", **MAIL)
+    assert "refuses the sender: 554 no: ***" in error.message
+    assert secret[:12] not in repr(error)
+    assert base64.b64encode(secret.encode()).decode()[:12] not in repr(error)
+    assert smtp.given.split()[0][:20] not in repr(error)
 
 
 @pytest.mark.requirement("I15-mail-secrets")
