@@ -52,7 +52,7 @@ types: $(VENV)/.dev
 conformance: $(VENV)/.dev $(REGISTRY)  ## MCP judged by strangers: the official suite both ways, the Inspector as an agent (needs npm)
 	@$(BIN)/python -m tests.conformance $(ARGS)
 
-bench: $(VENV)/.dev $(REGISTRY)  ## numbers of this machine, each beside its baseline
+bench: $(VENV)/.dev $(REGISTRY) mosquitto  ## numbers of this machine, each beside its baseline (ARGS="--compare ../other": two checkouts)
 	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 lens-sheet: $(VENV)/.dev $(REGISTRY)  ## contact sheets of what is on the lens in 200 situations and more, into lens-sheet-out (ARGS="--only hebrew")

@@ -29,6 +29,7 @@ from benchmarks.memory import (
     ReadyGlasses,
     SilentUplink,
 )
+from benchmarks.process import REGISTRY
 from edge.calls.dependencies import CallPorts, CallStores
 from edge.calls.orchestrator import Orchestrator
 from edge.cloud.mqtt import wire
@@ -42,14 +43,13 @@ from tools_cache.schema import compile_schema
 TOOL = "clock:now"
 ARGS = {"timezone": "Europe/Berlin"}
 WARM_UP = 500
-REGISTRY = Path(__file__).parents[1] / "tools_cache" / "tool_registry.json"
 
 One = Callable[[int], Awaitable[None]]
 
 
 def measure(calls: int) -> list[tuple[str, float, str, float]]:
-    """[(what, ms, baseline, its ms)]: median and 99th percentile of one call, then of the bare
-    loop.
+    """[(what, ms, baseline, its ms)]: median, 99th percentile and CPU of one call, beside those of
+    the bare loop.
     """
     return asyncio.run(_measure(calls))
 
@@ -69,7 +69,7 @@ async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
             f"task + schema + dumps, {name}",
             bare[place],
         )
-        for place, name in ((49, "p50"), (98, "p99"))
+        for place, name in ((49, "p50"), (98, "p99"), (-1, "CPU"))
     ]
 
 
@@ -156,12 +156,12 @@ def _bare_call(folder: Path) -> One:
 
 
 async def _timed(one: One, calls: int) -> list[float]:
-    """Percentiles 1 … 99 of a call in ms, after a warm-up."""
+    """Percentiles 1 … 99 of a call in ms, then its CPU, after a warm-up."""
     for n in range(WARM_UP):
         await one(n - WARM_UP)
-    taken = []
+    taken, used = [], time.process_time()
     for n in range(calls):
         began = time.perf_counter()
         await one(n)
         taken.append((time.perf_counter() - began) * 1e3)
-    return statistics.quantiles(taken, n=100)
+    return [*statistics.quantiles(taken, n=100), (time.process_time() - used) / calls * 1e3]

@@ -8,12 +8,12 @@ as many at once as there are callers.
 
 import asyncio
 import sqlite3
-import struct
 import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.usage import commits
 from edge.core import call_state, idempotency
 from edge.runtime.clock import Clock
 from edge.runtime.ids import new_call_id
@@ -45,16 +45,16 @@ def measure(rounds: int = 3, *, where: Path | None = None) -> list[Rate]:
     """
     found = []
     for callers in CALLERS:
-        ours, commits, bare = [], [], []
+        ours, each, bare = [], [], []
         for _ in range(rounds):
             with tempfile.TemporaryDirectory(dir=where) as name:
                 rate, per_call, size = asyncio.run(_admissions(Path(name), callers))
                 ours.append(rate)
-                commits.append(per_call)
+                each.append(per_call)
                 bare.append(_bare_inserts(Path(name) / "bare.db", size, callers))
         middle = rounds // 2
         found.append(
-            Rate(callers, sorted(ours)[middle], sorted(commits)[middle], sorted(bare)[middle])
+            Rate(callers, sorted(ours)[middle], sorted(each)[middle], sorted(bare)[middle])
         )
     return found
 
@@ -69,7 +69,7 @@ async def _admissions(folder: Path, callers: int) -> tuple[float, float, int]:
         calls = iter(
             [
                 (call, idempotency.keys_of(call, "epoch"))
-                for call in (_call(clock) for _ in range(ROUND))
+                for call in (new_call(clock) for _ in range(ROUND))
             ]
         )
 
@@ -80,17 +80,17 @@ async def _admissions(folder: Path, callers: int) -> tuple[float, float, int]:
             ) in calls:  # one iterator for all: each takes the next as soon as its own is on disk
                 assert (await store.admit(call, "local", keys=keys)).fresh
 
-        before, began = _commits(path), time.perf_counter()
+        before, began = commits(path), time.perf_counter()
         await asyncio.gather(*(caller() for _ in range(callers)))
         took = time.perf_counter() - began
-        commits = (_commits(path) - before) / ROUND
+        each = (commits(path) - before) / ROUND
         row = await db.read(lambda c: tuple(c.execute("SELECT * FROM calls LIMIT 1").fetchone()))
     finally:
         await db.close()
-    return ROUND / took, commits, sum(len(str(value)) for value in row if value is not None)
+    return ROUND / took, each, sum(len(str(value)) for value in row if value is not None)
 
 
-def _call(clock: Clock) -> ToolCall:
+def new_call(clock: Clock) -> ToolCall:
     text = "Buy two litres of milk and call the dentist about Thursday"
     return ToolCall(
         call_id=new_call_id(clock.wall()),
@@ -100,14 +100,6 @@ def _call(clock: Clock) -> ToolCall:
         turn_id=new_call_id(clock.wall()),
         idempotency_key=f"key-{new_call_id(clock.wall())}",
     )
-
-
-def _commits(path: Path) -> int:
-    """SQLite's own count of write transactions: `iChange` of the WAL index header
-    (walformat.html, section 2.1).
-    """
-    with path.with_name(path.name + "-shm").open("rb") as shm:
-        return int(struct.unpack_from("=I", shm.read(12), 8)[0])
 
 
 def _bare_inserts(path: Path, size: int, batch: int) -> float:

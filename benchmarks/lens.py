@@ -1,5 +1,5 @@
-"""From the control API to a lit lens, beside a raw write on the same kind of link: what
-everything in glassd costs.
+"""From the control API to a lit lens, beside the same page sent raw over the same kind of link to
+the same mock: what everything in glassd costs.
 """
 
 import asyncio
@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import process
+from benchmarks.table import Lines, Row
+from benchmarks.usage import Usage
 
 CONFIG = """version = 1
 [glasses]
@@ -40,22 +42,22 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock.connect(str(self._path))
 
 
-def measure(calls: int) -> list[tuple[str, float, str, float]]:
-    """[(what, median ms, baseline, its median ms)]: the daemon's way, then the bare link to the
-    same mock.
-    """
+def measure(calls: int) -> Lines:
+    """Yield the daemon's way, then the bare link to the same mock."""
     with tempfile.TemporaryDirectory() as name, mock() as radio:
         folder = Path(name)
-        with process.daemon(folder, CONFIG.format(radio=radio)):
-            through = _through_the_daemon(folder / "glassd" / "control.sock", calls)
-        raw = asyncio.run(_raw_writes(radio, calls))
-    return [
-        ("control API to lens acknowledged", through, "a raw write answered on the same link", raw)
-    ]
+        with process.daemon(folder, CONFIG.format(radio=radio)) as (pid, _, _):
+            usage = Usage(pid, folder / "state")
+            ms = _through_the_daemon(folder / "glassd" / "control.sock", usage, calls)
+        page, ping = asyncio.run(_raw_commands(radio, calls))
+    what = "control API to lens acknowledged"
+    yield Row(what, ms, "ms", "the same page, raw", page)
+    yield from usage.rows(what)
+    yield Row("the same page, raw", page, "ms", "a raw ping", ping)
 
 
 @contextmanager
-def mock() -> Iterator[str]:
+def mock(model: str = "mock:display") -> Iterator[str]:
     """Simulated glasses in a process of their own; gives their radio."""
     glasses = subprocess.Popen(
         [
@@ -63,13 +65,14 @@ def mock() -> Iterator[str]:
             "-m",
             "edge.cli",
             "sim",
-            "mock:display",
+            model,
             "--radio",
             "tcp:127.0.0.1:0",
             "--json",
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env=process.environment(),
     )
     try:
         assert glasses.stdout is not None
@@ -79,19 +82,20 @@ def mock() -> Iterator[str]:
         glasses.wait(10)
 
 
-def _through_the_daemon(control: Path, calls: int) -> float:
+def _through_the_daemon(control: Path, usage: Usage, calls: int) -> float:
     wire = UnixConnection(control)
     until_ready(wire)
     taken = []
     for n in range(calls):
         args = {"text": f"number {n}", "duration_s": 0.1}
         body = json.dumps({"tool": "glasses:show_text", "args": args, "wait": "answer"})
-        began = time.perf_counter()
-        wire.request("POST", "/v1/call", body, {"Content-Type": "application/json"})
-        answer = json.loads(wire.getresponse().read())
-        taken.append((time.perf_counter() - began) * 1e3)
-        assert answer["meta"]["delivery"] == "shown", answer
-        time.sleep(0.5)  # dark again: for how long a page stays is policy, not cost
+        with usage.of(1):
+            began = time.perf_counter()
+            wire.request("POST", "/v1/call", body, {"Content-Type": "application/json"})
+            answer = json.loads(wire.getresponse().read())
+            taken.append((time.perf_counter() - began) * 1e3)
+            assert answer["meta"]["delivery"] == "shown", answer
+            time.sleep(0.5)  # dark again: for how long a page stays is policy, not cost
     return statistics.median(taken)
 
 
@@ -104,22 +108,22 @@ def until_ready(wire: UnixConnection) -> None:
     raise SystemExit("the mock glasses did not become ready")
 
 
-async def _raw_writes(radio: str, calls: int) -> float:
-    """A ping of the profile as bare bytes: one GATT write without response, one notification
-    back.
+async def _raw_commands(radio: str, calls: int) -> tuple[float, float]:
+    """Return the median ms of a page and of a ping of the profile as bare bytes: what they are cut
+    into is written, and one notification comes back. The mock draws a page before it answers.
     """
     from firmware_bridge.codec import NEED_DATA, Role
     from firmware_bridge.codecs.reference.codec import ReferenceCodec
-    from firmware_bridge.messages import Ping
+    from firmware_bridge.messages import Command, Ping, ShowPage, TextLine
     from firmware_bridge.transports import ble, ble_connection
 
     air = await ble.open_radio(radio)
     transport = await ble_connection.connect(air, await ble.scan(air, timeout_s=10), timeout_s=10)
     codec = ReferenceCodec(Role.CENTRAL, max_packet=transport.max_packet)
     packets = transport.packets()
-    taken = []
-    for _ in range(calls):
-        codec.send(Ping(), time.monotonic())
+
+    async def send(command: Command) -> float:
+        codec.send(command, time.monotonic())
         began = time.perf_counter()
         for packet in codec.packets_to_send(time.monotonic()):
             await transport.write(packet)
@@ -128,8 +132,14 @@ async def _raw_writes(radio: str, calls: int) -> float:
             codec.receive_packet(await anext(packets), time.monotonic())
             while codec.next_event() is not NEED_DATA:
                 answered = True
-        taken.append((time.perf_counter() - began) * 1e3)
+        return (time.perf_counter() - began) * 1e3
+
+    pages, pings = [], []
+    for n in range(calls):
+        pages.append(await send(ShowPage(f"scene{n}", lines=(TextLine(0, f"number {n}"),))))
+        await asyncio.sleep(0.02)
+        pings.append(await send(Ping()))
         await asyncio.sleep(0.02)
     await transport.close()
     await air.close()
-    return statistics.median(taken)
+    return statistics.median(pages), statistics.median(pings)

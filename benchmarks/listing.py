@@ -16,17 +16,16 @@ from typing import Any
 
 from benchmarks import process
 from benchmarks.lens import UnixConnection
+from benchmarks.process import REGISTRY
+from benchmarks.tools import CLOUD, document
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.tools.registry import ToolRegistry
-from tools_cache.registry import manifest
 from tools_cache.registry.registry_store import Generation, RegistryStore
 
 TOOLS = 1000
 BAR_MS = 5.0
 """The most ms that the 99th percentile of listing 1,000 cached tools may take."""
-CLOUD = "http://127.0.0.1:9"
-"""The discard port: a cloud that is away, so that what is listed is what was cached."""
 CONFIG = f"""version = 1
 [glasses]
 radio = "bluez"
@@ -45,7 +44,9 @@ def measure(runs: int) -> list[tuple[str, float, str, float]]:
     """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        RegistryStore(folder / "state" / "registry").save(Generation(_document(), CLOUD))
+        RegistryStore(folder / "state" / "registry").save(
+            Generation(document(TOOLS // 20, 20), CLOUD)
+        )
         inside = _timed(_inside(folder / "state" / "registry"), runs)
         with process.daemon(folder, CONFIG):
             wire = UnixConnection(folder / "glassd" / "control.sock")
@@ -64,8 +65,6 @@ def measure(runs: int) -> list[tuple[str, float, str, float]]:
 
 
 def _inside(state: Path) -> Callable[[], Any]:
-    builtin = Path(manifest.__file__).with_name("tool_registry.json")
-
     class Cloud:
         url = CLOUD
 
@@ -73,7 +72,7 @@ def _inside(state: Path) -> Callable[[], Any]:
             await asyncio.Event().wait()
 
     registry = ToolRegistry(
-        builtin=builtin, state=state, bus=Bus(), clock=Clock.system(), cloud=Cloud()
+        builtin=REGISTRY, state=state, bus=Bus(), clock=Clock.system(), cloud=Cloud()
     )
     registry.load()
     return lambda: [entry for entry in registry.snapshot().entries() if not entry.hidden]
@@ -92,32 +91,3 @@ def _timed(one: Callable[[], Any], runs: int) -> list[float]:
         one()
         taken.append((time.perf_counter() - began) * 1e3)
     return statistics.quantiles(taken, n=100)
-
-
-def _document() -> bytes:
-    """A registry of 50 apps with 20 tools each, as the cloud serves it."""
-    apps = [
-        {
-            "packageName": f"com.example.app{a:02}",
-            "name": f"App {a}",
-            "hardwareRequirements": [],
-            "tools": [_tool(f"look_{t:02}") for t in range(20)],
-        }
-        for a in range(TOOLS // 20)
-    ]
-    sha256 = manifest.digest(apps)
-    return json.dumps({"version": f"1.0.{sha256[:8]}", "sha256": sha256, "apps": apps}).encode()
-
-
-def _tool(name: str) -> dict[str, Any]:
-    words = {"type": "string", "minLength": 1, "maxLength": 200, "description": "What to look for."}
-    return {
-        "name": name,
-        "description": f"Finds things in the collection that {name} keeps, best match first.",
-        "inputSchema": {
-            "type": "object",
-            "properties": {"query": words, "top_k": {"type": "integer", "default": 3}},
-            "required": ["query"],
-            "additionalProperties": False,
-        },
-    }

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks import process
+from benchmarks.table import Lines, Row
+from benchmarks.usage import Usage
 
 PROXY = "mcp-proxy==0.13.0"
-ROOT = Path(__file__).parents[1]
-PROXY_VENV = ROOT / ".venv-mcp-proxy"
+PROXY_VENV = Path(__file__).resolve().parents[1] / ".venv-mcp-proxy"
 ECHO = [sys.executable, "-m", "benchmarks.mcp_echo"]
 TEXT = {"text": "hello, glasses"}
 BLOCKS = 10
@@ -50,8 +51,7 @@ rate_limits = {{ "clock:now" = {{ calls = 100000, window = 60 }} }}
 id = "bench"
 command = "{python}"
 args = ["-m", "benchmarks.mcp_echo"]
-env = {{ PYTHONPATH = "{root}" }}
-cwd = "{root}"
+env = {{ PYTHONPATH = "{path}" }}
 allowed_tools = ["*"]
 trusted = true
 confirm = "never"
@@ -67,24 +67,29 @@ class Way(NamedTuple):
     args: dict[str, Any]
 
 
-def measure(calls: int) -> Iterator[tuple[str, float, str, float]]:
-    """(what, ms, baseline, its ms): p50 and p95 of each way; a way that is not there is named on
+def measure(calls: int) -> Lines:
+    """Yield p50 and p95 of each way, and what the daemon used; a way that is not there is named on
     stderr and left out.
     """
     warnings.simplefilter("ignore")
     yield from asyncio.run(_measure(calls))
 
 
-async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
+async def _measure(calls: int) -> list[Row]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="glassd-bench-")))
-        config = CONFIG.format(folder=folder, python=sys.executable, root=ROOT)
-        stack.enter_context(process.daemon(folder, config))
-        stdio = await _taken_in_turns(await _over_stdio(stack, folder), calls)
+        path = process.environment()["PYTHONPATH"]
+        config = CONFIG.format(folder=folder, python=sys.executable, path=path)
+        pid, _, _ = stack.enter_context(process.daemon(folder, config))
+        ways = await _over_stdio(stack, folder)
+        usage, made = Usage(pid, folder / "state"), calls // BLOCKS * BLOCKS + WARM_UP
+        with usage.of(made):  # what is not glassd's own way does not reach the daemon
+            stdio = await _taken_in_turns(ways, calls)
         http = await _taken_in_turns(await _over_http(stack, folder), calls)
     rows = _rows(
         "glassd, its own tool, stdio", stdio["glassd"], "the bare SDK, stdio", stdio["sdk"]
     )
+    rows += usage.rows("glassd, its own tool, the daemon alone")
     baseline, name = (
         (http["proxy"], "mcp-proxy, HTTP to stdio")
         if "proxy" in http
@@ -95,15 +100,12 @@ async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
     return rows
 
 
-def _rows(
-    what: str, ours: list[float], name: str, theirs: list[float]
-) -> list[tuple[str, float, str, float]]:
+def _rows(what: str, ours: list[float], name: str, theirs: list[float]) -> list[Row]:
     def at(times: list[float], percent: int) -> float:
         return statistics.quantiles(times, n=100)[percent - 1] * 1e3
 
     return [
-        (f"{what}, p{percent}", at(ours, percent), f"{name}, p{percent}", at(theirs, percent))
-        for percent in (50, 95)
+        Row(f"{what}, p{n}", at(ours, n), "ms", f"{name}, p{n}", at(theirs, n)) for n in (50, 95)
     ]
 
 
@@ -230,11 +232,8 @@ def _proxy(port: int) -> list[str]:
 def _command(words: list[str]) -> Any:
     from mcp.client.stdio import StdioServerParameters
 
-    return StdioServerParameters(command=words[0], args=words[1:], cwd=str(ROOT), env=_here())
-
-
-def _here() -> dict[str, str]:
-    return {"PYTHONPATH": str(ROOT)}
+    env = {"PYTHONPATH": process.environment()["PYTHONPATH"]}
+    return StdioServerParameters(command=words[0], args=words[1:], env=env)
 
 
 @asynccontextmanager
@@ -248,16 +247,13 @@ async def _client(server: Any) -> AsyncIterator[Any]:
 @contextmanager
 def _running(command: list[str], log: Path, port: int) -> Iterator[None]:
     """Run a server until the block ends; it listens when the block begins."""
-    import os
-
     with log.open("wb") as out:
         child = subprocess.Popen(
             command,
             stdout=out,
             stderr=out,
             stdin=subprocess.DEVNULL,
-            cwd=ROOT,
-            env={**os.environ, **_here()},
+            env=process.environment(),
         )
     try:
         end = time.monotonic() + READY_S

@@ -1,5 +1,6 @@
 """Whole processes: how long they take to answer, to be READY, and what they cost while idle."""
 
+import json
 import os
 import socket
 import statistics
@@ -8,20 +9,50 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
+
+import edge
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 BARE_IMPORTS = "import asyncio, bleak, aiomqtt, pydantic, sqlite3, uvloop"
+"""The libraries of a daemon that is in use."""
+LEAST_IMPORTS = "import asyncio, sqlite3, uvloop"
+"""What no daemon starts without."""
+CODE = Path(edge.__file__).parents[1]
+"""The checkout that is measured; `--compare` runs these benchmarks on another one."""
+REGISTRY = CODE / "tools_cache" / "tool_registry.json"
+HERE = Path(__file__).parents[1]
+"""The folder of this package, which is not always in that checkout."""
+READY_S = 60.0
+
+
+@cache
+def environment() -> dict[str, str]:
+    """Return the environment of every measured process: it finds compiled code, as an installed
+    one does. PYTHONDONTWRITEBYTECODE would make a new checkout compile itself at each start.
+    """
+    left_out = {"PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
+    env = {name: value for name, value in os.environ.items() if name not in left_out}
+    env["PYTHONPATH"] = os.pathsep.join(dict.fromkeys((str(HERE), str(CODE))))
+    packages = [str(CODE / name) for name in ("edge", "firmware_bridge", "tools_cache")]
+    compiled = [sys.executable, "-m", "compileall", "-q", *packages, str(HERE / "benchmarks")]
+    subprocess.run(compiled, check=False, env=env, stdout=subprocess.DEVNULL)
+    return env
 
 
 def wall_ms(argv: list[str], *, runs: int, env: dict[str, str] | None = None) -> float:
-    """Median wall time of a command, in ms, after one warm-up that fills the bytecode cache."""
+    """Median wall time of a command, in ms, after one warm-up that fills the disk's cache."""
     taken = []
     for n in range(runs + 1):
         began = time.perf_counter()
         subprocess.run(
-            argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env
+            argv,
+            check=False,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=env or environment(),
         )
         if n:
             taken.append((time.perf_counter() - began) * 1e3)
@@ -31,7 +62,8 @@ def wall_ms(argv: list[str], *, runs: int, env: dict[str, str] | None = None) ->
 def import_rss_mib(imports: str) -> float:
     """Resident memory of a Python that has done only these imports."""
     code = f"{imports}\nimport os\nprint(int(open('/proc/self/statm').read().split()[1]) * {PAGE})"
-    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, env=environment())
     return int(shown.stdout) / 2**20
 
 
@@ -41,9 +73,9 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
     (folder / "glassd.toml").write_text(config)
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.bind(str(folder / "notify"))
-    notify.settimeout(20)
+    notify.settimeout(READY_S)
     env = {
-        **os.environ,
+        **environment(),
         "NOTIFY_SOCKET": str(folder / "notify"),
         "XDG_RUNTIME_DIR": str(folder),
         "STATE_DIRECTORY": str(folder / "state"),
@@ -57,13 +89,60 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
         stderr=(folder / "log").open("w"),
     )
     try:
-        while b"READY=1" not in notify.recv(4096):
-            pass
+        _wait_until_ready(notify, folder / "log")
         yield process.pid, (time.perf_counter() - began) * 1e3, env
     finally:
         process.terminate()
         process.wait(10)
         notify.close()
+
+
+def _wait_until_ready(notify: socket.socket, log: Path) -> None:
+    try:
+        while b"READY=1" not in notify.recv(4096):
+            pass
+    except TimeoutError:
+        raise SystemExit(f"the daemon did not become ready: {log.read_text()[-800:]}") from None
+
+
+@contextmanager
+def floor(port: int, folder: Path) -> Iterator[Path]:
+    """Run `benchmarks/floor.py` until the block ends; yields its unix socket."""
+    path = folder / "floor.sock"
+    with (folder / "floor.log").open("w") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.floor", str(port), str(path), str(folder)],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment(),
+        )
+    try:
+        assert child.stdout is not None
+        if not child.stdout.readline():
+            raise SystemExit(f"the floor did not start: {(folder / 'floor.log').read_text()}")
+        yield path
+    finally:
+        child.terminate()
+        child.communicate(timeout=10)
+
+
+@contextmanager
+def devcloud(folder: Path, port: int) -> Iterator[str]:
+    """Run `glassd devcloud` on the broker at `port` until the block ends; yields its URL."""
+    words = ["devcloud", "--http", "127.0.0.1:0", "--state", str(folder / "cloud"), "--json"]
+    with (folder / "cloud.log").open("w") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "edge.cli", *words, "--broker", f"127.0.0.1:{port}"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env=environment(),
+        )
+    try:
+        assert child.stdout is not None
+        yield json.loads(child.stdout.readline())["http"]
+    finally:
+        child.terminate()
+        child.communicate(timeout=10)
 
 
 def rss_mib(pid: int) -> float:
@@ -75,12 +154,15 @@ def rss_mib(pid: int) -> float:
 
 
 def cpu_s(pid: int) -> float:
-    """CPU seconds a process and its children have used so far."""
-    total = 0
-    for p in family(pid):
-        fields = Path(f"/proc/{p}/stat").read_text().rpartition(")")[2].split()
-        total += int(fields[11]) + int(fields[12])
-    return total / TICKS
+    """CPU seconds that a process and its children have used so far. To the microsecond, by the
+    clocks of clock_getcpuclockid(3); what ended children used is known in steps of 10 ms.
+    """
+    return sum(time.clock_gettime(~p << 3 | 2) + _ended_children_s(p) for p in family(pid))
+
+
+def _ended_children_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[13]) + int(fields[14])) / TICKS
 
 
 def family(pid: int) -> list[int]:

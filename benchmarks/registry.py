@@ -7,7 +7,6 @@ away; the others are of its own `ToolRegistry` in this process, without the cont
 
 import asyncio
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -18,13 +17,14 @@ from typing import Any
 
 from benchmarks import process
 from benchmarks.lens import UnixConnection
-from benchmarks.listing import CLOUD, CONFIG
+from benchmarks.listing import CONFIG
+from benchmarks.process import REGISTRY
+from benchmarks.tools import CLOUD, document
 from edge.core.tools.registry_sync import Fetched
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.tools.registry import ToolRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
-from tools_cache.registry import manifest
 from tools_cache.registry.registry_store import Generation, RegistryStore
 from tools_cache.schema import KEPT, check_schema
 
@@ -41,7 +41,7 @@ Row = tuple[str, float, str, str, float]
 
 def measure(runs: int) -> list[Row]:
     """Every row; baselines are of the same run."""
-    body = document()
+    body = document(APPS, TOOLS_EACH)
     return [*cold(runs), *asyncio.run(_in_process(body)), *_daemon(body, runs)]
 
 
@@ -51,7 +51,7 @@ def cold(runs: int) -> list[Row]:
     """
     with tempfile.TemporaryDirectory() as home:
         env = {
-            **os.environ,
+            **process.environment(),
             "HOME": home,
             "XDG_RUNTIME_DIR": home,
             "XDG_STATE_HOME": home,
@@ -87,9 +87,12 @@ async def _in_process(body: bytes) -> list[Row]:
     scan_ms = _ms(lambda: [name for name, tool in bare.items() if not tool["needs"]])
     dump_ms = _ms(lambda: json.dumps(list(bare.values())))
     with tempfile.TemporaryDirectory() as folder:
-        builtin = Path(manifest.__file__).with_name("tool_registry.json")
         registry = ToolRegistry(
-            builtin=builtin, state=Path(folder), bus=Bus(), clock=Clock.system(), cloud=_Cloud(body)
+            builtin=REGISTRY,
+            state=Path(folder),
+            bus=Bus(),
+            clock=Clock.system(),
+            cloud=_Cloud(body),
         )
         began = time.perf_counter()
         await registry.sync()
@@ -190,51 +193,3 @@ def _ms(one: Callable[[], Any], *, times: int = 5) -> float:
         one()
         taken.append((time.perf_counter() - began) * 1e3)
     return statistics.median(taken)
-
-
-def document() -> bytes:
-    """The registry as a cloud serves it: every second app needs a display."""
-    apps = [
-        {
-            "packageName": f"com.example.app{a:03}",
-            "name": f"App {a}",
-            "hardwareRequirements": [{"type": "DISPLAY", "level": "REQUIRED"}] if a % 2 else [],
-            "tools": [_tool(f"look_{t:02}") for t in range(TOOLS_EACH)],
-        }
-        for a in range(APPS)
-    ]
-    sha256 = manifest.digest(apps)
-    return json.dumps({"version": f"1.0.{sha256[:8]}", "sha256": sha256, "apps": apps}).encode()
-
-
-def _tool(name: str) -> dict[str, Any]:
-    words = {
-        "type": "string",
-        "minLength": 1,
-        "maxLength": 200,
-        "description": "What to look for, in the wearer's own words.",
-    }
-    limit = {
-        "type": "integer",
-        "minimum": 1,
-        "maximum": 20,
-        "default": 3,
-        "description": "How many to give at most.",
-    }
-    return {
-        "name": name,
-        "description": (
-            f"Finds things in the collection that {name} keeps, "
-            "best match first, each with its place and age."
-        ),
-        "inputSchema": {
-            "type": "object",
-            "properties": {"query": words, "top_k": limit},
-            "required": ["query"],
-            "additionalProperties": False,
-        },
-        "sideEffects": "read_only",
-        "idempotent": True,
-        "category": "retrieval",
-        "mentraExtensions": {"activationPhrases": [f"find {name}"]},
-    }

@@ -78,7 +78,7 @@ def _show(wire: http.client.HTTPConnection, text: str) -> None:
 
 
 def _bare_ms() -> float:
-    child = subprocess.Popen([sys.executable, "-c", "import PIL"])
+    child = subprocess.Popen([sys.executable, "-c", "import PIL"], env=process.environment())
     _, _, used = os.wait4(child.pid, 0)
     child.returncode = 0
     return (used.ru_utime + used.ru_stime) * 1e3
@@ -87,16 +87,17 @@ def _bare_ms() -> float:
 def _pages_ms(rows: tuple[str, ...]) -> tuple[float, float]:
     """CPU of a new child up to its first page, and of each of ten pages after it."""
     child = subprocess.Popen(
-        [sys.executable, "-I", "-m", "edge.display.image_worker", "60"],
+        [sys.executable, "-P", "-m", "edge.display.image_worker", "60"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        env=process.environment(),
     )
     try:
         _draw(child, rows)
-        first = _cpu_ms(child.pid)
+        first = process.cpu_s(child.pid) * 1e3
         for n in range(10):  # other text each time: nothing is drawn twice
             _draw(child, tuple(f"{row} {n}" for row in rows[n % 5 :] + rows[: n % 5]))
-        return first, (_cpu_ms(child.pid) - first) / 10
+        return first, (process.cpu_s(child.pid) * 1e3 - first) / 10
     finally:
         child.kill()
         child.communicate()
@@ -113,11 +114,6 @@ def _draw(child: subprocess.Popen[bytes], rows: tuple[str, ...]) -> None:
     (length,) = struct.unpack(">I", child.stdout.read(4))
     answer = json.loads(child.stdout.read(length))
     assert any(map(any, map(base64.b64decode, (r["pixels"] for s in answer["rows"] for r in s))))
-
-
-def _cpu_ms(pid: int) -> float:
-    """CPU time of a process, to the microsecond: the clock that clock_getcpuclockid(3) gives."""
-    return time.clock_gettime(~pid << 3 | 2) * 1e3
 
 
 def _median(taken: list[float]) -> float:

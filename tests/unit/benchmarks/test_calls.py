@@ -8,5 +8,6 @@ def test_calls_are_measured() -> None:
     assert [what for what, *_ in rows] == [
         "orchestrator, one call, p50",
         "orchestrator, one call, p99",
+        "orchestrator, one call, CPU",
     ]
     assert all(ms > 0 for _, ms, _, _ in rows)

@@ -1,0 +1,201 @@
+"""What grows: the start, the list of tools and a call over 10 to 10,000 tools; memory over 20,000
+calls.
+
+Real daemons whose cloud is away; its tools came from disk. The floor of a list is a server that
+sends the same bytes. What blocks the daemon's event loop is seen from outside: by how long small
+requests over another connection wait meanwhile.
+"""
+
+import json
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import process
+from benchmarks.lens import UnixConnection
+from benchmarks.table import Lines, Note, Row
+from benchmarks.tools import CLOUD, document
+from benchmarks.usage import Usage
+from tools_cache.registry.registry_store import Generation, RegistryStore
+
+TOOLS = (10, 1_000, 10_000)
+LISTS, CALLS, STARTS = 20, 100, 3
+CALLERS = 8
+EARLY = 5_000
+"""Calls after which memory is looked at first: by then the tables are full."""
+SMALL = "/v1/session"
+CONFIG = f"""\
+version = 1
+[glasses]
+radio = "bluez"
+[cloud]
+url = "{CLOUD}"
+[policy]
+rate_limits = {{ "clock:now" = {{ calls = 100000, window = 60 }} }}
+[control]
+group = ""
+"""
+
+
+def measure(calls: int) -> Lines:
+    """Yield what grows with the tools, then what grows with the calls."""
+    first: dict[str, float] = {}
+    for tools in TOOLS:
+        yield from _with_tools(tools, first)
+    yield from _memory(calls)
+
+
+def _with_tools(tools: int, first: dict[str, float]) -> Lines:
+    """`first`: what the first number of tools took."""
+    body, starts = document(max(1, tools // 20), min(tools, 20)), []
+    for start in range(1, STARTS + 1):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            RegistryStore(folder / "state" / "registry").save(Generation(body, CLOUD))
+            with process.daemon(folder, CONFIG) as (pid, ready, _):
+                starts.append(ready)
+                if start == STARTS:
+                    yield from _grown(tools, first, folder, pid, statistics.median(starts))
+
+
+def _grown(tools: int, first: dict[str, float], folder: Path, pid: int, ready: float) -> Lines:
+    def row(what: str, value: float, unit: str = "ms") -> Row:
+        base = first.setdefault(what, value)
+        return Row(f"{what}, {tools} tools", value, unit, f"{TOOLS[0]} tools", base)
+
+    time.sleep(2)  # start-up work is over
+    yield row("time to READY", ready)
+    yield row("idle RSS", process.rss_mib(pid), "MiB")
+    wire = UnixConnection(folder / "glassd" / "control.sock")
+    yield row("local read", statistics.median(_taken(lambda: _call(wire), CALLS)))
+    with process.floor(0, folder) as bare:
+        yield from _lists(folder, Usage(pid, folder / "state"), bare, f"{tools} tools")
+
+
+def _lists(folder: Path, usage: Usage, bare: Path, which: str) -> Lines:
+    control = folder / "glassd" / "control.sock"
+    wire, floor = UnixConnection(control), UnixConnection(bare)
+    path = "/v1/tools?all=1"
+    tag, body = _get(wire, path)
+    _ask(floor, "PUT", "/body", body)
+    with usage.of(LISTS):
+        listed = statistics.median(_taken(lambda: _get(wire, path), LISTS))
+    same = statistics.median(_taken(lambda: _get(floor, "/body"), LISTS))
+    what = f"GET {path}, {which}"
+    yield Row(what, listed, "ms", "a server that sends the same", same)
+    yield Row(f"  {what}, its size", len(body) / 1e6, "MB")
+    yield from list(usage.rows(what))[:1]  # nothing is written
+    if tag:
+        again = statistics.median(_taken(lambda: _get(wire, path, tag), LISTS))
+        yield Row(f"  {what}, unchanged (304)", again, "ms", "the whole", listed)
+    else:
+        yield Note(f"{what}: no ETag, so it is sent again where nothing has changed")
+    idle = longest_wait(control, lambda: time.sleep(0.05))
+    busy = longest_wait(control, lambda: _get(wire, path))
+    yield Row(f"  {what}, longest wait of others", busy, "ms", "without it", idle)
+
+
+def longest_wait(control: Path, meanwhile: Callable[[], object], *, times: int = LISTS) -> float:
+    """Return the longest ms that a small request took meanwhile, the median of many times: a bound
+    on the longest step of the event loop. One alone may have waited for another process.
+    """
+    waits: list[float] = []
+    over, wire = threading.Event(), UnixConnection(control)
+    _get(wire, SMALL)
+
+    def ask() -> None:
+        while not over.is_set():
+            waits.extend(_taken(lambda: _get(wire, SMALL), 1))
+
+    asking, longest = threading.Thread(target=ask), []
+    asking.start()
+    for _ in range(times):
+        from_here = len(waits)
+        meanwhile()
+        longest.append(max(waits[from_here:], default=0.0))
+    over.set()
+    asking.join()
+    return statistics.median(longest)
+
+
+# ------------------------------------------------------------------ memory
+
+
+def _memory(calls: int) -> Lines:
+    with tempfile.TemporaryDirectory() as name, process.daemon(Path(name), CONFIG) as (pid, _, _):
+        control = Path(name) / "glassd" / "control.sock"
+        time.sleep(2)  # start-up work is over
+        before, usage = process.rss_mib(pid), Usage(pid, Path(name) / "state")
+        early = min(EARLY, calls // 2)
+        _calls(control, early)
+        after_some = process.rss_mib(pid)
+        began = time.perf_counter()
+        with usage.of(calls - early):
+            _calls(control, calls - early)
+        per_s = (calls - early) / (time.perf_counter() - began)
+        after = process.rss_mib(pid)
+    yield Row(f"RSS after {early} local calls", after_some, "MiB", "before", before)
+    yield Row(f"RSS after {calls} local calls", after, "MiB", f"after {early}", after_some)
+    yield Row(f"local reads, {CALLERS} callers", per_s, "/s")
+    yield from usage.rows(f"local reads, {CALLERS} callers")
+
+
+def _calls(control: Path, calls: int) -> None:
+    failed: list[BaseException] = []
+
+    def caller(number: int) -> None:
+        wire = UnixConnection(control)
+        try:
+            for _ in range(number, calls, CALLERS):
+                _call(wire)
+        except BaseException as error:  # noqa: BLE001 - raised again below
+            failed.append(error)
+
+    threads = [threading.Thread(target=caller, args=(n,)) for n in range(CALLERS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failed:
+        raise failed[0]
+
+
+# ------------------------------------------------------------------ one request
+
+
+def _call(wire: UnixConnection) -> None:
+    body = json.dumps({"tool": "clock:now", "args": {}, "wait": "answer"})
+    _, answer = _ask(wire, "POST", "/v1/call", body.encode())
+    assert json.loads(answer)["ok"], answer
+
+
+def _get(wire: UnixConnection, path: str, tag: str = "") -> tuple[str, bytes]:
+    return _ask(wire, "GET", path, tag=tag)
+
+
+def _ask(
+    wire: UnixConnection, method: str, path: str, body: bytes = b"", *, tag: str = ""
+) -> tuple[str, bytes]:
+    """Return the ETag of the answer, and its body. With a tag the answer must be that nothing
+    changed.
+    """
+    headers = {"Content-Type": "application/json"} | ({"If-None-Match": tag} if tag else {})
+    wire.request(method, path, body or None, headers)
+    reply = wire.getresponse()
+    answer = reply.read()
+    assert reply.status == (304 if tag else 200), (method, path, reply.status, answer[:300])
+    return reply.headers.get("ETag", ""), answer
+
+
+def _taken(one: Callable[[], Any], times: int) -> list[float]:
+    """Return the ms of each."""
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        one()
+        taken.append((time.perf_counter() - began) * 1e3)
+    return taken

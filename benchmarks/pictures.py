@@ -1,0 +1,111 @@
+"""A picture on simulated lenses, from the control API: how long its caller waits, what the daemon
+and its children compute for it, and how long others wait meanwhile.
+
+The floor is Pillow alone: the picture decoded, fitted and dithered in this process.
+"""
+
+import base64
+import io
+import json
+import statistics
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from benchmarks import lens, process
+from benchmarks.growth import longest_wait
+from benchmarks.table import Lines, Row, not_measured
+from benchmarks.usage import Usage
+
+PICTURES = 8
+LARGE = """\
+[glasses.capabilities]
+"display.width" = 576
+"display.height" = 288
+"display.bpp" = 4
+"""
+MODELS = {
+    "Even G1, 576×136, 1 bit": ("sim:even_g1", (576, 136), 1, ""),
+    "a lens of 576×288, 4 bits": (
+        "mock:display",
+        (576, 288),
+        4,
+        LARGE,
+    ),
+}
+"""What is measured: model, pixels, bits of a pixel, and what the configuration says of it."""
+
+
+def measure() -> Lines:
+    if find_spec("PIL") is None:
+        yield not_measured("pictures", "pip install 'glassd[images]'")
+        return
+    for what, (model, size, bits, more) in MODELS.items():
+        picture = _jpeg()
+        alone = statistics.median(_pillow_ms(picture, size, bits) for _ in range(PICTURES))
+        with tempfile.TemporaryDirectory() as name, lens.mock(model) as radio:
+            folder = Path(name)
+            config = lens.CONFIG.format(radio=radio) + more
+            with process.daemon(folder, config) as (pid, _, _):
+                yield from _shown(what, folder, Usage(pid, folder / "state"), picture, alone)
+
+
+def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) -> Lines:
+    control = folder / "glassd" / "control.sock"
+    wire = lens.UnixConnection(control)
+    lens.until_ready(wire)
+    first = _show(wire, picture)
+    taken = []
+    with usage.of(PICTURES):
+        for _ in range(PICTURES):
+            taken.append(_show(wire, picture))
+            time.sleep(0.5)  # for how long a page stays is policy, not cost
+    yield Row(f"picture, {what}", statistics.median(taken), "ms", "Pillow alone", alone)
+    yield Row("  the first one", first, "ms", "Pillow alone", alone)
+    yield from usage.rows(f"picture, {what}")
+    idle = longest_wait(control, lambda: time.sleep(0.5), times=PICTURES)
+    busy = longest_wait(control, lambda: _show(wire, picture), times=PICTURES)
+    yield Row("  longest wait of others", busy, "ms", "without it", idle)
+
+
+def _show(wire: lens.UnixConnection, picture: str) -> float:
+    args = {"image": picture, "alt": "a test picture", "duration_s": 0.1}
+    body = json.dumps({"tool": "glasses:show_image", "args": args, "wait": "answer"})
+    began = time.perf_counter()
+    wire.request("POST", "/v1/call", body, {"Content-Type": "application/json"})
+    answer = json.loads(wire.getresponse().read())
+    took = (time.perf_counter() - began) * 1e3
+    delivery = answer["meta"]["delivery"]
+    if isinstance(delivery, dict):  # the simulated lens is lower than what is configured: clipped
+        delivery = delivery["state"]
+    assert delivery in ("shown", "acknowledged"), f"the picture is not on the lens: {delivery}"
+    return took
+
+
+def _jpeg() -> str:
+    """Return a picture of 1600×1200 with gradients and edges, as base64."""
+    from PIL import Image, ImageDraw
+
+    picture = Image.radial_gradient("L").resize((1600, 1200)).convert("RGB")
+    drawn = ImageDraw.Draw(picture)
+    for n in range(8):
+        drawn.line((n * 200, 0, 1600 - n * 200, 1200), fill=(n * 30, 255 - n * 30, 128), width=3)
+    out = io.BytesIO()
+    picture.save(out, format="JPEG", quality=40)
+    return base64.b64encode(out.getvalue()).decode()
+
+
+def _pillow_ms(picture: str, size: tuple[int, int], bits: int) -> float:
+    from PIL import Image
+
+    raw, began = base64.b64decode(picture), time.perf_counter()
+    read = Image.open(io.BytesIO(raw))
+    read.draft("L", (size[0] * 2, size[1] * 2))
+    grey = read.convert("L")
+    grey.thumbnail(size)
+    if bits == 1:
+        grey.convert("1").tobytes()
+    else:
+        grey.quantize(1 << bits, dither=Image.Dither.FLOYDSTEINBERG).tobytes()
+    return (time.perf_counter() - began) * 1e3
