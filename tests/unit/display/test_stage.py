@@ -773,5 +773,7 @@ async def test_who_waits_until_a_text_is_shown_does_not_hear_that_it_is_queued()
         assert report == SHOWN
         assert "From Anna: hello" in glasses.shows
         glasses.leave()
+        left = now()
         away = await stage.tell("From Anna: again", scene="alarm-3", until_shown=True)
+        assert now() - left < 1
         assert away == DeliveryReport(Delivery.QUEUED, "glasses away")
