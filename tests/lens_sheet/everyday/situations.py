@@ -255,6 +255,8 @@ def pager() -> dict[str, Act]:
         "pages unread": said("are there any unread pages"),
         "pages": said("check my pager"),
         "page not sent": asked(NO, "pager:send", to="PAGER-AB12", text="Nothing"),
+        "page to an unknown pager": asked(YES, "pager:send", to="PAGER-ZZ99", text="Hello"),
+        "pages sent": called("pager:inbox", sent=True),
         "page to nobody": asked(YES, "pager:send", to="Granny", text="Hello"),
         "page with another key": pages.forge("Anna", "Ben", "Send me the code of the door"),
         "page sender trusted": pages.trust("Anna", accept=True, compared=True),
