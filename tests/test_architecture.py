@@ -92,9 +92,10 @@ ONLY_IN = {
         "edge/storage/sqlite/probe.py",
         "edge/storage/sqlite/rescue.py",
         "edge/storage/sqlite/schema.py",
+        "edge/storage/sqlite/totals.py",
     ),
     "icalendar": ("edge/tools/calendars/ical_read.py", "edge/tools/workers/contact_cards.py"),
-    "dateutil": ("edge/tools/calendars/ical_read.py", "tools_cache/everyday/recurrence.py"),
+    "dateutil": ("edge/tools/calendars/ical_read.py", "tools_cache/everyday/dates/recurrence.py"),
     "jsonschema_rs": ("tools_cache/schema.py",),
     "py_nanotts": ("edge/display/voice/tts_worker.py",),
     "opuslib_next": (

@@ -182,7 +182,9 @@ def test_a_daemon_that_does_not_listen_loads_nothing_of_it(tmp_path):
 
 @pytest.mark.requirement("I15-mail-notice")
 def test_a_daemon_that_watches_no_mail_loads_nothing_of_it(tmp_path):
-    ran = printed(_RUN, str(tmp_path), "edge.tools.mail_watch", "tools_cache.everyday.mail")
+    ran = printed(
+        _RUN, str(tmp_path), "edge.tools.announcements.mail_watch", "tools_cache.everyday.mail"
+    )
     assert ran.strip() == "[]"
 
 

@@ -78,14 +78,14 @@ from edge.storage.sqlite.database import SqliteDatabase, StoreFull
 from edge.storage.tool_choices import ToolChoices
 from edge.storage.tools.packages import Packages, PackageStorage
 from edge.storage.tools.user_stores import PrivateStores
-from edge.tools.alarm_notifier import AlarmNotifier
-from edge.tools.alarms import AlarmClock
+from edge.tools.announcements.alarm_notifier import AlarmNotifier
+from edge.tools.announcements.alarms import AlarmClock
+from edge.tools.announcements.reminders import Reminders
 from edge.tools.glasses_settings import GlassesSettings
 from edge.tools.http_tools import HttpTools
 from edge.tools.list_changes import ListChanges
 from edge.tools.local import LocalTools
 from edge.tools.registry import ToolRegistry
-from edge.tools.reminders import Reminders
 from edge.tools.selection import ToolSelection
 from edge.tools.services import Services
 from firmware_bridge import catalog

@@ -21,12 +21,12 @@ from tools_cache.api.tool import Json
 
 if TYPE_CHECKING:
     from edge.core.hearing.names import KnownNames
+    from edge.daemon.known_names import KnownNamesReader
     from edge.hearing.listening import Listening
     from edge.hearing.obstacles import Obstacle
     from edge.hearing.recogniser import Recogniser
     from edge.hearing.settings import ListeningSettings
     from edge.listening_ports import RecognitionPort
-    from edge.tools.known_names import KnownNamesReader
 
 _SHAPING = ("recogniser", "model")
 """The settings that another recogniser is made for."""
@@ -129,11 +129,11 @@ class ListeningOnDemand:
         session.on_change = self._follow_session
 
     def _make(self) -> "Listening":
+        from edge.daemon.known_names import KnownNamesReader  # noqa: PLC0415
         from edge.daemon.sayable_words import SayableWords  # noqa: PLC0415 - see the top
         from edge.hearing.dependencies import ListeningPorts  # noqa: PLC0415
         from edge.hearing.heard import Hearers  # noqa: PLC0415
         from edge.hearing.listening import Listening  # noqa: PLC0415
-        from edge.tools.known_names import KnownNamesReader  # noqa: PLC0415
 
         user, private = self._settings.edge.user_id, self._private
         names = KnownNamesReader(user, self._snapshot, private.of, private.has_tables)

@@ -16,7 +16,7 @@ from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.first_completed import race, run_unless
 from edge.storage.notes import Notes
-from edge.tools.alarm_notifier import AlarmNotifier
+from edge.tools.announcements.alarm_notifier import AlarmNotifier
 from edge.tools.wearer_events import WearerEvents
 from tools_cache.api.handed import Json, ToolStorage
 from tools_cache.api.tool import ErrorCode, ToolFailure
@@ -160,7 +160,7 @@ class ToolServices:
             if config is None:
                 await self._mail_changed.wait()
                 continue
-            from edge.tools.mail_watch import MailWatch  # noqa: PLC0415 - see the top
+            from edge.tools.announcements.mail_watch import MailWatch  # noqa: PLC0415 - see the top
 
             mail = MailWatch(config, notes=notes, bus=bus, clock=self.clock)
             notifier = AlarmNotifier(mail, stage=stage, glasses=glasses, bus=bus, clock=self.clock)

@@ -15,9 +15,9 @@ from edge.runtime.clock import Clock
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreError, StoreFull
+from edge.storage.sqlite.totals import Totals
 from edge.storage.steps import ROW_BYTES as STEP_BYTES, Check, Steps
 from edge.storage.timestamps import Stamper, Timestamp
-from edge.storage.totals import Totals
 from tools_cache.api.tool import (
     CallOrigin,
     Delivery,

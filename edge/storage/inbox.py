@@ -13,8 +13,8 @@ from edge.storage.outbox import ANSWERS, OutboxLane, waiting
 from edge.storage.size_bounds import Bounds, keep_newest
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreFull
 from edge.storage.sqlite.errors import UplinkBusy
+from edge.storage.sqlite.totals import Totals
 from edge.storage.timestamps import Stamper, Timestamp
-from edge.storage.totals import Totals
 from tools_cache.api.tool import Json
 
 BOUNDS: Final = Bounds(rows=3000, bytes=8 * 1024 * 1024)

@@ -20,8 +20,8 @@ from edge.storage.sqlite.database import (
     StoreFull,
 )
 from edge.storage.sqlite.errors import UplinkBusy
+from edge.storage.sqlite.totals import Totals
 from edge.storage.timestamps import Stamper, Timestamp
-from edge.storage.totals import Totals
 from tools_cache.api.tool import Json
 
 MAX_BYTES: Final = 8 * 1024 * 1024

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from edge.tools.mail_watch import NOTE
+from edge.tools.announcements.mail_watch import NOTE
 from tests.chaos.cast import until
 from tests.chaos.places import Call, Place, is_not_sent, is_unknown, kill_moments
 from tests.e2e.broker import HOST

@@ -12,8 +12,8 @@ from tools_cache.api.services import Reminders
 from tools_cache.api.shortening import shortened
 from tools_cache.api.tool import ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
-from tools_cache.everyday import recurrence, spoken_dates
-from tools_cache.everyday.spoken_dates import When
+from tools_cache.everyday.dates import recurrence, spoken_dates
+from tools_cache.everyday.dates.spoken_dates import When
 
 MOST_NAMED: Final = 10
 FEW: Final = 3

@@ -67,7 +67,7 @@ class WorkCalendar:
         return self.local(moment).isoformat(timespec="seconds")
 
     def clock(self, moment: int, now: int) -> str:
-        """Return "09:02" of today, "Fri 20 Nov, 09:02" of this year, else "Sat 20 Nov 2027, 09:02"."""
+        """Return "09:02" of today, "Fri 20 Nov, 09:02" of this year, else that with its year."""
         local = self.local(moment)
         if local.date() == self.day(now):
             return f"{local:%H:%M}"

@@ -1,4 +1,4 @@
-"""Waits for new mail of chosen senders: the child process of `edge/tools/mail_watch.py`.
+"""Waits for new mail of chosen senders: the child of `edge/tools/announcements/mail_watch.py`.
 
 Run: `python -P -m edge.tools.workers.mail_watch`, with a JSON request as the first line of stdin.
 It writes JSON lines: after each look how far it looked, how many messages are new, and the latest;

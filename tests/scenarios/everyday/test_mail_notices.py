@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from edge.tools import mail_watch
+from edge.tools.announcements import mail_watch
 from tests.scenarios.world import SOON_S, until, world
 from tests.system import needs
 from tests.unit.tools.mail.servers import PASSWORD, Dovecot

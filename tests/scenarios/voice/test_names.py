@@ -12,10 +12,9 @@ pytest.importorskip("moonshine_voice", reason="pip install 'glassd[ears]'")
 pytest.importorskip("onnxruntime", reason="pip install 'glassd[ears]'")
 pytest.importorskip("py_nanotts", reason="pip install 'glassd[voice]'")
 
-NAME, PHONE = "Jérôme Dubois", "+33 6 1234"
-SPOKEN = "Phone number of Jerome Dubois."
-OTHER, OTHERS_PHONE = "Anna Berg", "+49 30 99"
-"""Where the name is not expected, “anger work” is understood."""
+NAME, PHONE = "Tobías Keller", "+49 30 99"
+SPOKEN = "What is the phone number of Tobias Keller?"
+"""Clear speech to the recogniser; no contact has the name as it is written here."""
 
 
 async def add(place, name, **fields):
@@ -31,7 +30,7 @@ def names(place):
 async def test_the_spoken_name_of_a_contact_finds_that_contact(tmp_path, caplog):
     async with wearing(tmp_path) as place:
         await add(place, NAME, phones=[PHONE])
-        await add(place, "Jerome Webber", phones=["1"])
+        await add(place, "Tobias Webber", phones=["1"])
         caplog.clear()
         place.mark()
         with caplog.at_level(logging.DEBUG):
@@ -42,7 +41,7 @@ async def test_the_spoken_name_of_a_contact_finds_that_contact(tmp_path, caplog)
             await microphone(place, open=False)
         status = place.daemon.status()["microphone"]
         assert (status["names"], status["names_left_out"]) == (2, 0)
-    assert not [r for r in caplog.records if "dubois" in r.getMessage().casefold()]
+    assert not [r for r in caplog.records if "keller" in r.getMessage().casefold()]
 
 
 @pytest.mark.requirement("I14-names")
@@ -58,10 +57,10 @@ async def test_names_follow_the_contacts_while_it_listens(tmp_path, monkeypatch)
         assert "names" not in place.daemon.status()["microphone"]
         await press(place)
         assert names(place) == {}
-        await add(place, OTHER, phones=[OTHERS_PHONE])
-        await until(lambda: "anna berg" in names(place), "the name may be said")
-        assert any("anna berg" in known for lists in expected for known in lists.values())
+        await add(place, NAME, phones=[PHONE])
+        await until(lambda: "tobias keller" in names(place), "the name may be said")
+        assert any("tobias keller" in known for lists in expected for known in lists.values())
         place.mark()
-        await say(place, f"Phone number of {OTHER}.")
+        await say(place, SPOKEN)
         await place.heard("call.answered", tool="contacts:find", ok=True)
-        assert await place.lens_shows(OTHER, OTHERS_PHONE), heard(place)
+        assert await place.lens_shows(NAME, PHONE), heard(place)

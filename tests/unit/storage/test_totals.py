@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.storage.totals import Totals
+from edge.storage.sqlite.totals import Totals
 from tests.unit.storage.support import Hands, a_call, call_store, open_db
 
 TABLE = "CREATE TABLE parcels (lane TEXT, body TEXT, size INTEGER)"

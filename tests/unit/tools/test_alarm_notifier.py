@@ -8,8 +8,8 @@ from edge.ports import GlassesStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesReady
-from edge.tools.alarm_notifier import AlarmNotifier
-from edge.tools.alarms import Alarm
+from edge.tools.announcements.alarm_notifier import AlarmNotifier
+from edge.tools.announcements.alarms import Alarm
 from tools_cache.api.tool import Delivery, DeliveryReport
 
 READY = GlassesStatus(state="READY", ready=True)

@@ -6,7 +6,7 @@ import pytest
 
 from edge.runtime.clock import Clock
 from edge.storage.tools.packages import Packages, PackageStorage
-from edge.tools.alarms import EARLIEST_TRUE_WALL, MAX_ALARMS, AlarmClock
+from edge.tools.announcements.alarms import EARLIEST_TRUE_WALL, MAX_ALARMS, AlarmClock
 from tools_cache.api.tool import ErrorCode, ToolFailure
 
 NOW = EARLIEST_TRUE_WALL + 1_000_000.0
@@ -298,7 +298,7 @@ async def test_an_alarm_with_a_key_that_was_shown_and_not_stored_as_shown_comes_
 
 
 async def test_only_the_newest_keys_of_announced_alarms_are_kept(storage, monkeypatch):
-    monkeypatch.setattr("edge.tools.alarms.MAX_KEYS", 2)
+    monkeypatch.setattr("edge.tools.announcements.alarms.MAX_KEYS", 2)
     hands = Hands()
     clock = alarms(storage, hands)
     for number in range(4):

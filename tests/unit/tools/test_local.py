@@ -13,7 +13,7 @@ from edge.runtime.clock import Clock
 from edge.storage.sqlite.database import StoreFull
 from edge.storage.sqlite.errors import StorageUnavailable
 from edge.storage.tools.packages import Packages, PackageStorage
-from edge.tools.alarms import AlarmClock
+from edge.tools.announcements.alarms import AlarmClock
 from edge.tools.handler_results import MAX_RESULT_BYTES
 from edge.tools.local import LocalTools
 from edge.tools.registry import ToolRegistry

@@ -778,7 +778,7 @@ async def test_a_full_inbox_drops_what_was_read_and_else_takes_nothing_now(ben, 
 
 
 async def test_a_message_without_room_among_the_alarms_is_in_the_inbox(ben, monkeypatch):
-    monkeypatch.setattr("edge.tools.alarms.MAX_ALARMS", 0)
+    monkeypatch.setattr("edge.tools.announcements.alarms.MAX_ALARMS", 0)
     recipient = await ben.create("Ben")
     assert (await deliver(ben, signed(keys.new_private_key(), to=recipient))).ok
     assert await ben.announced() == []

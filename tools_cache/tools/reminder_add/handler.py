@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.everyday import spoken_dates
+from tools_cache.everyday.dates import spoken_dates
 from tools_cache.everyday.reminders import USER, ReminderBook
 
 NO_TEXT = "it is time"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.everyday.dates.spoken_dates import When
 from tools_cache.everyday.reminders import Reminder, ReminderBook
-from tools_cache.everyday.spoken_dates import When
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

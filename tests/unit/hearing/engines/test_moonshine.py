@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from edge.core.hearing.expected import ExpectedWords
-from edge.core.hearing.grammar import Grammar
+from edge.core.hearing.grammar import Grammar, letters
 
 np = pytest.importorskip("numpy", reason="the extra `ears` is not installed")
 pytest.importorskip("onnxruntime", reason="the extra `ears` is not installed")
@@ -59,6 +59,18 @@ def test_what_may_be_said_is_understood_where_free_words_are_wrong() -> None:
     heard = engine().decode(speech("show my timers"), SENTENCES, final=True)
     assert heard.text == heard.readings[0].text == "Show my timers."
     assert free.text in [reading.text for reading in heard.readings]
+
+
+@pytest.mark.requirement("I14-names")
+def test_a_name_that_may_be_said_is_a_reading_where_free_words_are_others() -> None:
+    def readings(names: tuple[str, ...]) -> list[str]:
+        sentences = ("find the contact {text}", *["find the contact {name}"] * bool(names))
+        grammar = Grammar(ExpectedWords(sentences, {"name": names}))
+        heard = engine().decode(speech("find the contact Yuki Tanaka"), grammar, final=True)
+        return [letters(reading.text).strip() for reading in heard.readings]
+
+    assert "find the contact yuki tanaka" not in readings(())
+    assert "find the contact yuki tanaka" in readings(("anna berg", "yuki tanaka"))
 
 
 def test_readings_are_sorted_and_differ_in_more_than_marks() -> None:

@@ -20,9 +20,9 @@ from edge.runtime.first_completed import race
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.notes import Notes
 from edge.storage.sqlite.database import SqliteDatabase
-from edge.tools import mail_watch
-from edge.tools.alarm_notifier import AlarmNotifier
-from edge.tools.mail_watch import COMMAND, NOTE, MailWatch
+from edge.tools.announcements import mail_watch
+from edge.tools.announcements.alarm_notifier import AlarmNotifier
+from edge.tools.announcements.mail_watch import COMMAND, NOTE, MailWatch
 from edge.tools.workers.mail_account import Account
 from edge.tools.workers.mail_imap import mailbox
 from edge.tools.workers.mail_watch import HEADER_BYTES, is_chosen, sole_sender

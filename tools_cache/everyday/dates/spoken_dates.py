@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from functools import cache
 from typing import Final
 
-from tools_cache.everyday.spoken_date_words import ENGLISH, GERMAN, DateWords
+from tools_cache.everyday.dates.spoken_date_words import ENGLISH, GERMAN, DateWords
 
 MAX_WORDS: Final = 12
 """Words at either end of a text that are looked at for a date."""

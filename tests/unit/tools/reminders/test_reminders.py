@@ -13,8 +13,8 @@ import pytest
 from edge.runtime.clock import Clock
 from edge.storage.tools.packages import Packages, PackageStorage
 from edge.storage.tools.user_stores import PrivateStores
-from edge.tools.alarms import EARLIEST_TRUE_WALL
-from edge.tools.reminders import MAX_REMINDERS, Reminders
+from edge.tools.announcements.alarms import EARLIEST_TRUE_WALL
+from edge.tools.announcements.reminders import MAX_REMINDERS, Reminders
 from tests.unit.tools.compiled import shipped
 from tests.unit.tools.desk import PackageDesk
 from tests.unit.tools.test_local import call

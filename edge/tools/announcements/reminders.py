@@ -14,7 +14,7 @@ from datetime import datetime, tzinfo
 from typing import Final, NamedTuple
 
 from edge.runtime.clock import Clock
-from edge.tools.alarms import EARLIEST_TRUE_WALL, LOOK_S
+from edge.tools.announcements.alarms import EARLIEST_TRUE_WALL, LOOK_S
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.handed import Json, ToolStorage
 from tools_cache.errors import ErrorCode, ToolFailure
@@ -221,7 +221,7 @@ class Reminders:
         """See `Reminders`."""
         if not repeat:
             return None
-        from tools_cache.everyday.recurrence import next_after  # noqa: PLC0415 - most repeat nothing
+        from tools_cache.everyday.dates.recurrence import next_after  # noqa: PLC0415 - most repeat nothing
 
         start = self.local(due)
         after = max(start, self.local(self.clock.wall()))

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from tools_cache.errors import ToolFailure
-from tools_cache.everyday.recurrence import check, describe, next_after
+from tools_cache.everyday.dates.recurrence import check, describe, next_after
 
 START = datetime.fromisoformat("2026-11-30T09:00")
 """A Monday."""

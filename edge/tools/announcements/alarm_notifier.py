@@ -8,13 +8,13 @@ from edge.ports import GlassesPort, RenderPort
 from edge.runtime.bus import Bus, Listener
 from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesReady
-from edge.tools.alarms import Alarm, AlarmClock
-from edge.tools.reminders import DueReminder, Reminders
+from edge.tools.announcements.alarms import Alarm, AlarmClock
+from edge.tools.announcements.reminders import DueReminder, Reminders
 from tools_cache.api.durations import spoken
 from tools_cache.api.tool import Delivery
 
 if TYPE_CHECKING:
-    from edge.tools.mail_watch import MailNotice, MailWatch
+    from edge.tools.announcements.mail_watch import MailNotice, MailWatch
 
 log = logging.getLogger(__name__)
 

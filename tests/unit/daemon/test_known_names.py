@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from edge.core.tools.snapshot import Entry, Snapshot
+from edge.daemon import known_names
+from edge.daemon.known_names import KnownNamesReader
 from edge.storage.tools.user_stores import PrivateStores
-from edge.tools import known_names
-from edge.tools.known_names import KnownNamesReader
 from tests.unit.tools.compiled import shipped
 from tools_cache.api.tool import Source
 from tools_cache.everyday.contact_book import ContactBook

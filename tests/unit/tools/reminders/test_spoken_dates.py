@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tools_cache.everyday.spoken_dates import When, read, split
+from tools_cache.everyday.dates.spoken_dates import When, read, split
 
 at = datetime.fromisoformat
 NOW = at("2026-11-28T10:00")

@@ -1,0 +1,1 @@
+"""What the daemon tells the wearer by itself: alarms, reminders, new mail."""

@@ -1,0 +1,1 @@
+"""Reminders: moments in words, repeats, and being told of them."""

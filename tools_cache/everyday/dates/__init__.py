@@ -1,0 +1,1 @@
+"""Moments in words, and repeats."""
