@@ -45,7 +45,7 @@ def measure(runs: int) -> list[tuple[str, float, str, float]]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         RegistryStore(folder / "state" / "registry").save(
-            Generation(document(TOOLS // 20, 20), CLOUD)
+            Generation(document(TOOLS // 20, 20, displays=False), CLOUD)
         )
         inside = _timed(_inside(folder / "state" / "registry"), runs)
         with process.daemon(folder, CONFIG):

@@ -9,13 +9,15 @@ CLOUD = "http://127.0.0.1:9"
 """The discard port: a cloud that is away, so that what is listed is what was cached."""
 
 
-def document(apps: int, tools_each: int) -> bytes:
-    """Return the registry as a cloud serves it: every second app needs a display."""
+def document(apps: int, tools_each: int, *, displays: bool = True) -> bytes:
+    """Return the registry as a cloud serves it. `displays`: every second app needs one."""
     listed = [
         {
             "packageName": f"com.example.app{a:03}",
             "name": f"App {a}",
-            "hardwareRequirements": [{"type": "DISPLAY", "level": "REQUIRED"}] if a % 2 else [],
+            "hardwareRequirements": [{"type": "DISPLAY", "level": "REQUIRED"}]
+            if displays and a % 2
+            else [],
             "tools": [_tool(f"look_{t:02}") for t in range(tools_each)],
         }
         for a in range(apps)
