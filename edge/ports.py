@@ -419,9 +419,11 @@ class RenderPort(Protocol):
         call_id: str = ...,
         brief: bool = ...,
         mark: bool = ...,
+        until_shown: bool = ...,
     ) -> DeliveryReport:
         """Show (or speak) a short text: an alarm, or progress of the call `call_id`. `brief` never
         interrupts a result; a `mark` says only that the call runs, and replaces no other progress.
+        `until_shown`: wait, for a minute at most, while it is queued for a lens in use.
         """
 
     def ended(self, call_id: str) -> None:

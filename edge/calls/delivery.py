@@ -286,7 +286,7 @@ class CallDelivery:
         asked = call.route is not None and call.route.kind is RouteKind.WEARER
         if asked and _seen_already(response):
             return DeliveryReport(Delivery.NONE)
-        if not visibility.shows_answer(call.request, call.tool, response):
+        if not visibility.shows_answer(call.request, call.tool, response, confirmed=call.confirmed):
             return DeliveryReport(Delivery.NONE)
         if _is_own_no(call, response, self._glasses.status()):
             return DeliveryReport(Delivery.NONE)

@@ -388,9 +388,9 @@ _OWN_BUSINESS: Final = frozenset(
 )
 
 
-def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
+def concerns_wearer(call: ToolCall, response: ToolResponse, *, confirmed: bool = False) -> bool:
     """Return whether the wearer is shown it: not a program's formal errors, but always what the
-    wearer asked for.
+    wearer asked for, or said yes to (`confirmed`).
     """
     if call.depth and call.through != INVOKE:
         return False  # the tool that called it says what there is to say
@@ -398,6 +398,7 @@ def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
     error = response.error
     return (
         asked
+        or confirmed
         or error is None
         or (error.type not in _OWN_BUSINESS and error.code is not ErrorCode.DENIED)
     )

@@ -70,12 +70,14 @@ def shows_call(call: ToolCall, tool: ToolDefinition | None) -> bool:
     return visible(tool) and not _program_reads(call, tool)
 
 
-def shows_answer(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) -> bool:
+def shows_answer(
+    call: ToolCall, tool: ToolDefinition | None, response: ToolResponse, *, confirmed: bool = False
+) -> bool:
     """Return whether the wearer gets this answer. Built-in tools are shown if their effect is a
     picture or speech, or if they failed; what a program looks up for itself only if the result has
     a rendering of its own.
     """
-    if call.present is False or not concerns_wearer(call, response):
+    if call.present is False or not concerns_wearer(call, response, confirmed=confirmed):
         return False
     if tool is None or tool.execution_type is ExecutionType.INTERNAL:
         return tool is None

@@ -19,6 +19,7 @@ LIFE_S: Final = 60.0
 BRIEF_RANK: Final = -100
 ASKING_RANK: Final = 100
 """Rank of a question's spoken form."""
+AWAY: Final = "glasses away"
 NEWER: Final = "by something newer"
 _NOTHING: Final = DeliveryReport(Delivery.NONE)
 
@@ -53,6 +54,8 @@ class Presentation:
     """The call whose progress this is; "" for anything else."""
     mark: bool = False
     """Progress that says no more than that its call is running."""
+    until_shown: bool = False
+    """Whoever waits for its first report does not want to hear that it waits for the lens."""
     sheets: tuple[Sheet, ...] = ()
     on_tap: tuple[Sheet, ...] = ()
     """Pages after the last one, for a wearer who wants more: only a tap leads there."""
@@ -136,8 +139,10 @@ class Presentation:
         report = DeliveryReport(state, reason, self.downgrade)
         changed = report != self.report
         self.report = report
+        waits = state is Delivery.QUEUED and reason != AWAY
         if not self.first.done():
-            self.first.set_result(report)
+            if not (self.until_shown and waits):
+                self.first.set_result(report)
         elif changed:
             self.on_report(self.call_id, report)
         if final:

@@ -198,6 +198,7 @@ class Presenter:
         call_id: str = "",
         brief: bool = False,
         mark: bool = False,
+        until_shown: bool = False,
     ) -> DeliveryReport:
         """See `RenderPort`. Brief texts are never spoken."""
         made = Rendering(
@@ -215,7 +216,7 @@ class Presenter:
             name = f"{call_id}/word" if call_id else scene or f"word-{self._texts}"
             rank = BRIEF_RANK if brief else 0
             item = self._new("", name, wanted, rank=rank, progress_of=call_id)
-            item.mark = mark
+            item.mark, item.until_shown = mark, until_shown
         return await self._wait_for_report(item, Wait.ANSWER)
 
     def _say_briefly(self, text: str) -> None:

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from edge.display.page_life import place
-from edge.display.presentation import NEWER, Presentation
+from edge.display.presentation import AWAY, NEWER, Presentation
 from tools_cache.api.tool import Delivery
 
-AWAY: Final = "glasses away"
 _READING: Final = "a result is being read"
 _CANCELLED: Final = 64
 """Calls, cancelled or over, whose late progress is not shown: twice as many as may run."""

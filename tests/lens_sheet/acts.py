@@ -70,7 +70,7 @@ async def short_over_long(stage: Stage) -> None:
 async def slow_over_a_page(stage: Stage) -> None:
     await stage.call("glasses:show_text", text="A page that is being read.")
     await stage.rest(1.6)
-    await stage.call("weather:now", town="slow")
+    await stage.call("town:weather", town="slow")
     await stage.rest(1.0)
 
 

@@ -59,7 +59,7 @@ def while_shown(tool: str, **args: object) -> Act:
 
 
 async def while_a_call_works(stage: Stage) -> None:
-    calling = stage.begin("weather:now", town="slow")
+    calling = stage.begin("town:weather", town="slow")
     await stage.rest(1.5)
     await _speak(stage, "", "and what", "and what about tomorrow")
     await _fall_silent(stage)

@@ -67,15 +67,15 @@ TEXTS: dict[str, Act] = {
     "title": called("glasses:show_text", title="Shopping", text="milk, bread, eggs"),
     "long word": shown("Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichen ist lang"),
     "link": shown("Read https://en.example.org/wiki/Lighthouse_(tower)?lang=en first"),
-    "markdown": called("weather:now", town="markdown"),
-    "long JSON": called("weather:now", town="json"),
-    "table": called("weather:now", town="table"),
-    "weather": called("weather:now", town="Rome"),
-    "code block": called("weather:now", town="program"),
-    "wide table": called("weather:now", town="wide"),
-    "people": called("weather:now", town="people"),
-    "numbers": called("weather:now", town="numbers"),
-    "nothing found": called("weather:now", town="empty"),
+    "markdown": called("town:weather", town="markdown"),
+    "long JSON": called("town:weather", town="json"),
+    "table": called("town:weather", town="table"),
+    "weather": called("town:weather", town="Rome"),
+    "code block": called("town:weather", town="program"),
+    "wide table": called("town:weather", town="wide"),
+    "people": called("town:weather", town="people"),
+    "numbers": called("town:weather", town="numbers"),
+    "nothing found": called("town:weather", town="empty"),
     "card in Hebrew": called(
         "glasses:show_card", title="רכבת לחיפה", lines=["15:30", "רציף 4"], footer="בזמן"
     ),
@@ -116,14 +116,14 @@ TOOLS: dict[str, Act] = {
     "spoken": spoken_tool,
 }
 FAILURES: dict[str, Act] = {
-    "server fails": called("weather:now", town="html"),
-    "server unknown": called("weather:now", town="nowhere"),
+    "server fails": called("town:weather", town="html"),
+    "server unknown": called("town:weather", town="nowhere"),
 }
 ORDER: dict[str, Act] = {
     "five results at once": five_results,
     "short over long": short_over_long,
     "slow tool over a page": slow_over_a_page,
-    "slow tool": called("weather:now", town="slow"),
+    "slow tool": called("town:weather", town="slow"),
     "left by double tap": left_by_double_tap,
 }
 EVENT = {
@@ -146,8 +146,8 @@ MORE: dict[str, Act] = {
     "recalled": recalled,
     "look-up of an agent": silent_look_up,
     "note, undone": tapped("notes:add", text="the keys are in the bowl"),
-    "long JSON, tap": tapped("weather:now", town="json"),
-    "link, tap": tapped("weather:now", town="markdown"),
+    "long JSON, tap": tapped("town:weather", town="json"),
+    "link, tap": tapped("town:weather", town="markdown"),
 }
 QUESTIONS: dict[str, Act] = {
     "question": asked(Gesture.TAP, "glasses:ask", question="Shall I call the dentist?"),
@@ -174,7 +174,7 @@ PICTURE_AFTER = tapped(
 )
 NATIVE: dict[str, Act] = {
     "page back": page_back,
-    "link, code": tapped("weather:now", taps=2, town="markdown"),
+    "link, code": tapped("town:weather", taps=2, town="markdown"),
     "notification": called("glasses:notify", title="Eva", text="I am at the station.", app="Mail"),
     "said": called("glasses:say", text="Turn left at the church"),
 }
@@ -205,7 +205,7 @@ ABILITIES: dict[str, Act] = {
         "Chinese": shown("去北京的火车十五点三十分从四号站台发车"),
         "Hebrew": shown(HEBREW),
         "picture": called("glasses:show_image", image=photo(), alt="mountains at sunrise"),
-        "link": tapped("weather:now", town="markdown"),
+        "link": tapped("town:weather", town="markdown"),
         "question in Hebrew": spoken_question("להתקשר לרופא?"),
         "question in Russian": asked(Gesture.TAP, "glasses:ask", question="Позвонить врачу?"),
     }.items()
@@ -214,7 +214,7 @@ ABILITIES: dict[str, Act] = {
         shown(HEBREW), bitmap=False, tiles=False, speaker=False
     ),
     "without display, text": able(shown("Turn left at the church"), display=False),
-    "without display, Markdown": able(called("weather:now", town="markdown"), display=False),
+    "without display, Markdown": able(called("town:weather", town="markdown"), display=False),
     "without display, picture": able(
         called("glasses:show_image", image=photo(), alt="mountains at sunrise"), display=False
     ),
@@ -233,7 +233,7 @@ FORMS: dict[str, Act] = {
         "calendar:get_availability", start="2026-12-01T08:00:00Z", end="2026-12-02T18:00:00Z"
     ),
     "event": asked(Gesture.TAP, "calendar:create_event", **EVENT),
-    "data": tapped("weather:now", town="json"),
+    "data": tapped("town:weather", town="json"),
     "timer": called("timer:start", seconds=5400, label="bread"),
     "timers": called("timer:list"),
 }

@@ -22,7 +22,7 @@ from tools_cache.api.tool import CallOrigin, ToolResponse
 
 TOOLS = """
 [[tools]]
-name = "weather:now"
+name = "town:weather"
 title = "Weather"
 description = "The weather of a town."
 inputSchema = {{ type = "object", properties = {{ town = {{ type = "string" }} }} }}

@@ -257,7 +257,7 @@ def _only(
             ErrorCode.INVALID_ARGUMENTS,
             f"{invalid} there is no device {name!r}; there is {_list(known) or 'none at all'}",
             suggestion="kasa:discover searches again",
-            for_wearer=f"There is no device “{name}”.",
+            for_wearer=f"There is no device “{_named(name)}”.",
         )
     raise ToolFailure.of(
         ErrorCode.INVALID_ARGUMENTS,
@@ -265,6 +265,12 @@ def _only(
         suggestion="Give the whole name of one of them, or its id",
         for_wearer=f"Which one? {_list(found)}",
     )
+
+
+def _named(name: str) -> str:
+    """Return a name without the words that a spoken sentence leaves around it."""
+    *_, plain = _readings(name)
+    return plain
 
 
 def _list(devices: Sequence[KnownDevice], *, ids: bool = False) -> str:

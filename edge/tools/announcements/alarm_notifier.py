@@ -1,5 +1,6 @@
 """Announces due alarms to the wearer, in order, each until it was really shown or spoken."""
 
+import asyncio
 import logging
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,10 @@ GOT: Final = frozenset(
     {Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED, Delivery.SUPERSEDED}
 )
 """Delivery states in which the wearer got the alarm."""
+WAITS: Final = frozenset({Delivery.QUEUED, Delivery.EXPIRED})
+"""Delivery states of an alarm for which the lens had no place yet."""
+AGAIN_S: Final = 1.0
+"""Pause before an alarm that only waited for the lens is given to it again, in its own place."""
 LATE_S: Final = 60.0
 """Seconds from which the text says how late the alarm is."""
 
@@ -49,10 +54,15 @@ class AlarmNotifier:
             late_s = self.clock.boot() - due_at
             late = f" ({spoken(late_s // 60 * 60)} late)" if late_s >= LATE_S else ""
             was_ready = self.glasses.status().ready
-            report = await self.stage.tell(f"{alarm.text}{late}", scene=alarm.scene)
+            report = await self.stage.tell(
+                f"{alarm.text}{late}", scene=alarm.scene, until_shown=True
+            )
             if report.state in GOT:
                 return
-            if was_ready and self.glasses.status().ready:
+            here = was_ready and self.glasses.status().ready
+            if here and report.state in WAITS:
+                await asyncio.sleep(AGAIN_S)  # it is not announced yet: a kill must not lose it
+            elif here:
                 if report.state is Delivery.DROPPED:
                     log.warning(
                         "%s cannot be announced on these glasses: %s", alarm.scene, report.reason
@@ -60,7 +70,7 @@ class AlarmNotifier:
                 return
             await self._wait_for_glasses(events)
             if not await self.alarms.is_due(alarm.id):
-                return  # done or moved while the glasses were away
+                return  # done or moved while it waited
 
     async def _wait_for_glasses(self, events: Listener) -> None:
         if self.glasses.status().ready:

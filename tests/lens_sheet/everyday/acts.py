@@ -1,5 +1,6 @@
 """What happens in a situation with everyday tools."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,13 +15,13 @@ _AGENT = CallOrigin.MCP
 
 
 def said(words: str, *, yes: bool = False) -> Act:
-    """The wearer says it; `yes`: and taps when they are asked."""
+    """The wearer says it, also to glasses that recognise no words; `yes`: and taps when asked."""
 
     async def act(stage: Stage) -> None:
-        await stage.world.wearer_says(words)
+        saying = asyncio.create_task(stage.world.daemon._hear(words))
         if yes:
             await stage.answers()
-        await stage.world.heard("call.answered")
+        await saying
         await until(lambda: _lens_says(stage), "an answer")
         await stage.turn_pages()
 

@@ -103,7 +103,7 @@ async def services(folder: Path, dovecot: Dovecot | None) -> AsyncIterator[Servi
         tools["web"] |= {"hosts": ["localhost"]}
         if dovecot is not None:
             tools["email"] = await _mail(found, stack, folder, dovecot)
-        tools["contacts"] = {"sync": await _address_book(found, stack, folder)}
+        tools["contacts"] = {"enabled": True, "sync": await _address_book(found, stack, folder)}
         found.devices = _devices()
         await stack.enter_async_context(switched_on(*found.devices))
         hosts = [device.host for device in found.devices]

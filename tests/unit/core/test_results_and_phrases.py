@@ -177,6 +177,7 @@ def test_a_form_error_is_the_programs_business_unless_the_wearer_asked() -> None
     typed = ToolCall(call_id="1", tool="a:b", args={}, origin=CallOrigin.MCP)
     spoken = ToolCall(call_id="1", tool="a:b", args={}, origin=CallOrigin.VOICE, mode=Mode.VOICE)
     assert not concerns_wearer(typed, refused)
+    assert concerns_wearer(typed, refused, confirmed=True)
     assert concerns_wearer(spoken, refused)
     assert concerns_wearer(typed, offline)
     assert concerns_wearer(typed, ToolResponse(data=1))

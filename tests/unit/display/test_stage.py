@@ -758,3 +758,22 @@ async def test_on_glasses_without_a_lens_a_newer_speech_cuts_the_older_and_says_
         await glasses.until(lambda: glasses.frames() > 0)
         await stage.present("c1", story)
         assert await first == DeliveryReport(Delivery.SUPERSEDED, NEWER)
+
+
+# ------------------------------------------------------------------ announcements
+
+
+@virtual_time
+async def test_who_waits_until_a_text_is_shown_does_not_hear_that_it_is_queued() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        assert await stage.present("c1", text("result", 3)) == SHOWN
+        queued = await stage.tell("Timer over", scene="alarm-1")
+        assert queued.state is Delivery.QUEUED
+        report = await stage.tell("From Anna: hello", scene="alarm-2", until_shown=True)
+        assert report == SHOWN
+        assert "From Anna: hello" in glasses.shows
+        glasses.leave()
+        left = now()
+        away = await stage.tell("From Anna: again", scene="alarm-3", until_shown=True)
+        assert now() - left < 1
+        assert away == DeliveryReport(Delivery.QUEUED, "glasses away")

@@ -8,6 +8,7 @@ from edge.ports import GlassesStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import GlassesReady
+from edge.tools.announcements import alarm_notifier
 from edge.tools.announcements.alarm_notifier import AlarmNotifier
 from edge.tools.announcements.alarms import Alarm
 from tools_cache.api.tool import Delivery, DeliveryReport
@@ -41,7 +42,8 @@ class Stage:
         self.told = []
         self.news = asyncio.Event()
 
-    async def tell(self, text, *, scene="", brief=False):
+    async def tell(self, text, *, scene="", brief=False, until_shown=False):
+        assert until_shown
         self.told.append((scene, text))
         self.news.set()
         if self.refuses:
@@ -131,3 +133,35 @@ async def test_glasses_that_can_neither_show_nor_speak_do_not_hold_the_bell():
     )
     async with ringing(alarms, glasses, stage):
         await until(lambda: len(stage.told) == 2)
+
+
+async def test_an_alarm_that_only_waits_for_the_lens_is_not_announced_yet(monkeypatch):
+    monkeypatch.setattr(alarm_notifier, "AGAIN_S", 0.0)
+    busy = [Delivery.QUEUED, Delivery.EXPIRED, Delivery.QUEUED, Delivery.SHOWN]
+
+    class BusyStage(Stage):
+        async def tell(self, text, **more):
+            self.told.append((more["scene"], list(alarms.struck_off)))
+            return DeliveryReport(busy.pop(0) if busy else Delivery.SHOWN)
+
+    glasses = Glasses(READY)
+    stage, alarms = BusyStage(glasses), Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0))
+    async with ringing(alarms, glasses, stage):
+        await until(lambda: alarms.struck_off == [1, 2])
+    assert stage.told == [*[("alarm-1", [])] * 4, ("alarm-2", [1])]
+
+
+async def test_what_was_done_while_it_waited_for_the_lens_is_not_announced(monkeypatch):
+    monkeypatch.setattr(alarm_notifier, "AGAIN_S", 0.0)
+
+    class BusyStage(Stage):
+        async def tell(self, text, **more):
+            alarms.done.add(1)
+            self.told.append(text)
+            return DeliveryReport(Delivery.QUEUED, "1 of 1")
+
+    glasses = Glasses(READY)
+    stage, alarms = BusyStage(glasses), Alarms(Alarm(1, "tea", 5, 0))
+    async with ringing(alarms, glasses, stage):
+        await until(lambda: alarms.struck_off == [1])
+    assert stage.told == ["tea"]

@@ -458,7 +458,7 @@ async def test_of_many_matches_ten_are_named(desk):
         assert error.message.count("Plug ") == 10
         assert error.message.endswith(", and 1 more")
         assert not strip.commands.changes
-        error = await desk.fails("switch", device="door", on=True)
+        error = await desk.fails("switch", device="the door please", on=True)
         assert error.for_wearer == "There is no device “door”."
 
 

@@ -80,7 +80,7 @@ async def test_each_example_of_their_documents_is_true(desk):
 
 async def test_a_moment_of_another_year_says_which(desk):
     data = await desk.worked("Alpha", "2025-12-31T23:00", "2026-01-01T01:00")
-    assert data["text"] == "Added entry 1: Wed 31 Dec 2025 23:00 to Thu 1 Jan 01:00, Alpha"
+    assert data["text"] == "Added: Wed 31 Dec 2025, 23:00 to Thu 1 Jan, 01:00, Alpha (entry 1)"
 
 
 async def test_a_new_project_ends_the_one_before(desk):

@@ -209,7 +209,7 @@ async def test_without_a_network_the_last_answer_is_given_with_its_age(desk):
     found = await desk.ask("search", query="peas")
     assert (found["age_s"], found["text"]) == (
         10_920,
-        "1. Growing peas (garden.example)\n(3 h ago)",
+        "Found 3 h ago\n1. Growing peas (garden.example)",
     )
     assert found["reason"] == "127.0.0.1 answered with status 503"
     assert (await desk.fails("search", query="beans")).code is ErrorCode.NETWORK_ERROR

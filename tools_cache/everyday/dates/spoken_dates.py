@@ -98,7 +98,8 @@ def _stands_alone(head: Sequence[str], now: datetime) -> bool:
 def _without_connector(words: Sequence[str]) -> str:
     """Return a text without the words that connect it with "remind me"."""
     text = " ".join(words).strip(" ,.;:!?")
-    return _CONNECTOR.sub("", text, count=1).strip(" ,") or text
+    said = _CONNECTOR.match(text)
+    return (text[said.end() :] if said else text).strip(" ,") or text
 
 
 _CONNECTOR: Final = re.compile(

@@ -188,6 +188,11 @@ class PagerBook:
         await self._db.create_table(_SENDERS, _SENDER_COLUMNS)
         await self._db.insert(_SENDERS, {"pager": sender.pager, **row})
 
+    async def name_of(self, pager: str) -> str:
+        """Return the name that the wearer gave to a pager, else its id."""
+        known = await self.sender(pager)
+        return known.alias if known is not None and known.alias else pager
+
     async def resolve(self, word: str) -> str:
         """Return the pager that is meant: its id, or a name that the wearer gave to a sender, never
         one that a sender gave itself. Raises `ToolFailure`.

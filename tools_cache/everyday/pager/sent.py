@@ -96,8 +96,7 @@ def reason_of(error: ToolError) -> str:
 
 async def undelivered(to: str, why: str, db: Database) -> str:
     """Return what the wearer is told, with the name that they gave to the recipient."""
-    known = await PagerBook(db).sender(to)
-    who = known.alias if known is not None and known.alias else to
+    who = await PagerBook(db).name_of(to)
     fate = "may not have arrived" if why == UNCONFIRMED else "was not delivered"
     return f"Your page to {who} {fate}: {WHY[why]}."
 

@@ -15,6 +15,6 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     elif found:
         text = f"{len(found)} contacts\n" + "\n".join(f"- {contact.name}" for contact in named)
     else:
-        text = f"No contact: {args['query']}"
+        text = f"No contact found: {args['query']}"
     listed = [contact.to_json() for contact in named]
     return {"data": {"contacts": listed, "total": len(found), "text": text}}

@@ -21,4 +21,6 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     entries = f"{gone.entries} {'entry' if gone.entries == 1 else 'entries'}"
     calls = f"{gone.calls} {'call' if gone.calls == 1 else 'calls'}"
     text = f"Forgotten: {entries}, {calls}. {STAYS}"
+    if not gone.entries and not gone.calls:
+        text = "Nothing found to forget"
     return {"data": {"forgotten": gone.entries, "calls": gone.calls, "text": text}}

@@ -16,8 +16,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     await Inbox(ctx.db).cleanup_expired(ctx.now())
     sent = await send(args, ctx)
     message = sent.message
-    known = await PagerBook(ctx.db).sender(message["to"])
-    who = known.alias if known is not None and known.alias else message["to"]
+    who = await PagerBook(ctx.db).name_of(message["to"])
     text = f"Sent to {who}"
     if sent.waits:
         text = f"Saved for {who}. It goes out when we are online."

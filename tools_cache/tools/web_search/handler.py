@@ -34,7 +34,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         if known is None:
             raise
         age_s = max(0.0, ctx.now() - known.at)
-        text = f"{_lines(query, known.results[:limit])}\n({_roughly(age_s)} ago)"
+        text = f"Found {_roughly(age_s)} ago\n{_lines(query, known.results[:limit])}"
         more = {"age_s": round(age_s), "reason": failure.error.message}
         return _result(query, known.results[:limit], text, more)
     results = found["results"]

@@ -163,6 +163,7 @@ def test_what_is_not_wholly_understood_is_no_moment(words):
         ("Anna anzurufen am Freitag um halb drei", "Anna anzurufen", "12-04 14:30"),
         ("morgen um neun daran, dass Anna kommt", "Anna kommt", "11-29 09:00"),
         ("morgen um neun daran, Anna anzurufen", "Anna anzurufen", "11-29 09:00"),
+        ("tell Bob to buy milk tomorrow", "tell Bob to buy milk", "11-29 09:00"),
         ("take 3 pills at 8 in the evening", "take 3 pills", "11-28 20:00"),
         ("to read 1984", "read 1984", None),
         ("buy milk", "buy milk", None),
