@@ -62,11 +62,11 @@ def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) ->
             taken.append(_show(wire, picture))
             time.sleep(0.5)  # for how long a page stays is policy, not cost
     yield Row(f"picture, {what}", statistics.median(taken), "ms", "Pillow alone", alone)
-    yield Row("  the first one", first, "ms", "Pillow alone", alone)
+    yield Row(f"  picture, {what}, the first one", first, "ms", "Pillow alone", alone)
     yield from usage.rows(f"picture, {what}")
     idle = longest_wait(control, lambda: time.sleep(0.5), times=PICTURES)
     busy = longest_wait(control, lambda: _show(wire, picture), times=PICTURES)
-    yield Row("  longest wait of others", busy, "ms", "without it", idle)
+    yield Row(f"  picture, {what}, longest wait of others", busy, "ms", "without it", idle)
 
 
 def _show(wire: lens.UnixConnection, picture: str) -> float:

@@ -157,7 +157,6 @@ async def test_modules_of_a_short_command(word, tmp_path):
 
 async def test_modules_of_a_daemon_that_is_ready(tmp_path):
     (tmp_path / "glassd.toml").write_text(WITHOUT_GLASSES)
-    (tmp_path / "run" / "glassd").mkdir(parents=True)
     with (
         tempfile.TemporaryDirectory() as short,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as heard,
