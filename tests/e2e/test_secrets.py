@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from edge.storage.tools.user_stores import PrivateStores
-from tests.chaos.test_everyday_kills import Place
+from tests.chaos.places import Place
 from tests.e2e.processes import CLI
 from tests.e2e.secret_traces import EchoBroker, EchoServer, ProcessWatch, Secrets, contents
 from tests.kasa_devices import KlapDevice, SmartCommands

@@ -83,7 +83,7 @@ PUNCHCLOCK = (
     ),
     Use(
         "punchclock:pause",
-        "{who} paused since",
+        "Paused since",
         say="I take a break",
         before=first("punchclock:start", project="{who}"),
         then=finds("paused", "punchclock:status"),
@@ -110,7 +110,7 @@ PUNCHCLOCK = (
     ),
     Use(
         "punchclock:correct",
-        "3 Mar 2025 {hour}:00 to {hour}:45, {who}",
+        "3 Mar 2025, {hour}:00 to {hour}:45, {who}",
         unspoken="It needs two moments, or the number of an entry.",
         args={
             "action": "add",
@@ -135,7 +135,7 @@ def written(title: str) -> Step:
 DOMAINDOC = (
     Use(
         "domaindoc:create",
-        "Plan of {who}: ",
+        "Created: Plan of {who}",
         say="create a document called Plan of {who}",
         args={"title": "Plan of {who}", "text": "# Beds\nPeas"},
         then=finds("Plan of {who}", "domaindoc:list"),

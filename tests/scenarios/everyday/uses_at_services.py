@@ -112,7 +112,7 @@ WEATHER = tuple(
     for tool, say, shows in (
         ("now", "what is the weather", "Here 7°, rain"),
         ("hours", "will it rain", "Here 5° to 8°, rain"),
-        ("days", "weather forecast", "Here today 5° to 9°, rain, 80 %"),
+        ("days", "weather forecast", "Here today 5° to 9°, rain 80 %"),
     )
 )
 STATION = {"to": "Bergen stasjon"}
@@ -127,7 +127,7 @@ MAPS = (
     ),
     Use(
         "maps:route",
-        "Bergen stasjon: 1.6 km, 20 min on foot",
+        "1.6 km, 20 min on foot to Bergen stasjon",
         say="how do I get to Bergen stasjon",
         args=STATION,
         before=forget_requests,

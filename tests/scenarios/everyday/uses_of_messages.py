@@ -126,7 +126,7 @@ PAGER = (
     ),
     Use(
         "pager:send",
-        "Sent to {ben}",
+        "Sent to Ben",
         say="send a page to Ben dinner with {who}",
         args={"to": "Ben", "text": "dinner with {who}"},
         asks="Send this page?",

@@ -7,13 +7,14 @@ from tests.lens_sheet.__main__ import play
 from tests.lens_sheet.everyday.texts import LONG
 from tests.lens_sheet.readable import cut_without_mark, unreadable
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
+pytestmark = pytest.mark.enable_socket
 GLASSES = "mock:display"
 PACE = 0.1
 """Nobody reads here, so nobody has to be waited for."""
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.asyncio(loop_scope="session")
 async def test_no_everyday_answer_shows_what_only_programs_read():
     parts = situations.everyday_parts(GLASSES)
     takes = await play([(GLASSES, part) for part in parts], PACE)

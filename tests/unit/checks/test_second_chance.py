@@ -127,4 +127,6 @@ def test_every_skip_that_ci_allows_names_tests_that_exist():
     for prefix in ALLOWED_SKIPS:
         file, _, name = prefix.partition("::")
         text = (ROOT / file).read_text(encoding="utf-8")
-        assert re.search(rf"^(async )?def {name or 'test_'}", text, re.MULTILINE), prefix
+        assert re.search(
+            rf"^(async )?def {name.partition('[')[0] or 'test_'}", text, re.MULTILINE
+        ), prefix
