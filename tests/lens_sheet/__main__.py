@@ -78,8 +78,15 @@ async def play(wanted: list[tuple[str, Part]], pace: float = 1.0) -> list[Take]:
             dovecot = Dovecot()
             stack.callback(dovecot.close)
             dovecot.start()
-        playing = (played(model, part, station, cloud, dovecot, pace) for model, part in wanted)
-        return [take for takes in await asyncio.gather(*playing) for take in takes]
+        takes: list[list[Take]] = []
+        for everyday in (False, True):  # all at once would be too slow to tell what flashes
+            playing = (
+                played(model, part, station, cloud, dovecot, pace)
+                for model, part in wanted
+                if part.everyday is everyday
+            )
+            takes += await asyncio.gather(*playing)
+        return [take for part in takes for take in part]
 
 
 def say(line: str) -> None:

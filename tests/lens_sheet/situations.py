@@ -255,8 +255,12 @@ def of(model: str) -> list[Part]:
 
 
 def everyday_parts(model: str) -> list[Part]:
-    """Return the situations of the everyday tools; in German on one kind of glasses only."""
-    groups = [Part(acts, wearer=WEARER, everyday=True) for acts in everyday.groups()]
+    """Return the situations of the everyday tools; on an Even G1 in English alone, and without
+    those that look alike on all glasses.
+    """
+    few = model == "sim:even_g1"
+    found = everyday.groups(few=few)
+    groups = [Part(acts, wearer=WEARER, everyday=True) for acts in found]
     groups.append(Part(everyday.pager(), cloud=True, everyday=True))
     if model != "sim:even_g1":
         groups.append(

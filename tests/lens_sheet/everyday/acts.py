@@ -206,8 +206,10 @@ def _has_page(stage: Stage) -> bool:
 def _lens_says(stage: Stage) -> bool:
     """Return whether an answer is on the lens, and no sign of work or question."""
     frames = stage.film.takes[-1].frames
-    words = frames[-1].words.rstrip() if frames else ""
-    return bool(words) and not words.endswith("orking…") and "double tap: no" not in words
+    if not frames or not frames[-1].lit:
+        return False
+    words = frames[-1].words.rstrip()  # none of a page that is a picture as a whole
+    return not words.endswith("orking…") and "double tap: no" not in words
 
 
 async def _deliver(stage: Stage, args: Mapping[str, Any]) -> None:

@@ -295,10 +295,6 @@ IN_GERMAN: dict[str, Act] = {
     "lights": said("welche Lampen sind an"),
     "work begins": said("ich fange an zu arbeiten"),
     "work ends": after(1.5 * HOUR, said("ich mache Feierabend")),
-    "recent": said("was habe ich gefragt"),
-    "history": said("durchsuche den Verlauf nach Wetter"),
-    "history of another day": after(24 * HOUR, said("durchsuche den Verlauf nach Wetter")),
-    "history forgotten": said("vergiss alles über das Wetter", yes=True),
 }
 MAIL_IN_GERMAN: dict[str, Act] = {
     "mail unread": said("habe ich neue Mails"),
@@ -306,19 +302,25 @@ MAIL_IN_GERMAN: dict[str, Act] = {
     "mail read": said("lies mir die Mail vor"),
 }
 
+HISTORY_IN_GERMAN: dict[str, Act] = {
+    "recent": said("was habe ich gefragt"),
+    "history": said("durchsuche den Verlauf nach Wetter"),
+    "history of another day": after(24 * HOUR, said("durchsuche den Verlauf nach Wetter")),
+    "history forgotten": said("vergiss alles über das Wetter", yes=True),
+}
 
-def groups() -> list[dict[str, Act]]:
-    """Return the situations in English; each group is a world of its own."""
-    mail = MAIL if find("dovecot") else {}
-    return [
-        REMINDERS | PUNCH_CLOCK,
-        HISTORY | CONTACTS | DOCUMENTS,
-        WEATHER | MAPS,
-        WEB | mail,
-        LIGHTS,
-    ]
+
+def groups(*, few: bool) -> list[dict[str, Act]]:
+    """Return the situations in English; each group is a world of its own. `few`: without those of
+    packages whose texts are all short.
+    """
+    web = WEB | (MAIL if find("dovecot") else {})
+    if few:
+        return [REMINDERS, CONTACTS, WEATHER | MAPS, web]
+    return [REMINDERS | PUNCH_CLOCK, HISTORY | CONTACTS | DOCUMENTS, WEATHER | MAPS, web, LIGHTS]
 
 
 def in_german() -> dict[str, Act]:
-    found = IN_GERMAN | (MAIL_IN_GERMAN if find("dovecot") else {})
+    mail = MAIL_IN_GERMAN if find("dovecot") else {}
+    found = IN_GERMAN | mail | HISTORY_IN_GERMAN  # the last one goes on to another day
     return {f"in German, {name}": act for name, act in found.items()}
