@@ -20,7 +20,7 @@ PROBLEMS = {
     "the name of a tool": re.compile(r"\b[a-z]{3,}:[a-z_]{3,}\b"),
 }
 _FOOTER = re.compile(r"\s*\b\d+/\d+$")
-ENDS = 16
+ENDS = 10
 """Characters of its beginning and its end by which a long text is found."""
 
 
