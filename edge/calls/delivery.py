@@ -171,9 +171,9 @@ class CallDelivery:
         return started
 
     async def _hand_back(self, call: Call, response: ToolResponse) -> None:
-        """Give a late answer to the tool that made this call: it was told `pending`, and only it
-        knows what to tell the wearer. The answer is stored after that, so a kill in between repeats
-        it.
+        """Give a late answer to the tool that made this call: it got `pending`, and only it
+        knows what to say to the wearer. The answer is stored after that, so a kill in between
+        repeats it.
         """
         request = call.request
         entry = self._registry.snapshot().find(request.through) if request.depth else None
@@ -372,8 +372,8 @@ def _seen_already(response: ToolResponse) -> bool:
 
 def _guard(call: Call, outcome: Outcome) -> ToolResponse:
     """Return the answer to give. Where the call may have been done before it failed, its key gets
-    this answer again instead of a second run, unless that is harmless; and its caller is told how
-    to find out, if there is a way.
+    this answer again instead of a second run, unless that is harmless; and its
+    suggestion says how to find out, if there is a way.
     """
     response, error = outcome.response, outcome.response.error
     if error is None or not error.partial_side_effects or call.tool is None:

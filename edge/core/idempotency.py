@@ -6,7 +6,7 @@ MCP request ids are not keys, and distinct stable ids are distinct calls.
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import rfc8785
 
@@ -123,51 +123,3 @@ def replayable(response: ToolResponse) -> bool:
 def as_replay(stored: ToolResponse, original_turn: str = "") -> ToolResponse:
     """Mark a stored answer as returned again."""
     return stored.with_meta(_idempotent_cache_hit=True, _original_turn=original_turn or None)
-
-
-# ------------------------------------------------------------------ calls that are forgotten
-
-FORGETS: Final = frozenset({"continuum:forget"})
-"""Tools whose own arguments are emptied with their answer: they name what is to be forgotten."""
-EMPTIED: Final = "forgotten"
-"""Key of a stored request that was emptied."""
-ASKED: Final = ("args", "input")
-"""Keys of a stored request that say what was asked."""
-_GONE: Final = "What this call answered was forgotten at the wearer's request"
-_META: Final = (
-    "callId",
-    "tool",
-    "toolVersion",
-    "route",
-    "registryVersion",
-    "timestamp",
-    "duration",
-)
-_ERROR: Final = ("type", "code", "retryable", "partialSideEffects", "idempotencyRequired")
-
-
-def emptied_request(text: str) -> str:
-    """Return a stored request without what was asked."""
-    request: dict[str, Any] = json.loads(text)
-    kept = {name: value for name, value in request.items() if name not in ASKED}
-    return _dump({**kept, "args": {}, EMPTIED: True})
-
-
-def emptied_response(text: str) -> str:
-    """Return a stored answer without what was answered; whether it went well, and whether it may
-    be repeated, stays. An answer to the cloud keeps its id.
-    """
-    answer: dict[str, Any] = json.loads(text)
-    kept: dict[str, Any] = {key: answer[key] for key in ("id", "ok") if key in answer}
-    error = answer.get("error")
-    if isinstance(error, Mapping):
-        flags = {key: error[key] for key in _ERROR if key in error}
-        kept["error"] = {**flags, "message": _GONE}
-    else:
-        kept["data"] = {EMPTIED: True, "text": _GONE}
-    meta = answer.get("meta") or {}
-    return _dump({**kept, "meta": {key: meta[key] for key in _META if key in meta}})
-
-
-def _dump(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, separators=(",", ":"))

@@ -284,8 +284,8 @@ class PagerDelivery:
                         await self._relay.stored.wait()
 
     async def _edges(self) -> list[str]:
-        """Return the edges for which messages wait. Of expired ones their senders are told first;
-        what else has expired is removed.
+        """Return the edges for which messages wait. An expired one first
+        becomes a report to its sender; an expired report is removed.
         """
         now = self._wall()
         sql = (
@@ -375,8 +375,8 @@ def _end_expired(db: Connection, now: float) -> None:
 
 
 def _report(db: Connection, reason: str, now: float, number: int | None = None) -> None:
-    """Make a message (else all whose time is over) the report that it was not delivered. Nobody is
-    told of a report that is not delivered.
+    """Make a message (else all whose time is over) the report that it was not delivered. A
+    report that is not delivered has no report.
     """
     which = "ends_wall <= :now" if number is None else "number = :number"
     values = {"now": now, "ends": now + WAIT_S, "reason": reason, "number": number}

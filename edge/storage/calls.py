@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from edge.core.idempotency import FORGETS, emptied_request
 from edge.runtime.clock import Clock
+from edge.storage.emptied_calls import FORGETS, emptied_request
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreError, StoreFull

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from edge.core.idempotency import ASKED, EMPTIED, emptied_request, emptied_response
+from edge.storage.emptied_calls import ASKED, EMPTIED, emptied_request, emptied_response
 from edge.storage.sqlite.database import Connection, Row, SqliteDatabase
 from tools_cache.api.history import HistoryQuery, folded_text
 

@@ -42,7 +42,7 @@ PROMISES: Final[dict[str, Promise]] = {
         "issue 15",
     ),
     "I15-pager-told": Promise(
-        "The wearer is told in one sentence, once, that a page which waited or was taken by the "
+        "The wearer reads in one sentence, once, that a page which waited or was taken by the "
         "relay was not delivered, and the list of sent pages says it.",
         "issue 15",
     ),

@@ -165,8 +165,8 @@ def listing(entries: Iterable[HistoryEntry], now: float, zone: tzinfo | None) ->
     """
     today = datetime.fromtimestamp(now, UTC).astimezone(zone).date()
     lines = []
-    told = [entry for entry in entries if entry.text.strip()]
-    for entry in told[:LINES]:
+    shown = [entry for entry in entries if entry.text.strip()]
+    for entry in shown[:LINES]:
         at = datetime.fromtimestamp(entry.at, UTC).astimezone(zone)
         when = f"{at:%H:%M}" if at.date() == today else f"{at.date().isoformat()} {at:%H:%M}"
         lines.append(f"{when} {_in_a_line(entry.text)}")

@@ -1,30 +1,11 @@
-"""The settings of the map tools, shared by their `config.py`, and those of tools with a place."""
+"""The settings of the map tools, shared by their `config.py`."""
 
 from typing import Literal
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from tools_cache.everyday.address_checks import check_address, check_home, check_url
-
-
-class HomeSettings(BaseModel):
-    """Of tools that begin at the place of the device."""
-
-    enabled: bool = True
-    latitude: float | None = Field(default=None, description="Of the place of the device.")
-    longitude: float | None = Field(default=None, description="Of the place of the device.")
-    gpsd: str = Field(default="", description="HOST:PORT of a gpsd that knows the position.")
-    units: Literal["metric", "imperial"] = "metric"
-
-    @field_validator("gpsd")
-    @classmethod
-    def _gpsd(cls, value: str) -> str:
-        return check_address(value)
-
-    @model_validator(mode="after")
-    def _home(self) -> "HomeSettings":
-        check_home(self.latitude, self.longitude)
-        return self
+from tools_cache.everyday.address_checks import check_url
+from tools_cache.everyday.home_settings import HomeSettings
 
 
 class Config(HomeSettings):

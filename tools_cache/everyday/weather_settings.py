@@ -3,7 +3,7 @@
 from pydantic import Field, field_validator
 
 from tools_cache.everyday.address_checks import check_url
-from tools_cache.everyday.maps_settings import HomeSettings
+from tools_cache.everyday.home_settings import HomeSettings
 
 
 class Config(HomeSettings):

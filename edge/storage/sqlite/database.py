@@ -214,7 +214,7 @@ class SqliteDatabase:
 
     async def compact(self, *, rewrite: bool = False) -> None:
         """Shorten the file by its deleted pages, and empty the WAL, so that no earlier form of a
-        page stays on disk. `rewrite`: write the whole file anew first, if the disk has the room,
+        page stays on disk. `rewrite`: write the whole file again first, if the disk has the room,
         because what was deleted before `secure_delete` may still be in it. Raise StoreError.
         """
         await self._submit(_rewrite if rewrite else _compact, grows=False, apart=True)

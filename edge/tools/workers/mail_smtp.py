@@ -205,7 +205,7 @@ def _ask(
 def _refusal(
     account: Account, what: str, code: int, said: bytes, *, field: int | None = None
 ) -> ToolFailure:
-    """Return the failure of a server that refuses a message. What it says is told, as only that
+    """Return the failure of a server that refuses a message. Its text is kept, as only that
     gives the reason, without the secret: it has it from signing in.
     """
     text = one_line(account.without_secret(said.decode("utf-8", "replace")), 200)

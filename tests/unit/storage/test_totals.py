@@ -79,3 +79,12 @@ async def test_open_calls_of_the_last_run_count_against_the_bound(tmp_path):
     with pytest.raises(Exception, match="4 calls wait for an answer"):
         await store.admit(a_call(), "local")
     await again.close()
+
+
+async def test_totals_hold_over_a_rewritten_file(db):
+    await db.write(lambda c: c.execute(CHANGES[0]))
+    await db.read(kept_and_counted)
+    await db.compact(rewrite=True)
+    await db.write(lambda c: c.execute(CHANGES[0]))
+    kept, counted = await db.read(kept_and_counted)
+    assert kept == counted == [(4, 60), (2, 10)]

@@ -14,8 +14,9 @@ from edge.tools.worker_calls import WorkerCalls
 from edge.tools.workers import weather as worker
 from tests.unit.tools import recorded_services as recorded
 from tests.unit.tools.compiled import shipped
+from tests.unit.tools.desk import PackageDesk
 from tests.unit.tools.recorded_services import TPV, Service, gpsd, unused_address
-from tests.unit.tools.test_local import Rig, call
+from tests.unit.tools.test_local import call
 from tools_cache.api.tool import ErrorCode, Source
 from tools_cache.builder import compiler
 from tools_cache.everyday import weather as subject
@@ -26,7 +27,7 @@ ORDER = ("now", "hours", "days")
 pytestmark = pytest.mark.enable_socket
 
 
-class Desk(Rig):
+class Desk(PackageDesk):
     """The shipped tools with settings, real child processes and a user's own storage."""
 
     def __init__(self, path, package, settings):
@@ -44,17 +45,6 @@ class Desk(Rig):
             workers=lambda: calls,
             configs=options.values,
         )
-
-    async def ask(self, tool, **args):
-        return (await self.good(f"{self.package}:{tool}", args)).data
-
-    async def fails(self, tool, **args):
-        definition = self.registry.snapshot().find(f"{self.package}:{tool}").definition
-        filled, problems = self.registry.check_args(definition, args)
-        assert problems == []
-        response = await self.run(f"{self.package}:{tool}", filled)
-        assert not response.ok, response
-        return response.error
 
     async def close(self):
         await self.stores.close()

@@ -1,4 +1,4 @@
-"""The messages that a user sent, and what became of each: it is told once if one was not delivered.
+"""The messages that a user sent, and what became of each. One that was not delivered is announced.
 
 An answer of the relay may come long after the call that sent a message: one that waited for the
 network is answered when it has gone out, and a recipient may refuse what the relay took.
@@ -95,7 +95,7 @@ def reason_of(error: ToolError) -> str:
 
 
 async def undelivered(to: str, why: str, db: Database) -> str:
-    """Return what the wearer is told, with the name that they gave to the recipient."""
+    """Return the sentence for the wearer, with the name that they gave to the recipient."""
     who = await PagerBook(db).name_of(to)
     fate = "may not have arrived" if why == UNCONFIRMED else "was not delivered"
     return f"Your page to {who} {fate}: {WHY[why]}."
