@@ -200,6 +200,15 @@ class ToolRegistry:
         self._pace.every(settings.refresh_s)
         self.rebuild()
 
+    def origin(self) -> dict[str, Json]:
+        """Return where the tools are from, how old that is, and why the cloud was not reached."""
+        return {
+            "origin": self._origin,
+            "version": self._snapshot.version,
+            "age_s": self._age(),
+            "error": str(self._trouble or ""),
+        }
+
     def describe(self) -> dict[str, Json]:
         """Return its part of the status."""
         entries = self._snapshot.entries()

@@ -7,9 +7,9 @@ in `core/tools/selection.py` and `core/tools/selection_rules.py`.
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -132,6 +132,8 @@ class ToolSelection:
         self._tools = tools
         self._forget = forget
         self._switches: dict[str, dict[str, bool]] = {}
+        self._changes = 0
+        """How often settings and switches changed."""
         self._loader = Loader(essential=frozenset(settings.essential), limits=settings.limits)
         self._began = False
         self._judged: tuple[Snapshot, Facts] | None = None
@@ -147,6 +149,7 @@ class ToolSelection:
     def apply(self, settings: SelectionSettings) -> None:
         """Apply changed settings; what is loaded stays as far as it fits."""
         self._settings, self._judged = settings, None
+        self._changes += 1
         essential = frozenset(settings.essential)
         self._loader = replace(self._loader, limits=settings.limits, essential=essential)
         self._refresh()
@@ -199,6 +202,12 @@ class ToolSelection:
         if selection_rules.built_in(tool):
             return Choice(AVAILABLE, "offered once there are more tools than fit", loaded=False)
         return Choice(AVAILABLE, selection_rules.UNLOADED, loaded=False)
+
+    def version(self) -> Hashable | None:
+        """Return a value that is equal only as long as `choice` returns the same for each entry;
+        None with gates, which may change at any time.
+        """
+        return None if self._gates else (self._changes, self._facts(), self._listed_now)
 
     def open_to_cloud(self, entry: Entry) -> bool:
         """Return whether the cloud is shown this tool: only what it may call now, and no tools for
@@ -259,7 +268,10 @@ class ToolSelection:
             "offered_max": now.limits.offered,
             "idle_turns": now.limits.idle_turns,
             "essential": sorted(now.essential),
-            "loaded": {name: asdict(held) for name, held in sorted(now.loaded.items())},
+            "loaded": {
+                name: {"used": held.used, "passing": held.passing}
+                for name, held in sorted(now.loaded.items())
+            },
         }
 
     def load_tools(self, names: Sequence[str], *, passing: bool = False) -> frozenset[str]:
@@ -360,6 +372,7 @@ class ToolSelection:
         if wanted.changed:
             await self._store.switch(user_id, dict.fromkeys(wanted.changed, wanted.on))
             self._switches.setdefault(user_id, {}).update(dict.fromkeys(wanted.changed, wanted.on))
+            self._changes += 1
             also = tuple(name for name in wanted.changed if name != wanted.tool)
             self._bus.publish(ToolSwitched(wanted.tool, user_id, wanted.on, also))
             self._judged = None
@@ -395,6 +408,7 @@ class ToolSelection:
             }
         except Exception as e:  # noqa: BLE001 - said; every tool is as the configuration says
             _log.warning("which tools were switched cannot be read: %s", e)
+        self._changes += 1
         self._refresh()
         self._swap()
 
