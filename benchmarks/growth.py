@@ -7,6 +7,7 @@ requests over another connection wait meanwhile.
 """
 
 import json
+import re
 import statistics
 import tempfile
 import threading
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from benchmarks import process
 from benchmarks.lens import UnixConnection
@@ -28,6 +30,7 @@ CALLERS = 8
 EARLY = 5_000
 """Calls after which memory is looked at first: by then the tables are full."""
 SMALL = "/v1/session"
+_NEXT = re.compile(rb'"next":"([^"]*)"')
 CONFIG = f"""\
 version = 1
 [glasses]
@@ -97,6 +100,23 @@ def _lists(folder: Path, usage: Usage, bare: Path, which: str) -> Lines:
     idle = longest_wait(control, lambda: time.sleep(0.05))
     busy = longest_wait(control, lambda: _get(wire, path))
     yield Row(f"  {what}, longest wait of others", busy, "ms", "without it", idle)
+    paged = statistics.median(_taken(lambda: _pages(wire, path), LISTS))
+    yield Row(f"  {what}, page by page", paged, "ms", "a server that sends the same", same)
+    busy = longest_wait(control, lambda: _pages(wire, path))
+    yield Row(f"  {what}, page by page, longest wait of others", busy, "ms", "without it", idle)
+
+
+def _pages(wire: UnixConnection, path: str) -> None:
+    """Read all pages; a daemon without pages sends all tools as the first. They are not parsed:
+    that would make other threads of this process wait.
+    """
+    more = ""
+    while True:
+        _, page = _get(wire, f"{path}&after={quote(more)}")
+        found = _NEXT.search(page, max(0, page.rfind(b'"counts"')))
+        if not found or not found[1]:
+            return
+        more = found[1].decode()
 
 
 def longest_wait(control: Path, meanwhile: Callable[[], object], *, times: int = LISTS) -> float:

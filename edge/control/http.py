@@ -148,7 +148,9 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
     return unquote(target.path), query
 
 
-_JSON: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_JSON: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), check_circular=False
+)  # what contains itself fails all the same, as nested too deeply
 
 
 def encode_json(value: Json) -> bytes:

@@ -26,8 +26,8 @@ MAX_KEPT: Final = 4_000_000
 """Bytes of the pages that are kept: those of some 3,500 tools."""
 MAX_COUNTS: Final = 64
 """Queries whose counts are kept."""
-STEP: Final = 20_000
-"""Work between two turns of other tasks: about 1 ms on a PC. A byte that is written counts 1, and
+STEP: Final = 10_000
+"""Work between two turns of other tasks: about 0.5 ms on a PC. A byte that is written counts 1, and
 each tool that is looked at `LOOK`.
 """
 LOOK: Final = 100

@@ -408,7 +408,6 @@ class ToolSelection:
             }
         except Exception as e:  # noqa: BLE001 - said; every tool is as the configuration says
             _log.warning("which tools were switched cannot be read: %s", e)
-        self._changes += 1
         self._refresh()
         self._swap()
 

@@ -108,6 +108,21 @@ async def test_a_list_of_thousands_does_not_block_others():
     assert turns >= (written + 2 * 4000 * listings.LOOK) // listings.STEP // 2
 
 
+async def test_tools_that_are_looked_at_and_left_out_do_not_block_others():
+    ports, turns = Ports(snapshot(*apps(200))), 0
+
+    async def somebody_else():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.ensure_future(somebody_else())
+    assert names(await ask(routes_of(ports), category="none")) == []
+    beside.cancel()
+    assert turns >= 2 * 4000 * listings.LOOK // listings.STEP - 2, "counted, then looked at again"
+
+
 @pytest.mark.parametrize("page", [1, 5_000, 1_000_000])
 async def test_pages_have_every_tool_once_and_none_is_larger_than_allowed(monkeypatch, page):
     monkeypatch.setattr(listings, "MAX_PAGE", page)
@@ -196,16 +211,21 @@ async def test_tools_whose_changes_cannot_be_noticed_are_made_each_time_without_
     assert names(await ask(routes)) == []
 
 
-async def test_tools_that_change_while_they_are_listed_are_listed_again(monkeypatch):
+@pytest.mark.parametrize("noticed", [False, True], ids=["later", "by another client"])
+async def test_tools_that_change_while_they_are_listed_are_listed_again(monkeypatch, noticed):
     monkeypatch.setattr(listings, "STEP", listings.LOOK)
     choice = Chosen()
     ports = Ports(snapshot(app("a", "t1", "t2", "t3")), choice)
-    routes = routes_of(ports)
-    asked = asyncio.ensure_future(ask(routes, all="1"))
+    made = Listings(ports)
+    asked = asyncio.ensure_future(ask(ToolRoutes(ports, made), all="1"))
     while choice.looked < 5:  # the three were counted, and two are written
         await asyncio.sleep(0)
     choice.state = AVAILABLE
-    assert {tool["state"] for tool in document(await asked)["tools"]} == {AVAILABLE}
+    if noticed:
+        made.number()
+    reply = await asked
+    assert {tool["state"] for tool in document(reply)["tools"]} == {AVAILABLE}
+    assert document(reply)["counts"] == {OFFERED: 0, AVAILABLE: 3, HIDDEN: 0}
 
 
 async def test_tools_that_never_stop_changing_are_listed_without_a_tag(monkeypatch):
@@ -302,6 +322,31 @@ async def test_after_each_change_of_the_selection_the_listing_is_as_made_anew(tm
             reply = await ask(routes, tag)
             assert reply.status == 200 or (gone and kept == before)
             tag, before = tag_of(reply), kept
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h.choice.disable("local", "far:t29", origin="cli"),
+        lambda h: h.choice.apply(
+            SelectionSettings(
+                limits=SelectionLimits(offered=8), users={"local": UserRules(denied=("far:t29",))}
+            )
+        ),
+    ],
+    ids=["switched", "configured"],
+)
+async def test_a_tool_that_no_model_sees_is_listed_as_hidden_once_it_is_off(tmp_path, change):
+    async with chosen_tools(tmp_path, MANY, limits=SelectionLimits(offered=8)) as h:
+        ports = Ports(None, h.choice)
+        ports.snapshot = h.registry.snapshot
+        routes = routes_of(ports)
+        before, offered = await ask(routes), h.names()
+        if (done := change(h)) is not None:
+            await done
+        assert h.names() == offered, "nothing else says that something changed"
+        assert "far:t29" in names(before)
+        assert "far:t29" not in names(await ask(routes, tag_of(before)))
 
 
 async def test_a_tool_that_is_loaded_is_listed_as_offered_at_once(tmp_path):

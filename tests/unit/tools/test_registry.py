@@ -311,8 +311,10 @@ async def test_a_restart_without_the_cloud_serves_the_last_good_copy_with_its_ag
     described = rig.cache.describe()
     assert described["origin"] == "disk"
     assert 0 <= described["age_s"] < 60
-    with pytest.raises(SyncFailed):
+    with pytest.raises(SyncFailed) as failed:
         await rig.cache.sync()
+    told = {key: rig.cache.describe()[key] for key in ("origin", "version", "age_s")}
+    assert rig.cache.origin() == {**told, "error": str(failed.value)}
     assert "com.calc:add" in rig.names()
     cloud.answer = None
     await rig.cache.sync()
