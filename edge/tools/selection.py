@@ -67,6 +67,7 @@ MAX_COUNTED: Final = 1024
 """Tools (of all users) counted between two writes; more are not counted one by one."""
 _NEARNESS: Final = {Source.GLASSES: 0, Source.LOCAL: 1}
 """Where tools run, the nearest first; all other places come last."""
+_FAR: Final = 2
 NOWHERE: Final = Path("/nonexistent")
 RAN: Final = frozenset({"answered", "completed"})
 _OURS: Final = (RegistrySynced, GlassesReady, GlassesLost, UplinkChanged)
@@ -469,24 +470,29 @@ class ToolSelection:
             return
         self._judged = snapshot, facts
         here = [
-            e.definition
-            for e in snapshot.entries()
-            if not e.hidden
-            and not selection_rules.is_helper(e.definition.name)
-            and not e.definition.for_programs
+            tool
+            for tool in snapshot.active_definitions()
+            if not selection_rules.is_helper(tool.name) and not tool.for_programs
         ]
+        plain = [name for name in snapshot.active if name in snapshot.plain]
+        if self._gates:
+            here, plain = [*here, *map(_definition, map(snapshot.find, plain))], []
         self._conditional = bool(self._gates) or any(tool.available_when for tool in here)
         user, uses = self._settings.user_id, self._favourites
-        rules = self._rules(user).denied or self._switches.get(user) or self._gates
+        denied, switches = self._rules(user).denied, self._switches.get(user, _NO_SWITCHES)
+        rules = denied or switches or self._gates
         tools = [t for t in here if not (rules or t.available_when) or not self.why_not(user, t)]
+        if rules:
+            plain = [n for n in plain if not selection_rules.off(n, self._rules(user), switches)]
         sizes = Counter(parse(tool.name).package for tool in tools)
+        sizes.update(name.partition(":")[0] for name in plain)
 
-        def order(tool: ToolDefinition) -> tuple[int, int, int, str]:
-            size = sizes[parse(tool.name).package]
-            return -uses.get(tool.name, 0), _NEARNESS.get(tool.source, 2), size, tool.name
+        def order(name: str, nearness: int) -> tuple[int, int, int, str]:
+            return -uses.get(name, 0), nearness, sizes[name.partition(":")[0]], name
 
-        tools.sort(key=order)
-        available = tuple(tool.name for tool in tools)
+        ranked = [order(tool.name, _NEARNESS.get(tool.source, _FAR)) for tool in tools]
+        ranked += [order(name, _FAR) for name in plain]
+        available = tuple(name for *_, name in sorted(ranked))
         needs = {tool.name: tool.depends_on for tool in tools if tool.depends_on}
         if self._began:
             self._move(selection.adopt(self._loader, available, needs))
@@ -536,6 +542,11 @@ class ToolSelection:
         if fresh != self._offered:
             self._offered, self._listed_now = fresh, frozenset(fresh)
             self._listed()
+
+
+def _definition(entry: Entry | None) -> ToolDefinition:
+    assert entry is not None
+    return entry.definition
 
 
 def _concerns(event: DaemonEvent) -> bool:
