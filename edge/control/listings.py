@@ -154,8 +154,8 @@ class Listings:
 
     async def _make(self, query: ListingQuery, after: str) -> Page:
         counts = self._counts.get(query) or await self._count(query)
-        entries = self._ports.registry.snapshot().entries()
-        first = bisect_right(entries, after, key=lambda e: e.definition.name) if after else 0
+        snapshot = self._ports.registry.snapshot()
+        entries, first = snapshot.entries(), bisect_right(snapshot.names, after) if after else 0
         rows: list[bytes] = []
         size, work, last = 0, 0, ""
         for place in range(first, len(entries)):

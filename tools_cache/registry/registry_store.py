@@ -35,7 +35,7 @@ class Generation:
     etag: str = ""
     fetched_wall: float = 0.0
     refused: Mapping[str, str] = field(default_factory=dict)
-    digest: str = ""
+    digest: str = field(default="", compare=False)
     """SHA-256 of the document, if it is known."""
 
     def with_digest(self) -> "Generation":

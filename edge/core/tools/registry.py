@@ -7,7 +7,14 @@ from types import MappingProxyType
 
 from edge.core.tools.compatibility import Compatibility, judge
 from edge.core.tools.precedence import ToolOffer, merged
-from edge.core.tools.snapshot import DISABLED, Entry, Snapshot, add_lacking
+from edge.core.tools.snapshot import (
+    DISABLED,
+    Entries,
+    Entry,
+    MadeWhenNeeded,
+    Snapshot,
+    add_lacking,
+)
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities
 from tools_cache.api.tool import Source, ToolDefinition
@@ -76,16 +83,19 @@ class Union:
             broken = (unusable if tool.source is Source.CLOUD else withheld).get(name, "")
             return _entry(seen.app, tool, seen.of_tool(name), broken, off=seen.off or name in off)
 
-        active, lacking = self._sort_out(verdicts, marked, make)
+        by_name = MadeWhenNeeded(make)
+        active, lacking = self._sort_out(verdicts, marked, by_name)
         reasons = {name: (name in off, unusable.get(name), withheld.get(name)) for name in marked}
+        listed = Entries(by_name, self._names)
         return Snapshot(
             version,
-            self._names,
-            make,
+            content=(self.apps, [seen.content for seen in verdicts], reasons),
+            _entries=listed if self._plain else tuple(listed),
+            _by_name=MappingProxyType(by_name),
+            names=self._names,
             active=active,
             plain=self._plain,
-            lacking=lacking,
-            content=(self.apps, [seen.content for seen in verdicts], reasons),
+            filtered=lacking,
         )
 
     def _tool(self, name: str) -> ToolDefinition:
@@ -97,7 +107,7 @@ class Union:
         return app.tools[self._places[number][name]]
 
     def _sort_out(
-        self, verdicts: "Sequence[_Verdicts]", marked: Collection[str], make: Callable[[str], Entry]
+        self, verdicts: "Sequence[_Verdicts]", marked: Collection[str], by_name: Mapping[str, Entry]
     ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
         """Return the names of the active tools, in order, and what the glasses lack by package.
         An entry is made only of tools with a mark or needs of their own.
@@ -109,7 +119,7 @@ class Union:
                 continue
             names = [name for name in seen.app.names if self._app_of[name] == number]
             by_itself = [name for name in names if name in marked or name in seen.own]
-            entries = [make(name) for name in by_itself]
+            entries = [by_name[name] for name in by_itself]
             active.update(entry.definition.name for entry in entries if not entry.hidden)
             rest = set(names).difference(by_itself) if by_itself else names
             if rest and not seen.whole.reason:

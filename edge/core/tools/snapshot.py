@@ -1,7 +1,8 @@
 """The registry at one moment: every tool, active, or hidden with its reason."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, overload
 
 from tools_cache.api.tool import ToolDefinition
@@ -26,104 +27,87 @@ class Entry:
     stale: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The registry at one moment; immutable, so a turn can keep it. Entries are made when they are
-    looked at, and stay.
+    """The registry at one moment; immutable, so a turn can keep it."""
 
-    `names`: of all tools, in order; `make` makes an entry; `active`: the names of those that are
-    not hidden, in order; `plain`: about which a list of what is offered needs to know no more;
-    `lacking`: packages with tools that these glasses cannot run, and the hardware they lack;
-    `content`: equal if all else is.
-    """
-
-    __slots__ = ("_content", "_made", "_make", "active", "filtered", "names", "plain", "version")
-
-    def __init__(
-        self,
-        version: str,
-        names: Sequence[str],
-        make: Callable[[str], Entry],
-        *,
-        active: Sequence[str],
-        plain: Collection[str],
-        lacking: Mapping[str, tuple[str, ...]],
-        content: object,
-    ) -> None:
-        self.version = version
-        self.names = names
-        self.active = active
-        self.plain = plain
-        self.filtered = lacking
-        self._make = make
-        self._made: dict[str, Entry] = {}
-        self._content = content
+    version: str
+    content: object = field(repr=False)
+    """Equal only if all entries are."""
+    _entries: Sequence[Entry] = field(compare=False, repr=False)
+    _by_name: Mapping[str, Entry] = field(compare=False, repr=False)
+    names: tuple[str, ...] = field(compare=False, repr=False)
+    """Of all tools, in order."""
+    active: tuple[str, ...] = field(compare=False, repr=False)
+    """The names of the tools that are not hidden, in order."""
+    plain: frozenset[str] = field(compare=False, repr=False)
+    """The names of tools about which a list of what is offered needs to know no more."""
+    filtered: Mapping[str, tuple[str, ...]] = field(compare=False, repr=False)
+    """The packages with tools that these glasses cannot run, and the hardware they lack."""
 
     @classmethod
     def of(cls, version: str, entries: Iterable[Entry]) -> "Snapshot":
         """Create one of entries that are made already, ordered by name."""
-        made = {e.definition.name: e for e in sorted(entries, key=lambda e: e.definition.name)}
+        ordered = tuple(sorted(entries, key=lambda e: e.definition.name))
+        by_name = {e.definition.name: e for e in ordered}
         lacking: dict[str, tuple[str, ...]] = {}
-        for name, entry in made.items():
-            add_lacking(lacking, name, entry.missing)
+        for name, entry in by_name.items():
+            add_lacking(lacking, name.partition(":")[0], entry.missing)
         return cls(
             version,
-            tuple(made),
-            made.__getitem__,
-            active=tuple(name for name, entry in made.items() if not entry.hidden),
+            content=ordered,
+            _entries=ordered,
+            _by_name=MappingProxyType(by_name),
+            names=tuple(by_name),
+            active=tuple(name for name, entry in by_name.items() if not entry.hidden),
             plain=frozenset(),
-            lacking=lacking,
-            content=tuple(made.values()),
+            filtered=lacking,
         )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Snapshot):
-            return NotImplemented
-        return (self.version, self._content) == (other.version, other._content)
-
-    __hash__ = None  # type: ignore[assignment]  # the tools are mappings of JSON
 
     def find(self, name: str) -> Entry | None:
         """Return a tool by its canonical name, hidden ones included."""
-        if (entry := self._made.get(name)) is None:
-            try:
-                entry = self._made[name] = self._make(name)
-            except KeyError:
-                return None
-        return entry
+        try:
+            return self._by_name[name]
+        except KeyError:
+            return None
 
-    def entries(self) -> "Entries":
-        """Return all tools by name, hidden ones included."""
-        return Entries(self._known, self.names)
+    def entries(self) -> Sequence[Entry]:
+        """Return all tools by name, hidden ones included; each is made when it is looked at."""
+        return self._entries
 
     @property
-    def in_force(self) -> "Entries":
+    def in_force(self) -> Sequence[Entry]:
         """The tools that are not hidden."""
-        return Entries(self._known, self.active)
+        return Entries(self._by_name, self.active)
 
     def particular(self) -> Iterator[Entry]:
-        """Yield the entries of all tools that are not plain."""
-        return map(self._known, self._but_plain(self.names))
+        """Yield the tools that are not plain."""
+        return (self._by_name[name] for name in self.names if name not in self.plain)
 
     def active_definitions(self) -> Iterator[ToolDefinition]:
         """Yield the definitions of the active tools that are not plain."""
-        return (self._known(name).definition for name in self._but_plain(self.active))
+        names = (name for name in self.active if name not in self.plain)
+        return (self._by_name[name].definition for name in names)
 
-    def _but_plain(self, names: Sequence[str]) -> Iterator[str]:
-        return (name for name in names if name not in self.plain)
 
-    def _known(self, name: str) -> Entry:
-        entry = self.find(name)
-        assert entry is not None
+class MadeWhenNeeded(dict[str, Entry]):
+    """Entries by name, each made when it is looked at; `make` raises KeyError for other names."""
+
+    def __init__(self, make: Callable[[str], Entry]) -> None:
+        self._make = make
+
+    def __missing__(self, name: str) -> Entry:
+        entry = self[name] = self._make(name)
         return entry
 
 
 class Entries(Sequence[Entry]):
-    """Some of the entries of a snapshot, each made when it is looked at."""
+    """Entries of these names, each made when it is looked at."""
 
-    __slots__ = ("_find", "_names")
+    __slots__ = ("_by_name", "_names")
 
-    def __init__(self, find: Callable[[str], Entry], names: Sequence[str]) -> None:
-        self._find = find
+    def __init__(self, by_name: Mapping[str, Entry], names: Sequence[str]) -> None:
+        self._by_name = by_name
         self._names = names
 
     def __len__(self) -> int:
@@ -135,11 +119,11 @@ class Entries(Sequence[Entry]):
     def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
     def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
         if isinstance(index, slice):
-            return tuple(map(self._find, self._names[index]))
-        return self._find(self._names[index])
+            return tuple(self._by_name[name] for name in self._names[index])
+        return self._by_name[self._names[index]]
 
     def __iter__(self) -> Iterator[Entry]:
-        return map(self._find, self._names)
+        return (self._by_name[name] for name in self._names)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Entries | tuple) and tuple(self) == tuple(other)
@@ -147,8 +131,9 @@ class Entries(Sequence[Entry]):
     __hash__ = None  # type: ignore[assignment]  # see `Snapshot`
 
 
-def add_lacking(lacking: dict[str, tuple[str, ...]], name: str, missing: tuple[str, ...]) -> None:
-    """Note the hardware that a tool (or all of its package) lacks."""
+def add_lacking(
+    lacking: dict[str, tuple[str, ...]], package: str, missing: tuple[str, ...]
+) -> None:
+    """Note the hardware that a tool of a package lacks."""
     if missing:
-        package = name.partition(":")[0]
         lacking[package] = tuple(dict.fromkeys((*lacking.get(package, ()), *missing)))
