@@ -149,11 +149,14 @@ class ToolRegistry:
         """Use these capabilities (`stale`: as last known, the glasses are away) and check all tools
         again.
         """
-        self._record, self._stale = record, stale
-        self.rebuild()
+        if (record, stale) != (self._record, self._stale):
+            self._record, self._stale = record, stale
+            self.rebuild()
 
     def use_own(self, own: Own, withheld: Mapping[str, str]) -> None:
         """Use these owner's tools; `withheld` ones are hidden, each with its reason."""
+        if (own, withheld) == (self._own, self._withheld):
+            return
         self._own, self._withheld = own, withheld
         self._adopt()
         for name, reason in self._own_problems():
@@ -397,7 +400,9 @@ class ToolRegistry:
         generation = Generation(
             found.body, base, fetched.kind, fetched.etag, self._clock.wall(), refused
         )
-        return await asyncio.to_thread(generation.with_digest), found.registry
+        return await asyncio.to_thread(
+            lambda: (generation.with_digest(), found.registry.packed())  # packed unless read here
+        )
 
     async def _store(self, generation: Generation, registry: Registry) -> None:
         """Store it for the next start. If the disk is full, the registry is used all the same."""

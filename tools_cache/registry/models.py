@@ -72,6 +72,12 @@ class App:
             return self.tools.names
         return tuple(tool.name for tool in self.tools)
 
+    def packed(self) -> "App":
+        """Return it with tools that are built when they are looked at."""
+        if isinstance(self.tools, PackedTools):
+            return self
+        return replace(self, tools=PackedTools.of(self.tools))
+
     @property
     def plain(self) -> frozenset[str]:
         """The names of the tools about which a list of what is offered needs to know no more."""
@@ -91,5 +97,4 @@ class Registry:
 
     def packed(self) -> "Registry":
         """Return it with tools that are built when they are looked at."""
-        apps = tuple(replace(app, tools=PackedTools.of(app.tools)) for app in self.apps)
-        return replace(self, apps=apps)
+        return replace(self, apps=tuple(app.packed() for app in self.apps))

@@ -108,7 +108,8 @@ def _unpack(chunk: bytes) -> tuple[ToolDefinition, ...]:
         raw = Packed(texts[first : first + length])
         first += length
         read = {key: _READ[key](v) if key in _READ else v for key, v in values.items()}
-        tools.append(ToolDefinition(input_schema=raw.part("inputSchema"), raw=raw, **read))
+        known = _EMPTY | read
+        tools.append(ToolDefinition(input_schema=raw.part("inputSchema"), raw=raw, **known))
     return tuple(tools)
 
 
@@ -155,6 +156,8 @@ def _read_modes(written: list[Json]) -> frozenset[Mode]:
     return _MODES[tuple(written)]
 
 
+_EMPTY: Final = {"available_when": FrozenDict(), "local_phrases": FrozenDict()}
+"""Shared too, and read-only as those that were written."""
 _MODES: Final = {modes: frozenset(map(Mode, modes)) for modes in (("text",), ("voice",))}
 """Shared by tools with equal values; both together are the default."""
 _WRITE: Final[Mapping[str, Callable[[Any], Json]]] = {

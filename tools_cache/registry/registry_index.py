@@ -52,9 +52,9 @@ def read(directory: Path, key: IndexKey) -> Registry | None:
 
 
 def write(directory: Path, key: IndexKey, registry: Registry) -> None:
-    """Store a registry whose tools are packed. Raises OSError."""
+    """Store a registry. Raises OSError."""
     chunks: list[bytes] = []
-    apps = [_app_document(app, chunks) for app in registry.apps]
+    apps = [_app_document(app.packed(), chunks) for app in registry.apps]
     document = {
         "version": registry.version,
         "sha256": registry.sha256,
@@ -82,7 +82,8 @@ def _head(key: IndexKey, rest: bytes) -> dict[str, Json]:
 
 def _app_document(app: App, chunks: list[bytes]) -> dict[str, Json]:
     """Return an app, and add its packed tools to `chunks`."""
-    tools = app.tools if isinstance(app.tools, PackedTools) else PackedTools.of(app.tools)
+    tools = app.tools
+    assert isinstance(tools, PackedTools)
     chunks += tools.chunks
     return {
         "package": app.package,

@@ -32,6 +32,7 @@ class Union:
         for number in reversed(range(len(apps))):
             self._app_of.update(dict.fromkeys(apps[number].names, number))
         self._names = tuple(sorted(self._app_of))
+        self._repeats = sum(len(app.tools) for app in apps) > len(self._names)
         self._plain = frozenset().union(*(app.plain for app in apps))
         self._places: dict[int, Mapping[str, int]] = {}
 
@@ -107,7 +108,7 @@ class Union:
         return app.tools[self._places[number][name]]
 
     def _sort_out(
-        self, verdicts: "Sequence[_Verdicts]", marked: Collection[str], by_name: Mapping[str, Entry]
+        self, verdicts: "Sequence[_Verdicts]", marked: frozenset[str], by_name: Mapping[str, Entry]
     ) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
         """Return the names of the active tools, in order, and what the glasses lack by package.
         An entry is made only of tools with a mark or needs of their own.
@@ -117,8 +118,9 @@ class Union:
         for number, seen in sorted(enumerate(verdicts), key=lambda pair: pair[1].app.package):
             if seen.off:
                 continue
-            names = [name for name in seen.app.names if self._app_of[name] == number]
-            by_itself = [name for name in names if name in marked or name in seen.own]
+            names, by_itself = self._names_of(number), []
+            if seen.own or not marked.isdisjoint(names):
+                by_itself = [name for name in names if name in marked or name in seen.own]
             entries = [by_name[name] for name in by_itself]
             active.update(entry.definition.name for entry in entries if not entry.hidden)
             rest = set(names).difference(by_itself) if by_itself else names
@@ -129,7 +131,16 @@ class Union:
                 *(e.missing for e in entries),
             ):
                 add_lacking(lacking, seen.app.package, missing)
+        if len(active) == len(self._names):
+            return self._names, lacking
         return tuple(name for name in self._names if name in active), lacking
+
+    def _names_of(self, number: int) -> Sequence[str]:
+        """Return the names of an app's tools, but those that an earlier one has."""
+        names = self.apps[number].names
+        if not self._repeats:
+            return names
+        return [name for name in names if self._app_of[name] == number]
 
 
 @dataclass(frozen=True, slots=True)
