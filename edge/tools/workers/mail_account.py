@@ -149,7 +149,7 @@ def faults(server: Server) -> Iterator[None]:
         raise unreachable(server, "no answer in time") from None
     except (IMAP4.abort, EOFError):
         raise unreachable(server, "it closed the connection") from None
-    except IMAP4.error:
+    except (IMAP4.error, UnicodeDecodeError):
         raise unreachable(server, UNUSABLE) from None
     except UnicodeError:
         raise unreachable(server, "this is no name of a server") from None

@@ -19,6 +19,7 @@ from edge.runtime.first_completed import race
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.notes import Notes
 from edge.storage.sqlite.database import SqliteDatabase
+from edge.tools import worker_calls
 from edge.tools.announcements import mail_watch
 from edge.tools.announcements.alarm_notifier import AlarmNotifier
 from edge.tools.announcements.mail_idle import MailIdle
@@ -317,6 +318,18 @@ def waiting_threads():
     return [thread for thread in threading.enumerate() if thread.name == "mail"]
 
 
+@with_dovecot
+async def test_a_look_that_cannot_begin_is_tried_again(place, box, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    async with place.watching(first=True) as running:
+        with monkeypatch.context() as broken:
+            broken.setattr(worker_calls.sys, "executable", "/nonexistent")
+            box.deliver(mail())
+            await until(lambda: "No process could be started" in caplog.text, running)
+        await place.tells(running, "New mail from Anna Berg: Lunch")
+    assert place.alarms == [], "nothing that a person must act on"
+
+
 # ------------------------------------------------------------------ signing in
 
 
@@ -349,6 +362,22 @@ async def test_a_refused_secret_is_reported_once_until_another_is_there(
         await until(lambda: place.told, running)
     for secret in (wrong, good):
         assert secret not in caplog.text + repr(place.alarms)
+
+
+@with_dovecot
+@pytest.mark.requirement("I15-mail-notice")
+async def test_a_look_that_is_refused_ends_the_wait_too(place, box, tmp_path):
+    file = tmp_path / "secret"
+    file.write_text(PASSWORD, encoding="utf-8")
+    place.config["password_file"] = str(file)
+    async with place.watching(first=True) as running:
+        await until(waiting_threads, running)
+        file.write_text("hunter2")
+        box.deliver(mail())
+        await until(lambda: place.alarms, running)
+        assert "password_file in [tool.email]" in place.alarms[0].text
+        await until(lambda: not waiting_threads(), running)
+        assert place.watch.backoff.after(0.0, at_least_s=mail_watch.REFUSED_S) == 600.0
 
 
 def count(monkeypatch, owner, name):
