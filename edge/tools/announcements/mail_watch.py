@@ -12,8 +12,9 @@ import random
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from edge.core.backoff import Backoff
 from edge.runtime.bus import Bus
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 NOTE: Final = "mail.announced"
 ALARM: Final = "mail"
+THREAD: Final = "mail"
 LOOK_S: Final = 130.0
 """Longer than a child's connection may last: its error names the reason."""
 FIRST_S: Final = 2.0
@@ -41,6 +43,7 @@ REFUSED_S: Final = 600.0
 in wrongly too often.
 """
 
+T = TypeVar("T")
 Position = tuple[int, int]
 """UIDVALIDITY and UID (RFC 3501) of the newest message that was looked at."""
 
@@ -77,24 +80,22 @@ class MailNotice(NamedTuple):
         return f"mail-{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """New messages that were not announced yet. `until`: where the newest of them is."""
 
-    count: int
+    number: int
     latest: Mapping[str, Json]
     until: Position
 
     def text(self) -> str:
         who, subject = mail.sender(self.latest), self.latest["subject"]
         about = f"{who}: {subject}" if subject else who
-        if self.count == 1:
+        if self.number == 1:
             return f"New mail from {about}"
-        return f"{self.count} new messages, the latest from {about}"
+        return f"{self.number} new messages, the latest from {about}"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """Why mail is not watched. `final`: only a person can change it."""
 
     text: str
@@ -155,9 +156,9 @@ class MailWatch:
 
     async def _learn(self) -> None:
         """Learn that there may be new mail: from the server, or as time has passed."""
-        idle = await asyncio.to_thread(self._make_idle, asyncio.get_running_loop())
+        idle = await _in_thread(partial(self._make_idle, asyncio.get_running_loop()))
         try:
-            await asyncio.wrap_future(_in_thread(idle.run))
+            await _in_thread(idle.run)
         finally:
             idle.close()
         while True:
@@ -195,7 +196,7 @@ class MailWatch:
     async def _take(self, found: Mapping[str, Any]) -> None:
         self._looked = looked = (found["validity"], found["uid"])
         if found["count"]:
-            before = self._waiting.count if self._waiting else 0
+            before = self._waiting.number if self._waiting else 0
             self._waiting = Waiting(before + found["count"], found["latest"], looked)
             self._came.set()
         elif self._waiting is None:
@@ -263,27 +264,25 @@ class MailWatch:
 
 def _rest(now: Waiting | None, announced: Waiting) -> Waiting | None:
     """Return what came while the rest was announced."""
-    left = now.count - announced.count if now is not None else 0
-    return replace(now, count=left) if now is not None and left else None
+    left = now.number - announced.number if now is not None else 0
+    return now._replace(number=left) if now is not None and left else None
 
 
-def _in_thread(work: Callable[[], None]) -> Future[None]:
+async def _in_thread(work: Callable[[], T]) -> T:
     """Run `work` in a thread of its own, which the end of the process does not wait for: a resolver
     that hangs cannot be interrupted.
     """
-    ended: Future[None] = Future()
+    ended: Future[T] = Future()
     ended.set_running_or_notify_cancel()  # it cannot be cancelled any more
 
     def run() -> None:
         try:
-            work()
-        except Exception as e:  # noqa: BLE001 - raised again by whoever waits
+            ended.set_result(work())
+        except Exception as e:  # noqa: BLE001 - raised again below
             ended.set_exception(e)
-        else:
-            ended.set_result(None)
 
-    threading.Thread(target=run, name="mail", daemon=True).start()
-    return ended
+    threading.Thread(target=run, name=THREAD, daemon=True).start()
+    return await asyncio.wrap_future(ended)
 
 
 def _failure(raised: ToolFailure) -> Failure:

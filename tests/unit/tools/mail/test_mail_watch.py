@@ -93,7 +93,7 @@ class Place:
 
     async def waits(self, running, count):
         """Wait until so many new messages were found and not announced."""
-        await until(lambda: (w := self.watch._waiting) and w.count == count, running)
+        await until(lambda: (w := self.watch._waiting) and w.number == count, running)
 
     async def stored(self, running):
         """Wait until nothing waits, and that is on disk."""
@@ -315,7 +315,7 @@ def disconnections(server):
 
 
 def waiting_threads():
-    return [thread for thread in threading.enumerate() if thread.name == "mail"]
+    return [thread for thread in threading.enumerate() if thread.name == mail_watch.THREAD]
 
 
 @with_dovecot
