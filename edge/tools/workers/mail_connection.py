@@ -64,7 +64,7 @@ class Connection(IMAP4_SSL):
         self._left, self._until = limits.total, time.monotonic() + limits.seconds
 
     def read(self, size: int) -> bytes:
-        if size > min(MAX_LITERAL, self._left + len(self._held)):
+        if size > MAX_LITERAL:
             raise self.abort("too long")
         while len(self._held) < size and self._receive():
             pass
