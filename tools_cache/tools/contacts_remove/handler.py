@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 from tools_cache.api.notes import folded
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.everyday.contact_book import ContactBook
+from tools_cache.everyday.contact_book import ContactBook, name_arguments
+
+__all__ = ["execute", "name_arguments"]
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 
 from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.everyday.contact_book import FIELDS, ContactBook
+from tools_cache.everyday.contact_book import FIELDS, ContactBook, name_arguments
+
+__all__ = ["execute", "name_arguments"]
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

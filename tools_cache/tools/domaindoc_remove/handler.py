@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from tools_cache.api.notes import folded
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, Named, ToolContext, ToolFailure
 from tools_cache.everyday.domain_documents import DomainDocuments
 
 
@@ -20,3 +20,9 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         )
     await documents.remove(found)
     return {"data": {"id": found.id, "text": f"Removed: {found.title}"}}
+
+
+async def name_arguments(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Named]:
+    """Return the title of the document that is meant; no two have the same."""
+    found = await DomainDocuments(ctx.db).find(args["document"].strip())
+    return {"document": Named("document", found.title)}

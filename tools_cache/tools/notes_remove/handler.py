@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from tools_cache.api import notes
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, Named, ToolContext, ToolFailure
+from tools_cache.everyday.naming import name_one
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -20,3 +21,13 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         )
     await ctx.storage.execute(notes.REMOVE, number)
     return {"data": {"id": number, "text": f"Removed: {found[0]['text']}"}}
+
+
+async def name_arguments(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Named]:
+    """Return the text of the note, if no other has the same."""
+    if not await notes.there(ctx.storage):
+        return {}
+    number = int(args["id"])
+    found = await ctx.storage.fetch(notes.ONE, number)
+    twins = await ctx.storage.fetch(notes.SAME, number)
+    return name_one("id", "note", found[0]["text"], [row["text"] for row in twins]) if found else {}
