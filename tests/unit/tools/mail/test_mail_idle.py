@@ -49,7 +49,7 @@ class Server:
         self.idles, self.ended = threading.Event(), threading.Event()
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._serve)
+        self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 
     def close(self):
@@ -138,6 +138,12 @@ def fails(idle, code=ErrorCode.NETWORK_ERROR):
     return error.message
 
 
+def start_waiting(idle):
+    thread = threading.Thread(target=lambda: fails(idle), daemon=True)
+    thread.start()
+    return thread
+
+
 # ------------------------------------------------------------------ what is said
 
 
@@ -172,8 +178,7 @@ def test_what_is_said_before_the_wait_begins_counts(start):
 
 def test_a_wait_is_begun_again_before_the_server_would_end_it(start):
     server, idle = start({"DONE": ["* 4 EXISTS", "WAIT OK done"]}, idle_s=0.05)
-    waiting = threading.Thread(target=lambda: fails(idle))
-    waiting.start()
+    waiting = start_waiting(idle)
     until = time.monotonic() + LATEST_S
     while server.got.count("WAIT IDLE") < 4 and time.monotonic() < until:
         server.idles.wait(0.01)
@@ -287,8 +292,7 @@ def test_an_answer_that_makes_no_sense_is_a_failure_of_the_server(start, monkeyp
 
 def test_it_ends_at_once_when_it_is_closed(start):
     server, idle = start({}, idle_s=3600.0)
-    waiting = threading.Thread(target=lambda: fails(idle))
-    waiting.start()
+    waiting = start_waiting(idle)
     assert server.idles.wait(LATEST_S)
     idle.close()
     waiting.join(LATEST_S)
