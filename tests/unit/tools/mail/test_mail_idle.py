@@ -45,7 +45,7 @@ class Server:
             "go": [],
             "DONE": ["WAIT OK done"],
         }
-        self.got, self.sent = [], 0
+        self.got, self.sent, self.accepted = [], 0, False
         self.idles, self.ended = threading.Event(), threading.Event()
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
@@ -61,6 +61,7 @@ class Server:
     def _serve(self):
         with suppress(OSError):
             plain, _ = self._listener.accept()
+            self.accepted = True
             plain.settimeout(20)
             with self._context.wrap_socket(plain, server_side=True) as connection:
                 with Conversation(connection) as said, suppress(OSError):
@@ -284,7 +285,9 @@ def test_an_answer_that_makes_no_sense_is_a_failure_of_the_server(start, monkeyp
     monkeypatch.setattr(mail_idle, "START", mail_idle.START._replace(seconds=0.5))
     monkeypatch.setattr(mail_idle, "SIGN_IN", mail_idle.SIGN_IN._replace(seconds=0.5))
     _, idle = start(says, idle_s=0.2)
-    assert "The mail server localhost" in fails(idle)
+    message = fails(idle)
+    assert "The mail server localhost" in message
+    assert "no name of a server" not in message
 
 
 # ------------------------------------------------------------------ ending, secrets
@@ -335,6 +338,7 @@ def test_the_secret_is_read_at_each_connection_and_sent_to_a_verified_server_onl
     _, idle = start({})
     idle.settings["imap_host"] = HOST
     assert "certificate" in fails(idle, ErrorCode.TOOL_UNAVAILABLE), "it is not of this name"
-    _, idle = start({})
+    server, idle = start({})
     (tmp_path / "password").unlink()
     assert "password_file cannot be read" in fails(idle, ErrorCode.TOOL_UNAVAILABLE)
+    assert not server.accepted, "there is nothing to sign in with"
