@@ -322,6 +322,7 @@ async def test_looks_have_a_pause_between_them(place, box, monkeypatch):
 async def test_nothing_stays_of_a_watch_that_ends(place, box, dovecot):
     async with place.watching(first=True) as running:
         await until(waiting_threads, running)
+        assert not place.watch._may_be_new.is_set(), "one look is enough"
     await until(lambda: not waiting_threads())
     of_this = f"imap({box.user})"
     await until(lambda: sum(of_this in line for line in disconnections(dovecot)) == 2)
