@@ -291,7 +291,8 @@ Raises StorageUnavailable if the disk takes nothing now: it is to be given again
 
 NameArguments = Callable[[ToolDefinition, ToolCall], Awaitable[Mapping[str, Named]]]
 """Returns, by argument, what arguments stand for that a person could not read, such as the id of a
-mail: (tool, call). Never raises; an argument that it cannot name is not in it.
+mail: (tool, call). Raises ToolFailure if the tool would refuse the call now, so nobody is to be
+asked; it hides all other faults.
 """
 
 

@@ -31,6 +31,7 @@ from tools_cache.api.tool import (
     ToolCall,
     ToolDefinition,
     ToolError,
+    ToolFailure,
     ToolResponse,
 )
 
@@ -90,9 +91,10 @@ class Confirmations:
         if agreed and not _is_unsure(call):
             return None
         tool = self._freeze(call)
-        names = await self._name_arguments(tool, call.request)
-        if (lines := self._described(call, tool, names)) is None:
-            return Refused(confirmation.too_long(), "too long to be shown")
+        try:
+            lines, names = await self._describe(call, tool)
+        except ToolFailure as e:
+            return Refused(e.error, "not asked about")
         request, limit_s = call.request, self._rules.limits.confirm_s
         if agreed:  # it is asked only what was said
             limit_s = min(limit_s, self._rules.limits.unsure_s)
@@ -133,11 +135,10 @@ class Confirmations:
         left_s = next((a.left_s for a in open_ if a.call_id == call.request.call_id), None)
         if left_s is None:
             return await self._decided_before(call, call.tool)
-        names = await self._name_arguments(call.tool, call.request)
-        if (
-            lines := self._described(call, call.tool, names)
-        ) is None:  # it is defined otherwise now
-            return failed(confirmation.too_long())
+        try:
+            lines, _ = await self._describe(call, call.tool)
+        except ToolFailure as e:
+            return failed(e.error)
         self._ask_wearer(call, call.tool, lines, left_s)
         decided = await self._decision(call, left_s=left_s, patience_s=0.0, interim=None)
         return await self._after(call, decided)
@@ -160,8 +161,13 @@ class Confirmations:
         return None if standing is Grant.ALWAYS else failed(confirmation.needed_now(request.tool))
 
     async def subject(self, tool: ToolDefinition, call: ToolCall) -> str:
-        """Return the hash of what a question about this call would be about now."""
-        return confirmation.subject(tool, call, await self._name_arguments(tool, call))
+        """Return the hash of what a question about this call would be about now; "" when nobody
+        would be asked.
+        """
+        try:
+            return confirmation.subject(tool, call, await self._name_arguments(tool, call))
+        except ToolFailure:
+            return ""
 
     async def _after(self, call: Call, decided: Decided) -> Outcome | None:
         if decided.refusal is not None:
@@ -214,22 +220,27 @@ class Confirmations:
 
     # -------------------------------------------------------------- the question
 
-    def _described(
-        self, call: Call, tool: ToolDefinition, names: Mapping[str, Named]
-    ) -> tuple[str, ...] | None:
-        """Return the question's lines, made once so that everybody reads the same; None: the
-        arguments are too long.
+    async def _describe(
+        self, call: Call, tool: ToolDefinition
+    ) -> tuple[tuple[str, ...], Mapping[str, Named]]:
+        """Return the question's lines, made once so that everybody reads the same, and what stands
+        in them for arguments. Raise `ToolFailure` if it is too long, or the tool would refuse it.
         """
         entry, request = self._registry.snapshot().find(tool.name), call.request
+        names = await self._name_arguments(tool, request)
         app = entry.app_name if entry is not None else ""
-        if _is_unsure(call) and not policy.needs_confirmation(tool):
-            return call_summary.understood(tool, request.args, app=app, writer=self._writer())
+        only_heard = _is_unsure(call) and not policy.needs_confirmation(tool)
+        about, writer = (tool, request.args), self._writer()
         try:
-            return call_summary.lines(
-                tool, request.args, request.answers, app=app, writer=self._writer(), names=names
-            )
+            if only_heard:
+                lines = call_summary.understood(*about, app=app, writer=writer)
+            else:
+                lines = call_summary.lines(
+                    *about, request.answers, app=app, writer=writer, names=names
+                )
         except call_summary.TooLong:
-            return None
+            raise ToolFailure(confirmation.too_long()) from None
+        return lines, names
 
     async def _begin_asking(
         self,

@@ -73,18 +73,14 @@ def lines(
 
 def understood(
     tool: ToolDefinition, args: Mapping[str, Json], *, app: str = "", writer: Writer = _ENGLISH
-) -> tuple[str, ...] | None:
+) -> tuple[str, ...]:
     """Describe a call that needs no consent, to a wearer who is asked whether these were the words:
     the question, each argument in plain words, and what a tool without a title says of itself.
-    None: too long.
+    Raises `TooLong`.
     """
     said, alone = _in_plain_words(tool, args)
-    try:
-        rows = tuple(_of_object("", said, tool.input_schema, writer, declared=True, depth=0))
-    except TooLong:
-        return None
     rest = []
-    for row in rows:
+    for row in _of_object("", said, tool.input_schema, writer, declared=True, depth=0):
         name, _, value = row.partition(": ")
         numbered = name == "id" and tool.shipped  # of a timer or a note
         rest.append(value if name in alone else f"number: {value}" if numbered else row)

@@ -113,7 +113,7 @@ class LocalTools:
     async def name_arguments(
         self, definition: ToolDefinition, call: ToolCall
     ) -> Mapping[str, Named]:
-        """See `NameArguments`. Of a tool that refuses or fails, nothing is named."""
+        """See `NameArguments`. Of a tool that fails, nothing is named."""
         if definition.source not in HERE:
             return {}
         try:
@@ -125,7 +125,7 @@ class LocalTools:
             async with timeout(NAMING_S):
                 return await name(copy.deepcopy(dict(call.args)), context)
         except ToolFailure:
-            return {}
+            raise
         except Exception:
             logger.exception("%s cannot name its arguments", definition.name)
             return {}

@@ -9,7 +9,7 @@ from typing import Final
 
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.notes import folded
-from tools_cache.api.tool import Named, ToolContext
+from tools_cache.api.tool import Named
 from tools_cache.errors import ErrorCode, ToolFailure
 from tools_cache.everyday.naming import name_one
 
@@ -173,10 +173,8 @@ class ContactBook:
         await self._db.delete(_TABLE, where={"uuid": contact.id})
 
 
-async def name_arguments(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Named]:
-    """Return the name of the contact that is meant; nothing if another one has the same."""
-    book = ContactBook(ctx.db)
-    meant = await book.resolve(args["contact"], field="contact")
+async def named(book: ContactBook, meant: KnownContact) -> dict[str, Named]:
+    """Return the words for the argument `contact`; nothing if another one has the same name."""
     others = [contact.name for contact in await book.all() if contact.id != meant.id]
     return name_one("contact", "contact", meant.name, others)
 

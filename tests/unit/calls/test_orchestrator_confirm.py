@@ -12,7 +12,15 @@ from edge.runtime.events import CallCompleted, ConfirmationAsked, ConfirmationDe
 from firmware_bridge.messages import Answer
 from tests.unit.calls.orchestrator_house import QUICK, FakeAsk, FakeRegistry, house, make
 from tests.unit.calls.test_visibility import answering
-from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, Named, Source, ToolResponse
+from tools_cache.api.tool import (
+    CallOrigin,
+    ErrorCode,
+    ErrorType,
+    Named,
+    Source,
+    ToolFailure,
+    ToolResponse,
+)
 
 ARGS = {"text": "all"}
 WORDS = """\
@@ -531,8 +539,11 @@ class Names:
 
     def __init__(self, words="the best"):
         self.words = words
+        self.gone = False
 
     async def __call__(self, _tool, call):
+        if self.gone:
+            raise ToolFailure.of(ErrorCode.INVALID_ARGUMENTS, "there is no list 5")
         assert call.args["top_k"] == 5
         return {"top_k": Named("list", self.words)}
 
@@ -549,6 +560,20 @@ async def test_what_an_argument_stands_for_is_asked_about_wherever_it_is_asked(t
         token = token_of(answer)
         assert (await h.orchestrator.confirm(token, allow=True, call=make(call.tool, ARGS))).ok
         assert dict(h.tools.runs[0].args) == {"text": "all", "top_k": 5}
+
+
+async def test_nobody_is_asked_about_a_thing_that_is_not_there(tmp_path):
+    names = Names()
+    async with house(tmp_path, names=names) as h:
+        caller = asyncio.create_task(h.call("danger:erase", ARGS))
+        await h.wearer.question()
+        names.gone = True
+        h.wearer.say(Answer.ALLOW)
+        assert (await caller).error.code is ErrorCode.MISMATCH
+        answer = await h.call("danger:erase", ARGS)
+        assert answer.error.message == "there is no list 5"
+        assert len(h.wearer.asked) == 1
+        assert not h.tools.runs
 
 
 @pytest.mark.requirement("I11-consent-frozen")

@@ -21,7 +21,14 @@ from edge.tools.registry import ToolRegistry
 from edge.tools.services import Services
 from firmware_bridge.capabilities import Capabilities, Origin
 from tests.unit.tools.compiled import shipped as compiled
-from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolResponse
+from tools_cache.api.tool import (
+    CallOrigin,
+    ErrorCode,
+    ErrorType,
+    ToolCall,
+    ToolFailure,
+    ToolResponse,
+)
 from tools_cache.builder import compiler
 
 SCHEMA = {
@@ -442,10 +449,10 @@ async def test_notes_are_kept_listed_newest_first_and_counted(shipped):
 
 @pytest.mark.requirement("I11-consent-complete")
 async def test_a_question_names_the_note_that_is_meant(shipped):
-    assert await shipped.named("notes:remove", id=1) == []
     await shipped.good("notes:add", {"text": "milk"})
     assert await shipped.named("notes:remove", id=1) == ["id = note: milk"]
-    assert await shipped.named("notes:remove", id=2) == []
+    with pytest.raises(ToolFailure, match="no note 2"):
+        await shipped.named("notes:remove", id=2)
     await shipped.good("notes:add", {"text": "milk"})
     assert await shipped.named("notes:remove", id=1) == []
 
@@ -815,10 +822,14 @@ async def test_a_tool_says_what_its_arguments_stand_for(make):
     assert await rig.named("demo:do", id=7) == ["id = note: 7 of local"]
 
 
-@pytest.mark.parametrize("code", ["raise ToolFailure.of(ErrorCode.CONFLICT, 'which?')", "1 / 0"])
-async def test_of_a_tool_that_cannot_say_it_nothing_is_named(make, caplog, code):
-    assert await make(naming(code)).named("demo:do") == []
-    assert ("demo:do cannot name its arguments" in caplog.text) == (code == "1 / 0")
+async def test_a_tool_that_would_refuse_the_call_says_so_before_anybody_is_asked(make):
+    with pytest.raises(ToolFailure, match="which"):
+        await make(naming("raise ToolFailure.of(ErrorCode.CONFLICT, 'which?')")).named("demo:do")
+
+
+async def test_of_a_tool_that_cannot_say_it_nothing_is_named(make, caplog):
+    assert await make(naming("1 / 0")).named("demo:do") == []
+    assert "demo:do cannot name its arguments" in caplog.text
     assert await make(body("return {'data': 1}")).named("demo:do") == []
 
 

@@ -16,7 +16,7 @@ from tests.unit.tools.compiled import shipped
 from tests.unit.tools.desk import PackageDesk
 from tests.unit.tools.test_local import call
 from tests.unit.tools.test_local_phrases import tools
-from tools_cache.api.tool import CallOrigin, ErrorCode
+from tools_cache.api.tool import CallOrigin, ErrorCode, ToolFailure
 from tools_cache.builder import compiler
 from tools_cache.everyday import punch_clock
 from tools_cache.everyday.work_hours import duration, report, summary, week_of
@@ -456,7 +456,8 @@ async def test_a_question_names_the_entry_of_work_that_is_meant(desk):
     entry = (await desk.worked("Alpha", "2026-11-20T09:02", "2026-11-20T12:00"))["entry"]
     found = await desk.named("punchclock:correct", action="remove", entry=entry)
     assert found == ["entry = entry: Fri 20 Nov 2026, 09:02 to 12:00, Alpha"]
-    assert await desk.named("punchclock:correct", action="remove", entry=entry + 1) == []
+    with pytest.raises(ToolFailure, match="no entry"):
+        await desk.named("punchclock:correct", action="remove", entry=entry + 1)
     assert await desk.named("punchclock:correct", action="add", start="x", end="y") == []
     night = (await desk.worked("", "2026-11-20T22:00", "2026-11-21T01:00"))["entry"]
     found = await desk.named("punchclock:correct", entry=night)
