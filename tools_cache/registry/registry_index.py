@@ -38,9 +38,6 @@ def read(directory: Path, key: IndexKey) -> Registry | None:
     """Return the stored registry; None if there is none of this key, or if it is damaged."""
     try:
         with (directory / NAME).open("rb") as file:
-            if json.loads(file.readline(4096))["key"] != _key(key):
-                return None
-            file.seek(0)
             content = file.read(MAX_FILE + 1)
         head, _, rest = content.partition(b"\n")
         if len(content) > MAX_FILE or json.loads(head) != _head(key, rest):
@@ -69,12 +66,8 @@ def write(directory: Path, key: IndexKey, registry: Registry) -> None:
     write_atomic(directory / NAME, b"\n".join((head, rest)), 0o666)
 
 
-def _key(key: IndexKey) -> dict[str, Json]:
-    return {"format": FORMAT, **key._asdict()}
-
-
 def _head(key: IndexKey, rest: bytes) -> dict[str, Json]:
-    return {"key": _key(key), "sha256": sha256(rest).hexdigest()}
+    return {"format": FORMAT, **key._asdict(), "sha256": sha256(rest).hexdigest()}
 
 
 # ------------------------------------------------------------------ apps as JSON
@@ -122,8 +115,6 @@ def _registry(document: Mapping[str, Any], chunks: bytes) -> Registry:
             parts.append(chunks[first : first + size])
             first += size
         apps.append(_app(written, tuple(parts)))
-    if first != len(chunks):
-        raise ValueError("there is more than the apps name")
     return Registry(
         version=document["version"],
         sha256=document["sha256"],

@@ -90,7 +90,7 @@ class Union:
         listed = Entries(by_name, self._names)
         return Snapshot(
             version,
-            content=(self.apps, [seen.content for seen in verdicts], reasons),
+            content=(self.apps, [(seen.whole, seen.own) for seen in verdicts], reasons),
             _entries=listed if self._plain else tuple(listed),
             _by_name=MappingProxyType(by_name),
             names=self._names,
@@ -167,10 +167,6 @@ class _Verdicts:
         }
         off = "*" in disabled or f"{app.package}:*" in disabled
         return cls(app, judge(app.requirements), own, off)
-
-    @property
-    def content(self) -> object:
-        return self.whole, self.own, self.off
 
     def of_tool(self, name: str) -> Compatibility:
         return self.own.get(name, self.whole)

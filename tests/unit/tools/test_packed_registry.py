@@ -133,6 +133,22 @@ def test_snapshots_differ_as_soon_as_one_tool_does():
         assert [one == other for other in others].index(True) == number
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_of_two_tools_with_one_name_the_first_stays(packed):
+    apps = [
+        load(json_of([app("a", *names, needs=needs)])).apps[0]
+        for names, needs in ((("t", "u"), ["CAMERA"]), (("t", "v"), []))
+    ]
+    union = Union.of([found.packed() if packed else found for found in apps], ())
+    snapshot = union.snapshot("v", None, stale=False)
+    assert [(e.definition.name, bool(e.hidden)) for e in snapshot.entries()] == [
+        ("a:t", True),
+        ("a:u", True),
+        ("a:v", False),
+    ]
+    assert snapshot.active == ("a:v",)
+
+
 class Store:
     """What users switched and called."""
 
@@ -233,11 +249,14 @@ async def test_an_unchanged_registry_is_not_kept_in_memory_and_not_stored_again(
     assert [path.stat().st_mtime_ns for path in sorted(rig.state.iterdir())] == times
 
 
+@pytest.mark.parametrize("etags", [True, False])
 async def test_a_document_that_cannot_be_stored_stays_in_memory_until_it_can(
     tmp_path,
     cloud,  # noqa: F811
     monkeypatch,
+    etags,
 ):
+    cloud.etags = etags
     rig = Rig(tmp_path, cloud)
     save = rig.cache._generations.save
 

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from edge.core.tools.registry_sync import SyncFailed, SyncPace
+from edge.core.tools.user_tools import Own
 from edge.ports import RegistryNotice
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -25,7 +26,7 @@ from tests.unit.tools.compiled import shipped as compiled
 from tools_cache.api.tool import Source, ToolDefinition
 from tools_cache.registry import reader
 from tools_cache.registry.manifest import digest
-from tools_cache.registry.models import MAX_BYTES
+from tools_cache.registry.models import MAX_BYTES, App
 from tools_cache.registry.registry_store import RegistryStore
 
 pytestmark = pytest.mark.enable_socket
@@ -873,3 +874,16 @@ async def test_an_app_without_tools_is_no_error(tmp_path, cloud):
         n for n in rig.names() if not n.startswith(("notes:", "glasses:", "clock:", "timer:"))
     } >= {"calc:add"}
     assert rig.cache.describe()["dropped"] == []
+
+
+async def test_own_tools_that_are_withheld_later_are_hidden_at_once(tmp_path):
+    rig = Rig(tmp_path)
+    tool = ToolDefinition(
+        name="my:own", description="d", input_schema={"type": "object"}, source=Source.LOCAL
+    )
+    own = Own(apps=(App(package="my", name="my", tools=(tool,)),))
+    hidden = []
+    for withheld in ({}, {"my:own": "no secret"}, {"my:own": "no key"}, {}):
+        rig.cache.use_own(own, withheld)
+        hidden.append(rig.cache.snapshot().find("my:own").hidden)
+    assert hidden == ["", "no secret", "no key", ""]
