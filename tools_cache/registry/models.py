@@ -14,9 +14,9 @@ from tools_cache.registry.packed_tools import PackedTools
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Maximum bytes of a registry document: 10,000 tools of 800 bytes.
 
-In use it takes eight times its size, and reading it in a child temporarily sixteen times: a daemon
-that read a second one of that size was at about 215 MiB, child included, below the unit's
-MemoryMax=.
+In use it takes half its size until its tools are looked at, then up to four times; reading it in a
+child takes temporarily sixteen times: a daemon that read a second one of that size was at about
+215 MiB, child included, below the unit's MemoryMax=.
 """
 HARDWARE_KEY: Final = "io.glassd/hardware"
 BUILD_KEY: Final = "io.glassd/build"
