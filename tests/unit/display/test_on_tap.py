@@ -2,13 +2,13 @@
 
 import asyncio
 import base64
-import io
 
 import pytest
 
 from edge.core.pages import Layout
 from edge.core.results import LayoutKind, Link, Rendering, TapOffer
 from edge.display import lens_plan
+from edge.display.bitmap import write_packed
 from edge.display.drawn_text import DrawnText
 from edge.display.lens import Sheet
 from edge.display.saved_scene import NOTE
@@ -17,16 +17,14 @@ from firmware_bridge.messages import Gesture, TextLine, Tile
 from tests.unit.display.fakes import DISPLAY, Notebook
 from tools_cache.api.tool import ToolResponse
 
-PIL = pytest.importorskip("PIL.Image")
 MANY = {"orders": [{"id": n, "total": 12.5} for n in range(30)], "currency": "NOK"}
 TILES = {**DISPLAY, "display.bitmap": True, "display.tiles": True}
 LINK = "Lunch is on. [The menu](https://www.a.example/menu?day=1) has changed."
 
 
 def picture(width=90, height=90):
-    out = io.BytesIO()
-    PIL.new("1", (width, height), 1).save(out, "PNG")
-    return base64.b64encode(out.getvalue()).decode()
+    lit = b"\xff" * ((width + 7) // 8 * height)
+    return base64.b64encode(write_packed(width, height, 1, lit)).decode()
 
 
 @pytest.mark.requirement("I13-data")
