@@ -19,6 +19,8 @@ from benchmarks.table import Lines, Row, not_measured
 from benchmarks.usage import Usage
 
 PICTURES = 8
+PAUSE_S = 0.5
+"""Before each: for how long the page before stays is policy, not cost."""
 LARGE = """\
 [glasses.capabilities]
 "display.width" = 576
@@ -56,15 +58,12 @@ def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) ->
     wire = lens.UnixConnection(control)
     lens.until_ready(wire)
     first = _show(wire, picture)
-    taken = []
     with usage.of(PICTURES):
-        for _ in range(PICTURES):
-            taken.append(_show(wire, picture))
-            time.sleep(0.5)  # for how long a page stays is policy, not cost
+        taken = [_show(wire, picture) for _ in range(PICTURES)]
     yield Row(f"picture, {what}", statistics.median(taken), "ms", "Pillow alone", alone)
     yield Row(f"  picture, {what}, the first one", first, "ms", "Pillow alone", alone)
     yield from usage.rows(f"picture, {what}")
-    idle = longest_wait(control, lambda: time.sleep(0.5), times=PICTURES)
+    idle = longest_wait(control, lambda: time.sleep(PAUSE_S), times=PICTURES)
     busy = longest_wait(control, lambda: _show(wire, picture), times=PICTURES)
     yield Row(f"  picture, {what}, longest wait of others", busy, "ms", "without it", idle)
 
@@ -72,6 +71,7 @@ def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) ->
 def _show(wire: lens.UnixConnection, picture: str) -> float:
     args = {"image": picture, "alt": "a test picture", "duration_s": 0.1}
     body = json.dumps({"tool": "glasses:show_image", "args": args, "wait": "answer"})
+    time.sleep(PAUSE_S)
     began = time.perf_counter()
     wire.request("POST", "/v1/call", body, {"Content-Type": "application/json"})
     answer = json.loads(wire.getresponse().read())
