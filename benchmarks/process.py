@@ -121,12 +121,13 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
     report = folder / "steps.json"
     module = ["benchmarks.watch", str(report)] if _watched else ["edge.cli"]
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", *module, "run", "--config", str(folder / "glassd.toml")],
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "log").open("w"),
-    )
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *module, "run", "--config", str(folder / "glassd.toml")],
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
     try:
         _wait_until_ready(notify, folder / "log")
         ready = (time.perf_counter() - began) * 1e3

@@ -23,10 +23,10 @@ def measure(sections: Mapping[str, Callable[[], Lines]]) -> Lines:
         if not found:
             yield from notes
             continue
-        yield from _longest(name, found)
+        yield from lines_of(name, found)
 
 
-def _longest(name: str, found: list[process.Steps]) -> list[Line]:
+def lines_of(name: str, found: list[process.Steps]) -> list[Line]:
     """Return the rows of a section, and a note for each kind of step that was over the bar."""
     steps = sorted(chain.from_iterable(each["steps"] for each in found), key=lambda s: -s["ms"])
     lines: list[Line] = []

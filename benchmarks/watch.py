@@ -11,7 +11,6 @@ measured of it is no time of the product.
 import asyncio
 import gc
 import json
-import resource
 import signal
 import sys
 import threading
@@ -33,9 +32,9 @@ SHOWN = 3
 @dataclass
 class Step:
     """One kind of step. `ms`: what its longest computed, of it `gc_ms` for the garbage collector;
-    `waited_ms`: the longest wait of one that no other process had put off its core, for the disk or
-    for another thread. `at`: where the longest was, from the inside. `imports`: whether it loaded a
-    module, which happens once.
+    `waited_ms`: the longest wait of one, for the disk, another thread or another process. `at`:
+    where the longest was, from the inside. `imports`: whether it loaded a module, which happens
+    once.
     """
 
     name: str
@@ -70,7 +69,6 @@ class Watch:
 
         def timed(handle: Any) -> None:
             callback = handle._callback  # a handle that was cancelled meanwhile has none
-            before = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
             watch._gc_s, watch._at, modules = 0.0, [], len(sys.modules)
             cpu, began = computed_s(), time.perf_counter()
             watch._began = began
@@ -78,10 +76,8 @@ class Watch:
             wall, computed = time.perf_counter() - began, computed_s() - cpu
             watch._began = 0.0
             if watch._counts:
-                after = resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
-                waited = wall - computed if before == after else 0.0
                 imports = len(sys.modules) > modules
-                watch._note(callback, computed * 1e3, waited * 1e3, imports=imports)
+                watch._note(callback, computed * 1e3, (wall - computed) * 1e3, imports=imports)
 
         events.Handle._run = timed  # type: ignore[method-assign]
 

@@ -208,3 +208,23 @@ async def test_a_picture_that_cannot_stand_beside_its_words_is_named_in_the_deli
 )
 def test_replaced_characters_are_counted_in_words(count, said):
     assert lens_plan._remarks(Layout((), replaced=count)) == said
+
+
+async def test_while_a_picture_is_fitted_the_wearer_can_turn_pages(open_stage):
+    asked, made = asyncio.Event(), asyncio.Event()
+
+    async def fit(_image, _known):
+        asked.set()
+        await made.wait()
+        return picture()
+
+    shown = {"display": {"layout": "bitmap_view", "data": "a photograph", "alt": "The Alps"}}
+    async with open_stage(TILES, fit=fit) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=MANY))
+        following = asyncio.ensure_future(stage.present("c2", ToolResponse(data="", render=shown)))
+        await asked.wait()
+        await tap(glasses)
+        await glasses.until(lambda: len(glasses.pages()) == 2)
+        assert "1: id 0, total 12.5" in glasses.texts()[1]
+        made.set()
+        await following
