@@ -4,6 +4,7 @@ import asyncio
 import base64
 import io
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -220,6 +221,30 @@ async def test_after_a_picture_that_hangs_its_child_another_child_reads_the_next
     with pytest.raises(ToolFailure, match="longer than 4 s"):
         await images.fitted(picture)
     assert opened(await images.fitted(picture)).size == (9, 7)
+
+
+async def test_a_child_that_computes_for_too_long_ends_itself_though_it_served_before():
+    """A daemon that was killed ends nobody."""
+    program = """if True:
+        import sys
+        from edge.display import image_worker
+        def endless(image, *_):
+            while image:
+                pass
+            return b""
+        image_worker._CPU_S, image_worker._picture = 1, endless
+        sys.argv[1:] = ["60"]
+        image_worker.serve()
+    """
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    for image in (b"", b"hostile"):
+        question = b'{"do": "fit", "width": 1, "height": 1, "bpp": 1}\n' + image
+        child.stdin.write(len(question).to_bytes(4, "big") + question)
+    said, _ = await asyncio.wait_for(child.communicate(), 60)
+    assert said[4:] == b'{"png": ""}'
+    assert child.returncode == -signal.SIGXCPU
 
 
 async def test_where_no_child_can_be_started_pictures_are_unavailable(open_images, tmp_path):
