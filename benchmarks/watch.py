@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from asyncio import events
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -33,8 +34,8 @@ SHOWN = 3
 class Step:
     """One kind of step. `ms`: what its longest computed, of it `gc_ms` for the garbage collector;
     `waited_ms`: the longest wait of one, for the disk, another thread or another process. `at`:
-    where the longest was, from the inside. `imports`: whether it loaded a module, which happens
-    once.
+    where the longest was most of the time, from the inside. `imports`: whether it loaded a module,
+    which happens once.
     """
 
     name: str
@@ -54,7 +55,7 @@ class Watch:
         self._loop_thread = threading.get_ident()
         self._counts = False
         self._began = 0.0
-        self._at: list[str] = []
+        self._looks: Counter[tuple[str, ...]] = Counter()
         self._gc_began = self._gc_s = 0.0
         self._all = 0
         self._kept: dict[tuple[str, bool], Step] = {}
@@ -69,7 +70,8 @@ class Watch:
 
         def timed(handle: Any) -> None:
             callback = handle._callback  # a handle that was cancelled meanwhile has none
-            watch._gc_s, watch._at, modules = 0.0, [], len(sys.modules)
+            watch._gc_s, modules = 0.0, len(sys.modules)
+            watch._looks.clear()
             cpu, began = computed_s(), time.perf_counter()
             watch._began = began
             run(handle)
@@ -93,17 +95,18 @@ class Watch:
         step.times += 1
         step.waited_ms = max(step.waited_ms, waited_ms)
         if ms > step.ms:
-            step.ms, step.gc_ms, step.at = ms, self._gc_s * 1e3, self._at
+            step.ms, step.gc_ms = ms, self._gc_s * 1e3
+            step.at = [place for places, _ in self._looks.most_common(1) for place in places]
 
     def _look(self) -> None:
-        """Note the stack of a step that is long already; the last look is kept."""
+        """Look again and again at what a step does that is long already."""
         while True:
             time.sleep(LOOK_S)
             began = self._began
             if began and time.perf_counter() - began > KEPT_MS / 1e3:
                 frame = sys._current_frames().get(self._loop_thread)
                 if self._began == began:
-                    self._at = places(frame)
+                    self._looks[places(frame)] += 1
 
     def _collecting(self, phase: str, _info: object) -> None:
         if threading.get_ident() == self._loop_thread:
@@ -130,17 +133,19 @@ def describe(callback: Any) -> str:
     return str(getattr(function, "__qualname__", None) or type(function).__qualname__)
 
 
-def places(frame: FrameType | None) -> list[str]:
-    """Return where a stack is, and the innermost places of it in this project, from the inside."""
+def places(frame: FrameType | None) -> tuple[str, ...]:
+    """Return where a stack is, and the innermost functions of it in this project, from the inside.
+    Their first lines are given: a function counts as one place.
+    """
     found: list[str] = []
     while frame is not None and len(found) < SHOWN:
         code = frame.f_code
         path = Path(code.co_filename)
         ours = {"edge", "firmware_bridge", "tools_cache"} & set(path.parts)
         if not found or (ours and "site-packages" not in path.parts):
-            found.append(f"{Path(*path.parts[-3:])}:{frame.f_lineno} {code.co_name}")
+            found.append(f"{Path(*path.parts[-3:])}:{code.co_firstlineno} {code.co_name}")
         frame = frame.f_back
-    return found
+    return tuple(found)
 
 
 def main() -> None:

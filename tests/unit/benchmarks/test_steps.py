@@ -19,11 +19,17 @@ def compute(seconds):
     while time.thread_time() < until:
         pass
 
+def finish():
+    until = time.thread_time() + 0.006
+    while time.thread_time() < until:
+        pass
+
 def block(seconds):
     time.sleep(seconds)
 
 async def first():
     compute(0.03)
+    finish()
 
 async def loads():
     import colorsys
