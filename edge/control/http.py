@@ -7,11 +7,11 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
+from msgspec import Struct, field
 
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import Json
@@ -25,8 +25,7 @@ MAX_QUERY: Final = 32
 NO_CONTENT: Final = 204
 
 
-@dataclass(frozen=True, slots=True)
-class HttpLimits:
+class HttpLimits(Struct, frozen=True):
     """Limits on clients, in seconds and bytes. `begins` and `polls` are smaller than `connections`,
     so that calls being started and clients waiting for an answer leave room for those that read or
     cancel.
@@ -44,8 +43,7 @@ class HttpLimits:
     heartbeat_s: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -53,8 +51,7 @@ class Request:
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """`body` is written as JSON; text of another `content_type` goes out as it is; a 204 has
     none.
     """
@@ -102,8 +99,7 @@ def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
     return {"error": {"code": code, "message": message, "fix": fix}}
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """A streamed reply: event blocks until they end or the client disconnects. `blocks` is closed
     in the task that iterates it.
     """

@@ -4,8 +4,9 @@ Documents are parsed by manifest.py, whose library the daemon need not keep in m
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from tools_cache.api.tool import ToolDefinition
 from tools_cache.frozen import FrozenDict
@@ -28,8 +29,7 @@ class Dropped(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """A condition on hardware beyond its presence: a `field` of the capability record
     (`maxTextLines`, `canDisplayBitmap`, or ours: `lines`) that is `equal` to a value, or a number
     within bounds.
@@ -41,8 +41,7 @@ class Detail:
     most: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """Hardware an app needs. `type`: a MentraOS `HardwareType`, or a newer one. `instead`: another
     that will do, or "".
     """
@@ -54,8 +53,7 @@ class Requirement:
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class App:
+class App(Struct, frozen=True, kw_only=True):
     """A package of tools. `tool_requirements`: needs of single tools beyond the app's."""
 
     package: str
@@ -65,8 +63,7 @@ class App:
     tool_requirements: Mapping[str, tuple[Requirement, ...]] = field(default_factory=FrozenDict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registry:
+class Registry(Struct, frozen=True, kw_only=True):
     """A document ready for use. `sha256` is over the canonical JSON of `apps`, verified."""
 
     version: str

@@ -11,9 +11,10 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tools_cache.files import write_atomic
 
@@ -24,8 +25,7 @@ MAX_FILE: Final = 12 * 1024 * 1024
 """A document (8 MiB) and its header, which names the tools that were refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True):
     """One document as fetched: its source, form, ETag, time (wall clock), and refused tools."""
 
     body: bytes

@@ -3,8 +3,9 @@
 Blocking. Loads pydantic, so the daemon does it in a child process.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tools_cache.api.tool import Source
 from tools_cache.errors import BadManifest
@@ -12,8 +13,7 @@ from tools_cache.registry.models import Registry
 from tools_cache.registry.registry_store import Generation, RegistryStore
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRegistries:
+class StoredRegistries(Struct, frozen=True):
     """The registries that could be read; `problem` is the built-in one's."""
 
     local: Registry | None

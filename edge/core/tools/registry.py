@@ -1,8 +1,9 @@
 """Tools of all sources in one list, each active, or hidden with its reason."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from edge.core.tools.compatibility import Compatibility, judge
 from edge.core.tools.precedence import ToolOffer, merged
@@ -13,8 +14,7 @@ from tools_cache.api.tool import Source, ToolDefinition
 from tools_cache.registry.models import App, Dropped
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Struct, frozen=True):
     """The apps of all sources, and the tools that were refused."""
 
     apps: tuple[App, ...]
