@@ -1,4 +1,4 @@
-"""All commands to the glasses and events from them: frozen dataclasses, valid if they exist.
+"""All commands to the glasses and events from them: frozen values, valid if they exist.
 
 Independent of any glasses family; codecs translate them to bytes. A codec whose glasses lack a
 command refuses it as `unsupported`.
