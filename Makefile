@@ -111,7 +111,7 @@ $(VENV)/bin/python:
 
 # The registry is compiled while the package is built, so what compiles it comes first.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@$(PIP) hatchling jsonschema-rs pydantic rfc8785
+	@$(PIP) hatchling jsonschema-rs msgspec pydantic rfc8785
 	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp,scripts]'
 	@touch $@
 

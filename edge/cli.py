@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn, TextIO, cast
 
 from edge import __version__
 from edge.commands.options import VERBS, add_parser, as_json
-from edge.commands.shared.console import Screen
+from edge.commands.shared.console import Screen, columns
 from edge.runtime.errors import UserError
 
 DONE, FAILED, USAGE, NOT_RUNNING, NOTHING, TIMED_OUT = range(6)
@@ -29,10 +29,24 @@ first steps: glassd demo (nothing needed) · glassd run (the daemon) · glassd s
 something is wrong: glassd doctor (finds the cause, and shows the exact fix)"""  # noqa: E501
 
 
+class _Formatter(argparse.HelpFormatter):
+    """Of the terminal's width, which is found without shutil: each argument makes one."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=columns(80) - 2)
+
+
+class _RawFormatter(_Formatter, argparse.RawDescriptionHelpFormatter):
+    """Leaves the lines of descriptions as they are."""
+
+
 class _Parser(argparse.ArgumentParser):
     """An argparse parser that raises instead of exiting, suggests the nearest choice, and
     accepts options anywhere after their verb.
     """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": _Formatter, **settings})
 
     def error(self, message: str) -> NoReturn:
         raise UserError("USAGE", message, _nearest(message) or f"see: {self.prog} --help")
@@ -99,6 +113,8 @@ def _nearest(message: str) -> str:
     return did_you_mean(found[1], choices) if found else ""
 
 
+_NO_VERB: Final = frozenset({"", "-h", "--help", "--version"})
+"""First words after which no verb is looked at."""
 MODULES: Final = {
     **dict.fromkeys(("say", "answer"), "call"),
     "cancel": "calls",
@@ -110,23 +126,32 @@ MODULES: Final = {
 """Verb → the module of `edge/commands/` that has it; the others have modules of their own name."""
 
 
-def build_parser(only: str = "") -> argparse.ArgumentParser:
+class _NameOnly:
+    """In the place of a verb's parser, where only its name and its line of help are used."""
+
+    def __init__(self, **_: object) -> None: ...
+
+
+def build_parser(only: str = "", *, names: bool = False) -> argparse.ArgumentParser:
     """Build the parser of every verb, or of one verb only: the daemon keeps its parser in memory
-    for as long as it runs.
+    for as long as it runs. `names`: of every verb no more than its name and its line of help.
     """
     parser = _Parser(
         prog="glassd",
         description="A companion daemon for smart glasses.",
         epilog=_EPILOG,
         allow_abbrev=False,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_RawFormatter,
     )
     parser.add_argument("--version", action="version", version=f"glassd {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
+    of_verbs: Any = _NameOnly if names else _Parser
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=of_verbs)
     for name, text, add in VERBS:
         if only and name != only:
             continue
         verb = add_parser(verbs, name, text)
+        if names:
+            continue
         add(verb)
         if not any(a.dest == "action" for a in verb._actions):  # noqa: SLF001 - argparse has no public way to list them
             as_json(verb)
@@ -233,7 +258,9 @@ def _run_reporting_errors(words: list[str], screen: Screen) -> int:
 
 
 def _dispatch(words: list[str], screen: Screen) -> int:
-    parser = build_parser(next((name for name, _, _ in VERBS if words[:1] == [name]), ""))
+    first = words[0] if words else ""
+    only = next((name for name, _, _ in VERBS if name == first), "")
+    parser = build_parser(only, names=first in _NO_VERB)
     if not words:
         parser.print_help(sys.stderr)
         return USAGE

@@ -5,9 +5,10 @@ comes in by `async for` and goes out by `await`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from edge.core.call_state import Submission
 from edge.core.grants import Grant
@@ -36,8 +37,7 @@ class GlassesAway(Exception):
     """There is no ready connection to the glasses now."""
 
 
-@dataclass(frozen=True, slots=True)
-class SideStatus:
+class SideStatus(Struct, frozen=True):
     """One side of two-sided glasses: `up` or `lost`."""
 
     state: str = "up"
@@ -45,8 +45,7 @@ class SideStatus:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GlassesStatus:
+class GlassesStatus(Struct, frozen=True):
     """The state of the link. `capabilities` are the last known ones; `stale` while the glasses are
     away.
 
@@ -133,8 +132,7 @@ class SendPort(Protocol):
 # ------------------------------------------------------------------ uplink
 
 
-@dataclass(frozen=True, slots=True)
-class UplinkStatus:
+class UplinkStatus(Struct, frozen=True):
     configured: bool = False
     up: bool = False
     broker: str = ""
@@ -164,21 +162,18 @@ class UplinkTooLarge(ValueError):
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class CallAccepted:
+class CallAccepted(Struct, frozen=True):
     """A cloud worker has taken this call."""
 
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallProgress:
+class CallProgress(Struct, frozen=True):
     call_id: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallResult:
+class CallResult(Struct, frozen=True):
     """The answer to a call sent to the cloud; may come long after, even after a restart. `own`: the
     uplink made it itself, because none came.
     """
@@ -188,8 +183,7 @@ class CallResult:
     own: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Invoked:
+class Invoked(Struct, frozen=True):
     """The cloud calls a tool of this daemon. `reply_to` and `as_json` say where and in which form
     to answer.
     """
@@ -199,14 +193,12 @@ class Invoked:
     as_json: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class InvokeCancelled:
+class InvokeCancelled(Struct, frozen=True):
     call_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryNotice:
+class RegistryNotice(Struct, frozen=True):
     """The registry now active in the cloud (retained; received again at every connect)."""
 
     version: str
@@ -358,8 +350,7 @@ class NobodyToAsk(Exception):
         self.for_wearer = for_wearer
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Something only the wearer can decide. `scene` identifies it across reconnects; `allow` and
     `deny` are the words beside tap and double tap (on glasses without a lens: press, and long
     press). `exact`: the lines of `text` are a call's arguments; a row that continues the line above
@@ -384,8 +375,7 @@ class Question:
     correct: Callable[[Transcript], bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """The wearer named one of a question's choices; `number` counts from 1."""
 
     number: int

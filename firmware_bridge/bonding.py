@@ -5,9 +5,10 @@ It records itself which questions were asked: no host stack reports that reliabl
 
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, TypeVar
+
+from msgspec import Struct
 
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import BridgeError
@@ -35,8 +36,7 @@ class How(StrEnum):
 PROVED: Final = frozenset({How.PASSKEY, How.COMPARED})
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Struct, frozen=True):
     """A completed pairing. `address`: the identity address, perhaps not the advertised one."""
 
     how: How

@@ -5,10 +5,11 @@ keys.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import Struct
 
 
 class Origin(StrEnum):
@@ -79,8 +80,7 @@ _PRECEDENCE: Final = tuple(Origin)
 Scalar = bool | int | float | str
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """One value, its origin, and when it was learned (seconds, CLOCK_BOOTTIME)."""
 
     value: Scalar
@@ -88,8 +88,7 @@ class Value:
     learned_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(Struct, frozen=True):
     """An immutable record for one model; keys as in PROFILE.md: `display`, `display.width` …"""
 
     model: str

@@ -5,10 +5,11 @@ The only place with model names; other code asks what glasses can do, not which 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol
+
+from msgspec import Struct, field
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.codec import Codec, Role
@@ -27,8 +28,7 @@ class CodecFactory(Protocol):
     ) -> Codec[Any]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Gatt:
+class Gatt(Struct, frozen=True):
     """GATT UUIDs of a family: lower case, 128 bit. `info` is None for families without it."""
 
     service: str
@@ -48,24 +48,21 @@ class Pairing(StrEnum):
     """the glasses can show or enter a code, so pairing without one is refused"""
 
 
-@dataclass(frozen=True, slots=True)
-class Quirk:
+class Quirk(Struct, frozen=True):
     """One peculiarity that code must handle, with the evidence for it."""
 
     name: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Advertisement:
+class Advertisement(Struct, frozen=True):
     """A received advertisement: name, and service UUIDs in lower case."""
 
     name: str | None
     service_uuids: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """One model.
 
     With `names` it is recognised by service and name; without, it takes all glasses of its service
@@ -315,8 +312,7 @@ MODELS: Final = (
 """All models. Registration is this tuple; nothing registers itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Catalog:
+class Catalog(Struct, frozen=True):
     """A set of models to recognise glasses among."""
 
     models: tuple[Model, ...] = MODELS

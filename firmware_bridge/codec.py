@@ -5,9 +5,10 @@ and aioquic (`get_timer`).
 """
 
 from collections.abc import Sized
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Final, Literal, Protocol, TypeVar
+
+from msgspec import Struct
 
 from firmware_bridge.messages import Command, Event, Reply
 
@@ -30,8 +31,7 @@ NEED_DATA: Final = _NeedData.NEED_DATA
 """Returned by `next_event` when more packets are needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(Struct, frozen=True):
     """A message from the peer.
 
     `re`: number of our command that it answers. `number`: the peer's own number, if it expects an

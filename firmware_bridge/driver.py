@@ -9,8 +9,9 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Final, Generic
+
+from msgspec import Struct, field
 
 from firmware_bridge.codec import NEED_DATA, Codec, Incoming, P
 from firmware_bridge.deadlines import timeout
@@ -53,8 +54,7 @@ CLOSE_S: Final = 5.0
 POST_S: Final = 10.0
 
 
-@dataclass(slots=True)
-class DriverCounters:
+class DriverCounters(Struct):
     """Counters of one connection, shown by `glassd status`."""
 
     packets_in: int = 0

@@ -1,13 +1,14 @@
-"""All commands to the glasses and events from them: frozen dataclasses, valid if they exist.
+"""All commands to the glasses and events from them: frozen values, valid if they exist.
 
 Independent of any glasses family; codecs translate them to bytes. A codec whose glasses lack a
 command refuses it as `unsupported`.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from firmware_bridge.sides import Side
 
@@ -64,8 +65,7 @@ class Answer(StrEnum):
 # ------------------------------------------------------------------ shapes on the lens
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(Struct, frozen=True):
     """A line that already fits, drawn as it is. `x`: pixels from the left; `row`: from 0."""
 
     row: int
@@ -78,8 +78,7 @@ class TextLine:
         _need("\n" not in self.text, "a line holds no line break")
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """A rectangle of pixels, `bpp` bits each: row-major, rows in whole bytes, highest bit first."""
 
     x: int
@@ -105,16 +104,14 @@ class Tile:
 # ------------------------------------------------------------------ commands: central → glasses
 
 
-@dataclass(frozen=True, slots=True)
-class Hello:
+class Hello(Struct, frozen=True):
     """First message of a connection: identifies us. Answered by `GlassesInfo`."""
 
     name: str
     version: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShowPage:
+class ShowPage(Struct, frozen=True):
     """Replace the lens by this page, from 1. `scene` names the content across reconnects."""
 
     scene: str
@@ -130,8 +127,7 @@ class ShowPage:
         _need(size <= MAX_TEXT_BYTES, f"{size} bytes of text; at most {MAX_TEXT_BYTES}")
 
 
-@dataclass(frozen=True, slots=True)
-class UpdatePage:
+class UpdatePage(Struct, frozen=True):
     """Change rows or tiles of the scene on the lens; refused with `no_scene` if it is not there."""
 
     scene: str
@@ -140,13 +136,11 @@ class UpdatePage:
     tiles: tuple[Tile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ClearPage:
+class ClearPage(Struct, frozen=True):
     """Clear the lens."""
 
 
-@dataclass(frozen=True, slots=True)
-class StartAudio:
+class StartAudio(Struct, frozen=True):
     """Open a stream to the speaker. `frame_ms` is the length of one coded frame."""
 
     stream: int
@@ -155,8 +149,7 @@ class StartAudio:
     frame_ms: int = 20
 
 
-@dataclass(frozen=True, slots=True)
-class AudioChunk:
+class AudioChunk(Struct, frozen=True):
     """Whole frames (or PCM samples) of an open stream. Not answered; losses show at its end."""
 
     stream: int
@@ -168,16 +161,14 @@ class AudioChunk:
         _need(size <= MAX_CHUNK_BYTES, f"a chunk of {size} bytes; at most {MAX_CHUNK_BYTES}")
 
 
-@dataclass(frozen=True, slots=True)
-class EndAudio:
+class EndAudio(Struct, frozen=True):
     """No more chunks; `Done` follows the last sample played. `flush` drops what is buffered."""
 
     stream: int
     flush: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StartMicrophone:
+class StartMicrophone(Struct, frozen=True):
     """Ask for `MicrophoneChunk` events."""
 
     stream: int
@@ -185,13 +176,11 @@ class StartMicrophone:
     rate: int = 16000
 
 
-@dataclass(frozen=True, slots=True)
-class StopMicrophone:
+class StopMicrophone(Struct, frozen=True):
     stream: int
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(Struct, frozen=True):
     """Ask the wearer to allow or deny. Answered by `Done` when drawn, then by `PromptAnswered`."""
 
     prompt: int
@@ -202,23 +191,20 @@ class Prompt:
         _need(0 < self.timeout_s <= 600, f"a prompt of {self.timeout_s} s; 0 to 600 are allowed")
 
 
-@dataclass(frozen=True, slots=True)
-class EndPrompt:
+class EndPrompt(Struct, frozen=True):
     """Remove a prompt (None: any), which ends its answering. `Done` follows even if it is gone."""
 
     prompt: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ping:
+class Ping(Struct, frozen=True):
     """Check whether the glasses answer. Answered by `Done`."""
 
 
 # ------------------------------------------------------------------ commands: settings
 
 
-@dataclass(frozen=True, slots=True)
-class SetBrightness:
+class SetBrightness(Struct, frozen=True):
     """Brightness of the lens in percent, or by the glasses' own light sensor."""
 
     level: int | None = None
@@ -232,22 +218,19 @@ class SetBrightness:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SetSilentMode:
+class SetSilentMode(Struct, frozen=True):
     """Silent mode: the glasses show nothing and react to nothing until it is switched off."""
 
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SetWearDetection:
+class SetWearDetection(Struct, frozen=True):
     """Switch wear detection: whether the glasses notice being put on and taken off."""
 
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SetHeadUpAngle:
+class SetHeadUpAngle(Struct, frozen=True):
     """Set how far the wearer must look up to trigger the head-up gesture, in degrees (0 to 60)."""
 
     degrees: int
@@ -256,16 +239,14 @@ class SetHeadUpAngle:
         _need(0 <= self.degrees <= 60, f"an angle of {self.degrees}° is outside 0…60°")
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """An app that may notify: its identifier (Android's package name) and its name for wearers."""
 
     id: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class AllowApps:
+class AllowApps(Struct, frozen=True):
     """Show notifications of these apps only."""
 
     apps: tuple[App, ...]
@@ -274,8 +255,7 @@ class AllowApps:
         _need(len(self.apps) <= MAX_APPS, f"{len(self.apps)} apps; at most {MAX_APPS}")
 
 
-@dataclass(frozen=True, slots=True)
-class ShowNotification:
+class ShowNotification(Struct, frozen=True):
     """Show a notification in the glasses' own style. `at`: seconds since 1970, or 0 (unknown)."""
 
     app: App
@@ -290,8 +270,7 @@ class ShowNotification:
         _need(0 <= self.at < 1 << 32, f"a time of {self.at} s is outside 32 bits")
 
 
-@dataclass(frozen=True, slots=True)
-class SetClock:
+class SetClock(Struct, frozen=True):
     """Set the glasses' own clock. `local_s`: seconds since 1970 in local wall-clock time."""
 
     local_s: int
@@ -311,22 +290,19 @@ class DoubleTap(StrEnum):
     TRANSCRIBE = "transcribe"
 
 
-@dataclass(frozen=True, slots=True)
-class SetDoubleTap:
+class SetDoubleTap(Struct, frozen=True):
     """Bind the double tap."""
 
     action: DoubleTap
 
 
-@dataclass(frozen=True, slots=True)
-class SetDebugLog:
+class SetDebugLog(Struct, frozen=True):
     """Whether the glasses send their debug log."""
 
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ExitToDashboard:
+class ExitToDashboard(Struct, frozen=True):
     """Leave the current page; the glasses return to their own dashboard."""
 
 
@@ -358,8 +334,7 @@ Command = (
 # ------------------------------------------------------------------ answers and events to us
 
 
-@dataclass(frozen=True, slots=True)
-class GlassesInfo:
+class GlassesInfo(Struct, frozen=True):
     """Answer to `Hello`, and the content of the profile's `info` characteristic.
 
     `capabilities`: flat, dotted keys → bool, int, float or str. `limits`: the limits the sender
@@ -373,8 +348,7 @@ class GlassesInfo:
     limits: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(Struct, frozen=True):
     """A command was carried out.
 
     `drawn`: pixels lit. `samples`: samples played. `clipped`: lines or tiles that did not fit.
@@ -387,8 +361,7 @@ class Done:
     skew_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """A command was refused. `code`: unsupported, no_scene, no_stream, busy, too_big, bad_message
     or interrupted.
     """
@@ -397,23 +370,20 @@ class Failed:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Gestured:
+class Gestured(Struct, frozen=True):
     """The wearer made a gesture; `side` where the glasses say on which side."""
 
     gesture: Gesture
     side: Side | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ButtonReleased:
+class ButtonReleased(Struct, frozen=True):
     """The wearer ended a long press (`Gesture.BUTTON_LONG`), where the glasses report that."""
 
     side: Side | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UncertainTap:
+class UncertainTap(Struct, frozen=True):
     """A tap on this side that may be its late report of the tap before, made on the other side. It
     may turn a page; it answers nothing.
     """
@@ -421,8 +391,7 @@ class UncertainTap:
     side: Side
 
 
-@dataclass(frozen=True, slots=True)
-class BatteryChanged:
+class BatteryChanged(Struct, frozen=True):
     """Battery charge in percent, 0 to 100; `side` where each side has its own battery."""
 
     level: int
@@ -433,26 +402,22 @@ class BatteryChanged:
         _need(0 <= self.level <= 100, f"battery level {self.level} % is outside 0…100")
 
 
-@dataclass(frozen=True, slots=True)
-class WornChanged:
+class WornChanged(Struct, frozen=True):
     worn: bool
 
 
-@dataclass(frozen=True, slots=True)
-class HidingChanged:
+class HidingChanged(Struct, frozen=True):
     """The page became hidden or visible; `by` is the reason."""
 
     by: Hiding
     hidden: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PageClosed:
+class PageClosed(Struct, frozen=True):
     """The wearer closed the page at the glasses: the lens may be empty until the next is drawn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """One way to understand an utterance. `log_probability`: natural logarithm of how likely a
     recogniser holds these words, all of them together.
     """
@@ -461,8 +426,7 @@ class Reading:
     log_probability: float
 
 
-@dataclass(frozen=True, slots=True)
-class Transcript:
+class Transcript(Struct, frozen=True):
     """Speech of the wearer, recognised by the glasses (or from a simulated wearer), or on this
     machine from their microphone.
 
@@ -480,21 +444,18 @@ class Transcript:
     addressed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MicrophoneChunk:
+class MicrophoneChunk(Struct, frozen=True):
     stream: int
     index: int
     frames: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PromptAnswered:
+class PromptAnswered(Struct, frozen=True):
     prompt: int
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class SideChanged:
+class SideChanged(Struct, frozen=True):
     """One side of two-sided glasses was lost or came back; the other continues."""
 
     side: Side
@@ -502,8 +463,7 @@ class SideChanged:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CapabilitiesChanged:
+class CapabilitiesChanged(Struct, frozen=True):
     """The capabilities changed; a full set that replaces the one of `GlassesInfo`."""
 
     capabilities: Mapping[str, Any] = field(default_factory=dict)

@@ -6,11 +6,12 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 _TABLES: Final = MappingProxyType({"lens-22": "metrics_lens22.json", "g1-21": "metrics_g1_21.json"})
 _RANGE: Final = re.compile(r"([0-9a-f]{1,6})-([0-9a-f]{1,6}):([1-9][0-9]{0,2})")
@@ -55,8 +56,7 @@ def declared_box(ch: str, ranges: Iterable[GlyphRange]) -> Box | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class TextMetrics:
+class TextMetrics(Struct, frozen=True):
     """One font at one size. Widths include every overhang: text that fits is never clipped."""
 
     font: str

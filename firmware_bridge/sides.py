@@ -1,7 +1,8 @@
 """Types for glasses with two radios: packets with a side, and the loss or return of a side."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Side(StrEnum):
@@ -15,8 +16,7 @@ class Side(StrEnum):
         return Side.LEFT if self is Side.RIGHT else Side.RIGHT
 
 
-@dataclass(frozen=True, slots=True)
-class SidePacket:
+class SidePacket(Struct, frozen=True):
     """One write to, or notification from, one side."""
 
     side: Side
@@ -26,8 +26,7 @@ class SidePacket:
         return len(self.data)
 
 
-@dataclass(frozen=True, slots=True)
-class SideNews:
+class SideNews(Struct, frozen=True):
     """A side was lost or came back: a packet of the stream, so that the order of both is known."""
 
     side: Side

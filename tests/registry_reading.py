@@ -5,7 +5,7 @@ one. The child itself is tested in `unit/tools_cache/test_reader.py`; each daemo
 process of its own has it as well.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tools_cache.registry.reader_process import RegistryDocument, document, uncompilable
 

@@ -111,8 +111,6 @@ ONLY_IN = {
     "uharfbuzz": ("edge/display/typesetting/typesetter.py",),
     "unicode_segmentation_rs": ("edge/display/typesetting/typesetter.py",),
     "httpx": (
-        "edge/tools/registry.py",
-        "edge/tools/registry_http.py",
         "edge/tools/http_request.py",
         "edge/tools/workers/http_client.py",
         "edge/devcloud/",
@@ -123,7 +121,7 @@ ONLY_IN = {
     "uvloop": (),
     "h11": (
         "edge/control/http.py",
-        "edge/cloud/enrolment/http.py",
+        "edge/runtime/http_request.py",
         "edge/mcp/server/daemon_client.py",
         "edge/mcp/server/connections.py",
     ),
@@ -324,12 +322,13 @@ def test_short_verbs_reach_the_daemon_through_its_socket_only():
     """A verb may import the control client, what lists tools and lays text out without a daemon,
     and `edge.mcp`, which runs beside the daemon; `run`, which is the daemon, may import more.
     """
+    daemon = ("edge.commands.run", "edge.commands.serving")
     without_daemon = ["edge.tools.offline_listing", "edge.display.preview"]
     allowed = ["edge.control.client", *without_daemon, "edge.mcp", *LOW]
     _told(
         f"{m.where}:{line} imports {target}"
         for m in _modules().values()
-        if _under(m.name, ["edge.commands", "edge.cli"]) and m.name != "edge.commands.run"
+        if _under(m.name, ["edge.commands", "edge.cli"]) and m.name not in daemon
         for target, line in m.imports
         if _package(target) and not _under(target, allowed)
     )

@@ -5,8 +5,9 @@ here and in the devcloud's outgoing form.
 """
 
 import logging
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from tools_cache.api.tool import ErrorCode, ErrorType, Json, ToolResponse
 

@@ -1,9 +1,10 @@
 """Errors in names, definitions and registry documents, and why a call failed (`ToolError`)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tools_cache.api.handed import Json
 
@@ -125,8 +126,7 @@ def type_of(code: ErrorCode) -> ErrorType:
     return _TYPE_OF.get(code) or ErrorType(code.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolError:
+class ToolError(Struct, frozen=True, kw_only=True):
     """Why a call failed: `message` for people, `code` for programs, `suggestion` as next step.
 
     `for_wearer`: a sentence for the lens and the voice, where the code's own would say less; it is

@@ -3,8 +3,10 @@
 import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.calls.call import Known, Refused
 from edge.calls.dependencies import CallLimits, CallRules
@@ -32,8 +34,7 @@ _PINNED: Final = 64
 ANOTHER_TOOLS_CALL: Final = "an id or key of another tool's call"
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """What admission found out. The call may run when `end` is None, else that is its end.
 
     `call` has its arguments filled in, `keys` are those it goes by, `tool` is that of its turn's
@@ -49,8 +50,7 @@ class Verdict:
     end: Refused | Known | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(Struct, frozen=True):
     """Arguments with defaults and clamps, and why they cannot be used."""
 
     values: dict[str, Json]

@@ -7,8 +7,10 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.calls.admission import overrun
 from edge.calls.call import Call, Cancelled, Finished, Outcome, Started, failed
@@ -91,8 +93,7 @@ class Router:
 # ------------------------------------------------------------------ waiting for the answer
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """How long a call is waited for, in seconds. `end_s`: for its answer; each message of a worker
     starts it again, within `life_s` altogether. `accept_s`: for a worker to take it. `patience_s`:
     how long its caller waits for the wearer. `remote`: no task of this process runs it.

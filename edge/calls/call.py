@@ -5,10 +5,12 @@ caller, and the events it waits for. `execution.py` carries it.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.calls.faults import Attempt
 from edge.core import results, visibility
@@ -40,36 +42,31 @@ EVENTS: Final = 64
 # ------------------------------------------------------------------ what a call hears
 
 
-@dataclass(frozen=True, slots=True)
-class MayRun:
+class MayRun(Struct, frozen=True):
     """It is the call's turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Struct, frozen=True):
     """The call was cancelled."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
+class Decided(Struct, frozen=True):
     """The call was allowed (`refusal` None), or was not and why. It is on disk already."""
 
     by: str
     refusal: ToolError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CannotAsk:
+class CannotAsk(Struct, frozen=True):
     """No glasses can ask the wearer; a token still can decide. As `NobodyToAsk`."""
 
     reason: str
     for_wearer: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Struct, frozen=True):
     """The answer came from this process: a backend has run, or the result was submitted."""
 
     response: ToolResponse
@@ -83,8 +80,7 @@ Event = (
 # ------------------------------------------------------------------ how a call ends
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The answer of a call that was taken on. `message`: the cloud's message it came in. `expired`:
     nobody answered while the call could wait. `settled`: ended by the one that ran the call, so it
     holds even when it cannot be stored.
@@ -96,16 +92,14 @@ class Outcome:
     settled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """The call does not run and leaves no answer on disk; `reason` is for the audit line."""
 
     error: ToolError
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """The call was answered before (or is being answered: then the response is `pending`)."""
 
     response: ToolResponse
@@ -130,8 +124,7 @@ def failed(error: ToolError) -> Outcome:
 # ------------------------------------------------------------------ the call
 
 
-@dataclass(frozen=True, slots=True)
-class Recognition:
+class Recognition(Struct, frozen=True):
     """How well the words of a call by voice were understood.
 
     `unsure`: the wearer is asked whether this was said before anything is changed; `guessed`:
@@ -148,8 +141,7 @@ class Recognition:
     correct: Callable[[Transcript], bool] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who waits for a call; with `to_the_end` False only until it has begun.
 
     `undoes`: the call that this one takes back; `agreed_to`: the digest of the tool that the wearer
@@ -178,8 +170,7 @@ Report = Callable[["Call", ToolResponse, str], None]
 """Publishes and audits an answer: (call, answer, outcome)."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallTools:
+class CallTools(Struct, frozen=True):
     """What every call uses; one for all."""
 
     store: CallStore

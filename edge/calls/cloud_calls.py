@@ -6,8 +6,10 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.calls.call import Call, Caller
 from edge.calls.cloud_reports import CloudReports
@@ -33,8 +35,7 @@ meanwhile.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class InFlight:
+class InFlight(Struct, frozen=True):
     """A call that runs or waits for its turn; `joined` when the same call was in flight before."""
 
     call: Call

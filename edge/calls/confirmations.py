@@ -9,8 +9,10 @@ import asyncio
 import copy
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.calls.call import Call, Cancelled, CannotAsk, Decided, Ending, Outcome, Refused, failed
 from edge.calls.dependencies import CallPorts, CallRules
@@ -44,8 +46,7 @@ _GRACE_S: Final = 1.0
 """How long after the question's own time-out its call still waits for that event."""
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenQuestion:
+class _OpenQuestion(Struct, frozen=True):
     """A question that is not decided yet. `tool` is what the wearer is asked about, in `lines`."""
 
     call: Call

@@ -4,8 +4,10 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.calls.call import BY_WEARER, Call, Ending, Known, Outcome, Refused, Started
 from edge.calls.cloud_reports import CloudReports
@@ -42,8 +44,7 @@ their calls were left.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Stored:
+class _Stored(Struct, frozen=True):
     """The answer that stands, and whether it is on disk."""
 
     outcome: Outcome

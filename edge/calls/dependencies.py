@@ -1,8 +1,10 @@
 """What calls need of the rest of the daemon, and the owner's rules for them."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.core import permissions, policy
 from edge.core.routing import RouteKind
@@ -53,8 +55,7 @@ async def _take_no_answer(_tool: ToolDefinition, _call: ToolCall, _answer: ToolR
     """Drop a late answer: no tool here makes calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallStores:
+class CallStores(Struct, frozen=True):
     """The tables a call's life is kept in."""
 
     calls: CallStore
@@ -62,8 +63,7 @@ class CallStores:
     results: ResultCache
 
 
-@dataclass(frozen=True, slots=True)
-class CallPorts:
+class CallPorts(Struct, frozen=True):
     """What calls need of the rest of the daemon."""
 
     registry: RegistryPort
@@ -94,8 +94,7 @@ class CallPorts:
     """Returns the names that may be said to tools."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallLimits:
+class CallLimits(Struct, frozen=True):
     """How long and how many. Seconds; tests shorten them."""
 
     running: int = 32
@@ -133,8 +132,7 @@ class SelectionPort(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class CallPolicy:
+class CallPolicy(Struct, frozen=True):
     """What the owner decided beside the limits: the switch for all tools, rates by tool name, what
     the cloud may call, and each user's own choice.
     """
@@ -150,8 +148,7 @@ class CallPolicy:
     choice: SelectionPort | None = None
 
 
-@dataclass(slots=True)
-class CallRules:
+class CallRules(Struct):
     """The limits and the policy that apply to the next call. All parts of the orchestrator hold
     this object; a change of the configuration replaces its two values.
     """

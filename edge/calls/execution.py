@@ -6,8 +6,10 @@ the last daemon to its one answer.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.calls.admission import Admission
 from edge.calls.backends import Backend, Router
@@ -30,8 +32,7 @@ _AWAY: Final = frozenset(
 _CLOUD: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE})
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Struct, frozen=True):
     """Carries every call from request to answer."""
 
     admission: Admission

@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from edge.calls.call import Caller, Recognition
 from edge.calls.cloud_calls import InFlight, Start

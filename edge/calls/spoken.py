@@ -1,9 +1,10 @@
 """What the wearer says: the tool whose activation phrase is in a transcript is called."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from edge.calls.call import Caller, Recognition
 from edge.calls.dependencies import CallPorts, CallRules

@@ -5,8 +5,9 @@ reconnect is the same turn. What a repetition is, `core/turns.py` decides.
 import asyncio
 import hashlib
 import secrets
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from edge.calls.faults import Attempt
 from edge.core.turns import Turn, is_replay, last_turn

@@ -3,8 +3,10 @@
 In memory only: after a restart nothing is offered any more.
 """
 
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.calls.call import Call, Caller
 from edge.core import confirmation
@@ -21,8 +23,7 @@ MAX_OFFERS: Final = 16
 _LIFE_S: Final = 20.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Undo:
+class _Undo(Struct, frozen=True):
     """A call that takes another one back, and the digest of the tool that was offered."""
 
     tool: str

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from edge.config.model import Settings
 from edge.config.validators import Problem
 from tools_cache.nearest import nearest
 
@@ -26,13 +27,13 @@ _NO: Final = frozenset({"0", "no", "off", "false"})
 
 
 def overlay(
-    model: type[BaseModel], document: dict[str, Any], env: Mapping[str, str]
+    settings: Settings, document: dict[str, Any], env: Mapping[str, str]
 ) -> tuple[dict[Where, str], list[Problem]]:
     """Put `GLASSD_SECTION__KEY` variables into the document; return which key came from which
     variable, and the problems.
     """
     known = {
-        f"{PREFIX}{section}__{key}".upper(): (section, key) for section, key in every_key(model)
+        f"{PREFIX}{section}__{key}".upper(): (section, key) for section, key in every_key(settings)
     }
     taken: dict[Where, str] = {}
     problems = []
@@ -46,7 +47,8 @@ def overlay(
         section, key = known[name]
         table = document.setdefault(section, {})
         if isinstance(table, dict):
-            table[key] = _value(_annotation(model, section, key), env[name])
+            hints = typing.get_type_hints(type(getattr(settings, section)))
+            table[key] = _value(hints[key], env[name])
             taken[section, key] = name
     return taken, problems
 
@@ -67,6 +69,16 @@ def _value(annotation: object, text: str) -> object:
         return [part.strip() for part in text.split(",") if part.strip()] if listed else text
 
 
+def every_key(settings: Settings) -> list[tuple[str, str]]:
+    """List all (section, key) pairs, in the order they are declared."""
+    return [
+        (name, key) for name, part in settings.sections().items() for key in part.__struct_fields__
+    ]
+
+
+# ------------------------------------------------------------------ what pydantic found
+
+
 def _annotation(model: type[BaseModel], section: str, key: str) -> object:
     return _section(model, section).model_fields[key].annotation
 
@@ -75,16 +87,12 @@ def _section(model: type[BaseModel], name: str) -> type[BaseModel]:
     return typing.cast(type[BaseModel], model.model_fields[name].annotation)
 
 
-def every_key(model: type[BaseModel]) -> list[tuple[str, str]]:
-    """List all (section, key) pairs, in the order they are declared."""
+def _keys(model: type[BaseModel]) -> list[tuple[str, str]]:
     return [
         (section, key)
         for section in model.model_fields
         for key in _section(model, section).model_fields
     ]
-
-
-# ------------------------------------------------------------------ what pydantic found
 
 
 def problems(
@@ -153,14 +161,14 @@ def _format(value: object) -> str:
 def _unknown(model: type[BaseModel], where: Where) -> Problem:
     """Suggest the nearest key: in the same section, else in any other."""
     if len(where) == 1:
-        homes = [f"{section}.{key}" for section, key in every_key(model) if key == where[0]]
+        homes = [f"{section}.{key}" for section, key in _keys(model) if key == where[0]]
         fix = f"did you mean {homes[0]}?" if homes else did_you_mean(where[0], model.model_fields)
         return Problem(where[0], "unknown section" if not homes else "unknown key", fix)
     if (inner := _inner(model, where)) is not None:
         return Problem(".".join(where), "unknown key", did_you_mean(where[-1], inner.model_fields))
     section, key = where[:2]
     near = nearest(key, _section(model, section).model_fields)
-    everywhere = {k: f"{s}.{k}" for s, k in every_key(model)}
+    everywhere = {k: f"{s}.{k}" for s, k in _keys(model)}
     path = (
         everywhere.get(key)
         or (near and f"{section}.{near}")

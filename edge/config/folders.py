@@ -3,9 +3,20 @@ the doctor.
 """
 
 from pathlib import Path
+from typing import Final
 
 from edge.config.model import Settings
+from edge.runtime.paths import Env, config_candidates
 from edge.runtime.unreadable import folder_problem
+
+USER_TOOLS: Final = "tools.d"
+
+
+def of_user_tools(settings: Settings, env: Env) -> tuple[Path, ...]:
+    """Return the folder beside the (possible) configuration, and the configured folders."""
+    beside = (settings.source,) if settings.source is not None else config_candidates(env)
+    named = map(Path, settings.tools.folders)
+    return tuple(dict.fromkeys((*(path.absolute().parent / USER_TOOLS for path in beside), *named)))
 
 
 def named(settings: Settings) -> list[tuple[str, Path]]:

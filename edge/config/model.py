@@ -5,9 +5,10 @@ A setting never holds a secret, only the name of the file that contains it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
+
+from msgspec import Struct, field
 
 from edge.config import validators as rules
 from edge.config.validators import BadSettings, Number, Rule, Tidy
@@ -33,16 +34,14 @@ Variable = Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATH
 Denied = Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.configurable)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EdgeConfig:
+class EdgeConfig(Struct, frozen=True, kw_only=True):
     id: Word = ""
     user_id: str = "local"
     tenant: Word = "default"
     state_dir: Path_ = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlassesConfig:
+class GlassesConfig(Struct, frozen=True, kw_only=True):
     radio: Annotated[
         str, Rule(rules.matching(rules.RADIO, "bluez, usb:N, tcp:HOST:PORT or inproc"))
     ] = "bluez"
@@ -62,8 +61,7 @@ class GlassesConfig:
             raise ValueError("backoff_min_s must not be larger than backoff_max_s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UplinkConfig:
+class UplinkConfig(Struct, frozen=True, kw_only=True):
     host: Annotated[str, Rule(rules.host)] = ""
     port: Annotated[int, Number(ge=0, le=65535)] = 0
     tls: bool = True
@@ -98,15 +96,13 @@ class UplinkConfig:
             raise ValueError("reconnect_min_s must not be larger than reconnect_max_s")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CloudConfig:
+class CloudConfig(Struct, frozen=True, kw_only=True):
     url: Annotated[str, Rule(rules.url)] = ""
     token_file: Path_ = ""
     refresh_s: Seconds = 300.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AudioConfig:
+class AudioConfig(Struct, frozen=True, kw_only=True):
     speech: Literal["auto", "off"] = "auto"
     voice: Literal["en-GB", "en-US", "de-DE", "es-ES", "fr-FR", "it-IT"] = "en-GB"
     volume: Annotated[int, Number(ge=0, le=100)] = 80
@@ -115,8 +111,7 @@ class AudioConfig:
     """Silence before each speech: loudspeakers that sleep lose the beginning of what they play."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MicrophoneConfig:
+class MicrophoneConfig(Struct, frozen=True, kw_only=True):
     """Whether glassd may listen, what recognises the words, and what makes it listen."""
 
     allow: bool = True
@@ -144,38 +139,33 @@ class MicrophoneConfig:
             raise ValueError("recogniser = sherpa needs model, the folder of its model")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WearerConfig:
+class WearerConfig(Struct, frozen=True, kw_only=True):
     """How the wearer reads dates, times and numbers; empty: as this machine does."""
 
     locale: Annotated[str, Rule(rules.locale)] = ""
     timezone: Annotated[str, Rule(rules.timezone)] = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisplayConfig:
+class DisplayConfig(Struct, frozen=True, kw_only=True):
     fonts: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     """More folders with Noto fonts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RateConfig:
+class RateConfig(Struct, frozen=True, kw_only=True):
     """At most `calls` within `window` seconds."""
 
     calls: Annotated[int, Number(ge=1, le=100_000)]
     window: Annotated[float, Number(gt=0, le=86_400)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserConfig:
+class UserConfig(Struct, frozen=True, kw_only=True):
     """Restrictions of one user: tools not allowed, and rate limits."""
 
     disabled_tools: Denied = ()
     rate_limits: dict[str, RateConfig] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsConfig:
+class ToolsConfig(Struct, frozen=True, kw_only=True):
     """The owner's own tools: folders of them, and the environment names their templates may use;
     and how many tools models are offered, which of them always, and after how many idle turns a
     tool is no longer offered.
@@ -197,8 +187,7 @@ class ToolsConfig:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyConfig:
+class PolicyConfig(Struct, frozen=True, kw_only=True):
     tools_enabled: bool = True
     voice_total_calls: Annotated[int, Number(ge=1, le=100)] = 3
     voice_retrieval_calls: Annotated[int, Number(ge=0, le=100)] = 2
@@ -211,27 +200,23 @@ class PolicyConfig:
     strict_registry: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegistryConfig:
+class RegistryConfig(Struct, frozen=True, kw_only=True):
     per_tool_hardware: bool = False
     locked: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditConfig:
+class AuditConfig(Struct, frozen=True, kw_only=True):
     enabled: bool = True
     args: bool = False
     max_bytes: Annotated[int, Number(ge=64 * 1024, le=1024 * 1024 * 1024)] = 8 * 1024 * 1024
     keep: Annotated[int, Number(ge=0, le=100)] = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnowledgeConfig:
+class KnowledgeConfig(Struct, frozen=True, kw_only=True):
     folder: Path_ = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalendarConfig:
+class CalendarConfig(Struct, frozen=True, kw_only=True):
     folder: Path_ = ""
     url: Annotated[str, Rule(rules.url)] = ""
     username: str = ""
@@ -246,8 +231,7 @@ class CalendarConfig:
             raise ValueError("password_file needs a username")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryConfig:
+class HistoryConfig(Struct, frozen=True, kw_only=True):
     """Whether what is called, shown and said is recorded on this machine, and for how long."""
 
     enabled: bool = False
@@ -257,8 +241,7 @@ class HistoryConfig:
     max_entries: Annotated[int, Number(ge=100, le=100_000)] = 50_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpServerConfig:
+class McpServerConfig(Struct, frozen=True, kw_only=True):
     """Another MCP server whose tools can be called here: a program to run, or an address.
 
     `${env.NAME}` in `args`, `env`, `headers` and `url` is a secret; `secret_files` names its file.
@@ -305,8 +288,7 @@ class McpServerConfig:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class McpConfig:
+class McpConfig(Struct, frozen=True, kw_only=True):
     """The other MCP servers, `[[mcp.servers]]`."""
 
     servers: Annotated[tuple[McpServerConfig, ...], Tidy(rules.listed)] = ()
@@ -319,16 +301,14 @@ class McpConfig:
             raise ValueError(f"two servers have the id {twice}: each server needs its own id")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlConfig:
+class ControlConfig(Struct, frozen=True, kw_only=True):
     socket: Annotated[str, Rule(rules.socket)] = ""
     group: str = "glassd"
     owner_socket: Annotated[str, Rule(rules.socket)] = ""
     owner_group: str = "glassd-owner"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogConfig:
+class LogConfig(Struct, frozen=True, kw_only=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
@@ -338,8 +318,7 @@ NOT_CONFIGURED: Final = "not configured"
 """The reason of a tool that needs settings, none of which is there, begins with this."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSettings:
+class ToolSettings(Struct, frozen=True):
     """The checked settings of single tools (`tool_options.py`): canonical name → values, and
     name → why it is off.
     """
@@ -354,8 +333,11 @@ class ToolSettings:
         return {name: why for name, why in self.off.items() if not why.startswith(fine)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+NO_SECTIONS: Final = frozenset({"tool", "source"})
+"""Fields of `Settings` that are no section of the file."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
     """The whole configuration. Every key has a default, so `Settings()` is a working daemon."""
 
     edge: EdgeConfig = EdgeConfig()
@@ -376,10 +358,21 @@ class Settings:
     mcp: McpConfig = McpConfig()
     control: ControlConfig = ControlConfig()
     log: LogConfig = LogConfig()
-    tool: ToolSettings = field(default_factory=ToolSettings, compare=False)
-    """From `[tool.PACKAGE.NAME]`, whose keys each tool defines."""
-    source: Path | None = field(default=None, compare=False)
-    """The file of these settings, or None; not a key."""
+    tool: ToolSettings = ToolSettings()
+    """From `[tool.PACKAGE.NAME]`, whose keys each tool defines; no section."""
+    source: Path | None = None
+    """The file of these settings, or None; no section."""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare the sections."""
+        return isinstance(other, Settings) and self.sections() == other.sections()
+
+    __hash__ = None  # type: ignore[assignment]  # a section holds a dict
+
+    def sections(self) -> dict[str, Struct]:
+        """Return each section by its name."""
+        names = (name for name in self.__struct_fields__ if name not in NO_SECTIONS)
+        return {name: getattr(self, name) for name in names}
 
     @property
     def spoken_language(self) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 
 from edge.config.model import Settings
 from edge.config.validators import BadSettings
+from edge.runtime.library_imports import leave_out_plugins_of_pydantic
 from edge.runtime.paths import Env
 from tools_cache import subprocess_call
 
@@ -48,6 +49,7 @@ def _answer(packed: bytes, code: int | None) -> Settings:
 
 def main(config: str) -> None:
     """Run as the child process."""
+    leave_out_plugins_of_pydantic()
     from edge.config import load  # noqa: PLC0415 - pydantic, for the child alone
 
     found: Settings | str

@@ -6,8 +6,9 @@ This module must not import pydantic: the daemon keeps the settings in memory, w
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 MAX_PROBLEMS: Final = 20
 """Problems listed at once; more than that means the wrong file."""
@@ -40,8 +41,7 @@ class BadSettings(Exception):
         return cls("\n".join(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One problem. `source` overrules the file's name (an environment variable)."""
 
     key: str
@@ -54,8 +54,7 @@ class Problem:
         return f"{head}: {self.problem}" + (f"; {self.fix}" if self.fix else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """Mark of a type: a value passes `check`, which returns it, perhaps normalised, or raises
     ValueError with problem and fix.
     """
@@ -68,8 +67,7 @@ class Rule:
         return core_schema.no_info_after_validator_function(self.check, handler(source))
 
 
-@dataclass(frozen=True, slots=True)
-class Tidy:
+class Tidy(Struct, frozen=True):
     """Mark of a type: a value is normalised before it is checked."""
 
     tidied: Callable[[Any], Any]

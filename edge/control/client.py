@@ -3,14 +3,13 @@ only, so that it is imported quickly.
 """
 
 import contextlib
-import http.client
 import json
 import socket
 from collections.abc import Generator, Iterator
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
+from edge.control.answer import NO_CONTENT, Answer, head
 from edge.runtime.control_api import (
     CONNECT_S,
     MAX_ANSWER,
@@ -23,14 +22,7 @@ from edge.runtime.control_api import (
 from edge.runtime.errors import UserError
 
 MAX_LINE: Final = 4 * 1024 * 1024
-
-
-class _UnixConnection(http.client.HTTPConnection):
-    """HTTP over a unix socket that is already connected."""
-
-    def __init__(self, connected: socket.socket) -> None:
-        super().__init__("localhost")
-        self.sock = connected
+BAD_REQUEST: Final = 400
 
 
 class ControlClient:
@@ -47,7 +39,7 @@ class ControlClient:
         """Return (HTTP status, JSON; None if the body is empty)."""
         with self._answer(method, path, body, timeout_s) as answer:
             raw = _read(answer)
-            empty = answer.status == HTTPStatus.NO_CONTENT
+            empty = answer.status == NO_CONTENT
             return answer.status, None if empty else json.loads(raw)
 
     def text(self, path: str, *, timeout_s: float = 30.0) -> str:
@@ -72,7 +64,7 @@ class ControlClient:
         streamed is yielded whole. Closing the iterator ends the connection.
         """
         with self._answer(method, path, body, quiet_s) as answer:
-            if answer.headers.get_content_type() != "text/event-stream":
+            if answer.headers.get("content-type", "").partition(";")[0] != "text/event-stream":
                 yield json.loads(_read(answer))
                 return
             for _, _, data in _blocks(answer):
@@ -86,20 +78,21 @@ class ControlClient:
         body: Any,
         timeout_s: float,
         headers: dict[str, str] | None = None,
-    ) -> Iterator[http.client.HTTPResponse]:
+    ) -> Iterator[Answer]:
         """Send a request; inside, its answer is read, and what goes wrong becomes a `UserError`."""
-        connection = _UnixConnection(self._connect(timeout_s))
+        connection = self._connect(timeout_s)
         payload = None if body is None else json.dumps(body).encode()
         try:
-            head = {**(headers or {}), "Content-Type": "application/json"}
-            connection.request(method, path, payload, head)
-            with connection.getresponse() as answer:
-                if answer.status >= HTTPStatus.BAD_REQUEST:
+            more = {**(headers or {}), "Content-Type": "application/json"}
+            connection.sendall(head(method, path, more, payload) + (payload or b""))
+            with contextlib.closing(Answer(connection)) as answer:
+                answer.read_head()
+                if answer.status >= BAD_REQUEST:
                     raise _refusal(answer)
                 yield answer
         except TimeoutError:
             raise late(timeout_s) from None
-        except (OSError, http.client.HTTPException, ValueError):
+        except (OSError, ValueError):
             raise stopped() from None
         finally:
             connection.close()
@@ -123,21 +116,21 @@ class ControlClient:
         raise not_connected(self._sockets, forbidden)
 
 
-def _read(answer: http.client.HTTPResponse) -> bytes:
+def _read(answer: Answer) -> bytes:
     raw = answer.read(MAX_ANSWER + 1)
     if len(raw) > MAX_ANSWER:
         raise UserError("TOO_LARGE", "the daemon's answer is too large", "ask for less")
     return raw
 
 
-def _refusal(answer: http.client.HTTPResponse) -> UserError:
+def _refusal(answer: Answer) -> UserError:
     try:
         return refusal(answer.status, answer.read(MAX_LINE))
-    except (OSError, http.client.HTTPException):
+    except (OSError, ValueError):
         return refusal(answer.status, b"")
 
 
-def _blocks(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, str]]:
+def _blocks(answer: Answer) -> Iterator[tuple[str, str, str]]:
     """Yield (id, name, data) of each event of a stream."""
     fields: dict[str, str] = {}
     while raw := answer.readline(MAX_LINE):

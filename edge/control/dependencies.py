@@ -1,8 +1,9 @@
 """The dependencies of the control API: every port and value that its paths need."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from edge.core.pairing_state import Bond, HeardGlasses, PairingStep
 from edge.core.tools.selection_rules import Choice, Switched
@@ -112,8 +113,7 @@ async def _no_look() -> None:
     """Look at nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlDependencies:
+class ControlDependencies(Struct, frozen=True):
     """`session_state` is the voice session as it is now. Without `confirmations` there are no
     grants, without `sessions` a call's mode is what the call says.
     """

@@ -8,9 +8,10 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+from msgspec import Struct
 
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -25,8 +26,7 @@ its first events.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class EventEntry:
+class EventEntry(Struct, frozen=True):
     number: int
     text: str
 

@@ -7,11 +7,11 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
+from msgspec import Struct, field
 
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import Json
@@ -26,8 +26,7 @@ WITHOUT_BODY: Final = frozenset({204, 304})
 """Statuses of replies that have none."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpLimits:
+class HttpLimits(Struct, frozen=True):
     """Limits on clients, in seconds and bytes. `begins` and `polls` are smaller than `connections`,
     so that calls being started and clients waiting for an answer leave room for those that read or
     cancel.
@@ -45,8 +44,7 @@ class HttpLimits:
     heartbeat_s: float = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
@@ -60,8 +58,7 @@ class Written(NamedTuple):
     parts: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """`body` is written as JSON unless it is `Written`; text of another `content_type` goes out as
     it is; a 204 and a 304 have none.
     """
@@ -109,8 +106,7 @@ def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
     return {"error": {"code": code, "message": message, "fix": fix}}
 
 
-@dataclass(frozen=True, slots=True)
-class Stream:
+class Stream(Struct, frozen=True):
     """A streamed reply: event blocks until they end or the client disconnects. `blocks` is closed
     in the task that iterates it.
     """

@@ -7,10 +7,11 @@ a bound. A kept page is never out of date: each request compares all that a list
 import asyncio
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Mapping
 from hashlib import sha256
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from edge.control.dependencies import ControlDependencies
 from edge.control.http import encode_json
@@ -35,8 +36,7 @@ ATTEMPTS: Final = 3
 """How often a listing is begun again because the tools changed while it was made."""
 
 
-@dataclass(frozen=True, slots=True)
-class ListingQuery:
+class ListingQuery(Struct, frozen=True):
     """Which tools are listed, and for callers of which mode. `scope` is the JSON text of what
     `admits` tests.
     """
@@ -45,7 +45,12 @@ class ListingQuery:
     category: str = ""
     mode: Mode | None = None
     scope: str = ""
-    admits: Callable[[ToolDefinition], bool] | None = field(default=None, compare=False)
+    admits: Callable[[ToolDefinition], bool] | None = None
+
+    @property
+    def key(self) -> Hashable:
+        """Equal only for queries with the same answer."""
+        return (self.everything, self.category, self.mode, self.scope)
 
     def matches(self, tool: ToolDefinition) -> bool:
         return self.category in {"", tool.category} and (self.admits is None or self.admits(tool))
@@ -70,9 +75,9 @@ class Listings:
         """Names this start of the daemon: numbers begin again at each."""
         self._state: tuple[object, object] | None = None
         self._number = 0
-        self._pages: OrderedDict[tuple[ListingQuery, str], Page] = OrderedDict()
+        self._pages: OrderedDict[tuple[Hashable, str], Page] = OrderedDict()
         self._kept_bytes = 0
-        self._counts: dict[ListingQuery, Mapping[str, int]] = {}
+        self._counts: dict[Hashable, Mapping[str, int]] = {}
         self._making = asyncio.Lock()
 
     def number(self) -> int:
@@ -129,7 +134,7 @@ class Listings:
         """Return the pages if all of them are kept, else none."""
         pages: list[Page] = []
         while not pages or (after is None and pages[-1].next):
-            key = (query, pages[-1].next if pages else after or "")
+            key = (query.key, pages[-1].next if pages else after or "")
             if (page := self._pages.get(key)) is None:
                 return []
             self._pages.move_to_end(key)
@@ -143,7 +148,7 @@ class Listings:
         return pages
 
     async def _page(self, query: ListingQuery, after: str, number: int) -> Page:
-        if (kept := self._pages.get((query, after))) is not None:
+        if (kept := self._pages.get((query.key, after))) is not None:
             return kept
         page = await self._make(query, after)
         if number and number == self.number():
@@ -153,7 +158,7 @@ class Listings:
     # -------------------------------------------------------------- making
 
     async def _make(self, query: ListingQuery, after: str) -> Page:
-        counts = self._counts.get(query) or await self._count(query)
+        counts = self._counts.get(query.key) or await self._count(query)
         snapshot = self._ports.registry.snapshot()
         entries, first = snapshot.entries(), bisect_right(snapshot.names, after) if after else 0
         rows: list[bytes] = []
@@ -195,10 +200,10 @@ class Listings:
 
     def _keep(self, query: ListingQuery, after: str, page: Page) -> None:
         if len(self._counts) < MAX_COUNTS:
-            self._counts[query] = page.counts
+            self._counts[query.key] = page.counts
         if len(page.tools) > MAX_KEPT:
             return
-        self._pages[query, after] = page
+        self._pages[query.key, after] = page
         self._kept_bytes += len(page.tools)
         while self._kept_bytes > MAX_KEPT or len(self._pages) > MAX_COUNTS:
             _, oldest = self._pages.popitem(last=False)

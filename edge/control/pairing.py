@@ -6,9 +6,10 @@ A stream ends when its client disconnects, and the pairing window ends with the 
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import asdict
 from functools import partial
 from typing import Final
+
+from msgspec.structs import asdict
 
 from edge.control import requests
 from edge.control.dependencies import PairingPort

@@ -5,9 +5,10 @@ cannot be served in the current state.
 """
 
 import re
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
 
 from edge.control import requests
 from edge.control.calls import MAX_TTL_S, CallRoutes, within
@@ -34,8 +35,7 @@ SYNC_S: Final = 120.0
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
+class Follow(Struct, frozen=True):
     """A stream of the events after this id, as the reply."""
 
     last_event_id: str | None

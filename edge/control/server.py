@@ -6,9 +6,10 @@
 import asyncio
 import logging
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from edge.control.dependencies import ControlDependencies
 from edge.control.events import RING, Feed, missed
@@ -24,8 +25,7 @@ from firmware_bridge.deadlines import timeout
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Entrance:
+class _Entrance(Struct):
     """One of the sockets. Each has its own limits, so that callers cannot lock out the owner."""
 
     file: SocketFile

@@ -4,8 +4,10 @@ A key that is not listed here needs a restart, so that a new key is never ignore
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec.structs import asdict, replace
 
 LIVE: Final = frozenset(
     """
@@ -53,9 +55,8 @@ def plan(now: Any, wanted: Any) -> ReloadPlan:
 
 
 def _flat(settings: Any) -> Mapping[str, Any]:
-    found: dict[str, Any] = {}
-    for section in fields(settings):
-        part = getattr(settings, section.name)
-        if section.compare and is_dataclass(part):
-            found |= {f"{section.name}.{key.name}": getattr(part, key.name) for key in fields(part)}
-    return found
+    return {
+        f"{name}.{key}": value
+        for name, section in settings.sections().items()
+        for key, value in asdict(section).items()
+    }

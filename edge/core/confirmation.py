@@ -6,8 +6,9 @@ is stored, and no handler sees either.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core import call_summary, idempotency, policy
 from edge.core.grants import Consumption, Grant, Granted

@@ -1,10 +1,13 @@
 """The messages of the enrolment protocol (docs/enrolment.md): documents in, values out."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from edge.core.words.secret_fields import repr_without
 
 VERSION: Final = 1
 PATH: Final = "/enrol/v1"
@@ -21,8 +24,7 @@ class BadAnswer(ValueError):
     """The cloud's answer cannot be used; the message names the field."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnrolmentGranted:
+class EnrolmentGranted(Struct, frozen=True, kw_only=True):
     """What the cloud granted: its broker's address, and a certificate or a password."""
 
     edge_id: str
@@ -33,9 +35,12 @@ class EnrolmentGranted:
     ca_pem: str = ""
     certificate_pem: str = ""
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     cloud_url: str = ""
-    cloud_token: str = field(default="", repr=False)
+    cloud_token: str = ""
+
+    def __repr__(self) -> str:
+        return repr_without(self, "password", "cloud_token")
 
 
 def granted(body: Mapping[str, object], *, edge_id: str, certificate: bool) -> EnrolmentGranted:

@@ -11,8 +11,11 @@ characters are in QR's alphanumeric mode. The message, before base32:
 
 import hashlib
 import re
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
+
+from edge.core.words.secret_fields import repr_without
 
 PREFIX: Final = "GLASSD1-"
 MAX_TEXT: Final = 1500
@@ -43,8 +46,7 @@ class BadCode(ValueError):
         self.fix = fix
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """The content of a code. `secret` works once; `ca_sha256` is over the CA certificate's DER."""
 
     broker_host: str
@@ -53,7 +55,10 @@ class Offer:
     enrol_port: int
     tenant: str
     ca_sha256: bytes
-    secret: bytes = field(repr=False)
+    secret: bytes
+
+    def __repr__(self) -> str:
+        return repr_without(self, "secret")
 
     def __post_init__(self) -> None:
         for name, host in (("broker_host", self.broker_host), ("enrol_host", self.enrol_host)):

@@ -1,8 +1,9 @@
 """What a wearer's yes or no is valid for, and what became of it."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class Grant(StrEnum):
@@ -13,8 +14,7 @@ class Grant(StrEnum):
     NEVER = "never"
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(Struct, frozen=True):
     """A lasting decision about one tool. `definition`: digest of the tool at that time; `origin`:
     where it came from.
     """
@@ -24,8 +24,7 @@ class Granted:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """A call that waits for a confirmation. Only the token's SHA-256 is stored; `left_s`: seconds
     left of its five minutes. `args_hash` covers the arguments and the tool's definition.
     """

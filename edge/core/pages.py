@@ -8,11 +8,13 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.core.words import text_columns
 from edge.core.words.drawable_text import HasGlyph, clean, needs_drawing
@@ -66,8 +68,7 @@ class DrawnRow(NamedTuple):
     native: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DrawnLine(TextLine):
+class DrawnLine(TextLine, frozen=True, kw_only=True):
     """A line of a page that is a drawn row; its tile is moved by `x`."""
 
     drawn: DrawnRow
@@ -80,16 +81,14 @@ Drawn = Mapping[str, Sequence[DrawnRow]]
 Lines = list[TextLine]
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Struct, frozen=True):
     """One page. `words` is its reading weight, without the footer."""
 
     lines: tuple[TextLine, ...]
     words: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """A laid out text. `replaced`: how many characters the font lacks stand there as something
     similar; `lost`: which are boxes; `cut`: longer than `MAX_TEXT`.
     """
@@ -437,8 +436,7 @@ def _atoms(word: str) -> Iterator[str]:
         yield run
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
+class _Fit(Struct, frozen=True):
     """The room of one row. Joined text is never wider than its parts side by side, so most of it
     need not be measured.
     """

@@ -1,10 +1,11 @@
 """The life cycle of a pairing window, as a table, and the values that describe it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 
 class PairingState(StrEnum):
@@ -54,8 +55,7 @@ def check(old: PairingState, new: PairingState) -> PairingState:
     return new
 
 
-@dataclass(frozen=True, slots=True)
-class Bond:
+class Bond(Struct, frozen=True):
     """Paired glasses. `id`: the name of a pair with two sides, else the address; `addresses` by
     side ("" for glasses with one radio); `how`: a `firmware_bridge.bonding.How`; `paired_at`: wall
     time.
@@ -69,8 +69,7 @@ class Bond:
     paired_at: float
 
 
-@dataclass(frozen=True, slots=True)
-class HeardGlasses:
+class HeardGlasses(Struct, frozen=True):
     """Glasses found by a scan. `ours`: there is a bond; `missing`: a side not found (yet)."""
 
     id: str
@@ -84,8 +83,7 @@ class HeardGlasses:
     missing: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PairingStep:
+class PairingStep(Struct, frozen=True):
     """One step of a pairing window. `ask` is passkey, compare or show; `number` its six digits. A
     FAILED step has `code`, `text` and `fix`.
     """
@@ -111,8 +109,7 @@ class PairingRefused(Exception):
         self.fix = fix
 
 
-@dataclass(frozen=True, slots=True)
-class PairingTimes:
+class PairingTimes(Struct, frozen=True):
     """Times of a pairing window, in seconds; tests shorten them."""
 
     window_s: float = 120.0

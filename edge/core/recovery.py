@@ -16,10 +16,11 @@ Failures are counted by kind since the last stable link. `link/manager.py` waits
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError, RadioReason
 
@@ -59,8 +60,7 @@ class Wake(StrEnum):
 Kind = RadioReason | LostReason
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(Struct, frozen=True):
     """After how many failures of a kind each step comes (0: never); `at_least_s`: minimum pause."""
 
     fresh: int = 0
@@ -125,8 +125,7 @@ class Failure(NamedTuple):
     up_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Advice:
+class Advice(Struct, frozen=True):
     """What to do next, why, and what may end the pause before the next attempt. `times`: failures
     of this kind since the last stable link; the pause grows with them. `hint`: for a person; "" for
     the radio's own. `again_s`: while a person is asked, try again after so long; 0 for never.

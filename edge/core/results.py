@@ -1,10 +1,12 @@
 """How a result looks and sounds, and the responses that glassd itself creates."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.core.pages import MAX_SEPARATE
 from edge.core.routing import RouteKind
@@ -52,16 +54,14 @@ _TWO: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """An address in a text, and the words it stands behind."""
 
     words: str
     address: str
 
 
-@dataclass(frozen=True, slots=True)
-class TapOffer:
+class TapOffer(Struct, frozen=True):
     """What a tap on the last page of a result does for `for_s` seconds after it was drawn. `text`
     is shown below it ("tap to undo"); the tap is published as `OfferTaken`.
     """
@@ -70,8 +70,7 @@ class TapOffer:
     for_s: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rendering:
+class Rendering(Struct, frozen=True):
     """What to show and speak. `text` is for the lens (also in place of an image), `speech` is
     spoken; None: not wanted.
 

@@ -3,9 +3,10 @@
 `Router` in `calls/backends.py` gathers the circumstances.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from tools_cache.api.tool import (
     CallOrigin,
@@ -51,8 +52,7 @@ class Route(NamedTuple):
     code: ErrorCode | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Circumstances:
+class Circumstances(Struct, frozen=True):
     """The conditions under which a call is routed."""
 
     origin: CallOrigin

@@ -2,8 +2,10 @@
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from tools_cache.api.tool import Json, Turn
 
@@ -46,8 +48,7 @@ class TurnLedger:
             self._turns.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
-class SessionState:
+class SessionState(Struct, frozen=True):
     """The voice session. The mode of a call is not part of it and never changes.
 
     `quiet_until`: moment on the boot clock at which the quiet time ends; None: with the next

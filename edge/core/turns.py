@@ -4,8 +4,9 @@ The last turn goes in and out as JSON, so it survives a restart.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tools_cache.api.tool import Json
 
@@ -13,8 +14,7 @@ REPLAY_S: Final = 30.0
 """Seconds; a transcript repeated later than this was said again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(Struct, frozen=True):
     """One utterance: id, text, time (boot clock of `boot_id`), and the link's connection."""
 
     turn_id: str

@@ -5,8 +5,9 @@ a tool's name.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.results import LayoutKind, concerns_wearer
 from edge.core.tools import templates

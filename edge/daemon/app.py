@@ -4,6 +4,7 @@ No rules here: they belong into `core/`.
 """
 
 import asyncio
+import gc
 import os
 import random
 import secrets
@@ -101,6 +102,10 @@ if TYPE_CHECKING:
 
 ALARM_PACKAGE: Final = "glassd.alarms"
 """Package with the database of the alarms and reminders; with a dot, so it is no tool's."""
+GC_THRESHOLDS: Final = (5_000, 10, 10)
+"""A call makes some hundred objects that the collector counts; by default it would search after
+each few of them.
+"""
 _NO_OWN: Final = Own()
 _STOP_FIRST: Final = ("microphone", "stage")
 """While the link is still there: the microphone goes off, then what the lens says of it."""
@@ -741,8 +746,20 @@ async def serve(
         )
         await daemon.open(stack)
         stack.enter_context(on_hangup(daemon.reload.ask))
+        asyncio.get_running_loop().call_soon(_settle_memory)  # runs when READY has been said
         await daemon.run()
     return 0
+
+
+def _settle_memory() -> None:
+    """Have the garbage collector leave alone what was made at the start, all of which stays.
+
+    Without this each of its full searches would walk through every class and function.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    gc.enable()
 
 
 def _built() -> Path:

@@ -3,16 +3,21 @@
 The two are not mixed: a configuration that names a broker decides everything about it.
 """
 
+import dataclasses
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge import __version__
 from edge.cloud.enrolment.client import Enrolment
 from edge.cloud.mqtt.client import UplinkOptions
 from edge.config import model as configuration
 from edge.config.model import Settings
+from edge.core.words.secret_fields import repr_without
 from edge.ports import EnrolRefused
 from edge.tools.registry_http import CloudRegistry
 
@@ -20,8 +25,7 @@ Secret = Callable[[str, str], str | None]
 """Returns a secret: (configured file, name of the credential)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Certificates:
+class Certificates(Struct, frozen=True):
     """Creates the configured TLS context for each connection, so that renewed files are used. Two
     of the same files are equal, so that a reload without changes keeps the connection.
     """
@@ -29,7 +33,10 @@ class Certificates:
     ca: str
     cert: str
     key: str
-    env: Mapping[str, str] = field(repr=False)
+    env: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return repr_without(self, "env")
 
     def __call__(self) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=self.ca or None)
@@ -56,7 +63,7 @@ class CloudSource:
 
     def under(self, settings: Settings) -> "CloudSource":
         """Return the same with other settings."""
-        return replace(self, settings=settings)
+        return dataclasses.replace(self, settings=settings)
 
     def take(self, settings: Settings) -> None:
         """Use these settings from now on."""

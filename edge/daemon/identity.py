@@ -8,9 +8,10 @@ beside the database where they know it.
 import logging
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from edge.cloud.enrolment.credentials import DamagedEnrolment, EnrolmentFiles
 from edge.config import validators as rules
@@ -25,8 +26,7 @@ ALARM: Final = "edge_id"
 MAX_BYTES: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeIdentity:
+class EdgeIdentity(Struct, frozen=True):
     """`kept` is the id stored in the state directory; "" if the configuration has one."""
 
     edge_id: str

@@ -7,9 +7,11 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import asdict
 
 from edge.config.model import MAX_SERVERS, McpServerConfig, Settings, read_secret
 from edge.config.validators import BadSettings
@@ -173,7 +175,7 @@ def joined(
 
 
 def _of_settings(server: McpServerConfig) -> ServerDefinition:
-    given: dict[str, Any] = {f.name: getattr(server, f.name) for f in fields(server)}
+    given: dict[str, Any] = asdict(server)
     given = {key: FrozenDict(v) if isinstance(v, dict) else v for key, v in given.items()}
     given |= {"name": given.pop("id"), "title": given["name"]}
     return ServerDefinition(**{**given, "allowed_tools": frozenset(server.allowed_tools)})

@@ -3,15 +3,18 @@
 Reading them needs pydantic (13 MiB), so it is done in a child process.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 import tools_cache
 from edge import __version__
 from edge.cloud.enrolment.credentials import DamagedEnrolment, EnrolmentFiles
+from edge.config import folders
 from edge.config.model import Settings
 from edge.core.tools.user_tools import Own
+from edge.runtime.library_imports import leave_out_plugins_of_pydantic
 from edge.runtime.paths import Env
 from edge.runtime.worker_process import WorkerProcess
 from tools_cache.registry import stored_registry
@@ -20,8 +23,7 @@ from tools_cache.registry.stored_registry import StoredRegistries
 BUILTIN: Final = "tool_registry.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Startup:
+class Startup(Struct, frozen=True):
     """Everything that was read."""
 
     settings: Settings
@@ -36,9 +38,8 @@ def begin(config: Path | None, env: Env) -> WorkerProcess[Startup]:
 
 def read(config: Path | None, env: Env) -> Startup:
     """Read in this process. Raises `BadSettings`."""
+    leave_out_plugins_of_pydantic()
     from edge.config import load  # noqa: PLC0415 - pydantic
-    from edge.daemon import user_tools as own_tools  # noqa: PLC0415 - pydantic
-    from edge.tools import user_tools  # noqa: PLC0415 - pydantic
 
     settings = load.load(config, env)
     builtin = Path(tools_cache.__file__).with_name(BUILTIN)
@@ -50,9 +51,27 @@ def read(config: Path | None, env: Env) -> Startup:
         per_tool_hardware=settings.registry.per_tool_hardware,
         version=__version__,
     )
-    return Startup(
-        settings, found, user_tools.read(own_tools.folders(settings, env), settings.tools.packages)
-    )
+    return Startup(settings, found, _own(settings, env))
+
+
+def _own(settings: Settings, env: Env) -> Own:
+    """Return the owner's tools; without any, what reads them is not imported."""
+    places = folders.of_user_tools(settings, env)
+    if not settings.tools.packages and not any(map(_holds_files, places)):
+        return Own(folders=tuple(map(str, places)))
+    from edge.tools import user_tools  # noqa: PLC0415 - pydantic and the validator
+
+    return user_tools.read(places, settings.tools.packages)
+
+
+def _holds_files(folder: Path) -> bool:
+    """Return whether there is something to read or to complain of."""
+    try:
+        return any(path.suffix in {".toml", ".json"} for path in folder.iterdir())
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _cloud(settings: Settings, env: Env) -> str:

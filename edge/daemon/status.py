@@ -1,8 +1,10 @@
 """The status document: one state per layer, as reported by that layer, and what to do next."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from edge.core.recovery import ADAPTER_ISSUES
 from edge.ports import GlassesStatus, UplinkStatus
@@ -20,8 +22,7 @@ from the cloud. All others follow.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StatusFault:
+class StatusFault(Struct, frozen=True):
     """A fault, and what a person can do about it. `kind` is a word for programs."""
 
     kind: str
@@ -29,8 +30,7 @@ class StatusFault:
     fix: str
 
 
-@dataclass(frozen=True, slots=True)
-class MachineLook:
+class MachineLook(Struct, frozen=True):
     """What the doctor's checks found on this machine. `radio_works` is None before the first check;
     `folders`: configured folders that cannot be read; `engines`: what speaks, with `name`,
     `languages` and `reason`.
@@ -42,8 +42,7 @@ class MachineLook:
     engines: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(Struct, frozen=True):
     """What every layer reports at one moment."""
 
     version: str

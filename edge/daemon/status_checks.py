@@ -7,9 +7,11 @@ Run when the status is requested, with the doctor's own checks.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from edge.config import folders
 from edge.config.model import Settings

@@ -8,15 +8,18 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+from msgspec.structs import replace
+
+from edge.config import folders
 from edge.config.model import Settings, read_secret
 from edge.config.validators import VARIABLE, BadSettings
 from edge.core.tools.user_tools import Own, Secret, ready
-from edge.runtime.paths import Env, config_candidates
+from edge.runtime.paths import Env
 from edge.runtime.stdio import claim_stdio
 from tools_cache import subprocess_call
 from tools_cache.api.tool import ToolDefinition
@@ -26,7 +29,6 @@ if TYPE_CHECKING:  # the child that reads the settings needs neither
     from edge.tools.http_tools import HttpTools
     from edge.tools.registry import ToolRegistry
 
-FOLDER: Final = "tools.d"
 LIMIT_S: Final = 30.0
 NO_MORE_FOLDERS: Final = "--"
 _CHILD: Final = "from edge.daemon import user_tools; user_tools.main()"
@@ -71,17 +73,11 @@ class UserTools:
     async def reload(self, settings: Settings | None = None) -> Own:
         """Read files and secrets again. Raises `NotRead`; then nothing changed."""
         settings = settings or self.settings
-        own = await read_again(folders(settings, self.env), settings.tools.packages)
+        places = folders.of_user_tools(settings, self.env)
+        own = await read_again(places, settings.tools.packages)
         self.settings = settings
         self.use(own)
         return own
-
-
-def folders(settings: Settings, env: Env) -> tuple[Path, ...]:
-    """Return the folder beside the (possible) configuration, and the configured folders."""
-    beside = (settings.source,) if settings.source is not None else config_candidates(env)
-    named = map(Path, settings.tools.folders)
-    return tuple(dict.fromkeys((*(path.absolute().parent / FOLDER for path in beside), *named)))
 
 
 def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret:

@@ -8,8 +8,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound

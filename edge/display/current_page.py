@@ -4,8 +4,9 @@ prompt does to it.
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.display import page_life
 from edge.display.background import Background

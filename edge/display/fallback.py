@@ -1,8 +1,9 @@
 """How one item is shown: image → text → speech → none, until something is drawn or spoken."""
 
 from contextlib import suppress
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.readability import TextRoute, choose_route, is_mostly_lost
 from edge.core.results import LayoutKind, Rendering

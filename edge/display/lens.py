@@ -5,8 +5,10 @@ import base64
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from edge.core.pages import Canvas, Typeface
 from edge.core.results import Rendering
@@ -43,8 +45,7 @@ _GAP: Final = 12
 """Pixels between a text in the corner and what stands beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sheet:
+class Sheet(Struct, frozen=True):
     """One page ready to be sent, and how long it stays. `said`: the words that its tiles show.
     `opens`: what is made in its place when a tap leads to it. `reported`: what reports and events
     say is on it, where its words are for the wearer alone. `rolls`: also when all rows change, it

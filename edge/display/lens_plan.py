@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.core.pages import (
     COLUMN,
@@ -67,8 +69,7 @@ _TWO_COLUMNS: Final = (LayoutKind.DOUBLE_TEXT_WALL, LayoutKind.DASHBOARD_CARD)
 _NOTHING: Final[Drawn] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class LensPlan:
+class LensPlan(Struct, frozen=True):
     """What goes on the lens; no sheets clear it. `remark`: what could not be drawn as written;
     `lost`: the characters that boxes stand for; `on_tap`: more pages, to which only a tap leads.
     """

@@ -1,9 +1,10 @@
 """One question to the wearer, until its answer: where it is now, what was seen or heard of it."""
 
 import asyncio
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+from msgspec import Struct, field
 
 from edge.display.lens import Sheet
 from edge.display.presentation import Presentation
@@ -38,8 +39,7 @@ class PromptWay(Enum):
     EAR = "ear"
 
 
-@dataclass(slots=True, eq=False)
-class OpenPrompt:
+class OpenPrompt(Struct, eq=False):
     """One question's life.
 
     `begun`: it was put to the wearer, or is being put. `page` of `sheets` is on the lens, or is to

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final
+
+from msgspec import Struct, field
 
 from edge.core.results import Rendering
 from edge.display.lens import Sheet
@@ -36,8 +37,7 @@ def _future() -> "asyncio.Future[DeliveryReport]":
     return asyncio.get_running_loop().create_future()
 
 
-@dataclass(slots=True, eq=False)
-class Presentation:
+class Presentation(Struct, eq=False):
     """One item. `rank`: lower gives way; `expires_at`: when it becomes pointless (boot clock).
 
     `first` resolves when the lens has, or has not, acknowledged it; `final` when nothing more will

@@ -9,8 +9,10 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.core.results import LayoutKind, Rendering, TapOffer, rendering_of
 from edge.core.words.wearer_forms import Writer
@@ -60,27 +62,23 @@ _LAST_WAIT_S: Final = 900.0
 """Seconds to wait for a final report; the longest speech takes under five minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Cancelled:
+class _Cancelled(Struct, frozen=True):
     """The wearer cancelled this call."""
 
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Struct, frozen=True):
     """This call is over."""
 
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Back:
+class _Back(Struct, frozen=True):
     """The glasses are there (again)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Unpaired:
+class _Unpaired(Struct, frozen=True):
     """Others may wear the next glasses."""
 
 

@@ -7,9 +7,10 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.pages import Canvas, DrawnRow, Page, Typeface, line_of, size_of
 from edge.core.words.drawable_text import is_right_to_left, name_lost, needs_drawing

@@ -1,8 +1,10 @@
 """The last results on the lens, which a tap on the dark lens brings back. Only in memory."""
 
 from collections import deque
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.core.results import Rendering
 from edge.core.words.wearer_forms import age
@@ -16,8 +18,7 @@ KEPT_S: Final = 3600.0
 _RANK: Final = -1
 
 
-@dataclass(frozen=True, slots=True)
-class _Result:
+class _Result(Struct, frozen=True):
     scene: str
     rendering: Rendering
     at: float

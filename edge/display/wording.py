@@ -3,8 +3,9 @@
 import asyncio
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from edge.core.results import Link, Rendering
 from edge.core.words.drawable_text import ISOLATES

@@ -8,7 +8,6 @@ a secret.
 import re
 import tomllib
 from collections.abc import Container, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from edge.config.load import MAX_FILE
@@ -39,7 +38,7 @@ _OF_SERVER: Final = frozenset(
 """What is shown of another MCP server: a key may be in an argument, an address, or under any other
 name.
 """
-_SERVER_KEYS: Final = frozenset(key.name for key in fields(McpServerConfig))
+_SERVER_KEYS: Final = frozenset(McpServerConfig.__struct_fields__)
 _MAC: Final = re.compile(
     r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})(?![0-9A-Fa-f])"
 )
@@ -131,7 +130,6 @@ class Redact:
 
 
 def _every_key(settings: Settings) -> frozenset[tuple[str, str]]:
-    sections = {f.name: getattr(settings, f.name) for f in fields(settings)}
     return frozenset(
-        (name, key.name) for name, s in sections.items() if is_dataclass(s) for key in fields(s)
+        (name, key) for name, s in settings.sections().items() for key in s.__struct_fields__
     )

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from edge.config import folders
 from edge.core.tools.user_tools import Own
-from edge.daemon import user_tools
 from edge.doctor.machine import CheckGroup
 from edge.doctor.models import Finding, do, fail, ok, skip, warn
 from edge.doctor.subprocesses import in_thread
@@ -28,7 +27,7 @@ class UserToolChecks(CheckGroup):
 
     async def own(self) -> Finding:
         settings = self._settings
-        places = user_tools.folders(settings, self._examined.env)
+        places = folders.of_user_tools(settings, self._examined.env)
         packages = settings.tools.packages
         found = await in_thread(lambda: _read(places, packages, self._examined.serves.uid))
         if found.problems:

@@ -1,8 +1,10 @@
 """What was recognised → those who are to have it: the bus, a question, captions."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.hearing.purposes import Audience, Purpose
 from edge.core.hearing.wake import AWAKE_S, after_phrase

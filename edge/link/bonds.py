@@ -8,10 +8,11 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from edge.core.pairing_state import Bond
 from edge.runtime.files import write_atomic

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from edge.core.link_state import LinkState, check
 from edge.core.recovery import RecoveryStep

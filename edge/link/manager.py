@@ -9,8 +9,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from edge.core import recovery
 from edge.core.backoff import Backoff
@@ -67,8 +68,7 @@ RELEASE_S: Final = 15.0
 """Seconds for releasing the radio: a disconnect, and the end of a scan."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundGlasses:
+class FoundGlasses(Struct, frozen=True):
     """A fresh connection and the model that answered the advertisement."""
 
     transport: Transport[Any]

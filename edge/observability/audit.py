@@ -14,11 +14,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from tools_cache.api.tool import ErrorCode, Json
@@ -66,8 +67,7 @@ _BLOCK: Final = 64 * 1024
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
-@dataclass(frozen=True, slots=True)
-class AuditBounds:
+class AuditBounds(Struct, frozen=True):
     """How much the log may take on disk and in memory."""
 
     max_bytes: int = 8 * 1024 * 1024

@@ -6,9 +6,11 @@ Nothing is measured or sent here.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from edge.core.latency import BOUNDS_MS, TARGETS_MS, Histogram
 from edge.core.routing import RouteKind
@@ -48,8 +50,7 @@ _DELIVERIES: Final = frozenset(d.value for d in Delivery)
 _MODES: Final = frozenset(m.value for m in Mode)
 
 
-@dataclass(frozen=True, slots=True)
-class Gauges:
+class Gauges(Struct, frozen=True):
     """What is true now, as the layers say it."""
 
     outbox: int = 0
@@ -61,8 +62,7 @@ class Gauges:
     audit_lost: int = 0
 
 
-@dataclass(slots=True)
-class _Tool:
+class _Tool(Struct):
     calls: int = 0
     replays: int = 0
     over_budget: int = 0
@@ -73,8 +73,7 @@ class _Tool:
         return replace(self, errors=self.errors.copy(), took=self.took.copy())
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(Struct):
     """Everything counted. `ways` is (route, outcome), `classes` is (category, mode)."""
 
     tools: dict[str, _Tool] = field(default_factory=dict)

@@ -8,10 +8,11 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _STA_UNSYNC: Final = 0x40
@@ -64,8 +65,7 @@ def once_a_second(
     return state
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """`boot()`: seconds since boot with suspend; `wall()`: since 1970; `boot_id`: this one."""
 
     boot: Callable[[], float] = _boottime

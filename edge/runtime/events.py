@@ -4,16 +4,17 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Any, ClassVar
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from firmware_bridge.messages import Event as GlassesEvent
 from tools_cache.api.tool import DeliveryReport, Json
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonEvent:
+class DaemonEvent(Struct, frozen=True):
     """Base of everything on the bus. `kind` is its name on the wire."""
 
     kind: ClassVar[str] = ""
@@ -21,8 +22,7 @@ class DaemonEvent:
     """Progress of a call: several per call, and of use only to those who watch calls."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinkChanged(DaemonEvent):
+class LinkChanged(DaemonEvent, frozen=True):
     """The link moved to another state of `core/link_state.py`."""
 
     kind = "link.state"
@@ -30,8 +30,7 @@ class LinkChanged(DaemonEvent):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GlassesReady(DaemonEvent):
+class GlassesReady(DaemonEvent, frozen=True):
     """Connected, greeted, capabilities known. `mtu` is the ATT MTU in bytes."""
 
     kind = "glasses.ready"
@@ -42,14 +41,12 @@ class GlassesReady(DaemonEvent):
     transport: str
 
 
-@dataclass(frozen=True, slots=True)
-class GlassesLost(DaemonEvent):
+class GlassesLost(DaemonEvent, frozen=True):
     kind = "glasses.lost"
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class GlassesPaired(DaemonEvent):
+class GlassesPaired(DaemonEvent, frozen=True):
     """A bond was made and is on disk; `how` as `firmware_bridge.bonding.How` says it."""
 
     kind = "glasses.paired"
@@ -58,8 +55,7 @@ class GlassesPaired(DaemonEvent):
     how: str
 
 
-@dataclass(frozen=True, slots=True)
-class GlassesUnpaired(DaemonEvent):
+class GlassesUnpaired(DaemonEvent, frozen=True):
     """Our side of a bond was forgotten because a person asked for it."""
 
     kind = "glasses.unpaired"
@@ -67,21 +63,18 @@ class GlassesUnpaired(DaemonEvent):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class GlassesSaid(DaemonEvent):
+class GlassesSaid(DaemonEvent, frozen=True):
     """The wearer or the glasses did something."""
 
     kind = "glasses.event"
     event: GlassesEvent
 
 
-@dataclass(frozen=True, slots=True)
-class PrivateWords(GlassesSaid):
+class PrivateWords(GlassesSaid, frozen=True):
     """Speech while transcripts are suppressed: acted on here, neither published nor stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class CapabilitiesLearned(DaemonEvent):
+class CapabilitiesLearned(DaemonEvent, frozen=True):
     """The capability record changed: connect, run-time change, or glasses gone (`stale`)."""
 
     kind = "capabilities.changed"
@@ -89,8 +82,7 @@ class CapabilitiesLearned(DaemonEvent):
     stale: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CapabilitiesPublished(DaemonEvent):
+class CapabilitiesPublished(DaemonEvent, frozen=True):
     """The broker acknowledged the capability report."""
 
     kind = "capabilities.published"
@@ -98,8 +90,7 @@ class CapabilitiesPublished(DaemonEvent):
     tools: int
 
 
-@dataclass(frozen=True, slots=True)
-class RegistrySynced(DaemonEvent):
+class RegistrySynced(DaemonEvent, frozen=True):
     """A registry is active: `tools` in all, `compatible` with these glasses, from `origin`."""
 
     kind = "registry.synced"
@@ -110,8 +101,7 @@ class RegistrySynced(DaemonEvent):
     dropped: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsListChanged(DaemonEvent):
+class ToolsListChanged(DaemonEvent, frozen=True):
     """The list of offered tools has changed; published once, at a turn boundary."""
 
     kind = "tools_list_changed"
@@ -122,8 +112,7 @@ class ToolsListChanged(DaemonEvent):
     changed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ToolsFiltered(DaemonEvent):
+class ToolsFiltered(DaemonEvent, frozen=True):
     """These glasses lack hardware for `count` apps; `apps`: package → missing, the first 50."""
 
     kind = "tools.filtered"
@@ -131,8 +120,7 @@ class ToolsFiltered(DaemonEvent):
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServerChanged(DaemonEvent):
+class ServerChanged(DaemonEvent, frozen=True):
     """An MCP server is connected, disconnected, loading or authorizing; `tools` it listed last."""
 
     kind = "server.state"
@@ -142,8 +130,7 @@ class ServerChanged(DaemonEvent):
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderMoved(DaemonEvent):
+class LoaderMoved(DaemonEvent, frozen=True):
     """The tool loader's `what`: initialized, loaded, unloaded, used; on the wire `tools.{what}`."""
 
     kind = "tools"
@@ -158,8 +145,7 @@ class LoaderMoved(DaemonEvent):
         return self.what == "used"
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSwitched(DaemonEvent):
+class ToolSwitched(DaemonEvent, frozen=True):
     """A user switched a tool on or off; what depends on it is in `also`."""
 
     kind = "tools.switched"
@@ -169,8 +155,7 @@ class ToolSwitched(DaemonEvent):
     also: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationReloaded(DaemonEvent):
+class ConfigurationReloaded(DaemonEvent, frozen=True):
     """The configuration was read again: changed keys now `live`, and those that need a restart."""
 
     kind = "configuration.reloaded"
@@ -178,8 +163,7 @@ class ConfigurationReloaded(DaemonEvent):
     needs_restart: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UplinkChanged(DaemonEvent):
+class UplinkChanged(DaemonEvent, frozen=True):
     """`up` tells which of the two wire names this has: `uplink.up` or `uplink.down`."""
 
     kind = "uplink"
@@ -188,8 +172,7 @@ class UplinkChanged(DaemonEvent):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CallReceived(DaemonEvent):
+class CallReceived(DaemonEvent, frozen=True):
     kind = "call.received"
     of_a_call = True
     call_id: str
@@ -197,8 +180,7 @@ class CallReceived(DaemonEvent):
     origin: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallProgressed(DaemonEvent):
+class CallProgressed(DaemonEvent, frozen=True):
     kind = "call.progress"
     of_a_call = True
     call_id: str
@@ -206,8 +188,7 @@ class CallProgressed(DaemonEvent):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallAnswered(DaemonEvent):
+class CallAnswered(DaemonEvent, frozen=True):
     """The one answer. A call that waits is answered `pending`, and `call.completed` later."""
 
     kind = "call.answered"
@@ -221,8 +202,7 @@ class CallAnswered(DaemonEvent):
     final: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class CallCompleted(DaemonEvent):
+class CallCompleted(DaemonEvent, frozen=True):
     """A call answered `pending` earlier has its result now."""
 
     kind = "call.completed"
@@ -233,8 +213,7 @@ class CallCompleted(DaemonEvent):
     delivery: Json
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryChanged(DaemonEvent):
+class DeliveryChanged(DaemonEvent, frozen=True):
     """A result got further on its way to the wearer, after its call was answered."""
 
     kind = "delivery"
@@ -242,8 +221,7 @@ class DeliveryChanged(DaemonEvent):
     report: DeliveryReport
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmationAsked(DaemonEvent):
+class ConfirmationAsked(DaemonEvent, frozen=True):
     """A call waits for a yes; only its caller gets the token."""
 
     kind = "confirmation.asked"
@@ -255,8 +233,7 @@ class ConfirmationAsked(DaemonEvent):
     """All that the wearer is shown, line by line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfirmationDecided(DaemonEvent):
+class ConfirmationDecided(DaemonEvent, frozen=True):
     """`outcome`: allowed, denied, expired, cancelled; `by`: the wearer, a token, nobody."""
 
     kind = "confirmation.decided"
@@ -266,8 +243,7 @@ class ConfirmationDecided(DaemonEvent):
     by: str
 
 
-@dataclass(frozen=True, slots=True)
-class PendingResolved(DaemonEvent):
+class PendingResolved(DaemonEvent, frozen=True):
     """Somebody handed in the result of a pending call; published once."""
 
     kind = "call.resolved"
@@ -275,8 +251,7 @@ class PendingResolved(DaemonEvent):
     tool: str
 
 
-@dataclass(frozen=True, slots=True)
-class CallOff(DaemonEvent):
+class CallOff(DaemonEvent, frozen=True):
     """The wearer does not want this running call any more (a double tap on its working mark)."""
 
     kind = "call.off"
@@ -284,16 +259,14 @@ class CallOff(DaemonEvent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class OfferTaken(DaemonEvent):
+class OfferTaken(DaemonEvent, frozen=True):
     """The wearer tapped what the result of this call offered ("tap to undo")."""
 
     kind = "offer.taken"
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class LensChanged(DaemonEvent):
+class LensChanged(DaemonEvent, frozen=True):
     """The glasses acknowledged a page (or darkness: no lines)."""
 
     kind = "lens.acknowledged"
@@ -303,8 +276,7 @@ class LensChanged(DaemonEvent):
     lines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceCrashed(DaemonEvent):
+class ServiceCrashed(DaemonEvent, frozen=True):
     """A supervised service ended with an error and will be started again."""
 
     kind = "service.crashed"
@@ -313,8 +285,7 @@ class ServiceCrashed(DaemonEvent):
     retry_in_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Alarmed(DaemonEvent):
+class Alarmed(DaemonEvent, frozen=True):
     """Something needs a person: shown in `status` until it is over."""
 
     kind = "alarm"
@@ -324,13 +295,13 @@ class Alarmed(DaemonEvent):
 
 
 def as_json(event: DaemonEvent) -> dict[str, Json]:
-    """Render as `{event: kind, …}`, with nested dataclasses and enums as JSON."""
+    """Render as `{event: kind, …}`, with nested values and enums as JSON."""
     name = event.kind
     if isinstance(event, UplinkChanged):
         name = "uplink.up" if event.up else "uplink.down"
     if isinstance(event, LoaderMoved):
         name = f"{event.kind}.{event.what}"
-    values = {f.name: _plain(getattr(event, f.name)) for f in fields(event)}
+    values = {name: _plain(value) for name, value in asdict(event).items()}
     if "event" in values:  # what the glasses said; `event` is the name of the kind
         values["said"] = values.pop("event")
     return {"event": name, **values}
@@ -341,10 +312,10 @@ def _plain(value: Any) -> Json:
         return value.to_json()
     if isinstance(value, Enum):
         return value.value
-    if hasattr(value, "__dataclass_fields__"):
+    if isinstance(value, Struct):
         return {
             "type": type(value).__name__,
-            **{f.name: _plain(getattr(value, f.name)) for f in fields(value)},
+            **{name: _plain(part) for name, part in asdict(value).items()},
         }
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}

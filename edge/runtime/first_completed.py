@@ -8,14 +8,14 @@ stop would start again.
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Finished(Generic[T]):
+class Finished(Struct, Generic[T], frozen=True):
     """The work came first, with this result."""
 
     value: T

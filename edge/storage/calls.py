@@ -7,8 +7,9 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from typing import Any, Final
+
+from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from edge.storage.emptied_calls import FORGETS, emptied_request
@@ -38,7 +39,7 @@ _DELIVERED: Final = "DELIVERED"
 _REACHED: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN})
 _NOWHERE: Final = frozenset({Delivery.NONE, Delivery.DROPPED})
 
-_FIELDS: Final = tuple(field.name for field in fields(ToolCall) if field.name != "ttl_s")
+_FIELDS: Final = tuple(name for name in ToolCall.__struct_fields__ if name != "ttl_s")
 _LEFT_OUT: Final[Mapping[str, Json]] = {
     "input": None,
     "scope": None,
@@ -54,8 +55,7 @@ class UnknownCall(StoreError):
     """No call has this id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admission:
+class Admission(Struct, frozen=True):
     """Whether a call is new.
 
     `fresh`: neither its id nor its first key was seen before. Else `response` is the stored answer,
@@ -70,8 +70,7 @@ class Admission:
     origin: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unfinished:
+class Unfinished(Struct, frozen=True):
     """A call accepted and not answered, as read back; `call.ttl_s` is the time it has left."""
 
     call: ToolCall

@@ -5,8 +5,9 @@ A call and a result are remembered by id after that, so that a second copy is se
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from edge.storage.outbox import ANSWERS, OutboxLane, waiting
@@ -34,8 +35,7 @@ _UNHANDLED: Final = Totals(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """One message to store; `ttl_s` is how long it matters.
 
     `accepts` and `closes` say what it means for this edge's own call that it is about.
@@ -51,8 +51,7 @@ class Arrival:
     closes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class TakenMessage:
+class TakenMessage(Struct, frozen=True):
     """A new message's row number; for a second copy None, and our `answer` to the first, if any.
 
     `held` says why a message was not taken: nothing is stored, offer it again later.
@@ -63,8 +62,7 @@ class TakenMessage:
     held: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class InRow:
+class InRow(Struct, frozen=True):
     """One unhandled row, as it is read back after a restart."""
 
     seq: int

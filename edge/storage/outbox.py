@@ -5,10 +5,11 @@ Three lanes, each with its own bound and policy; the uplink ends a message whose
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from edge.storage.size_bounds import Bounds
@@ -62,8 +63,7 @@ POLICIES: Final[Mapping[OutboxLane, OutboxPolicy]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OutRow:
+class OutRow(Struct, frozen=True):
     """One row without its body. `left_s` and `age_s` are of the moment it was read."""
 
     seq: int
@@ -77,8 +77,7 @@ class OutRow:
     age_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
+class Put(Struct, frozen=True):
     """A stored row's number, and the numbers of those that were dropped for it."""
 
     seq: int

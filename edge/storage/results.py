@@ -2,8 +2,9 @@
 
 import json
 import logging
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from edge.storage.size_bounds import Bounds, keep_newest
@@ -20,8 +21,7 @@ _NEWEST: Final = "SELECT coalesce(max(used), 0) + 1 FROM results"
 _WHICH: Final = "user_id = ? AND tool = ? AND args_hash = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResult:
+class StoredResult(Struct, frozen=True):
     """A good result of a tool that only reads, `age_s` seconds old."""
 
     response: ToolResponse

@@ -1,12 +1,11 @@
 """How a table of finished rows stays small: the newest stay, up to a number and a size."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from edge.storage.sqlite.database import Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Struct, frozen=True):
     """How many `rows` of how many `bytes` a table may hold, and how many more that are `open`."""
 
     rows: int

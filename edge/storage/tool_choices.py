@@ -8,9 +8,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from edge.runtime.files import write_atomic
@@ -26,8 +27,7 @@ COPY: Final = "tools_off.json"
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(Struct, frozen=True):
     """How often a user's calls of a tool ran, and how often they failed."""
 
     tool: str

@@ -5,8 +5,9 @@ Other forms end here: `success` of older tools does not occur inside the daemon.
 
 import json
 import logging
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.results import storage_unavailable
 from tools_cache.api.tool import ErrorCode, Json, ToolDefinition, ToolError, ToolResponse

@@ -8,9 +8,10 @@ import copy
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.disk_faults import is_disk_fault
 from edge.ports import Progress

@@ -1,36 +1,32 @@
-"""Fetches the cloud's registry over HTTP: one conditional GET. Imports httpx at the first use.
+"""Fetches the cloud's registry over HTTP: one conditional GET, one deadline for everything.
 
-No redirects, no proxy settings from the environment, no compression (the size limit counts real
-bytes), one deadline for everything. The token is sent to the configured origin only.
+No compression, so that the size limit counts real bytes. The token is sent to the configured origin
+only.
 """
 
 import asyncio
 import ssl
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
+from typing import Final
+from urllib.parse import quote, urlsplit
 
 from edge.core.tools.registry_sync import Fetched, SyncFailed
-from edge.runtime.library_imports import leave_out_command_line_of_httpx
+from edge.runtime.http_request import HttpAnswer, NotHttp, TooLong, request
 from firmware_bridge.deadlines import timeout
 from tools_cache.registry.models import MAX_BYTES
 from tools_cache.registry.registry_store import Generation
-
-if TYPE_CHECKING:
-    import httpx
 
 FETCH_S: Final = 60.0
 """One fetch, whatever the cloud does: 8 MiB over a slow mobile link."""
 STALL_S: Final = 10.0
 """For connecting, and for silence within a fetch."""
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_UNQUOTED: Final = "/%:@!$&'()*+,;=~"
+"""What a path may contain as it is."""
 NO_SUCH_PATH: Final = frozenset({404, 405, 410, 501})
 MAX_ETAG: Final = 200
 MOST_RETRY_AFTER_S: Final = 3600.0
-
-
-class _NoSuchPath(Exception):
-    """This cloud has no such endpoint."""
 
 
 @dataclass(eq=False, repr=False)
@@ -52,51 +48,52 @@ class CloudRegistry:
     async def fetch(self, have: Generation | None, *, past_caches: bool) -> Fetched:
         """Fetch the registry, or the tool list of a cloud without one. Raises `SyncFailed`."""
         try:
-            client = await asyncio.to_thread(self._client)  # the import alone takes 150 ms
+            tls = await asyncio.to_thread(self._context)  # reading the certificates takes time
         except (OSError, ValueError) as e:  # the enrolment's certificates are gone or damaged
             raise SyncFailed(
                 f"our certificates cannot be read: {e}"[:200], hint="enrol again: glassd up CODE"
             ) from None
-        import httpx  # noqa: PLC0415 - see above; for its errors
-
         try:
-            async with timeout(self.limit_s), client:
-                try:
-                    return await self._get(
-                        client,
-                        "registry",
-                        self._conditions(have, "registry", past_caches=past_caches),
-                    )
-                except _NoSuchPath:
-                    return await self._get(
-                        client, "tools", self._conditions(have, "tools", past_caches=past_caches)
-                    )
+            async with timeout(self.limit_s):
+                for kind in ("registry", "tools"):
+                    conditions = self._conditions(have, kind, past_caches=past_caches)
+                    if (found := await self._get(kind, conditions, tls)) is not None:
+                        return found
         except TimeoutError:
             raise SyncFailed(f"the cloud did not finish in {self.limit_s:.0f} s") from None
-        except _NoSuchPath:
-            raise SyncFailed(
-                "the cloud has neither /api/registry nor /api/tools", hint="is cloud.url right?"
-            ) from None
-        except (httpx.HTTPError, httpx.InvalidURL) as e:
-            raise SyncFailed(
-                f"the cloud cannot be reached: {type(e).__name__} {str(e)[:120]}".rstrip()
-            ) from None
+        except TooLong:
+            raise SyncFailed(f"the registry is larger than {MAX_BYTES} bytes") from None
+        except (OSError, NotHttp, ValueError) as e:
+            raise SyncFailed(f"the cloud cannot be reached: {_reason(e)}") from None
+        raise SyncFailed(
+            "the cloud has neither /api/registry nor /api/tools", hint="is cloud.url right?"
+        )
 
     async def _get(
-        self, client: "httpx.AsyncClient", kind: str, conditions: dict[str, str]
-    ) -> Fetched:
-        async with client.stream(
-            "GET", f"{self.url.rstrip('/')}/api/{kind}", headers=conditions
-        ) as response:
-            if response.status_code == 304 and "If-None-Match" in conditions:
-                return Fetched(None, kind)
-            _check(response, kind)
-            body = bytearray()
-            async for chunk in response.aiter_raw():
-                body += chunk
-                if len(body) > MAX_BYTES:
-                    raise SyncFailed(f"the registry is larger than {MAX_BYTES} bytes")
-            return Fetched(bytes(body), kind, response.headers.get("etag", "")[:MAX_ETAG])
+        self, kind: str, conditions: dict[str, str], tls: ssl.SSLContext | None
+    ) -> Fetched | None:
+        """Return None if this cloud has no such path."""
+        place = urlsplit(self.url)
+        base = quote(place.path.rstrip("/"), safe=_UNQUOTED)
+        headers = {"Accept": "application/json", "X-User-Id": self.user_id, **conditions}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        answer = await request(
+            (place.hostname or "").encode("idna").decode(),
+            place.port or (80 if tls is None else 443),
+            f"{base}/api/{kind}",
+            tls=tls,
+            most=MAX_BYTES,
+            limit_s=self.limit_s,
+            stall_s=STALL_S,
+            headers=headers,
+        )
+        if answer.status == 304 and "If-None-Match" in conditions:
+            return Fetched(None, kind)
+        if answer.status in NO_SUCH_PATH:
+            return None
+        _check(answer, kind)
+        return Fetched(answer.body, kind, answer.headers.get("etag", "")[:MAX_ETAG])
 
     def _conditions(
         self, have: Generation | None, kind: str, *, past_caches: bool
@@ -107,46 +104,40 @@ class CloudRegistry:
             return {}
         return {"If-None-Match": have.etag}
 
-    def _client(self) -> "httpx.AsyncClient":
-        leave_out_command_line_of_httpx()
-        import httpx  # noqa: PLC0415 - a daemon without a cloud never loads it
+    def _context(self) -> ssl.SSLContext | None:
+        """Return None for plain HTTP, which needs no certificates."""
+        if urlsplit(self.url).scheme != "https":
+            return None
+        if self.tls is not None:
+            return self.tls()
+        import certifi  # noqa: PLC0415 - a daemon without such a cloud never loads it
 
-        headers = {
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",
-            "X-User-Id": self.user_id,
-        }
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        # Reading the certificates takes time, and plain HTTP needs none.
-        secure: bool | ssl.SSLContext = urlsplit(self.url).scheme == "https"
-        if secure and self.tls is not None:
-            secure = self.tls()
-        return httpx.AsyncClient(
-            headers=headers, timeout=STALL_S, follow_redirects=False, trust_env=False, verify=secure
-        )
+        return ssl.create_default_context(cafile=certifi.where())
 
 
-def _check(response: "httpx.Response", kind: str) -> None:
-    """Accept a plain 200. Raises `SyncFailed`, or `_NoSuchPath`."""
-    status = response.status_code
-    if status in NO_SUCH_PATH:
-        raise _NoSuchPath
+def _reason(e: Exception) -> str:
+    """Return what OpenSSL, the system or the protocol said, in a few words."""
+    return str(getattr(e, "strerror", None) or e)[:160] or type(e).__name__
+
+
+def _check(answer: HttpAnswer, kind: str) -> None:
+    """Accept a plain 200. Raises `SyncFailed`."""
+    status = answer.status
     if status in (401, 403):
         raise SyncFailed(f"the cloud refused us ({status})", hint="check cloud.token_file")
-    if response.is_redirect:
+    if status in REDIRECTS:
         raise SyncFailed(
             f"the cloud redirects ({status}), which is not followed",
             hint="put its final address into cloud.url",
         )
     if status != 200:
         raise SyncFailed(
-            f"the cloud answered {status} to /api/{kind}", retry_after_s=_retry_after(response)
+            f"the cloud answered {status} to /api/{kind}", retry_after_s=_retry_after(answer)
         )
-    if response.headers.get("content-encoding", "identity") != "identity":
+    if answer.headers.get("content-encoding", "identity") != "identity":
         raise SyncFailed("the cloud compressed the registry although asked not to")
 
 
-def _retry_after(response: "httpx.Response") -> float:
-    text = response.headers.get("retry-after", "")
+def _retry_after(answer: HttpAnswer) -> float:
+    text = answer.headers.get("retry-after", "")
     return min(MOST_RETRY_AFTER_S, float(text)) if text.isdecimal() else 0.0

@@ -9,10 +9,11 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from edge.core import permissions, policy, routing
 from edge.core.tools import selection, selection_rules

@@ -1,9 +1,10 @@
 """The services that the local tools of one daemon can use, as values and factories."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from edge.ports import GlassesStatus
 from edge.runtime.clock import Clock
@@ -35,8 +36,7 @@ def _nothing() -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Services:
+class Services(Struct, frozen=True, kw_only=True):
     """Services shared by all calls. One that is None or has its default raises when a tool asks for
     it; a factory creates its service at the first use.
     """

@@ -9,9 +9,11 @@ import os
 import stat
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from edge.core.tools import templates, user_tools
 from edge.core.tools.user_tools import Own, RequestPlan, ServerDefinition

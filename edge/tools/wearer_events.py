@@ -6,8 +6,9 @@ import asyncio
 from collections import deque
 from collections.abc import Container, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
@@ -23,8 +24,7 @@ MAX_TEXT: Final = 2000
 """Characters of what was said."""
 
 
-@dataclass(frozen=True, slots=True)
-class WearerEvent:
+class WearerEvent(Struct, frozen=True):
     """One gesture, or change of the glasses; `at` on the boot clock."""
 
     number: int

@@ -1,9 +1,10 @@
 """One pair of simulated glasses: state, lens, speaker, wearer; peripheral.py has connections."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.catalog import Model

@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from firmware_bridge.bonding import Bonding
 from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog, Model
@@ -19,8 +21,7 @@ ARMS_GRACE_S: Final = 3.0
 """Seconds one arm of a pair waits for the other: an arm in range advertises many times in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
+class Sighting(Struct, frozen=True):
     """Glasses just heard. `device` is bleak's own and goes stale within half a minute.
 
     `bonded`: the radio has a key for them. `left_over`: not heard, but already connected to this
@@ -116,8 +117,7 @@ class SilenceTimer:
         return self.silent_s >= DEAF_S
 
 
-@dataclass(frozen=True, slots=True)
-class Radio:
+class Radio(Struct, frozen=True):
     """A radio. `scanner` and `client` are bleak backends, None for the system's own (BlueZ).
 
     `lost` waits until the adapter in use is gone and returns why; `back` waits until one is usable.

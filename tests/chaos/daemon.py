@@ -12,8 +12,9 @@ import struct
 import sys
 import time
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from edge.commands.shared.run_loop import run_until_signal
 from edge.config import load

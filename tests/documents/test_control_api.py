@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -292,7 +291,7 @@ def test_the_parameters_of_a_query_are_those_that_are_read():
 
 
 def test_the_fields_of_an_enrolment_are_those_that_are_shown():
-    texts = {each.name: "" for each in fields(Enrolled)} | {
+    texts = dict.fromkeys(Enrolled.__struct_fields__, "") | {
         "port": 0,
         "enrol_port": 0,
         "begins": 0.0,
@@ -452,7 +451,7 @@ def made(kind):
     """One event of this kind for each of its names, as it is sent."""
     field, values = VARIANTS.get(kind.kind, ("", (None,)))
     for value in values:
-        event = kind(**{each.name: value if each.name == field else "" for each in fields(kind)})
+        event = kind(**{name: value if name == field else "" for name in kind.__struct_fields__})
         sent = as_json(event)
         yield sent.pop("event"), list(sent), event.of_a_call
 
@@ -472,7 +471,7 @@ def test_the_events_and_their_fields_are_those_that_are_sent():
     assert listed == sent
     said = {row[0].strip("`"): words(row[1]) for row in rows(section("GET /v1/events"), "type")}
     assert said == {
-        kind.__name__: [each.name for each in fields(kind)]
+        kind.__name__: list(kind.__struct_fields__)
         for kind in messages.Event.__args__
         if kind is not messages.MicrophoneChunk
     }

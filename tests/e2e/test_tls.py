@@ -235,7 +235,7 @@ def test_nothing_in_the_settings_and_no_context_of_the_uplink_switches_verificat
     root = Path(service.__file__).parents[2]
     assert not [
         k
-        for k in UplinkConfig.__dataclass_fields__
+        for k in UplinkConfig.__struct_fields__
         if any(w in k for w in ("insecure", "verify", "skip", "check"))
     ]
     blind = [

@@ -4,13 +4,15 @@ many became the right call; `--out` keeps each take in a file.
 
 import argparse
 import asyncio
+import dataclasses
 import json
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from edge.core.hearing import expected_of_tools
 from edge.core.hearing.expected import ExpectedWords
@@ -81,7 +83,7 @@ async def _hear(sentence: Sentence, take: Take, ears: "Ears", place: Place) -> O
         outcome = await place.take(
             *(_addressed(said) for said in heard), before=sentence.before, meant=sentence
         )
-    return replace(outcome, heard=text, recognised_s=seconds)
+    return dataclasses.replace(outcome, heard=text, recognised_s=seconds)
 
 
 def expected_of(sentence: Sentence, place: Place) -> ExpectedWords:

@@ -5,9 +5,10 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final, Protocol
+
+from msgspec.structs import asdict
 
 from edge.core.hearing.expected import ExpectedWords
 from edge.hearing.recogniser import Recogniser, RecogniserChoice

@@ -9,13 +9,13 @@ import ssl
 import stat
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.cloud.enrolment import keys
 from edge.control.client import ControlClient

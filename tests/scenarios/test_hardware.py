@@ -6,10 +6,10 @@ import asyncio
 import json
 import re
 from contextlib import AsyncExitStack, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cli import main
 from edge.config.model import ControlConfig

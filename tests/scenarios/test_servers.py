@@ -8,13 +8,13 @@ import json
 import struct
 import sys
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from mcp.client import Client
 from mcp_types import ElicitResult, ListRootsResult
+from msgspec.structs import replace
 
 from edge.config.model import McpConfig, McpServerConfig
 from edge.mcp.server.daemon_client import DaemonClient

@@ -4,12 +4,12 @@ with a browser, and `glassd servers`.
 
 import json
 import logging
-from dataclasses import replace
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
 import pytest_asyncio
+from msgspec.structs import replace
 
 from edge.config.model import McpConfig, McpServerConfig
 from edge.display.sign_in import code_of

@@ -10,12 +10,13 @@ import tempfile
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import httpx
+from msgspec.structs import replace
 
 from edge.config import tool_options
 from edge.config.load import TOOLS, _in_zone, formed

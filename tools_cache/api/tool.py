@@ -7,9 +7,11 @@ other forms (MCP `isError`, the REST API's `success`) exist only in adapters.
 # ruff: noqa: PLC0414 - names that others import from here
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tools_cache.api import handed
 from tools_cache.api.handed import Json as Json
@@ -99,8 +101,7 @@ class Delivery(StrEnum):
     DROPPED = "dropped"
 
 
-@dataclass(frozen=True, slots=True)
-class DeliveryReport:
+class DeliveryReport(Struct, frozen=True):
     """How far a result got, why not further, and which ability was missing (`display→speech`)."""
 
     state: Delivery
@@ -128,8 +129,7 @@ class DeliveryReport:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(Struct, frozen=True):
     """At most `calls` within any `window_s` seconds."""
 
     calls: int
@@ -144,8 +144,7 @@ class RateLimit:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDefinition:
+class ToolDefinition(Struct, frozen=True, kw_only=True):
     """A tool as it is active: MCP fields, our policy metadata, where it runs.
 
     `raw` is the author's whole definition with unknown fields; listings return it unchanged.
@@ -203,8 +202,7 @@ class ToolDefinition:
         return unanswered or self.execution_type is ExecutionType.SPACE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """One request, identified end to end by `call_id` (UUIDv7 as text).
 
     `ttl_s`: seconds of its lifetime left. `session`: "" is a session of its own. `ordinal`: its
@@ -256,8 +254,7 @@ _ERROR_KEYS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResponse:
+class ToolResponse(Struct, frozen=True, kw_only=True):
     """The answer to a call: data or error, intents, render hints, meta (docs/control-api.md)."""
 
     data: Json = None

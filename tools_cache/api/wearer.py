@@ -1,8 +1,9 @@
 """What a tool's author says to the wearer: its name in a sentence, its question, how to undo it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tools_cache.api.handed import Json
 
@@ -11,8 +12,7 @@ MAX_TEXT: Final = 60
 MAX_UNDO_ARGS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Undo:
+class Undo(Struct, frozen=True):
     """The tool that takes a call back. `args` is a template over the call's `input` and the
     result's `data`: `{"id": "{{data.id}}"}`.
     """
@@ -21,8 +21,7 @@ class Undo:
     args: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
-class WearerTexts:
+class WearerTexts(Struct, frozen=True):
     """`name`: the tool in a sentence, "the calculator". `ask`: the question before it runs, only of
     tools that glassd ships. `later`: what is said when the call waits for the network, a template
     over `input`.

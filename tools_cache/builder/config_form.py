@@ -6,6 +6,7 @@ Never imports it: pydantic costs 13 MiB that showing or building a tool does not
 
 import ast
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -95,9 +96,13 @@ def _shared(tree: ast.Module, name: str) -> ast.Module | None:
         if not isinstance(node, ast.ImportFrom) or all(n.name != name for n in node.names):
             continue
         if (module := node.module or "").startswith(SHARED):
-            path = Path(__file__).parents[2] / (module.replace(".", "/") + ".py")
-            return ast.parse(path.read_text(encoding="utf-8"))
+            return _parsed(Path(__file__).parents[2] / (module.replace(".", "/") + ".py"))
     return None
+
+
+@cache
+def _parsed(shared: Path) -> ast.Module:
+    return ast.parse(shared.read_text(encoding="utf-8"))
 
 
 def _setting(node: ast.AnnAssign, name: str) -> Setting:

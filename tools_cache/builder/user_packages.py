@@ -7,9 +7,10 @@ the daemon's user can change it. Runs in a child of the daemon, because the lint
 import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from tools_cache.api.tool import ToolDefinition
 from tools_cache.builder.lint_findings import DOC, HANDLER, SCHEMA, SUMMARY

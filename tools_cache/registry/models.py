@@ -4,8 +4,10 @@ Documents are parsed by manifest.py, whose library the daemon need not keep in m
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tools_cache.api.tool import ToolDefinition
 from tools_cache.frozen import FrozenDict
@@ -29,8 +31,7 @@ class Dropped(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """A condition on hardware beyond its presence: a `field` of the capability record
     (`maxTextLines`, `canDisplayBitmap`, or ours: `lines`) that is `equal` to a value, or a number
     within bounds.
@@ -42,8 +43,7 @@ class Detail:
     most: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(Struct, frozen=True):
     """Hardware an app needs. `type`: a MentraOS `HardwareType`, or a newer one. `instead`: another
     that will do, or "".
     """
@@ -55,8 +55,7 @@ class Requirement:
     instead: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class App:
+class App(Struct, frozen=True, kw_only=True):
     """A package of tools. `tool_requirements`: needs of single tools beyond the app's."""
 
     package: str
@@ -84,8 +83,7 @@ class App:
         return self.tools.plain if isinstance(self.tools, PackedTools) else frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registry:
+class Registry(Struct, frozen=True, kw_only=True):
     """A document ready for use. `sha256` is over the canonical JSON of `apps`, verified."""
 
     version: str

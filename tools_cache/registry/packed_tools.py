@@ -5,8 +5,10 @@ thousands of tools from elsewhere, few are ever used.
 import json
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
 from typing import Any, Final, overload
+
+from msgspec import NODEFAULT
+from msgspec.structs import fields
 
 from tools_cache.api.tool import (
     ExecutionType,
@@ -132,7 +134,7 @@ def _fields_of(tool: ToolDefinition) -> dict[str, Json]:
 
 
 def _default(field: Any) -> Any:
-    if field.default_factory is not MISSING:
+    if field.default_factory is not NODEFAULT:
         return field.default_factory()
     return field.default
 

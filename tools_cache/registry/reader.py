@@ -10,9 +10,10 @@ import logging
 import os
 import pickle
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from tools_cache import subprocess_call
 from tools_cache.errors import BadManifest

@@ -9,8 +9,10 @@ import pickle
 import struct
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tools_cache.api.tool import Json, Source
 from tools_cache.errors import BadDefinition, BadManifest
@@ -21,8 +23,7 @@ INSTALLED: Final = "installed"
 LENGTH: Final = struct.Struct("<Q")
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryDocument:
+class RegistryDocument(Struct, frozen=True):
     """A valid registry: its bytes (converted, if it was a tool list), what was left out, what does
     not compile.
 

@@ -11,9 +11,11 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tools_cache.files import write_atomic
 
@@ -24,8 +26,7 @@ MAX_FILE: Final = 12 * 1024 * 1024
 """A document (8 MiB) and its header, which names the tools that were refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True):
     """One document as fetched: its source, form, ETag, time (wall clock), and refused tools."""
 
     body: bytes
@@ -35,7 +36,7 @@ class Generation:
     etag: str = ""
     fetched_wall: float = 0.0
     refused: Mapping[str, str] = field(default_factory=dict)
-    digest: str = field(default="", compare=False)
+    digest: str = ""
     """SHA-256 of the document, if it is known."""
 
     def with_digest(self) -> "Generation":

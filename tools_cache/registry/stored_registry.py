@@ -4,8 +4,10 @@ Blocking. Loads pydantic, so the daemon does it in a child process.
 """
 
 import contextlib
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tools_cache.api.tool import Source
 from tools_cache.errors import BadManifest
@@ -15,8 +17,7 @@ from tools_cache.registry.registry_index import IndexKey
 from tools_cache.registry.registry_store import Generation, RegistryStore
 
 
-@dataclass(frozen=True, slots=True)
-class StoredRegistries:
+class StoredRegistries(Struct, frozen=True):
     """The registries that could be read; `problem` is the built-in one's."""
 
     local: Registry | None

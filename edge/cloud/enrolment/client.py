@@ -9,13 +9,15 @@ import secrets
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
 from edge.cloud.enrolment.credentials import DamagedEnrolment, Enrolled, EnrolmentFiles
-from edge.cloud.enrolment.http import HttpAnswer, NotHttp, request
+from edge.cloud.enrolment.http import read_json, request
 from edge.cloud.enrolment.keys import (
     BadCertificate,
     NoKeys,
@@ -33,6 +35,7 @@ from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Within, unwatched
 from edge.runtime.events import Alarmed
+from edge.runtime.http_request import HttpAnswer, NotHttp
 from firmware_bridge.deadlines import timeout
 
 if TYPE_CHECKING:
@@ -93,8 +96,7 @@ _FIXES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EnrolmentOptions:
+class EnrolmentOptions(Struct, frozen=True):
     """Who this edge is. `with_keys`: ask for a certificate; None: if keys can be made here."""
 
     edge_id: str
@@ -254,7 +256,7 @@ class Enrolment:
     ) -> Enrolled:
         self._hide(found.password)
         self._hide(found.cloud_token)
-        given = {f.name: getattr(found, f.name) for f in fields(found)}
+        given = asdict(found)
         chain_pem = given.pop("certificate_pem")
         given |= {"edge_id": self._o.edge_id, "ca_pem": found.ca_pem or ca_pem}
         enrolled = Enrolled(
@@ -389,7 +391,7 @@ def _raise(e: OSError | NotHttp | words.BadAnswer, where: str, wall: float) -> N
 
 def _ok(answer: HttpAnswer) -> dict[str, object]:
     """Return the body of a 200. Raise `EnrolRefused` with the cloud's reason."""
-    body = answer.json()
+    body = read_json(answer)
     if answer.status == 200:
         return body
     code, message = words.refusal(body)

@@ -7,12 +7,15 @@ its own, so replacing the document, in one step, replaces all: a reader sees the
 import json
 import ssl
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import asdict, fields, replace
+
 from edge.core.enrolment import misplaced
+from edge.core.words.secret_fields import repr_without
 from edge.runtime.files import write_atomic
 
 FOLDER: Final = "enrolled"
@@ -25,8 +28,7 @@ class DamagedEnrolment(Exception):
     """What is on disk cannot be used; the text says what to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolled:
+class Enrolled(Struct, frozen=True, kw_only=True):
     """This edge's place in a cloud. Times are Unix seconds; `identity` names the key's file."""
 
     edge_id: str
@@ -39,12 +41,15 @@ class Enrolled:
     enrol_port: int
     enrol_ca_pem: str
     username: str = ""
-    password: str = field(default="", repr=False)
+    password: str = ""
     cloud_url: str = ""
-    cloud_token: str = field(default="", repr=False)
+    cloud_token: str = ""
     identity: str = ""
     begins: float = 0.0
     ends: float = 0.0
+
+    def __repr__(self) -> str:
+        return repr_without(self, "password", "cloud_token")
 
     @property
     def how(self) -> str:
@@ -120,7 +125,7 @@ def _read(raw: bytes) -> Enrolled:
     enrolled = Enrolled(**values)
     for name, kind in known.items():
         value = getattr(enrolled, name)
-        if not isinstance(value, {str: str, int: int, float: int | float}[kind]):  # type: ignore[index]  # three kinds
+        if not isinstance(value, {str: str, int: int, float: int | float}[kind]):
             raise TypeError
     place = {name: values[name] for name in ("tenant", "host", "port")}
     if "/" in enrolled.identity or misplaced(

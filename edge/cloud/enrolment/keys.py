@@ -7,9 +7,11 @@ its 12 MiB.
 import importlib.util
 import json
 import sys
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct
+
+from edge.core.words.secret_fields import repr_without
 from tools_cache import subprocess_call
 
 LIMIT_S: Final = 20.0
@@ -26,16 +28,17 @@ class NoKeys(Exception):
     """No key could be made here; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class SigningRequest:
+class SigningRequest(Struct, frozen=True):
     """A fresh key and the request (PEM) that asks for its certificate."""
 
-    key_pem: str = field(repr=False)
+    key_pem: str
     csr_pem: str
 
+    def __repr__(self) -> str:
+        return repr_without(self, "key_pem")
 
-@dataclass(frozen=True, slots=True)
-class Life:
+
+class Life(Struct, frozen=True):
     """From when to when a certificate is valid, as Unix seconds."""
 
     begins: float

@@ -6,8 +6,9 @@ import random
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import (
@@ -51,8 +52,7 @@ FLEETING: Final = frozenset({"head"})
 """Event kinds that come often and mean nothing later: QoS 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UplinkOptions:
+class UplinkOptions(Struct, frozen=True, kw_only=True):
     """Where the cloud is, and timeouts. `host` None: there is none."""
 
     edge_id: str

@@ -5,10 +5,12 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct
+
 from edge.cloud.mqtt.faults import BrokerVerdict
+from edge.core.words.secret_fields import repr_without
 
 WINDOW: Final = 32
 """QoS 1 publishes under way at once, when the broker allows as many."""
@@ -64,8 +66,7 @@ class PacketTooLarge(PublishRefused):
         self.size, self.limit = size, limit
 
 
-@dataclass(frozen=True, slots=True)
-class Will:
+class Will(Struct, frozen=True):
     """What the broker publishes for us when we vanish, `delay_s` later."""
 
     topic: str
@@ -76,15 +77,14 @@ class Will:
     user_properties: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerOptions:
+class BrokerOptions(Struct, frozen=True, kw_only=True):
     """Where and how to connect. TCP or TLS only: WebSockets cost 1 s per 40 kB message (T8)."""
 
     host: str
     client_id: str
     port: int = 1883
     username: str | None = None
-    password: str | None = field(default=None, repr=False)
+    password: str | None = None
     tls: ssl.SSLContext | None = None
     keepalive_s: int = 8
     clean_start: bool = False
@@ -96,6 +96,9 @@ class BrokerOptions:
     ack_timeout_s: float = 15.0
     user_timeout_s: float = 15.0
     nodelay: bool = True
+
+    def __repr__(self) -> str:
+        return repr_without(self, "password")
 
     def __post_init__(self) -> None:
         if not self.host or any(c in "/ ?#@" or not c.isprintable() for c in self.host):
@@ -114,8 +117,7 @@ class BrokerOptions:
         return f"{self.host}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Inbound:
+class Inbound(Struct, frozen=True):
     """One received message. Call `ack()` once it is safe; else the broker delivers it again."""
 
     topic: str
@@ -127,7 +129,10 @@ class Inbound:
     response_topic: str | None
     user_properties: tuple[tuple[str, str], ...]
     expiry_s: int | None
-    ack: Callable[[], None] = field(repr=False)
+    ack: Callable[[], None]
+
+    def __repr__(self) -> str:
+        return repr_without(self, "ack")
 
 
 class Received:

@@ -4,9 +4,10 @@ import re
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 
 class Fault(StrEnum):
@@ -146,8 +147,7 @@ _EXPIRED: Final = 10
 _NAME_ERRORS: Final = frozenset({62, 64})
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerVerdict:
+class BrokerVerdict(Struct, frozen=True):
     """A fault, what was seen, and what a person can do."""
 
     fault: Fault

@@ -4,8 +4,9 @@ Also how a call ends unanswered. Pure: every moment (CLOCK_BOOTTIME seconds) is 
 """
 
 import heapq
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.core.backoff import Chance, resend_after
 from edge.storage.outbox import OutboxLane
@@ -25,8 +26,7 @@ REFUSED_AGAIN_S: Final = 15.0
 """Longest pause before a message that the broker refused is offered again."""
 
 
-@dataclass(slots=True, eq=False)
-class InflightMessage:
+class InflightMessage(Struct, eq=False):
     """One outbox row. `body` is kept until the first send; `heard`: progress was reported."""
 
     seq: int

@@ -8,9 +8,11 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound
@@ -54,16 +56,14 @@ HELD: Final = 256
 """Unacknowledged packets; only a broker that ignores Receive Maximum exceeds it: reading stops."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """One decoded packet: what to store, and what to hand on. Neither: only acknowledge it."""
 
     arrival: Arrival | None = None
     message: UplinkMessage | None = None
 
 
-@dataclass(slots=True, eq=False)
-class _Slot:
+class _Slot(Struct, eq=False):
     """A packet between receipt and acknowledgement; `item` is None once it is handled."""
 
     packet: Inbound

@@ -7,9 +7,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
+
+from msgspec import Struct
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import (
@@ -51,8 +52,7 @@ LANES: Final[Mapping[MessageKind, OutboxLane]] = {
 EndCall = Callable[[InflightMessage, ToolResponse], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
+class Aside(Struct, frozen=True):
     """Something published once, best effort: it lives in memory only."""
 
     topic: str
@@ -63,8 +63,7 @@ class Aside:
     qos: int = 1
 
 
-@dataclass(slots=True)
-class UplinkState:
+class UplinkState(Struct):
     """What the parts of the uplink share. The first three change when it moves to another cloud."""
 
     topics: Topics

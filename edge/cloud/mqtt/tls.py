@@ -6,9 +6,10 @@ There is no switch to connect without verification.
 import asyncio
 import ssl
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.cloud.mqtt.connection_types import BrokerOptions, ConnectionFailed, open_socket
 from edge.cloud.mqtt.faults import BrokerVerdict, Fault, error_text, of_os_error

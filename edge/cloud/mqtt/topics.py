@@ -1,7 +1,8 @@
 """The name of every MQTT topic, and which words may be a level of one."""
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 
 class BadTopicWord(ValueError):
@@ -17,8 +18,7 @@ def check_word(name: str, word: str) -> str:
     return word
 
 
-@dataclass(frozen=True, slots=True)
-class Topics:
+class Topics(Struct, frozen=True):
     """Every topic of one edge; `for_cloud` makes the filters a cloud subscribes to."""
 
     tenant: str

@@ -7,11 +7,11 @@ import json as jsonlib
 import math
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NoReturn, TypeVar
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
+from msgspec import Struct
 
 from edge.ports import UplinkTooLarge
 from tools_cache.api.tool import CallOrigin, DeliveryReport, Json, Mode, ToolCall, ToolResponse
@@ -95,8 +95,7 @@ class BodyTooLarge(WireError, UplinkTooLarge):
         self.size, self.limit = size, limit
 
 
-@dataclass(frozen=True, slots=True)
-class WireMessage:
+class WireMessage(Struct, frozen=True):
     """One decoded message.
 
     `id` is the call's UUID text (empty if no call is meant), `json` its form, to be answered

@@ -4,7 +4,9 @@ Text from other sources is escaped here, so that it cannot move the terminal's c
 """
 
 import json
+import os
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TextIO
 
@@ -30,7 +32,7 @@ class Screen:
         self._colour = allowed and self.terminal
         self._colour_err = allowed and err.isatty()
         self.ascii = "utf" not in (out.encoding or "").lower()
-        self.width = _width() if self.terminal else 0
+        self.width = columns(100) if self.terminal else 0
 
     def line(self, text: str = "") -> None:
         """Write one line for a person."""
@@ -191,10 +193,18 @@ def for_people(value: Any) -> str:
     return plain(value if isinstance(value, str) else json_text(value, indent=2))
 
 
-def _width() -> int:
-    import shutil  # noqa: PLC0415 - it imports three compression libraries, and the daemon has no terminal
-
-    return shutil.get_terminal_size((100, 24)).columns
+def columns(unknown: int) -> int:
+    """Return the width of the terminal, as shutil does: that imports three compression libraries.
+    `unknown`: without a terminal.
+    """
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    out = sys.__stdout__
+    try:
+        return (os.get_terminal_size(out.fileno()).columns if out is not None else 0) or unknown
+    except (ValueError, OSError):
+        return unknown
 
 
 def announcer(screen: Screen, what: str) -> Callable[[Mapping[str, Any]], None]:

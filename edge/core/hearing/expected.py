@@ -1,11 +1,11 @@
 """What may be said now: recognisers that can weigh it understand it better."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedWords:
+class ExpectedWords(Struct, frozen=True):
     """Sentences in small letters without marks: `set a timer for {duration}`, `note that {text}`.
 
     `{number}`, `{duration}`, `{time}` and `{day}` are known to everybody, `{text}` is any words;

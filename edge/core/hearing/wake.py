@@ -1,8 +1,9 @@
 """The wake phrase: what of an utterance was said to the glasses."""
 
 import re
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.hearing.expected import ExpectedWords
 from firmware_bridge.messages import Reading, Transcript

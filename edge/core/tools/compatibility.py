@@ -5,8 +5,9 @@ below a flag are compared too, and glasses that are away count as last known and
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from edge.core.tools import missing_hardware as words
 from firmware_bridge.capabilities import Capabilities, Hardware, Scalar
@@ -15,8 +16,7 @@ from tools_cache.registry.models import Detail, Requirement
 STALE: Final = ("judged by what the glasses last seen could do",)
 
 
-@dataclass(frozen=True, slots=True)
-class Compatibility:
+class Compatibility(Struct, frozen=True):
     """The answer for one app or tool. `reason` is "" if compatible; `stale`: the glasses are away.
 
     Missing hardware is named by its type, `CAMERA`, or as `DISPLAY.maxTextLines` if the type

@@ -1,9 +1,10 @@
 """Describes, in words for a person, the hardware that glasses lack."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from firmware_bridge.capabilities import FLAG, MENTRA_FIELDS, Capabilities, Hardware, Scalar
 from tools_cache.registry.models import Detail
@@ -61,8 +62,7 @@ _UNIT: Final[Mapping[str, str]] = MappingProxyType(
 """Units of `a display with at least 5 …`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(Struct, frozen=True):
     """An unmet need: the type, and the failing details with known values (none: all of it).
     `instead`: a type that would do as well and is missing too, or "".
     """
@@ -76,8 +76,7 @@ class Lack:
         return tuple(f"{self.type}.{detail.field}" for detail, _ in self.failing) or (self.type,)
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
+class Here(Struct, frozen=True):
     """The glasses compared: record (None: never any), display name, whether they are away."""
 
     record: Capabilities | None

@@ -5,8 +5,9 @@ No tool ever replaces one of an earlier source; what is left out is reported.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from tools_cache.registry.models import App, Dropped
 

@@ -1,9 +1,10 @@
 """Tools of all sources in one list, each active, or hidden with its reason."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from edge.core.tools.compatibility import Compatibility, judge
 from edge.core.tools.precedence import ToolOffer, merged
@@ -143,8 +144,7 @@ class Union:
         return [name for name in names if self._app_of[name] == number]
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdicts:
+class _Verdicts(Struct, frozen=True):
     """What the glasses say to an app, and to the tools with needs of their own. `off`: the owner
     disabled all of it.
     """

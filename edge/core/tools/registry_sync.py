@@ -1,8 +1,9 @@
 """Syncing a registry: what a fetch returns, how it fails, and when to try again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from tools_cache.registry.registry_store import Generation
 
@@ -19,8 +20,7 @@ class SyncFailed(Exception):
         self.retry_after_s = retry_after_s
 
 
-@dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(Struct, frozen=True):
     """Result of a fetch. `body` None: unchanged. `kind`: `registry` or `tools`."""
 
     body: bytes | None

@@ -5,10 +5,12 @@ be called by name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 PASSING_TURNS: Final = 1
 """Whole turns without use after which a tool loaded for one call is unloaded."""
@@ -36,24 +38,21 @@ class SelectionEvent(NamedTuple):
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """A loaded tool: the turn of its last use (or loading); `passing`: loaded for one call."""
 
     used: int
     passing: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SelectionLimits:
+class SelectionLimits(Struct, frozen=True):
     """`offered`: most tools shown to a model, ours included. `idle_turns`: see `turn`."""
 
     offered: int = 48
     idle_turns: int = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
+class Loader(Struct, frozen=True):
     """The state. `available`: the active tools, best first; `needs`: their dependencies."""
 
     available: tuple[str, ...] = ()

@@ -4,8 +4,9 @@ Hardware is checked elsewhere (`compatibility`).
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from edge.core.tools.selection import Loader, closure
 from edge.core.tools.snapshot import DISABLED
@@ -32,8 +33,7 @@ DESCRIBE: Final = "registry:describe"
 HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
 
 
-@dataclass(frozen=True, slots=True)
-class UserRules:
+class UserRules(Struct, frozen=True):
     """One user's configuration: denied names (`package:tool`, `package:*`, `*`), and rates."""
 
     denied: tuple[str, ...] = ()
@@ -120,8 +120,7 @@ def shut(name: str, why: str) -> ToolError:
 # ------------------------------------------------------------------ switching
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
+class Catalogue(Struct, frozen=True):
     """The tools there are, why each is off (for this user), and why a gate makes it unavailable."""
 
     find: Callable[[str], ToolDefinition | None]

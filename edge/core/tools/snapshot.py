@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, overload
 
+from msgspec import Struct
+
 from tools_cache.api.tool import ToolDefinition
 
 DISABLED: Final = "disabled in the configuration"
 """Why a tool is hidden that the owner disabled."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One tool. `hidden`: why it is not active, for people; "" if it is. `missing`: the hardware it
     lacks; `without`: optional hardware it lacks; `warnings`: the same for people; `stale`: the
     glasses are away.

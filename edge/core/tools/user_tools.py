@@ -4,12 +4,15 @@ A plan names the secrets it needs; only `Ready` has their values.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from edge.core.tools import templates
+from edge.core.words.secret_fields import repr_without
 from tools_cache.api.tool import Json, ToolDefinition
 from tools_cache.frozen import FrozenDict
 from tools_cache.registry.models import App, Dropped
@@ -20,10 +23,10 @@ EXECUTION_KEY: Final = "io.glassd/execution"
 """Key of a digest of how the tool is run; a grant is bound to it."""
 Secret = Callable[[str], str | None]
 """Returns the secret of this name; None if the owner gave none."""
+_EMPTY: Final = FrozenDict()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestPlan:
+class RequestPlan(Struct, frozen=True, kw_only=True):
     """How one tool is requested over HTTP. `body` None: the call's arguments. `later`: the address
     only accepts the call, its result is handed in later. `only_cloud`: what it needs that no edge
     has.
@@ -31,8 +34,8 @@ class RequestPlan:
 
     url: str = ""
     method: str = "POST"
-    headers: Mapping[str, str] = field(default_factory=FrozenDict)
-    query: Mapping[str, Json] = field(default_factory=FrozenDict)
+    headers: Mapping[str, str] = _EMPTY
+    query: Mapping[str, Json] = _EMPTY
     body: Json = None
     later: bool = False
     only_cloud: str = ""
@@ -42,8 +45,7 @@ class RequestPlan:
         return templates.secrets([self.url, dict(self.headers), dict(self.query), self.body])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerDefinition:
+class ServerDefinition(Struct, frozen=True, kw_only=True):
     """One MCP server of the owner: a program to run, or an address. `name` is its id and the
     package of its tools.
 
@@ -56,26 +58,29 @@ class ServerDefinition:
     name: str
     url: str = ""
     transport: str = "http"
-    headers: Mapping[str, str] = field(default_factory=FrozenDict)
+    headers: Mapping[str, str] = _EMPTY
     allowed_tools: frozenset[str] = frozenset()
     title: str = ""
     command: str = ""
     args: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=FrozenDict)
+    env: Mapping[str, str] = _EMPTY
     cwd: str = ""
     ca_file: str = ""
     client_id: str = ""
-    client_secret: str = field(default="", repr=False)
+    client_secret: str = ""
     scope: str = ""
-    secret_files: Mapping[str, str] = field(default_factory=FrozenDict)
+    secret_files: Mapping[str, str] = _EMPTY
     enabled: bool = True
     idle_s: float = 1800.0
     timeout_s: float = 30.0
     prompt: str = ""
-    tool_prompts: Mapping[str, str] = field(default_factory=FrozenDict)
+    tool_prompts: Mapping[str, str] = _EMPTY
     visible: bool | None = None
     confirm: str = "policy"
     trusted: bool = False
+
+    def __repr__(self) -> str:
+        return repr_without(self, "client_secret")
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -84,12 +89,11 @@ class ServerDefinition:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Own:
+class Own(Struct, frozen=True, kw_only=True):
     """All that was read. `problems` are for the author; `digest` changes with any file."""
 
     apps: tuple[App, ...] = ()
-    plans: Mapping[str, RequestPlan] = field(default_factory=FrozenDict)
+    plans: Mapping[str, RequestPlan] = _EMPTY
     servers: tuple[ServerDefinition, ...] = ()
     problems: tuple[Dropped, ...] = ()
     folders: tuple[str, ...] = ()
@@ -100,14 +104,16 @@ class Own:
         return tuple(tool for app in self.apps for tool in app.tools)
 
 
-@dataclass(frozen=True, slots=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """The plans with their secrets, never printed; and why other tools cannot be used."""
 
-    plans: Mapping[str, RequestPlan] = field(repr=False)
+    plans: Mapping[str, RequestPlan]
     withheld: Mapping[str, str]
-    used: frozenset[str] = field(default=frozenset(), repr=False)
+    used: frozenset[str] = frozenset()
     """The values of the secrets, to keep them out of the log."""
+
+    def __repr__(self) -> str:
+        return repr_without(self, "plans", "used")
 
 
 def ready(own: Own, secret: Secret) -> Ready:

@@ -6,9 +6,10 @@ Digits are always 0 to 9. What cannot be written without loss stays as it was.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from edge.core.words.drawable_text import isolate
 
@@ -75,8 +76,7 @@ ENGLISH: Final = LocaleForms(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WearerForms:
+class WearerForms(Struct, frozen=True):
     """`zone` None is the machine's own. `now` is an aware moment: days near it need no year."""
 
     locale: LocaleForms = ENGLISH
@@ -254,8 +254,7 @@ class WearerForms:
         return self.locale.group.join(reversed(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(Struct, frozen=True):
     """The wearer's forms at one moment."""
 
     forms: WearerForms = WearerForms(ENGLISH, UTC)

@@ -10,10 +10,12 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.connection import Inbound

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.wire import MessageKind, WireError
@@ -22,8 +24,7 @@ BUSY = "busy"
 _STORED = ("turn_id", "user_id", "session", "idempotency_key")
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One call: owner, content, and how to answer. `ends_wall` is its deadline."""
 
     edge: str
@@ -68,8 +69,7 @@ class Job:
         return replace(self, call=replace(self.call, ttl_s=max(0.0, self.ends_wall - now)))
 
 
-@dataclass(frozen=True, slots=True)
-class TakenJob:
+class TakenJob(Struct, frozen=True):
     """State of a call: `fresh`, or its progress and, when finished, its answer."""
 
     fresh: bool
@@ -77,8 +77,7 @@ class TakenJob:
     response: ToolResponse | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class UnfinishedJob:
+class UnfinishedJob(Struct, frozen=True):
     """A call from before: not yet done (`response` None) or not yet published."""
 
     job: Job

@@ -8,9 +8,11 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.idempotency import as_replay
 from edge.devcloud.database import open_shared

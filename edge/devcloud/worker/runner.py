@@ -8,9 +8,11 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from edge.devcloud.appserver import NDJSON
 from edge.devcloud.registry import AppRegistry, InstalledApp

@@ -3,8 +3,9 @@ the page that is there.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from edge.core.words.drawable_text import clean
 from edge.display.lens import Sheet, canvas_of, in_corner, typeface_of

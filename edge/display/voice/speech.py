@@ -8,9 +8,10 @@ import re
 import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from edge.core.results import LayoutKind
 from edge.display.presentation import Presentation, SpeechState
@@ -46,8 +47,7 @@ _UNSAFE: Final = str.maketrans({"‹": " ", "›": " ", "<": " ", ">": " "})
 """The speech engine drops what stands inside these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(Struct, frozen=True):
     """What was played. `samples`: None if not counted, 0 if nothing could be heard yet; `skipped`:
     parts without sound, and `why` the last of them has none.
     """
@@ -343,8 +343,7 @@ class StoppedBy(StrEnum):
     ANSWERED = "the end of its question"
 
 
-@dataclass(frozen=True, slots=True)
-class SpeechOver:
+class SpeechOver(Struct, frozen=True):
     """How a speech ended: what was played (None: nothing), why not, and who stopped it."""
 
     item: Presentation

@@ -8,9 +8,10 @@ import json
 import struct
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final
+
+from msgspec import Struct
 
 from edge.runtime.resident_worker import START_S, ResidentWorker
 from firmware_bridge.messages import AudioFormat
@@ -36,8 +37,7 @@ class Unspeakable(Exception):
     """The voice has no sound for this text (a script it does not know), or failed on it."""
 
 
-@dataclass(frozen=True, slots=True)
-class SpokenSentence:
+class SpokenSentence(Struct, frozen=True):
     """One sentence as sound: frames of 20 ms, the samples in them without padding, how many of
     these must be played until something is heard, and the engine and voice that spoke.
     """

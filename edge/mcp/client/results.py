@@ -6,8 +6,9 @@ import base64
 import binascii
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from edge.core.results import repeatable
 from edge.core.tools import templates

@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from edge.core.disk_faults import is_disk_fault
 from edge.runtime.files import sync_directory
@@ -75,8 +76,7 @@ _UNWRITABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlit
 """Results of a disk that takes nothing; it may do so again later."""
 
 
-@dataclass(slots=True)
-class _Job(Generic[T]):
+class _Job(Struct, Generic[T]):
     work: Work[T]
     grows: bool
     done: asyncio.Future[T]

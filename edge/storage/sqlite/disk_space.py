@@ -4,9 +4,10 @@
 """
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 MIB: Final = 1024 * 1024
 ENOUGH: Final = 4 * MIB
@@ -18,8 +19,7 @@ the next.
 FEW_INODES: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class DiskSpace:
+class DiskSpace(Struct, frozen=True):
     """One look at the disk of `folder`. `inodes` is None where they are not counted."""
 
     folder: Path

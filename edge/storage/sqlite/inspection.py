@@ -8,9 +8,10 @@ import secrets
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from edge.runtime.files import sync_directory
 from edge.storage.sqlite.marker import MarkerFile
@@ -22,8 +23,7 @@ HEADER: Final = b"SQLite format 3\x00"
 Connection = sqlite3.Connection
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """How many promises are in the fresh database, and how many are known to be lost."""
 
     kept: int
@@ -59,8 +59,7 @@ class Promises(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Damage:
+class Damage(Struct, frozen=True):
     """Why a database cannot be used. `stale`: what can be read may lack the last writes."""
 
     why: str

@@ -6,9 +6,11 @@ closing and now and then between, never for a single call.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from edge.runtime.files import write_atomic
 
@@ -16,8 +18,7 @@ MAX_BYTES: Final = 16 * 1024
 VERSION: Final = 1
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerFile:
+class MarkerFile(Struct, frozen=True):
     """What was true of the database when the file was written.
 
     `id` is its own number, `running` whether it was open, `numbers` the highest row number of each

@@ -1,8 +1,9 @@
 """What each user keeps within each package. Made, and imported, when the first tool asks."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tools_cache.api.handed import Database, Files
 
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from edge.storage.tools.users import Users
 
 
-@dataclass(frozen=True, slots=True)
-class Private:
+class Private(Struct, frozen=True):
     """One user's, within one package."""
 
     db: Database

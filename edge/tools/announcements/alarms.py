@@ -12,8 +12,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
@@ -60,8 +62,7 @@ _ALL: Final = "SELECT * FROM alarms"
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(Struct, frozen=True):
     """One alarm. `due_boot`: a moment on this boot's clock; `late_s`: how late it is announced."""
 
     id: int

@@ -6,8 +6,9 @@ current page again.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final, Literal
+
+from msgspec.structs import replace
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g1.commands import CommandEncoder

@@ -4,15 +4,15 @@ Each conflict has the value we send (`STOCK`) and the alternatives; received pac
 every form.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from firmware_bridge.codecs.even_g1.wire import BatteryForm, Dialect, KeyCase, TextStatus
 from firmware_bridge.sides import Side
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """One contradiction: the alternatives with our choice, and the `others`' dialects."""
 
     name: str

@@ -9,9 +9,10 @@ vendor's demo counts first, then hosts tested on hardware.
 
 import re
 import struct
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final
+
+from msgspec import Struct
 
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.sides import Side
@@ -141,8 +142,7 @@ class KeyCase(StrEnum):
 _BOTH: Final = (Side.LEFT, Side.RIGHT)
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """What we send where hosts known to work differ; received packets are accepted in every form.
 
     Defaults: the vendor's own demo where it specifies anything, else hosts tested on hardware.

@@ -4,8 +4,10 @@ The stock variant accepts what any host sends; a quirk insists on one form and r
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from firmware_bridge.codecs.even_g1.wire import STOCK, BatteryForm, Dialect, Op
 from firmware_bridge.sides import Side
@@ -18,8 +20,7 @@ class QuirkError(ValueError):
     """An unknown quirk or value; the message lists the known ones."""
 
 
-@dataclass(frozen=True, slots=True)
-class QuirkChoice:
+class QuirkChoice(Struct, frozen=True):
     """One variant: what is sent differently, and what is refused."""
 
     says: Mapping[str, Any] = field(default_factory=dict)
@@ -119,8 +120,7 @@ QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
 """Name → value → its meaning; the first value is stock. The names are those of the catalogue."""
 
 
-@dataclass(frozen=True, slots=True)
-class Firmware:
+class Firmware(Struct, frozen=True):
     """A firmware variant: its dialect, what it refuses, the packet it requires first (or None)."""
 
     dialect: Dialect = STOCK

@@ -6,11 +6,13 @@ import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from msgspec.structs import replace
 
 from edge.runtime.clock import Clock
 from tests.kasa_devices import IotCommands, KasaDevice, switched_on

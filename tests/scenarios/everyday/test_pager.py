@@ -6,9 +6,9 @@ import shutil
 import sqlite3
 import time
 from contextlib import asynccontextmanager, closing
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.runtime.clock import Clock
 from tests.e2e.processes import House

@@ -7,10 +7,12 @@ import contextlib
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from edge.calls import voice_session
 from edge.calls.dependencies import CallLimits, CallPorts, CallStores

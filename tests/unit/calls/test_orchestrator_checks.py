@@ -1,10 +1,10 @@
 """What may run, in which order that is decided, and what is said when it may not."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls import run_queue
 from edge.calls.dependencies import CallLimits, CallPolicy

@@ -3,9 +3,9 @@ exactly one door once.
 """
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.grants import Grant, Granted
 from edge.runtime.events import CallCompleted, ConfirmationAsked, ConfirmationDecided

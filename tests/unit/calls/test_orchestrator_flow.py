@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from msgspec.structs import replace
 
 from edge.calls import backends
 from edge.cloud.mqtt.wire import BodyTooLarge

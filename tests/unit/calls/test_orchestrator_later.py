@@ -3,9 +3,9 @@ one left open.
 """
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls.dependencies import CallPolicy
 from edge.core.call_state import Submission

@@ -4,9 +4,9 @@ nothing unasked, the truth.
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls.call import EVENTS, Call, CallTools, Cancelled, Decided, Finished
 from edge.core.call_state import Submission, check

@@ -1,9 +1,9 @@
 """Each call runs by the route that counts after the yes, and by no other backend."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.routing import HERE, RouteKind, kind_of
 from edge.core.tools.snapshot import Entry

@@ -3,9 +3,9 @@ is nothing does nothing.
 """
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls.dependencies import CallPolicy
 from edge.calls.spoken import SORRY

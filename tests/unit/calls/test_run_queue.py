@@ -3,9 +3,9 @@ before 2,000 wait.
 """
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls import run_queue
 from edge.ports import InvokeCancelled, Invoked

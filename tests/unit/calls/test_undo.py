@@ -1,9 +1,9 @@
 """Taking a call back: offered only where it can be, run once with exactly what was offered."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls.undo import MAX_OFFERS
 from edge.core.grants import Grant, Granted

@@ -4,10 +4,10 @@ kind of tool takes the same road.
 
 import asyncio
 import logging
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls.call import Call
 from edge.core import visibility

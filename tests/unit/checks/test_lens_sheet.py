@@ -2,10 +2,10 @@
 
 import shutil
 import time
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec.structs import replace
 from PIL import Image
 
 from edge.display.drawn_text import DrawnText, Rows

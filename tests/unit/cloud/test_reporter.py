@@ -2,9 +2,9 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cloud.reporter import CapabilityReporter, as_event
 from edge.core.tools.snapshot import Entry, Snapshot

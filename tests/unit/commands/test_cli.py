@@ -2,6 +2,7 @@
 no traceback.
 """
 
+import argparse
 import asyncio
 import json
 import os
@@ -641,7 +642,7 @@ async def test_a_directory_as_database_is_reported_once(tmp_path):
 
 
 def test_a_service_that_keeps_crashing_is_explained():
-    from edge.commands.run import _crashed
+    from edge.commands.serving import _crashed
     from edge.daemon.supervisor import TooManyCrashes
 
     told = _crashed(
@@ -729,3 +730,16 @@ def test_exit_codes_are_those_of_the_help():
         cli.TIMED_OUT,
         cli.INTERRUPTED,
     ) == (0, 1, 2, 3, 4, 5, 130)
+
+
+def test_the_help_is_the_same_without_the_parsers_of_the_verbs():
+    assert build_parser(names=True).format_help() == build_parser().format_help()
+
+
+@pytest.mark.parametrize("columns", ["60", "120", "wide", ""])
+def test_the_help_is_as_wide_as_argparse_makes_it(monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    ours = build_parser(names=True)
+    shown = ours.format_help()
+    ours.formatter_class = argparse.RawDescriptionHelpFormatter
+    assert shown == ours.format_help()

@@ -4,7 +4,6 @@ JSON object a line, as the daemon sends them.
 
 import asyncio
 import json
-from dataclasses import fields
 from io import StringIO
 from typing import get_type_hints
 
@@ -96,7 +95,7 @@ def test_no_event_is_without_a_line_whatever_is_missing_in_it():
     for kind in (*KINDS, "brand.new", ""):
         assert said({"event": kind})
     made = [
-        found(**{f.name: VALUES[get_type_hints(found)[f.name]] for f in fields(found)})
+        found(**{name: VALUES[get_type_hints(found)[name]] for name in found.__struct_fields__})
         for found in vars(events).values()
         if isinstance(found, type)
         and issubclass(found, events.DaemonEvent)

@@ -3,10 +3,10 @@
 import asyncio
 import re
 import time
-from dataclasses import replace
 from io import StringIO
 
 import pytest
+from msgspec.structs import replace
 
 from edge.commands.shared.console import Screen, fitting
 from edge.commands.shared.spinner import FIRST_S, Spinner

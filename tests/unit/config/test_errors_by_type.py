@@ -1,8 +1,7 @@
 """Every type of failure through the whole pipeline: it reaches the caller unchanged."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from edge.ports import CallAccepted, CallProgress, CallResult
 from edge.runtime.events import CallAnswered, CallCompleted, CallProgressed, CallReceived

@@ -5,7 +5,6 @@ secret.
 import json
 import re
 import tomllib
-from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -13,7 +12,7 @@ import pytest
 
 from edge.config import model
 from edge.config.errors import every_key
-from edge.config.load import FORM, MAX_FILE, load
+from edge.config.load import MAX_FILE, load
 from edge.config.model import BadSettings, MicrophoneConfig, Settings
 from edge.core import permissions
 from edge.runtime import paths
@@ -138,7 +137,7 @@ def test_any_gesture_can_be_push_to_talk():
 
 
 def test_settings_cannot_be_changed_later():
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError, match="immutable"):
         Settings().uplink.host = "x"
 
 
@@ -192,7 +191,7 @@ def test_the_environment_overrules_any_key(tmp_path):
     assert found.edge.id == "007"
 
 
-@pytest.mark.parametrize(("section", "key"), every_key(FORM))
+@pytest.mark.parametrize(("section", "key"), every_key(Settings()))
 def test_every_key_can_be_given_by_environment(section, key):
     default = getattr(getattr(Settings(), section), key)
     text = (
@@ -483,7 +482,7 @@ def test_the_sample_shows_every_key_with_its_default(tmp_path):
     document = tomllib.loads(text)
     assert [
         (s, k) for s, table in document.items() if s not in ("version", "tool") for k in table
-    ] == every_key(FORM)
+    ] == every_key(Settings())
 
 
 # ------------------------------------------------------------------ places and names

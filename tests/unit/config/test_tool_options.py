@@ -6,9 +6,10 @@ import pickle
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config import load, tool_options
-from edge.config.model import Settings
+from edge.config.model import LogConfig, Settings
 from edge.config.validators import BadSettings
 from edge.core.config_changes import plan
 from edge.runtime.worker_process import WorkerProcess
@@ -257,6 +258,40 @@ def test_a_reload_applies_tool_settings_at_once(tools):
         (),
     )
     assert plan(wanted, wanted).live == ()
+
+
+SHIPPED = sorted(path for path in load.TOOLS.iterdir() if (path / "config.py").is_file())
+
+
+@pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
+def test_a_shipped_tool_is_off_for_the_same_reason_without_its_model(folder):
+    name = tool_options._canonical(folder)
+    package = name.partition(":")[0]
+    _, why, problems = tool_options._checked(name, {}, folder, {}, {})
+    assert (tool_options._why_off_unset(folder / "config.py", package), problems) == (why, [])
+
+
+def test_no_model_is_made_of_a_shipped_tool_whose_owner_sets_nothing(monkeypatch):
+    made = []
+    form = tool_options._form
+    monkeypatch.setattr(
+        tool_options, "_form", lambda folder: made.append(folder.name) or form(folder)
+    )
+    found, _ = tool_options.read({"kasa": {"switch": {"enabled": True}}}, load.TOOLS)
+    assert made == ["clock_now", "kasa_switch"]
+    assert len(found.off) + len(found.values) == len(SHIPPED)
+
+
+def test_only_the_sections_that_are_there_get_a_model(monkeypatch):
+    load._section_form.cache_clear()
+    made = []
+    form = load._form
+    monkeypatch.setattr(
+        load, "_form", lambda plain, **only: made.append(plain) or form(plain, **only)
+    )
+    settings = load.formed({"log": {"level": "debug"}})
+    assert [plain.__name__ for plain in made] == ["Settings", "LogConfig"]
+    assert settings == replace(Settings(), log=LogConfig(level="debug"))
 
 
 def test_every_config_that_ships_is_loaded():

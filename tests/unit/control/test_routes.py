@@ -1,9 +1,9 @@
 """The paths of the control API: what each replies, and what is refused."""
 
 import json
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.control import calls
 from edge.ports import Wait

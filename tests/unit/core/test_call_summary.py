@@ -3,13 +3,13 @@ like something else.
 """
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from msgspec.structs import replace
 
 from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text, understood
 from edge.core.words.text_direction import ISOLATES

@@ -169,7 +169,7 @@ def test_a_message_that_says_what_cannot_be_is_refused(body):
     ],
 )
 def test_an_offer_that_cannot_be_is_refused(field, value):
-    values = {name: getattr(OFFER, name) for name in Offer.__dataclass_fields__}
+    values = {name: getattr(OFFER, name) for name in Offer.__struct_fields__}
     with pytest.raises(ValueError, match=field):
         Offer(**values | {field: value})
 

@@ -1,11 +1,11 @@
 """What results look like, and which sentence means which tool."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 import tools_cache
 from edge.core.phrases import find_tool, leads, match

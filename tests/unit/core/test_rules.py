@@ -2,11 +2,11 @@
 
 import itertools
 import uuid
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from edge.core import idempotency, policy, turns
 from edge.core.call_state import (

@@ -1,9 +1,9 @@
 """The names that the wearer may say, read from the stores of the shipped tools."""
 
 import logging
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.tools.snapshot import Entry, Snapshot
 from edge.daemon import known_names

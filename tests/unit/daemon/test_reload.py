@@ -11,10 +11,10 @@ import socket
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls.turns import OpenTurns
 from edge.cloud.enrolment.client import Enrolment, EnrolmentOptions
@@ -91,10 +91,9 @@ def test_what_can_change_live_is_taken_and_the_rest_is_named():
 
 def test_every_live_key_is_a_key():
     known = {
-        f"{s.name}.{k.name}"
-        for s in fields(Settings)
-        if s.compare
-        for k in fields(getattr(Settings(), s.name))
+        f"{name}.{key}"
+        for name, section in Settings().sections().items()
+        for key in section.__struct_fields__
     }
     assert known >= LIVE
 

@@ -1,8 +1,7 @@
 """The status document: every layer in its own words, and one next action, the most urgent one."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from edge.daemon.status import Layers, MachineLook, StatusFault, document, next_action
 from edge.observability.metrics import Metrics

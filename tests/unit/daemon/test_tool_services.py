@@ -4,9 +4,9 @@ a reload.
 
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config.model import CalendarConfig, KnowledgeConfig, Settings
 from edge.config.validators import BadSettings

@@ -1,10 +1,11 @@
 """Where the owner's tools lie, and which secrets they may have."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from edge.config import folders
 from edge.config.model import Settings, ToolsConfig
 from edge.daemon import user_tools
 
@@ -43,12 +44,12 @@ def test_a_credential_that_cannot_be_read_is_as_good_as_none(tmp_path, caplog):
 
 def test_the_folder_is_beside_the_configuration_and_without_one_where_it_would_be():
     env = {"HOME": "/home/ann"}
-    there = user_tools.folders(
+    there = folders.of_user_tools(
         replace(SETTINGS, source=Path("/srv/c/glassd.toml"), tools=ToolsConfig(folders=("/more",))),
         env,
     )
     assert there == (Path("/srv/c/tools.d"), Path("/more"))
-    assert user_tools.folders(Settings(), env) == (
+    assert folders.of_user_tools(Settings(), env) == (
         Path("/etc/glassd/tools.d"),
         Path("/home/ann/.config/glassd/tools.d"),
     )

@@ -2,9 +2,9 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.wire import MessageKind

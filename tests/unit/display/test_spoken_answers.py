@@ -5,9 +5,9 @@ Time is virtual.
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.display.prompts import TOO_SOON_S
 from edge.ports import Chosen, Question

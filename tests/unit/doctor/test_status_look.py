@@ -1,9 +1,9 @@
 """The status and the doctor report the same of the radio, since they run the same code."""
 
 import socket
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config.load import formed, load
 from edge.daemon.status import Layers, document

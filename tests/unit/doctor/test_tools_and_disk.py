@@ -8,12 +8,12 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config.model import Settings
 from edge.doctor.machine import ExaminedMachine, Machine, Who

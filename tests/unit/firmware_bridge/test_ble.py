@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from bleak import exc
+from msgspec.structs import replace
 
 from firmware_bridge.catalog import MODELS, Catalog, find
 from firmware_bridge.codecs.reference.messages import decode_info
@@ -94,9 +95,7 @@ async def test_nothing_in_the_air_is_not_found_with_a_hint(radio) -> None:
 
 
 async def test_a_catalogue_that_contradicts_itself_is_reported(radio, mock) -> None:
-    import dataclasses
-
-    twin = dataclasses.replace(find("mock:display"), key="twin")
+    twin = replace(find("mock:display"), key="twin")
     with pytest.raises(RadioError, match="twin"):
         await scan(radio, Catalog((*MODELS, twin)), timeout_s=DEADLINE_S)
 
@@ -178,15 +177,13 @@ async def test_a_packet_that_does_not_fit_is_our_mistake(radio, mock) -> None:
 
 
 async def test_other_glasses_than_advertised_are_refused_and_disconnected(radio, mock, ear) -> None:
-    import dataclasses
-
     sighting = await scan(radio, timeout_s=DEADLINE_S)
-    strange = dataclasses.replace(
+    strange = replace(
         sighting.entry,
-        gatt=dataclasses.replace(sighting.entry.gatt, rx="0000180f-0000-1000-8000-00805f9b34fb"),
+        gatt=replace(sighting.entry.gatt, rx="0000180f-0000-1000-8000-00805f9b34fb"),
     )
     with pytest.raises(RadioError) as error:
-        await connect(radio, dataclasses.replace(sighting, entry=strange), timeout_s=DEADLINE_S)
+        await connect(radio, replace(sighting, entry=strange), timeout_s=DEADLINE_S)
     assert error.value.reason is RadioReason.STALE_CACHE
     await ear.wait("disconnected")
 

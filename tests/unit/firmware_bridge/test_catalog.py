@@ -1,8 +1,7 @@
 """The catalogue: exactly one entry for one pair of glasses, every entry complete."""
 
-import dataclasses
-
 import pytest
+from msgspec.structs import replace
 
 from firmware_bridge.capabilities import Capabilities, Hardware, Origin
 from firmware_bridge.catalog import (
@@ -43,7 +42,7 @@ def test_a_known_name_without_our_service_is_nothing_to_us() -> None:
 
 
 def test_two_entries_claiming_the_same_glasses_is_an_error_that_names_both() -> None:
-    twin = dataclasses.replace(find("mock:display"), key="twin")
+    twin = replace(find("mock:display"), key="twin")
     with pytest.raises(AmbiguousModel, match=r"mock:display.*twin"):
         Catalog((*MODELS, twin)).recognise(heard("MOCK-DSP"))
     with pytest.raises(AmbiguousModel):
@@ -51,7 +50,7 @@ def test_two_entries_claiming_the_same_glasses_is_an_error_that_names_both() -> 
 
 
 def test_two_generic_entries_of_one_service_is_an_error() -> None:
-    twin = dataclasses.replace(find("reference"), key="twin")
+    twin = replace(find("reference"), key="twin")
     with pytest.raises(AmbiguousModel):
         Catalog((*MODELS, twin)).recognise(heard("x"))
 

@@ -1,9 +1,9 @@
 """A message that exists is valid: what cannot be built."""
 
-import dataclasses
 import typing
 
 import pytest
+from msgspec import Struct
 
 from firmware_bridge import messages
 from firmware_bridge.messages import (
@@ -63,6 +63,6 @@ def test_messages_at_their_bounds_can_be_built():
 @pytest.mark.parametrize("union", ["Command", "Event", "Reply"])
 def test_every_message_is_frozen_and_slotted(union):
     for kind in typing.get_args(getattr(messages, union)):
-        assert dataclasses.is_dataclass(kind)
-        assert kind.__dataclass_params__.frozen, kind
-        assert "__slots__" in vars(kind), kind
+        assert issubclass(kind, Struct), kind
+        assert kind.__struct_config__.frozen, kind
+        assert not kind.__struct_config__.dict, kind

@@ -167,7 +167,7 @@ async def test_just_works_with_glasses_that_show_codes_is_undone(
 
 
 async def test_glasses_that_know_no_pairing_are_only_met(tmp_path):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     plain = Catalog((replace(find("mock:display"), pairing=Pairing.NONE),))
     async with opened(tmp_path, pairing="none") as place:

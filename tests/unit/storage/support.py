@@ -1,7 +1,8 @@
 """Helpers for tests of the store: a clock that obeys, calls, and a database in a folder."""
 
 import uuid
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from edge.core.call_state import check
 from edge.core.idempotency import replayable

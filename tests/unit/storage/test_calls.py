@@ -2,9 +2,9 @@
 
 import asyncio
 import shutil
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.call_state import UnlistedStep
 from edge.storage.calls import Unfinished, UnknownCall

@@ -4,9 +4,9 @@ import asyncio
 import json
 import sqlite3
 import threading
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.storage import tool_choices
 from edge.storage.migrations import MIGRATIONS

@@ -2,7 +2,8 @@
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from edge.ports import GlassesStatus
 from edge.runtime.bus import Bus

@@ -3,14 +3,16 @@ with its code.
 """
 
 import asyncio
+import dataclasses
 import json
 import socket
 import ssl
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.tools.user_tools import RequestPlan
 from edge.tools import http_request, http_tools as gateway_module
@@ -504,4 +506,4 @@ async def test_a_webhook_gets_its_own_body_and_its_failure_is_reported(server):
 def test_an_answer_that_failed_before_anything_was_sent_did_nothing():
     failed = HttpToolAnswer(failed="no", code=ErrorCode.NETWORK_ERROR)
     assert not response_of(failed, TOOL).error.partial_side_effects
-    assert response_of(replace(failed, sent=True), TOOL).error.partial_side_effects
+    assert response_of(dataclasses.replace(failed, sent=True), TOOL).error.partial_side_effects

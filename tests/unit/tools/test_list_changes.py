@@ -4,9 +4,9 @@ bus.
 
 import asyncio
 import contextlib
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.calls.dependencies import CallLimits
 from edge.calls.turns import OpenTurns

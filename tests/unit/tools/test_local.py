@@ -781,7 +781,7 @@ async def test_a_tool_may_call_others_three_deep_and_a_second_run_makes_the_same
 async def test_nested_calls_count_for_the_budget_of_the_turn_and_show_nothing_by_themselves(
     tmp_path,
 ):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from tests.unit.calls.orchestrator_house import FakeTools, house
     from tools_cache.api.tool import Mode

@@ -4,9 +4,9 @@ import asyncio
 import json
 import re
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core import permissions, phrases
 from edge.devcloud.agent import Invoked

@@ -19,6 +19,7 @@ from edge.ports import RegistryNotice
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import Alarmed, RegistrySynced, ToolsFiltered
+from edge.tools import registry_http
 from edge.tools.registry import RegistrySettings, ToolRegistry
 from edge.tools.registry_http import CloudRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -547,6 +548,31 @@ async def test_a_cloud_that_never_answers_is_given_up(tmp_path):
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     with pytest.raises(SyncFailed, match="did not finish"):
         await CloudRegistry(url, limit_s=0.2).fetch(None, past_caches=False)
+    async with asyncio.timeout(40):
+        await gone.wait()
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_cloud_that_falls_silent_is_told_from_a_slow_one(monkeypatch):
+    monkeypatch.setattr(registry_http, "STALL_S", 0.1)
+
+    gone = asyncio.Event()
+
+    async def begin(reader, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(100):
+                pass
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        gone.set()
+
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(SyncFailed, match=r"cannot be reached: nothing came for 0\.1 s"):
+        await CloudRegistry(url).fetch(None, past_caches=False)
     async with asyncio.timeout(40):
         await gone.wait()
     server.close()

@@ -4,9 +4,10 @@ use, and what is told of it.
 
 import asyncio
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.tools.selection import SelectionLimits
 from edge.core.tools.selection_rules import (

@@ -6,9 +6,9 @@ import asyncio
 import inspect
 import json
 import logging
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.storage.tools.user_stores import PrivateStores
 from edge.tools.context import Context

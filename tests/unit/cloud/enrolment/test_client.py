@@ -8,10 +8,10 @@ import random
 import re
 import ssl
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from hashlib import sha256
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cloud.enrolment.client import AGAIN_S, TRIES, Enrolment, EnrolmentOptions
 from edge.cloud.enrolment.credentials import EnrolmentFiles

@@ -5,10 +5,10 @@ import json
 import os
 import ssl
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cloud.enrolment.credentials import DamagedEnrolment, Enrolled, EnrolmentFiles
 from tests.e2e.certificates import Authority

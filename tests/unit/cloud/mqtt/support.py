@@ -5,7 +5,9 @@ does what a test says.
 import asyncio
 import uuid
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.client import MqttUplink, UplinkOptions

@@ -4,9 +4,10 @@ nothing is lost or overtaken.
 
 import asyncio
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import receiver as inward_module, wire
 from edge.cloud.mqtt.connection import Inbound

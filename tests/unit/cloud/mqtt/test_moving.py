@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.enable_socket, needs("mosquitto")]
 
 
 def elsewhere(near, **changes):
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     return replace(near.options, **changes)
 

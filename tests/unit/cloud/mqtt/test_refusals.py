@@ -6,9 +6,9 @@ import asyncio
 import os
 import signal
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.cloud.mqtt.connection import BrokerOptions, MqttConnection
 from edge.cloud.mqtt.connection_types import PacketTooLarge, PublishRefused

@@ -5,11 +5,11 @@ and fix.
 import json
 import uuid
 from contextlib import suppress
-from dataclasses import replace
 
 import msgpack
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from edge.cloud.mqtt import wire
 from edge.cloud.mqtt.topics import BadTopicWord, Topics

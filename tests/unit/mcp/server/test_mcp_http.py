@@ -6,10 +6,10 @@ import asyncio
 import json
 import socket
 from contextlib import asynccontextmanager, suppress
-from dataclasses import replace
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
 from edge.mcp.server import http as mcp_http, notifications
 from edge.mcp.server.http import ListenAddress

@@ -1,9 +1,8 @@
 """Results beside a form that the tool promised, and content that is not repeated."""
 
-from dataclasses import replace
-
 import pytest
 from mcp.client import Client
+from msgspec.structs import replace
 
 from edge.control.http import HttpLimits
 from edge.core.tools.snapshot import Entry

@@ -4,10 +4,10 @@ import asyncio
 import json
 import re
 import sqlite3
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.call_summary import lines
 from edge.core.phrases import match

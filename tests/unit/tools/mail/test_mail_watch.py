@@ -4,10 +4,10 @@ import asyncio
 import logging
 import threading
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
 from edge.config.model import Settings, ToolSettings
 from edge.core.backoff import Backoff
