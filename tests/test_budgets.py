@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from benchmarks.usage import DATABASE, commits
 from edge.ports import Wait
-from edge.storage.sqlite import database
+from edge.storage.sqlite import writer
 from tests.scenarios.world import all_apps, until, world
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.asyncio(loop_scope="session")]
@@ -45,7 +45,7 @@ async def place(tmp_path_factory):
     how many are committed together depends on how fast the disk is.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(database, "GROUP", 1)
+        patched.setattr(writer, "GROUP", 1)
         async with world(tmp_path_factory.mktemp("budget")) as made:
             await made.start_cloud(apps=all_apps())
             daemon = await made.start_daemon()

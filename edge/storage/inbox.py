@@ -4,6 +4,7 @@ A call and a result are remembered by id after that, so that a second copy is se
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,6 +18,7 @@ from edge.storage.sqlite.totals import Totals
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
+_log: Final = logging.getLogger(__name__)
 BOUNDS: Final = Bounds(rows=3000, bytes=8 * 1024 * 1024)
 """Bounds of what is not handled; beyond them nothing more is taken or acknowledged.
 
@@ -77,7 +79,7 @@ class InRow:
 
 
 class Inbox:
-    """Each method returns after its change is on disk."""
+    """Each method returns after its change is on disk, if it does not say otherwise."""
 
     def __init__(
         self,
@@ -137,21 +139,13 @@ class Inbox:
         )
 
     async def handled(self, seq: int) -> None:
-        """Never give this row again; unknown numbers are fine."""
-
-        def work(connection: Connection) -> None:
-            connection.execute(
-                "UPDATE inbox SET body = NULL, size = coalesce(length(answer), 0)"  # noqa: S608 - constants
-                f" WHERE seq = ? AND kind IN {_REMEMBERED}",
-                (seq,),
-            )
-            forget = f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN {_REMEMBERED}"  # noqa: S608 - constants
-            connection.execute(forget, (seq,))
-
-        await self._db.write(work, grows=False)
+        """Never give this row again; unknown numbers are fine. Nobody waits for the disk: until
+        then a restart gives it once more.
+        """
+        await self._db.behind(lambda c: handle(c, seq), failed=_not_marked)
 
     async def trim(self) -> None:
-        """Forget handled ids that nobody will repeat any more."""
+        """Forget handled ids that nobody will repeat any more; nobody waits for the disk."""
         now = self._stamper.now()
 
         def work(connection: Connection) -> None:
@@ -162,7 +156,7 @@ class Inbox:
             )
             keep_newest(connection, "inbox", "seq", KEEP, among="body IS NULL")
 
-        await self._db.write(work, grows=False)
+        await self._db.behind(work, failed=_not_marked)
 
     # -------------------------------------------------------------- in the store's thread
 
@@ -220,6 +214,21 @@ class Inbox:
         row = connection.execute(sql, which).fetchone()
         answer = json.loads(row["answer"]) if row is not None and row["answer"] else None
         return TakenMessage(None, answer)
+
+
+def handle(connection: Connection, seq: int) -> None:
+    """Mark a row as handled, in the caller's transaction: it is not given again."""
+    connection.execute(
+        "UPDATE inbox SET body = NULL, size = coalesce(length(answer), 0)"  # noqa: S608 - constants
+        f" WHERE seq = ? AND kind IN {_REMEMBERED}",
+        (seq,),
+    )
+    forget = f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN {_REMEMBERED}"  # noqa: S608 - constants
+    connection.execute(forget, (seq,))
+
+
+def _not_marked(error: BaseException) -> None:
+    _log.warning("a message of the cloud is not marked as handled: %s", error)
 
 
 def _frees(arrival: Arrival) -> bool:

@@ -4,7 +4,7 @@ Three lanes, each with its own bound and policy; the uplink ends a message whose
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -86,7 +86,7 @@ class Put:
 
 
 class Outbox:
-    """Each method returns after its change is on disk."""
+    """Each method returns after its change is on disk, if it does not say otherwise."""
 
     def __init__(
         self, db: SqliteDatabase, clock: Clock, *, calls: Bounds = CALLS, tells: Bounds = TELLS
@@ -162,10 +162,13 @@ class Outbox:
         except StoreFull as error:
             raise UplinkBusy(str(error)) from error
 
-    async def remove(self, seq: int) -> None:
-        """Forget one row; an unknown number is fine."""
+    async def remove(self, seqs: Sequence[int], *, failed: Callable[[BaseException], None]) -> None:
+        """Forget rows; unknown numbers are fine. Nobody waits for the disk: until then a restart
+        sends them once more. `failed` gets the reason if they stay.
+        """
+        rows = [(seq,) for seq in seqs]
         sql = "DELETE FROM outbox WHERE seq = ?"
-        await self._db.write(lambda c: c.execute(sql, (seq,)).rowcount, grows=False)
+        await self._db.behind(lambda c: c.executemany(sql, rows), failed=failed)
 
     async def count(self) -> int:
         sql = "SELECT count(*) FROM outbox"

@@ -27,6 +27,7 @@ from edge.cloud.mqtt.wire import BodyTooLarge, MessageKind
 from edge.core import results
 from edge.runtime.clock import Clock
 from edge.storage.outbox import Outbox, OutboxLane
+from edge.storage.sqlite.errors import StoreError
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 
@@ -146,13 +147,17 @@ class OutboxSender:
 
     async def _delete(self, seq: int) -> None:
         """Delete a row and those a full disk kept earlier; a failure must not end the link."""
-        try:
-            await self._outbox.remove(seq)
-            while self._undeleted:
-                await self._outbox.remove(self._undeleted.pop())
-        except Exception as error:  # noqa: BLE001 - the store's errors are its own
+        rows = [seq, *self._undeleted]
+        self._undeleted.clear()
+
+        def failed(error: BaseException) -> None:
             _log.debug("a delivered message stays on disk until it takes something: %s", error)
-            self._undeleted.add(seq)
+            self._undeleted.update(rows)
+
+        try:
+            await self._outbox.remove(rows, failed=failed)
+        except StoreError as error:
+            failed(error)
 
     # -------------------------------------------------------------- the pump
 

@@ -188,7 +188,7 @@ async def test_an_answer_the_cloud_has_is_emptied_and_one_it_has_not_stays(secur
     (copy,) = await inbox.take([arrival])
     assert (copy.answer["id"], copy.answer["ok"]) == (call.call_id, True)
     assert WORD not in json.dumps(copy.answer)
-    await outbox.remove(put.seq)
+    await outbox.remove([put.seq], failed=pytest.fail)
     await CallForgetting(secure).forget("local", EVERYTHING)
     assert not traces(secure.path.parent)
 
