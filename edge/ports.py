@@ -7,7 +7,7 @@ comes in by `async for` and goes out by `await`.
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from edge.core.call_state import Submission
 from edge.core.grants import Grant
@@ -212,6 +212,31 @@ UplinkMessage = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Alongside:
+    """What is stored in one transaction with a step of a call, so that no crash falls between the
+    two.
+    """
+
+    work: Callable[[Any], Any]
+    """Runs in the transaction, in the store's thread; it gets the connection."""
+    stored: Callable[[Any], None]
+    """Called with what `work` returned, once it is on disk."""
+
+    @classmethod
+    def all_of(cls, *parts: Self | None) -> Self | None:
+        """Return several as one, in this order; None if there are none."""
+        there = [part for part in parts if part is not None]
+        if not there:
+            return None
+
+        def stored(results: Sequence[Any]) -> None:
+            for part, result in zip(there, results, strict=True):
+                part.stored(result)
+
+        return cls(lambda connection: [part.work(connection) for part in there], stored)
+
+
 class UplinkPort(Protocol):
     """Implemented by `cloud/mqtt/client.py`. Calls leave through the outbox: stored first, sent
     when there is a link, sent again (same id) until accepted, kept until there is a result or its
@@ -236,9 +261,17 @@ class UplinkPort(Protocol):
     async def handled(self, message: UplinkMessage) -> None:
         """Mark `message` as handled: it will not come again after a restart."""
 
+    def handling(self, message: UplinkMessage) -> Alongside:
+        """Return how `message` is marked as handled together with what became of it."""
+
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Send `accepted` (None), progress (str) or the result (ToolResponse) of an invocation;
-        results are durable.
+        """Send `accepted` (None), progress (str) or the result (ToolResponse) of an invocation. A
+        result is durable, and the invocation is handled with it.
+        """
+
+    def result(self, invoked: Invoked, response: ToolResponse) -> Alongside:
+        """Return how the result of an invocation is sent, and the invocation handled, together
+        with what is stored of the call.
         """
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:

@@ -14,7 +14,15 @@ from edge.calls.faults import Attempt
 from edge.core import results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import HERE, Route
-from edge.ports import CallAccepted, CallProgress, CallResult, Progress, RegistryPort, Wait
+from edge.ports import (
+    CallAccepted,
+    CallProgress,
+    CallResult,
+    Invoked,
+    Progress,
+    RegistryPort,
+    Wait,
+)
 from edge.runtime.clock import Clock
 from edge.runtime.mailbox import Mailbox
 from edge.storage.calls import Admission as StoredCall, CallStore, Unfinished
@@ -153,7 +161,8 @@ class Caller:
     """Who waits for a call; with `to_the_end` False only until it has begun.
 
     `undoes`: the call that this one takes back; `agreed_to`: the digest of the tool that the wearer
-    tapped for, which needs no other yes. `heard`: of recognised words.
+    tapped for, which needs no other yes. `heard`: of recognised words. `invoked`: the cloud's
+    message that it came in, whose result is sent with its end.
     """
 
     wait: Wait = Wait.ANSWER
@@ -162,6 +171,7 @@ class Caller:
     undoes: str = ""
     agreed_to: str = ""
     heard: Recognition | None = None
+    invoked: Invoked | None = None
 
 
 class Started(Enum):
@@ -232,6 +242,8 @@ class Call:
         self.started = Started.NO
         self.progress = ""
         """What its tool said last of its progress: nothing less is shown in its place."""
+        self.replied = False
+        """Whether the result for the cloud that invoked it is in the outbox."""
         self.confirmed = False
         """Whether somebody was asked for it and said yes."""
         self.waited_s = 0.0

@@ -118,19 +118,20 @@ class CloudCalls:
             await self._uplink.answer(message, text)
 
         request = replace(message.call, origin=CallOrigin.CLOUD)
-        started = await self._start(request, Caller(progress=progress))
+        started = await self._start(request, Caller(progress=progress, invoked=message))
         if isinstance(started, InFlight):
             await self._uplink.answer(message, None)
             response = await started.response()
+            if started.call.replied and not started.joined:
+                return
         else:
             response = started
         self._reports.follow(message.call.call_id)
         await self._send_result(message, response)
-        await self._reports.handled(message)
 
     async def _send_result(self, message: Invoked, response: ToolResponse) -> None:
-        """Put the result into the outbox; a disk that takes nothing now is asked again, for the
-        cloud waits for it.
+        """Put a result that its call did not store into the outbox: of one that was refused, known
+        before, or joined. A disk that takes nothing now is asked again, for the cloud waits for it.
         """
         problem = "the result of %s is not in the outbox yet"
         for number in itertools.count():

@@ -5,7 +5,7 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from edge.calls.call import BY_WEARER, Call, Ending, Known, Outcome, Refused, Started
 from edge.calls.cloud_reports import CloudReports
@@ -17,7 +17,7 @@ from edge.core import idempotency, results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, NoEffect
-from edge.ports import GlassesStatus
+from edge.ports import Alongside, GlassesStatus
 from edge.runtime.first_completed import Tasks
 from edge.storage.sqlite.errors import StorageUnavailable
 from firmware_bridge.capabilities import Hardware
@@ -36,6 +36,8 @@ _log: Final = logging.getLogger(__name__)
 _DISK_AGAIN_S: Final = 1.0
 _INTENTS: Final = 16
 """Changes of the session that one answer may make; there are four kinds."""
+_NOT_SHOWN: Final = "the answer of %s could not be shown"
+_FAULT: Final = DeliveryReport(Delivery.DROPPED, "it could not be shown")
 _WAITING_FOR_DISK: Final = 256
 """Answers that wait for room on the disk; those beyond it are settled by the next daemon, as
 their calls were left.
@@ -44,10 +46,13 @@ their calls were left.
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """The answer that stands, and whether it is on disk."""
+    """The answer that stands, and whether it is on disk. `report`: the wearer does not get it, as
+    is on disk with it; None if the wearer is still to get it.
+    """
 
     outcome: Outcome
     on_disk: bool = True
+    report: DeliveryReport | None = None
 
 
 class CallDelivery:
@@ -72,6 +77,7 @@ class CallDelivery:
         self._session = ports.session
         self._glasses = ports.glasses
         self._stage = ports.stage
+        self._uplink = ports.uplink
         self._clock = ports.clock
         self._rules = rules
         self._tasks = tasks
@@ -111,10 +117,12 @@ class CallDelivery:
         response = _guard(call, Outcome(ToolResponse(error=error)))
         call.resolve(call.stamp(response, Delivery.NONE))
 
-    async def delivered(self, call_id: str, report: DeliveryReport) -> None:
+    async def delivered(
+        self, call_id: str, report: DeliveryReport, *, also: Alongside | None = None
+    ) -> None:
         """Store how far an answer got."""
         with Attempt("the delivery of %s is not on disk", call_id):
-            await self._store.tell_delivery(call_id, report)
+            await self._store.tell_delivery(call_id, report, also=also)
 
     async def _finish(self, call: Call, outcome: Outcome) -> None:
         """Bring a stamped answer to everybody."""
@@ -130,13 +138,14 @@ class CallDelivery:
         if call.interim is not None:
             await self._hand_back(call, outcome.response)
         stored = await self._remember(call, outcome)
-        response = stored.outcome.response
-        if outcome.message is not None and stored.on_disk:
-            await self._cloud.handled(outcome.message)
-        report = await self._present(call, response, expired=stored.outcome.expired)
+        response, report = stored.outcome.response, stored.report
+        if report is None:
+            report = await self._present(call, response, expired=stored.outcome.expired)
         # Said, or nothing more to be done about it.
         started |= await self._apply(call, [i for i in intents if i.get("after") == FAREWELL])
-        await self.delivered(call.request.call_id, report)
+        if stored.report is None:
+            also = self._reply(call, response, report)
+            await self.delivered(call.request.call_id, report, also=also)
         cloud = call.route is not None and call.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE)
         if cloud and stored.on_disk:  # else the next daemon may still give another answer
             self._cloud.follow(call.request.call_id)
@@ -200,7 +209,7 @@ class CallDelivery:
             return _Stored(outcome)
         problem = "the answer of %s is not on disk"
         with Attempt(problem, call.request.call_id, level=logging.ERROR):
-            return _Stored(await self._store_answer(call, outcome))
+            return await self._store_answer(call, outcome)
         if _undecided(call, outcome):
             outcome = replace(outcome, response=call.stamp(results.undecided()))
         if self._tasks.open and self._waiting_for_disk < _WAITING_FOR_DISK:
@@ -208,8 +217,11 @@ class CallDelivery:
             self._tasks.create_task(self._store_later(call, outcome), name="call.keep")
         return _Stored(outcome, on_disk=False)
 
-    async def _store_answer(self, call: Call, outcome: Outcome) -> Outcome:
-        """Return the outcome that stands."""
+    async def _store_answer(self, call: Call, outcome: Outcome, *, given: bool = False) -> _Stored:
+        """Return the answer that stands. In one transaction with it: that the wearer does not get
+        it, the result for the cloud that invoked the call, and that the cloud's message is dealt
+        with. `given`: its caller has it already.
+        """
         state, call_id = _end_state(outcome), call.request.call_id
         if call.tool is not None and call.tool.asynchronous:
             await self._close_pending(call, state, outcome.response)
@@ -218,12 +230,37 @@ class CallDelivery:
                 # It was taken before the call was cancelled, or late, and its caller knows that.
                 outcome = replace(outcome, response=call.stamp(submitted), expired=False)
                 state = _end_state(outcome)
-        if await self._store.finish(call_id, state.value, outcome.response):
-            return outcome
+        response, message, report = outcome.response, outcome.message, None
+        if not given:
+            report = self._hidden(call, response, expired=outcome.expired)
+        also = Alongside.all_of(
+            None if message is None else self._uplink.handling(message),
+            None if report is None else self._reply(call, response, report),
+        )
+        if await self._store.finish(call_id, state.value, response, delivery=report, also=also):
+            return _Stored(outcome, report=report)
+        if message is not None:
+            await self._cloud.handled(message)
         found = await self._store.known(call.request)
         if found is None or found.response is None:
-            return outcome
-        return replace(outcome, response=found.response)
+            return _Stored(outcome)
+        return _Stored(replace(outcome, response=found.response))
+
+    def _reply(
+        self, call: Call, response: ToolResponse, report: DeliveryReport
+    ) -> Alongside | None:
+        """Return how the result goes to the cloud that invoked the call and got no other."""
+        invoked = call.caller.invoked
+        if invoked is None or call.interim is not None:
+            return None
+        self._cloud.follow(call.request.call_id)
+        result = self._uplink.result(invoked, response.with_meta(delivery=report.to_json()))
+
+        def stored(what: Any) -> None:
+            result.stored(what)
+            call.replied = True
+
+        return Alongside(result.work, stored)
 
     async def _store_later(self, call: Call, outcome: Outcome) -> None:
         """Bring an answer that was given to the disk as soon as there is room."""
@@ -232,10 +269,8 @@ class CallDelivery:
             while True:
                 await asyncio.sleep(_DISK_AGAIN_S)
                 with Attempt(problem, call.request.call_id, level=logging.DEBUG):
-                    await self._store_answer(call, outcome)
+                    await self._store_answer(call, outcome, given=True)
                     break
-            if outcome.message is not None:
-                await self._cloud.handled(outcome.message)
         finally:
             self._waiting_for_disk -= 1
 
@@ -269,18 +304,24 @@ class CallDelivery:
     async def _present(
         self, call: Call, response: ToolResponse, *, expired: bool
     ) -> DeliveryReport:
+        if (hidden := self._hidden(call, response, expired=expired)) is not None:
+            return hidden
         # The answer stands and is on disk: a fault of the stage must not become another one.
-        problem = "the answer of %s could not be shown"
-        with Attempt(problem, call.request.call_id, bug=True):
-            return self._not_shown(call, response, expired=expired) or await self._show(
-                call, response
-            )
-        return DeliveryReport(Delivery.DROPPED, "it could not be shown")
+        with Attempt(_NOT_SHOWN, call.request.call_id, bug=True):
+            return await self._show(call, response)
+        return _FAULT
+
+    def _hidden(
+        self, call: Call, response: ToolResponse, *, expired: bool
+    ) -> DeliveryReport | None:
+        """Return why the wearer does not get this answer; None if it is to be shown."""
+        with Attempt(_NOT_SHOWN, call.request.call_id, bug=True):
+            return self._not_shown(call, response, expired=expired)
+        return _FAULT
 
     def _not_shown(
         self, call: Call, response: ToolResponse, *, expired: bool
     ) -> DeliveryReport | None:
-        """Return why the wearer does not get this answer."""
         if expired:
             return DeliveryReport(Delivery.EXPIRED)
         asked = call.route is not None and call.route.kind is RouteKind.WEARER

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from edge.ports import Alongside
 from edge.runtime.clock import Clock
 from edge.storage.emptied_calls import FORGETS, emptied_request
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
@@ -154,11 +155,33 @@ class CallStore:
         """Take one step. RUNNING counts an attempt. Raise UnknownCall, or what `check` raises."""
         await self._db.write(lambda c: self._advance(c, call_id, state, note), grows=False)
 
-    async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
-        """Store the one answer; False if there is one. Raise UnknownCall, or `check`'s error."""
+    async def finish(
+        self,
+        call_id: str,
+        state: str,
+        response: ToolResponse,
+        *,
+        delivery: DeliveryReport | None = None,
+        also: Alongside | None = None,
+    ) -> bool:
+        """Store the one answer, how far it got if that is known, and what goes `also` on disk with
+        it; False, and nothing is stored, if there is an answer. Raise UnknownCall, or `check`'s
+        error, or what `also` raises.
+        """
         text = json.dumps(response.to_json(), separators=(",", ":"))
-        tool = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
+
+        def work(connection: Connection) -> tuple[str | None, Any]:
+            tool = self._finish(connection, call_id, state, text)
+            if tool is None:
+                return None, None
+            if delivery is not None:
+                self._note_delivery(connection, call_id, delivery)
+            return tool, None if also is None else also.work(connection)
+
+        tool, stored = await self._db.write(work, grows=False)
         done = tool is not None
+        if done and also is not None:
+            also.stored(stored)
         if tool in FORGETS:
             with suppress(StoreError):  # the answer is stored, which is what was asked for here
                 await self._db.compact()
@@ -170,30 +193,29 @@ class CallStore:
             )
         return done
 
-    async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
-        """Store how far the result got; an unknown id is fine.
+    async def tell_delivery(
+        self, call_id: str, report: DeliveryReport, *, also: Alongside | None = None
+    ) -> None:
+        """Store how far the result got, and what goes `also` on disk with it; an unknown id is
+        fine.
 
         SHOWN and SPOKEN move the call to DELIVERED if `check` allows. If it reached nobody, this
         may return before the commit; whatever is asked or written later comes after it.
         """
-        text = json.dumps(report.to_json(), separators=(",", ":"))
 
-        def work(connection: Connection) -> None:
-            row = _find_id(connection, call_id)
-            if row is None:
-                return
-            sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
-            connection.execute(sql, (text, len(text) - len(row["delivery"] or ""), row["seq"]))
-            if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
-                self._steps.take(connection, row, _DELIVERED, report.state.value)
+        def work(connection: Connection) -> Any:
+            self._note_delivery(connection, call_id, report)
+            return None if also is None else also.work(connection)
 
-        if report.state in _NOWHERE:
+        if report.state in _NOWHERE and also is None:
             await self._db.behind(
                 work,
                 failed=lambda e: _log.warning("the delivery of %s is not on disk: %s", call_id, e),
             )
-        else:
-            await self._db.write(work, grows=False)
+            return
+        stored = await self._db.write(work, grows=False)
+        if also is not None:
+            also.stored(stored)
 
     async def unfinished(self) -> list[Unfinished]:
         """Return all open calls, oldest first; `call.ttl_s` is what is left, 0 when it is over."""
@@ -294,6 +316,16 @@ class CallStore:
             connection.execute(sql, (emptied_request(row["request"]), row["seq"]))
         self._keys.answered(connection, row)
         return str(row["tool"])
+
+    def _note_delivery(self, connection: Connection, call_id: str, report: DeliveryReport) -> None:
+        row = _find_id(connection, call_id)
+        if row is None:
+            return
+        text = json.dumps(report.to_json(), separators=(",", ":"))
+        sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
+        connection.execute(sql, (text, len(text) - len(row["delivery"] or ""), row["seq"]))
+        if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
+            self._steps.take(connection, row, _DELIVERED, report.state.value)
 
     def _trim(self, connection: Connection) -> None:
         """Delete calls beyond the bounds, with steps and keys: those answered first.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from edge.runtime.clock import Clock
 from edge.storage.size_bounds import Bounds
@@ -18,12 +18,14 @@ from edge.storage.sqlite.database import (
     Row,
     SqliteDatabase,
     StoreFull,
+    Work,
 )
 from edge.storage.sqlite.errors import UplinkBusy
 from edge.storage.sqlite.totals import Totals
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
+T = TypeVar("T")
 MAX_BYTES: Final = 8 * 1024 * 1024
 CALLS: Final = Bounds(2000, MAX_BYTES)
 ANSWERS: Final = Bounds(1000, MAX_BYTES)
@@ -136,6 +138,33 @@ class Outbox:
 
         Raise UplinkBusy when the call lane is full, DiskUnavailable when the disk takes nothing.
         """
+        work = self.putting(
+            lane, kind, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json, age_s=age_s
+        )
+        return await self.store(work, grows=lane == OutboxLane.CALL)
+
+    async def store(self, work: Work[T], *, grows: bool) -> T:
+        """Run `putting`, or work that contains it, in a transaction of its own. Raise as `put`."""
+        try:
+            return await self._db.write(work, grows=grows)
+        except DiskUnavailable:
+            raise
+        except StoreFull as error:
+            raise UplinkBusy(str(error)) from error
+
+    def putting(
+        self,
+        lane: str,
+        kind: str,
+        call_id: str,
+        *,
+        topic: str,
+        body: Mapping[str, Json],
+        ttl_s: float,
+        as_json: bool = False,
+        age_s: float = 0.0,
+    ) -> Work[Put]:
+        """Return the work of `put`, for a transaction of the caller's. It raises UplinkBusy."""
         text = json.dumps(dict(body), separators=(",", ":"))
         stamp = self._stamper.now(age_s=age_s)
 
@@ -155,12 +184,7 @@ class Outbox:
             ).fetchone()
             return Put(seq, dropped)
 
-        try:
-            return await self._db.write(work, grows=lane == OutboxLane.CALL)
-        except DiskUnavailable:
-            raise
-        except StoreFull as error:
-            raise UplinkBusy(str(error)) from error
+        return work
 
     async def remove(self, seqs: Sequence[int], *, failed: Callable[[BaseException], None]) -> None:
         """Forget rows; unknown numbers are fine. Nobody waits for the disk: until then a restart

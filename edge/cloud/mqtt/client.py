@@ -29,7 +29,7 @@ from edge.cloud.mqtt.tls import CLOCK_FLOOR, MakeContext, context, dated
 from edge.cloud.mqtt.topics import Topics
 from edge.cloud.mqtt.wire import MessageKind, WireError, call_to_body
 from edge.core.backoff import Backoff, Chance
-from edge.ports import Invoked, UplinkMessage, UplinkStatus
+from edge.ports import Alongside, Invoked, UplinkMessage, UplinkStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Within, unwatched
@@ -174,23 +174,34 @@ class MqttUplink:
     async def handled(self, message: UplinkMessage) -> None:
         await self._receiver.handled(message)
 
+    def handling(self, message: UplinkMessage) -> Alongside:
+        return self._receiver.handling(message)
+
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Send `accepted`, progress, or the result; one too large for the wire as an error."""
+        """Send `accepted`, progress, or the result."""
         call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
         if isinstance(answer, ToolResponse):
-            body = wire.result_body(call_id, answer)
-            try:
-                await self._sender.answer(call_id, reply_to, body, as_json=as_json)
-            except WireError as error:
-                code, text = ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: {error}"
-                failure = ToolResponse.failure(code, text, details=error.to_json())
-                body = wire.result_body(call_id, failure)
-                await self._sender.answer(call_id, reply_to, body, as_json=as_json)
+            result = self.result(invoked, answer)
+            result.stored(await self._outbox.store(result.work, grows=False))
             return
         kind, body = MessageKind.ACCEPTED, {"id": call_id}
         if answer is not None:
             kind, body = MessageKind.PROGRESS, {"id": call_id, "text": answer[:2000]}
         self._sender.say(Aside(reply_to, kind, body, id=call_id, as_json=as_json))
+
+    def result(self, invoked: Invoked, response: ToolResponse) -> Alongside:
+        """See `UplinkPort`; a result too large for the wire is sent as an error."""
+        call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
+        body = wire.result_body(call_id, response)
+        try:
+            sent = self._sender.result(call_id, reply_to, body, as_json=as_json)
+        except WireError as error:
+            code, text = ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: {error}"
+            failure = ToolResponse.failure(code, text, details=error.to_json())
+            body = wire.result_body(call_id, failure)
+            sent = self._sender.result(call_id, reply_to, body, as_json=as_json)
+        handled = self._receiver.handling(invoked)
+        return Alongside.all_of(sent, handled) or handled
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         await self._load()

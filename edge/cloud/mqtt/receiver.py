@@ -18,6 +18,7 @@ from edge.cloud.mqtt.inflight import InflightMessage
 from edge.cloud.mqtt.sender import Aside, OutboxSender, UplinkState
 from edge.cloud.mqtt.wire import MessageKind, WireError, WireMessage
 from edge.ports import (
+    Alongside,
     CallAccepted,
     CallProgress,
     CallResult,
@@ -27,7 +28,8 @@ from edge.ports import (
     UplinkMessage,
 )
 from edge.runtime.first_completed import race
-from edge.storage.inbox import Arrival, Inbox, InRow, TakenMessage
+from edge.storage.inbox import Arrival, Inbox, InRow, TakenMessage, handle
+from edge.storage.sqlite.database import Connection
 from edge.storage.sqlite.errors import UplinkBusy
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import ErrorCode, Json, ToolResponse
@@ -113,10 +115,25 @@ class InboxReceiver:
             await self._wake.wait()
 
     async def handled(self, message: UplinkMessage) -> None:
+        """See `UplinkPort`."""
         _, seq = self._open.pop(id(message), (None, None))
         if seq is not None:
             await self._inbox.handled(seq)
             self._freed.set()
+
+    def handling(self, message: UplinkMessage) -> Alongside:
+        """See `UplinkPort`."""
+        _, seq = self._open.get(id(message), (None, None))
+
+        def work(connection: Connection) -> None:
+            if seq is not None:
+                handle(connection, seq)
+
+        def stored(_nothing: None) -> None:
+            self._open.pop(id(message), None)
+            self._freed.set()
+
+        return Alongside(work, stored)
 
     def _hand_on(self, message: UplinkMessage, seq: int | None) -> None:
         # By identity, not by value: messages hold dicts, and two equal progress lines are two

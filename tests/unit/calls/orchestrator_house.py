@@ -22,6 +22,7 @@ from edge.core.session import SessionController
 from edge.core.tools.snapshot import Entry
 from edge.display.presenter import Presenter
 from edge.ports import (
+    Alongside,
     Chosen,
     Invoked,
     NobodyToAsk,
@@ -218,6 +219,7 @@ class FakeUplink:
         self.deliveries: list[tuple[str, DeliveryReport]] = []
         self.worker: Callable[[ToolCall], None] = lambda _: None
         self._inbox: asyncio.Queue[UplinkMessage] = asyncio.Queue()
+        self._notifying: list[asyncio.Future[None]] = []
         self.changed = asyncio.Condition()
 
     def status(self) -> UplinkStatus:
@@ -246,9 +248,28 @@ class FakeUplink:
         self.done.append(message)
         await self._notify()
 
+    def handling(self, message: UplinkMessage) -> Alongside:
+        return self._alongside(lambda: self.done.append(message))
+
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
         self.answers.append((invoked.call.call_id, answer))
+        if isinstance(answer, ToolResponse):
+            self.done.append(invoked)
         await self._notify()
+
+    def result(self, invoked: Invoked, response: ToolResponse) -> Alongside:
+        def stored() -> None:
+            self.answers.append((invoked.call.call_id, response))
+            self.done.append(invoked)
+
+        return self._alongside(stored)
+
+    def _alongside(self, stored: Callable[[], None]) -> Alongside:
+        def on_disk(_: None) -> None:
+            stored()
+            self._notifying.append(asyncio.ensure_future(self._notify()))
+
+        return Alongside(lambda _: None, on_disk)
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         assert age_s >= 0

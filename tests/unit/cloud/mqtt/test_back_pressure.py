@@ -44,7 +44,7 @@ class World:
         clock = Clock(boot=lambda: self.now, wall=lambda: self.now, boot_id="b")
         self.outbox = Outbox(self.db, clock)
         self.inbox = Inbox(self.db, clock, answers=Bounds(1))
-        inflight = InflightMessages(lambda: 0.5)
+        inflight = self.inflight = InflightMessages(lambda: 0.5)
         refusals = Refusals(lambda _text: None)
         state = UplinkState(TOPICS, TOPICS.registry("tools"), "", clock, inflight, refusals)
         self.sender = OutboxSender(self.outbox, state)
@@ -52,9 +52,10 @@ class World:
 
     async def fill(self) -> None:
         """One answer that nobody fetches: the bound."""
-        self.queued = await self.sender.store(
+        await self.sender.store(
             MessageKind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0
         )
+        (self.queued,) = self.inflight.take_due(self.now)
 
     async def hear(self, *packets: Inbound) -> None:
         await self.receiver.take(packets)
