@@ -250,12 +250,17 @@ class UplinkPort(Protocol):
         `UplinkTooLarge`.
         """
 
+    def submission(self, call: ToolCall) -> Alongside:
+        """Return how a call gets into the outbox together with what is stored of it. Raises
+        `UplinkTooLarge`; its work raises `UplinkBusy`.
+        """
+
     async def withdraw(self, call_id: str, reason: str) -> None:
         """Stop sending a call and tell every worker (`cancel`); unknown ids are fine."""
 
     def messages(self) -> AsyncIterator[UplinkMessage]:
-        """Yield messages of the cloud in order, each already on disk. One consumer; after handling
-        a message it calls `handled`.
+        """Yield messages of the cloud in order, each already on disk if it must come again after a
+        restart. One consumer; after handling a message it calls `handled`.
         """
 
     async def handled(self, message: UplinkMessage) -> None:
@@ -275,7 +280,7 @@ class UplinkPort(Protocol):
         """
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
-        """Tell the cloud how far a result got to the wearer."""
+        """Tell the cloud soon how far a result got to the wearer; returns when that is on disk."""
 
     async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
         """Publish the retained capability report (when given) and presence

@@ -148,13 +148,20 @@ class CallDelivery:
             await self.delivered(call.request.call_id, report, also=also)
         cloud = call.route is not None and call.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE)
         if cloud and stored.on_disk:  # else the next daemon may still give another answer
-            self._cloud.follow(call.request.call_id)
-            age_s = max(0.0, self._clock.boot() - call.began)
-            await self._cloud.tell(call.request.call_id, report, age_s=age_s)
+            self._tell_cloud(call, report)
         final = response.with_meta(delivery=report.to_json())
         call.end(final, "answered" if call.interim is None else "completed")
         if started:
             self._voice.started()
+
+    def _tell_cloud(self, call: Call, report: DeliveryReport) -> None:
+        """Report the delivery of a result of the cloud; its caller does not wait for that."""
+        call_id = call.request.call_id
+        self._cloud.follow(call_id)
+        age_s = max(0.0, self._clock.boot() - call.began)
+        if self._tasks.open:
+            telling = self._cloud.tell(call_id, report, age_s=age_s)
+            self._tasks.create_task(telling, name="call.tell")
 
     # -------------------------------------------------------------- intents
 
@@ -205,11 +212,13 @@ class CallDelivery:
         may still do it.
         """
         await self._keep_result(call, outcome.response)
-        if call.state is CallState.RECEIVED:
+        if _left_out(call):
             return _Stored(outcome)
         problem = "the answer of %s is not on disk"
         with Attempt(problem, call.request.call_id, level=logging.ERROR):
             return await self._store_answer(call, outcome)
+        if _left_out(call):  # it ran before it was on disk, and never came there
+            return _Stored(outcome)
         if _undecided(call, outcome):
             outcome = replace(outcome, response=call.stamp(results.undecided()))
         if self._tasks.open and self._waiting_for_disk < _WAITING_FOR_DISK:
@@ -382,6 +391,11 @@ class CallDelivery:
             )
         self._unseen = not there
         return there
+
+
+def _left_out(call: Call) -> bool:
+    """Return whether it is not on disk, and its answer need not be there."""
+    return call.state is CallState.RECEIVED
 
 
 def _undecided(call: Call, outcome: Outcome) -> bool:

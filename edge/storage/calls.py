@@ -5,7 +5,7 @@ Which steps a call may take, and which stored answers may be repeated, is passed
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any, Final
@@ -34,6 +34,7 @@ BOUNDS: Final = Bounds(rows=2000, bytes=16 * 1024 * 1024, open=5000)
 _TRIM_EVERY: Final = 32
 _BEFORE: Final = "RECEIVED"
 """Where a call is before it is stored."""
+_ADMITTED: Final = "ADMITTED"
 _RUNNING: Final = "RUNNING"
 _DELIVERED: Final = "DELIVERED"
 _REACHED: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN})
@@ -117,28 +118,54 @@ class CallStore:
         *,
         keys: Sequence[str] = (),
         repeatable: bool = False,
-        state: str = "ADMITTED",
-        running: bool = False,
+        state: str = _ADMITTED,
+        then: str = "",
+        also: Alongside | None = None,
     ) -> Admission:
-        """Commit a call before it runs, in `state`; `running` also takes the step to RUNNING.
+        """Commit a call before it runs, in `state`, and what goes `also` on disk with it; `then` is
+        a step that it takes at once.
 
         Looking up and inserting are one transaction, so of two equal calls one is fresh. A key
         whose answer may not be repeated passes to this call. Raise StoreFull, also when too many
-        calls are open.
+        calls are open, or what `also` raises.
         """
 
-        def work(connection: Connection) -> Admission:
+        def work(connection: Connection) -> tuple[Admission, Any]:
             found = self._find(connection, call, keys)
             if found is not None:
                 if keys:
                     self._keys.renew(connection, found)
-                return _admission(found)
+                return _admission(found), None
             self._insert(connection, call, route, tuple(keys), repeatable=repeatable, state=state)
-            if running:
-                self._advance(connection, call.call_id, _RUNNING)
-            return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id)
+            if then:
+                self._advance(connection, call.call_id, then)
+            stored = None if also is None else also.work(connection)
+            return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id), stored
 
-        return await self._db.write(work)
+        admission, stored = await self._db.write(work)
+        if admission.fresh and also is not None:
+            also.stored(stored)
+        return admission
+
+    async def admit_behind(
+        self,
+        call: ToolCall,
+        route: str,
+        *,
+        keys: Sequence[str],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """Queue a call that runs at once, and may run twice: it is on disk with what is stored
+        next. `failed` gets the reason if it never is. Raise StoreClosed.
+        """
+
+        def work(connection: Connection) -> None:
+            if self._find(connection, call, keys) is not None:
+                raise StoreError("a call with this id or key is on disk already")
+            self._insert(connection, call, route, tuple(keys), repeatable=True, state=_ADMITTED)
+            self._advance(connection, call.call_id, _RUNNING)
+
+        await self._db.behind(work, failed=failed, grows=True)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
         """Return the call of this id or first key, None if `admit` would be fresh. A hit renews the

@@ -40,7 +40,8 @@ _UNHANDLED: Final = Totals(
 class Arrival:
     """One message to store; `ttl_s` is how long it matters.
 
-    `accepts` and `closes` say what it means for this edge's own call that it is about.
+    `accepts` and `closes` say what it means for this edge's own call that it is about. Of one that
+    `accepts`, only that is stored: a restart does not give it again.
     """
 
     kind: str
@@ -55,7 +56,8 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class TakenMessage:
-    """A new message's row number; for a second copy None, and our `answer` to the first, if any.
+    """A new message's row number, if it has one; for a second copy None, and our `answer` to the
+    first, if any.
 
     `held` says why a message was not taken: nothing is stored, offer it again later.
     """
@@ -201,6 +203,7 @@ class Inbox:
         elif arrival.accepts:
             accept = "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?"
             connection.execute(accept, (arrival.id,))
+            return TakenMessage()
         text = json.dumps(dict(arrival.body), separators=(",", ":"))
         which, how = (arrival.kind, arrival.id), (arrival.reply_to, arrival.as_json, arrival.ttl_s)
         cursor = connection.execute(

@@ -143,10 +143,10 @@ class Outbox:
         )
         return await self.store(work, grows=lane == OutboxLane.CALL)
 
-    async def store(self, work: Work[T], *, grows: bool) -> T:
+    async def store(self, work: Work[T], *, grows: bool, soon: bool = False) -> T:
         """Run `putting`, or work that contains it, in a transaction of its own. Raise as `put`."""
         try:
-            return await self._db.write(work, grows=grows)
+            return await self._db.write(work, grows=grows, soon=soon)
         except DiskUnavailable:
             raise
         except StoreFull as error:

@@ -36,7 +36,7 @@ from edge.runtime.deadlines import Within, unwatched
 from edge.runtime.events import Alarmed, UplinkChanged
 from edge.runtime.first_completed import race
 from edge.storage.inbox import Inbox
-from edge.storage.outbox import Outbox
+from edge.storage.outbox import Outbox, Put
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
 
@@ -153,9 +153,18 @@ class MqttUplink:
     async def submit(self, call: ToolCall) -> None:
         """Store a call in the outbox. Raise UplinkBusy, or UplinkTooLarge: never sent."""
         await self._load()
+        sending = self.submission(call)
+        sending.stored(await self._outbox.store(sending.work, grows=True))
+
+    def submission(self, call: ToolCall) -> Alongside:
         kind, topic, body = MessageKind.CALL, self._topics.call(self._o.pool), call_to_body(call)
-        await self._sender.store(kind, call.call_id, topic=topic, body=body, ttl_s=call.ttl_s)
-        self._deadlines.set()
+        sending = self._sender.message(kind, call.call_id, topic=topic, body=body, ttl_s=call.ttl_s)
+
+        def stored(put: Put) -> None:
+            sending.stored(put)
+            self._deadlines.set()
+
+        return Alongside(sending.work, stored)
 
     async def withdraw(self, call_id: str, reason: str) -> None:
         message = self._inflight.call(call_id)
@@ -207,7 +216,7 @@ class MqttUplink:
         await self._load()
         kind, topic = MessageKind.DELIVERY, self._topics.delivery
         body = wire.delivery_body(call_id, report, age_s=age_s)
-        await self._sender.store(kind, call_id, topic=topic, body=body, ttl_s=TELL_TTL_S)
+        await self._sender.store(kind, call_id, topic=topic, body=body, ttl_s=TELL_TTL_S, soon=True)
 
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
         body = {"event": kind, "data": dict(data)}
@@ -237,6 +246,8 @@ class MqttUplink:
                 return
             now = self._clock.boot()
             for row in await self._outbox.load():
+                if row.seq in self._inflight:  # stored with its call while this was read
+                    continue
                 what = (row.seq, row.lane, row.kind, row.id, row.topic)
                 life = (now - row.age_s, now + row.left_s)
                 self._inflight.add(InflightMessage(*what, *life, row.as_json, row.accepted))

@@ -294,7 +294,7 @@ class InboxReceiver:
             if sent is not None and arrival.closes:
                 self._inflight.remove(sent.seq)
                 self._state.refusals.over(sent.seq)
-            if stored is not None and stored.seq is None:
+            if stored is not None and stored.seq is None and not arrival.accepts:
                 if arrival.kind == MessageKind.CALL and stored.answer is not None:
                     await self._sender.answer(
                         arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json
@@ -351,14 +351,13 @@ class InboxReceiver:
         if message.kind is MessageKind.ACCEPTED:
             if ours.accepted:
                 return _Item()
-            arrival = Arrival(message.kind, call_id, {}, RESULT_TTL_S, accepts=True)
-            return _Item(arrival, CallAccepted(call_id))
+            return _Item(_acceptance(message), CallAccepted(call_id))
         if message.kind is MessageKind.PROGRESS:
             ours.heard = True
             text = wire.text_of(message, "text")
             # A worker that reports progress has the call, even when its `accepted` was lost.
-            arrival = Arrival(message.kind, call_id, {"text": text}, RESULT_TTL_S, accepts=True)
-            return _Item(arrival, CallProgress(call_id, text))
+            accepts = None if ours.accepted else _acceptance(message)
+            return _Item(accepts, CallProgress(call_id, text))
         self._drop("a %s on the result topic has no meaning here", message.kind)
         return _Item()
 
@@ -414,6 +413,11 @@ def _notice(message: WireMessage) -> RegistryNotice:
             problem, fix = "is missing or no short text", "send {version, sha256, url}"
             raise WireError(wire.WireCode.MALFORMED, key, problem, fix)
     return RegistryNotice(body["version"], body["sha256"], body["url"])
+
+
+def _acceptance(message: WireMessage) -> Arrival:
+    """Return what is stored of an `accepted`, or of a progress that stands for it."""
+    return Arrival(message.kind, message.id, {}, RESULT_TTL_S, accepts=True)
 
 
 def _from_row(row: InRow) -> UplinkMessage:

@@ -32,6 +32,7 @@ from edge.ports import (
     TakeLateAnswer,
     UplinkMessage,
     UplinkStatus,
+    UplinkTooLarge,
 )
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -44,7 +45,6 @@ from edge.storage.pending import PendingCalls
 from edge.storage.results import ResultCache
 from edge.storage.sessions import Sessions
 from edge.storage.sqlite.database import SqliteDatabase
-from edge.storage.sqlite.errors import UplinkBusy
 from firmware_bridge.messages import Answer
 from tests.unit.display.fakes import DISPLAY, FakeGlasses
 from tools_cache.api.tool import (
@@ -211,7 +211,8 @@ class FakeUplink:
     def __init__(self) -> None:
         self.up = True
         self.configured = True
-        self.busy = False
+        self.problem: Exception | None = None
+        """Why nothing can be submitted."""
         self.submitted: list[ToolCall] = []
         self.withdrawn: list[tuple[str, str]] = []
         self.done: list[UplinkMessage] = []
@@ -231,11 +232,26 @@ class FakeUplink:
         self._inbox.put_nowait(message)
 
     async def submit(self, call: ToolCall) -> None:
-        if self.busy:
-            raise UplinkBusy("the outbox is full")
+        if self.problem is not None:
+            raise self.problem
         self.submitted.append(call)
         self.worker(call)
         await self._notify()
+
+    def submission(self, call: ToolCall) -> Alongside:
+        if isinstance(self.problem, UplinkTooLarge):
+            raise self.problem
+
+        def work(_: Any) -> None:
+            if self.problem is not None:
+                raise self.problem
+
+        def stored(_: None) -> None:
+            self.submitted.append(call)
+            self.worker(call)
+            self._notifying.append(asyncio.ensure_future(self._notify()))
+
+        return Alongside(work, stored)
 
     async def withdraw(self, call_id: str, reason: str) -> None:
         self.withdrawn.append((call_id, reason))

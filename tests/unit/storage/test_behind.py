@@ -210,17 +210,17 @@ async def test_work_that_nobody_waits_for_says_why_it_is_not_on_disk(db):
 
 async def test_a_call_that_is_admitted_running_has_both_steps_and_one_attempt(calls: CallStore):
     call = a_call()
-    await calls.admit(call, "local", running=True)
+    await calls.admit(call, "local", then="RUNNING")
     story = await calls.get(call.call_id)
     assert [step["state"] for step in story["steps"]] == ["ADMITTED", "RUNNING"]
     assert (story["state"], story["attempts"]) == ("RUNNING", 1)
-    again = await calls.admit(call, "local", running=True)
+    again = await calls.admit(call, "local", then="RUNNING")
     assert (again.fresh, (await calls.get(call.call_id))["attempts"]) == (False, 1)
 
 
 async def test_the_next_reader_knows_that_an_answer_reached_nobody(calls: CallStore):
     call = a_call()
-    await calls.admit(call, "local", running=True)
+    await calls.admit(call, "local", then="RUNNING")
     await calls.finish(call.call_id, "ANSWERED", ToolResponse(data=1))
     await calls.tell_delivery(call.call_id, DeliveryReport(Delivery.DROPPED, "no glasses"))
     assert (await calls.get(call.call_id))["delivery"] == {

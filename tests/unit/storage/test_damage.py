@@ -406,7 +406,7 @@ async def test_an_invocation_whose_call_was_lost_is_answered_as_interrupted(tmp_
     db, calls = await with_invocation(tmp_path / "live", admitted=False)
     with closing(sqlite3.connect(db_of(tmp_path / "live"))) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    await calls.admit(a_call(call_id="invoked"), "local", running=True)
+    await calls.admit(a_call(call_id="invoked"), "local", then="RUNNING")
     folder = killed(tmp_path / "live", tmp_path / "left")
     await db.close()
     wal_of(folder).unlink()
