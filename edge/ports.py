@@ -337,9 +337,16 @@ class CallsPort(Protocol):
     """Implemented by `calls/orchestrator.py`: one call in, exactly one answer out."""
 
     async def call(
-        self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = ...
+        self,
+        call: ToolCall,
+        *,
+        progress: Progress | None = None,
+        wait: Wait = ...,
+        live: bool = ...,
     ) -> ToolResponse:
-        """Never raises; cancelling the caller does not cancel the call."""
+        """Never raises; cancelling the caller does not cancel the call. `live`: the caller waits on
+        a connection that breaks if this process is killed, and may then ask again.
+        """
 
     async def begin(
         self, call: ToolCall, *, progress: Progress | None = None

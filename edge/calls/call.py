@@ -13,7 +13,7 @@ from typing import Any, Final
 from edge.calls.faults import Attempt
 from edge.core import results, visibility
 from edge.core.call_state import CallState
-from edge.core.routing import HERE, Route
+from edge.core.routing import HERE, Route, RouteKind
 from edge.ports import (
     Alongside,
     CallAccepted,
@@ -161,9 +161,10 @@ class Recognition:
 class Caller:
     """Who waits for a call; with `to_the_end` False only until it has begun.
 
-    `undoes`: the call that this one takes back; `agreed_to`: the digest of the tool that the wearer
-    tapped for, which needs no other yes. `heard`: of recognised words. `invoked`: the cloud's
-    message that it came in, whose result is sent with its end.
+    `live`: on a connection that breaks if this process is killed; then it sees the call as failed,
+    and may ask again. `undoes`: the call that this one takes back; `agreed_to`: the digest of the
+    tool that the wearer tapped for, which needs no other yes. `heard`: of recognised words.
+    `invoked`: the cloud's message that it came in, whose result is sent with its end.
     """
 
     wait: Wait = Wait.ANSWER
@@ -173,6 +174,7 @@ class Caller:
     agreed_to: str = ""
     heard: Recognition | None = None
     invoked: Invoked | None = None
+    live: bool = False
 
 
 class Started(Enum):
@@ -243,6 +245,8 @@ class Call:
         self.started = Started.NO
         self.progress = ""
         """What its tool said last of its progress: nothing less is shown in its place."""
+        self.answered_first = False
+        """Whether its caller gets the answer before that is on disk."""
         self.submitted = False
         """Whether it is in the outbox, for a worker of the cloud."""
         self.replied = False
@@ -332,14 +336,16 @@ class Call:
         return None
 
     async def run_before_stored(self) -> bool:
-        """Begin a call that changes nothing before it is on disk, if its caller is sure to learn
-        that it was lost; False if not. It is stored with its answer, or in a moment.
+        """Begin a call that changes nothing before it is on disk, if nobody relies on it being
+        there; False if not. It is stored with its answer, or in a moment.
 
-        The cloud's message stands for a call of the cloud: it is on disk, and comes again.
+        The cloud's message stands for a call of the cloud: it is on disk, and comes again. A live
+        caller of a local tool learns that its call was lost; its answer need not be on disk either.
         """
-        if self.tool is None or self.route is None or self.caller.invoked is None:
-            return False
-        if not self.tool.read_only or self.state is not CallState.RECEIVED:
+        assert self.tool is not None
+        assert self.route is not None
+        alive = self.caller.live and self.route.kind is RouteKind.LOCAL
+        if not self.tool.read_only or not (alive or self.caller.invoked is not None):
             return False
 
         def lost(error: BaseException) -> None:
@@ -351,6 +357,7 @@ class Call:
                 self.request, self.route.kind.value, keys=self.keys, failed=lost
             )
             self.state = CallState.RUNNING
+            self.answered_first = alive
         return disk.error is None
 
     async def advance(self, state: CallState) -> bool:

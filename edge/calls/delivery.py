@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from edge.calls.call import BY_WEARER, Call, Ending, Known, Outcome, Refused, Started
@@ -246,6 +247,11 @@ class CallDelivery:
             None if message is None else self._uplink.handling(message),
             None if report is None else self._reply(call, response, report),
         )
+        if call.answered_first and call.interim is None and also is None:
+            await self._store.finish_behind(
+                call_id, state.value, response, delivery=report, failed=partial(_not_kept, call)
+            )
+            return _Stored(outcome, report=report)
         if await self._store.finish(call_id, state.value, response, delivery=report, also=also):
             return _Stored(outcome, report=report)
         if message is not None:
@@ -391,6 +397,10 @@ class CallDelivery:
             )
         self._unseen = not there
         return there
+
+
+def _not_kept(call: Call, error: BaseException) -> None:
+    _log.warning("the answer of %s is not on disk: %s", call.request.call_id, error)
 
 
 def _left_out(call: Call) -> bool:

@@ -15,7 +15,14 @@ from edge.runtime.clock import Clock
 from edge.storage.emptied_calls import FORGETS, emptied_request
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
-from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreError, StoreFull
+from edge.storage.sqlite.database import (
+    Connection,
+    Row,
+    SqliteDatabase,
+    StoreError,
+    StoreFull,
+    Work,
+)
 from edge.storage.sqlite.totals import Totals
 from edge.storage.steps import ROW_BYTES as STEP_BYTES, Check, Steps
 from edge.storage.timestamps import Stamper, Timestamp
@@ -174,8 +181,9 @@ class CallStore:
         found = await self._db.read(lambda c: self._find(c, call, keys))
         if found is not None and keys:
             row = found  # a hit is rare, a miss costs no write
-            with suppress(StoreFull):  # a hit that cannot be noted is a hit
-                await self._db.write(lambda c: self._keys.renew(c, row), grows=False)
+            await self._db.behind(  # a hit that cannot be noted is a hit
+                lambda c: self._keys.renew(c, row), failed=lambda _error: None
+            )
         return None if found is None else _admission(found)
 
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
@@ -195,15 +203,11 @@ class CallStore:
         it; False, and nothing is stored, if there is an answer. Raise UnknownCall, or `check`'s
         error, or what `also` raises.
         """
-        text = json.dumps(response.to_json(), separators=(",", ":"))
+        finish = self._finishing(call_id, state, response, delivery)
 
         def work(connection: Connection) -> tuple[str | None, Any]:
-            tool = self._finish(connection, call_id, state, text)
-            if tool is None:
-                return None, None
-            if delivery is not None:
-                self._note_delivery(connection, call_id, delivery)
-            return tool, None if also is None else also.work(connection)
+            tool = finish(connection)
+            return tool, None if also is None or tool is None else also.work(connection)
 
         tool, stored = await self._db.write(work, grows=False)
         done = tool is not None
@@ -212,13 +216,32 @@ class CallStore:
         if tool in FORGETS:
             with suppress(StoreError):  # the answer is stored, which is what was asked for here
                 await self._db.compact()
-        self._finished += done
-        trims = self._finished == 1 or self._finished % _TRIM_EVERY == 0  # 1: short runs add up
-        if done and trims:
+        if done:
+            await self._trim_now_and_then()
+        return done
+
+    async def finish_behind(
+        self,
+        call_id: str,
+        state: str,
+        response: ToolResponse,
+        *,
+        delivery: DeliveryReport | None,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """Queue the one answer of a call that changed nothing: it is on disk with what is stored
+        next, or in a moment. `failed` gets the reason if it never is. Raise StoreClosed.
+        """
+        work = self._finishing(call_id, state, response, delivery)
+        await self._db.behind(work, failed=failed)
+        await self._trim_now_and_then()
+
+    async def _trim_now_and_then(self) -> None:
+        self._finished += 1
+        if self._finished == 1 or self._finished % _TRIM_EVERY == 0:  # 1: short runs add up
             await self._db.behind(
                 self._trim, failed=lambda e: _log.warning("old calls stay on disk: %s", e)
             )
-        return done
 
     async def tell_delivery(
         self, call_id: str, report: DeliveryReport, *, also: Alongside | None = None
@@ -322,6 +345,19 @@ class CallStore:
         if row is not None and row["user_id"] == call.user_id:
             return row
         return self._keys.find(connection, call, keys[0]) if keys else None
+
+    def _finishing(
+        self, call_id: str, state: str, response: ToolResponse, delivery: DeliveryReport | None
+    ) -> Work[str | None]:
+        text = json.dumps(response.to_json(), separators=(",", ":"))
+
+        def work(connection: Connection) -> str | None:
+            tool = self._finish(connection, call_id, state, text)
+            if tool is not None and delivery is not None:
+                self._note_delivery(connection, call_id, delivery)
+            return tool
+
+        return work
 
     def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> str | None:
         """Return the name of the call's tool; None if there is an answer already."""

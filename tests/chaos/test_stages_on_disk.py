@@ -13,6 +13,7 @@ from benchmarks.usage import DATABASE, commits
 from edge.ports import Wait
 from edge.storage.sqlite import writer
 from tests.scenarios.world import all_apps, until, world
+from tools_cache.api.tool import CallOrigin, ToolCall
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.asyncio(loop_scope="session")]
 LONG_S = 600.0
@@ -53,7 +54,7 @@ async def kept(place, tmp_path):
 
     await store.write(lambda c: c.execute("DELETE FROM notes WHERE name = 'nothing'").rowcount)
     await store.read(lambda c: c.set_trace_callback(traced))
-    found.clear()
+    seen[0] = commits(database)
     yield found
     await store.read(lambda c: c.set_trace_callback(None))
 
@@ -133,3 +134,25 @@ async def test_a_call_here_is_accepted_as_running(place, kept):
         ("RUNNING", "", ""),
         ("ANSWERED delivery", "", ""),
     ]
+
+
+async def test_a_read_here_is_answered_first_and_then_there_as_a_whole(place, kept):
+    answer = await place.call("clock:now", wait=Wait.ANSWER)
+    assert (answer.ok, kept) == (True, [])
+    assert await states(place, kept, answer.meta["callId"]) == [("ANSWERED delivery", "", "")]
+
+
+async def test_a_read_that_nobody_waits_for_is_there_before_it_is_accepted(place, kept):
+    call = ToolCall(call_id="promised", tool="clock:now", args={}, origin=CallOrigin.CLI)
+    assert await place.daemon.calls.begin(call) is None
+    assert await states(place, kept, "promised") == [
+        ("RUNNING", "", ""),
+        ("ANSWERED delivery", "", ""),
+    ]
+
+
+async def test_a_read_that_was_answered_is_known_before_it_is_there(place, kept):
+    first = await place.call("clock:now", idempotency_key="again", wait=Wait.ANSWER)
+    again = await place.call("clock:now", idempotency_key="again", wait=Wait.ANSWER)
+    assert (again.data, kept) == (first.data, [])
+    assert again.meta["_idempotent_cache_hit"]
