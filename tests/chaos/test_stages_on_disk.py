@@ -93,6 +93,7 @@ def _state(connection, call_id):
     return words, *(", ".join(row[0] for row in rows) for rows in (out, taken))
 
 
+@pytest.mark.requirement("I16-together")
 async def test_a_read_of_the_cloud_is_there_as_its_message_or_with_its_result(place, kept):
     async with place.onlooker() as cloud_side:
         call_id = await cloud_side.invokes("clock:now", {})
@@ -103,6 +104,7 @@ async def test_a_read_of_the_cloud_is_there_as_its_message_or_with_its_result(pl
     ]
 
 
+@pytest.mark.requirement("I16-together")
 async def test_a_call_of_the_cloud_is_answered_with_its_result_and_handled(place, kept):
     async with place.onlooker() as cloud_side:
         call_id = await cloud_side.invokes("notes:add", {"text": "milk"})
@@ -114,6 +116,7 @@ async def test_a_call_of_the_cloud_is_answered_with_its_result_and_handled(place
     ]
 
 
+@pytest.mark.requirement("I16-together")
 async def test_a_call_to_the_cloud_is_accepted_with_its_message(place, kept):
     answer = await place.call("com.test.echo:answer", {"data": 1}, wait=Wait.ANSWER)
     assert answer.ok
@@ -127,6 +130,7 @@ async def test_a_call_to_the_cloud_is_accepted_with_its_message(place, kept):
     ]
 
 
+@pytest.mark.requirement("I16-together")
 async def test_a_call_here_is_accepted_as_running(place, kept):
     answer = await place.call("notes:add", {"text": "bread"}, wait=Wait.ANSWER)
     assert answer.ok
@@ -136,12 +140,14 @@ async def test_a_call_here_is_accepted_as_running(place, kept):
     ]
 
 
+@pytest.mark.requirement("I16-answered-first")
 async def test_a_read_here_is_answered_first_and_then_there_as_a_whole(place, kept):
     answer = await place.call("clock:now", wait=Wait.ANSWER)
     assert (answer.ok, kept) == (True, [])
     assert await states(place, kept, answer.meta["callId"]) == [("ANSWERED delivery", "", "")]
 
 
+@pytest.mark.requirement("I16-answered-first")
 async def test_a_read_that_nobody_waits_for_is_there_before_it_is_accepted(place, kept):
     call = ToolCall(call_id="promised", tool="clock:now", args={}, origin=CallOrigin.CLI)
     assert await place.daemon.calls.begin(call) is None
@@ -151,6 +157,7 @@ async def test_a_read_that_nobody_waits_for_is_there_before_it_is_accepted(place
     ]
 
 
+@pytest.mark.requirement("I16-answered-first")
 async def test_a_read_that_was_answered_is_known_before_it_is_there(place, kept):
     first = await place.call("clock:now", idempotency_key="again", wait=Wait.ANSWER)
     again = await place.call("clock:now", idempotency_key="again", wait=Wait.ANSWER)
