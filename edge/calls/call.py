@@ -352,12 +352,13 @@ class Call:
             _log.warning("call %s is not on disk: %s", self.request.call_id, error)
             self.state = CallState.RECEIVED
 
+        self.state, self.answered_first = CallState.RUNNING, alive
         with Attempt("call %s is not on disk", self.request.call_id) as disk:
             await self._tools.store.admit_behind(
                 self.request, self.route.kind.value, keys=self.keys, failed=lost
             )
-            self.state = CallState.RUNNING
-            self.answered_first = alive
+        if disk.error is not None:
+            self.state, self.answered_first = CallState.RECEIVED, False
         return disk.error is None
 
     async def advance(self, state: CallState) -> bool:
