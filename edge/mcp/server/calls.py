@@ -323,9 +323,6 @@ def _unaskable(asking: Asking, caller: McpCaller) -> dict[str, Any]:
     return results.refused("UNSUPPORTED", "PERMANENT", problem, "Use a client that has it")
 
 
-AGAIN: Final = "Call it again: doing it twice does no harm"
-
-
 def _unknown(e: UserError, request: CallRequest, call_id: str) -> dict[str, Any]:
     """Return an envelope for a call that may have been done; a repetition may do it twice."""
     twice = not (request.tool.repeatable or request.meta.get(META + "idempotencyKey"))
@@ -333,7 +330,8 @@ def _unknown(e: UserError, request: CallRequest, call_id: str) -> dict[str, Any]
         "TIMEOUT" if e.code == "TIMEOUT" else "INTERRUPTED",
         "TRANSIENT",
         f"{e.message}; whether the call was carried out is not known",
-        f"Ask {results.GET_PENDING} with id {call_id} what became of it" if twice else AGAIN,
+        f"Ask {results.GET_PENDING} with id {call_id} what became of it"
+        + ("" if twice else "; if it knows no such call, call again"),
         retryable=not twice,
     )
     envelope["error"]["partialSideEffects"] = twice
