@@ -16,7 +16,14 @@ from edge.core.tools.snapshot import Snapshot
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done, MicrophoneChunk, Transcript
 from firmware_bridge.sides import Side
-from tools_cache.api.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.api.tool import (
+    DeliveryReport,
+    Json,
+    Named,
+    ToolCall,
+    ToolDefinition,
+    ToolResponse,
+)
 
 Progress = Callable[[str], Awaitable[None]]
 """Receives the progress texts of a running call."""
@@ -318,6 +325,12 @@ Never raises, except for its own cancellation: a fault is an answer too.
 TakeLateAnswer = Callable[[ToolDefinition, ToolCall, ToolResponse], Awaitable[None]]
 """Gives a tool the answer of a call that it made and that was `pending` then: (tool, call, answer).
 Raises StorageUnavailable if the disk takes nothing now: it is to be given again.
+"""
+
+NameArguments = Callable[[ToolDefinition, ToolCall], Awaitable[Mapping[str, Named]]]
+"""Returns, by argument, what arguments stand for that a person could not read, such as the id of a
+mail: (tool, call). Raises ToolFailure if the tool would refuse the call now, so nobody is to be
+asked; it hides all other faults.
 """
 
 

@@ -919,8 +919,8 @@ PROMISES: Final[dict[str, Promise]] = {
         "issue 13, Consent in plain words",
     ),
     "I11-consent-complete": Promise(
-        "A confirmation shows every argument, in the order of the schema, "
-        "unknown ones marked; what is too long to show is refused.",
+        "A confirmation shows every argument, in the order of the schema, unknown ones marked; in "
+        "the place of an id what it stands for; what is too long to show is refused.",
         "issue 11, Consent 6",
     ),
     "I11-consent-early": Promise(
@@ -933,7 +933,8 @@ PROMISES: Final[dict[str, Promise]] = {
         "issue 11, Consent 6",
     ),
     "I11-consent-frozen": Promise(
-        "What runs is what was shown; a yes does not hold when the tool changed meanwhile.",
+        "What runs is what was shown; a yes does not hold when the tool, or what an argument "
+        "stands for, changed meanwhile.",
         "issue 11, Consent 6",
     ),
     "I11-consent-pages": Promise(

@@ -182,9 +182,16 @@ def test_a_daemon_that_does_not_listen_loads_nothing_of_it(tmp_path):
 
 @pytest.mark.requirement("I15-mail-notice")
 def test_a_daemon_that_watches_no_mail_loads_nothing_of_it(tmp_path):
-    ran = printed(
-        _RUN, str(tmp_path), "edge.tools.announcements.mail_watch", "tools_cache.everyday.mail"
-    )
+    late = ("edge.tools.announcements.mail_", "edge.tools.work", "tools_cache.everyday.mail")
+    ran = printed(_RUN, str(tmp_path), *late, "imaplib", "smtplib")
+    assert ran.strip() == "[]"
+
+
+@pytest.mark.requirement("I15-mail-notice")
+def test_waiting_for_mail_loads_nothing_that_reads_or_sends_it():
+    late = ("smtplib", "email", "html", "edge.tools.workers.mail_structure")
+    code = f"import sys, edge.tools.announcements.mail_idle as _, edge.daemon.app; found = {late!r}"
+    ran = printed(f"{code}; print([name for name in found if name in sys.modules])")
     assert ran.strip() == "[]"
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from edge.calls.call import Known, Refused
 from edge.calls.dependencies import CallLimits, CallRules
-from edge.core import confirmation, idempotency, permissions, policy
+from edge.core import idempotency, permissions, policy
 from edge.core.rate_limit import RateLimits
 from edge.core.session import TurnLedger
 from edge.core.tools.snapshot import Entry, Snapshot
@@ -119,17 +119,17 @@ class Admission:
             verdict = self._check_use(verdict, verdict.tool)
         return verdict
 
-    def args_hash(self, call: ToolCall) -> str:
-        """Hash of the tool and of the arguments, with defaults and clamps, as they would be
-        asked about; "" when it would be refused.
+    def as_asked(self, call: ToolCall) -> tuple[ToolDefinition, ToolCall] | None:
+        """Return the tool, and the call with defaults and clamps, as they would be asked about;
+        None when it would be refused.
         """
         entry = self._registry.snapshot().find(call.tool)
         if entry is None:
-            return ""
+            return None
         arguments = fill_arguments(self._registry, self._rules.limits, call, entry.definition)
         if arguments.problem is not None:
-            return ""
-        return confirmation.subject(entry.definition, replace(call, args=arguments.values))
+            return None
+        return entry.definition, replace(call, args=arguments.values)
 
     # ------------------------------------------------------------------ the tool
 

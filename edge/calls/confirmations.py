@@ -27,9 +27,11 @@ from tools_cache.api.tool import (
     Delivery,
     ErrorCode,
     Json,
+    Named,
     ToolCall,
     ToolDefinition,
     ToolError,
+    ToolFailure,
     ToolResponse,
 )
 
@@ -67,6 +69,7 @@ class Confirmations:
         self._registry = ports.registry
         self._glasses = ports.glasses
         self._writer = ports.writer
+        self._name_arguments = ports.name_arguments
         self._rules = rules
         self._tasks = tasks
         self._new_token = new_token
@@ -88,8 +91,10 @@ class Confirmations:
         if agreed and not _is_unsure(call):
             return None
         tool = self._freeze(call)
-        if (lines := self._described(call, tool)) is None:
-            return Refused(confirmation.too_long(), "too long to be shown")
+        try:
+            lines, names = await self._describe(call, tool)
+        except ToolFailure as e:
+            return Refused(e.error, "not asked about")
         request, limit_s = call.request, self._rules.limits.confirm_s
         if agreed:  # it is asked only what was said
             limit_s = min(limit_s, self._rules.limits.unsure_s)
@@ -103,7 +108,9 @@ class Confirmations:
         if end := await call.admit(CallState.AWAITING_CONFIRMATION, ttl_s=kept_s):
             return end
         with Attempt("call %s cannot be asked about", request.call_id) as asking:
-            required = await self._begin_asking(call, tool, lines, life_s)
+            required = await self._begin_asking(
+                call, tool, lines, confirmation.subject(tool, call.request, names), life_s
+            )
         if asking.error is not None:  # nobody was asked and nothing runs
             return failed(results.storage_unavailable(asking.error))
         interim = call.stamp(ToolResponse(error=required), Delivery.NONE)
@@ -128,8 +135,10 @@ class Confirmations:
         left_s = next((a.left_s for a in open_ if a.call_id == call.request.call_id), None)
         if left_s is None:
             return await self._decided_before(call, call.tool)
-        if (lines := self._described(call, call.tool)) is None:  # its definition is another now
-            return failed(confirmation.too_long())
+        try:
+            lines, _ = await self._describe(call, call.tool)
+        except ToolFailure as e:
+            return failed(e.error)
         self._ask_wearer(call, call.tool, lines, left_s)
         decided = await self._decision(call, left_s=left_s, patience_s=0.0, interim=None)
         return await self._after(call, decided)
@@ -142,7 +151,7 @@ class Confirmations:
         asked_about = await self._store.subject(request.call_id)
         now = self._registry.snapshot().find(request.tool)
         if asked_about:
-            same = now and confirmation.subject(now.definition, request) == asked_about
+            same = now and await self.subject(now.definition, request) == asked_about
             return None if same else failed(confirmation.changed(request.tool))
         if now is None:
             return None
@@ -150,6 +159,15 @@ class Confirmations:
         if standing is Grant.NEVER:
             return failed(confirmation.never_allowed(now.definition))
         return None if standing is Grant.ALWAYS else failed(confirmation.needed_now(request.tool))
+
+    async def subject(self, tool: ToolDefinition, call: ToolCall) -> str:
+        """Return the hash of what a question about this call would be about now; "" when nobody
+        would be asked.
+        """
+        try:
+            return confirmation.subject(tool, call, await self._name_arguments(tool, call))
+        except ToolFailure:
+            return ""
 
     async def _after(self, call: Call, decided: Decided) -> Outcome | None:
         if decided.refusal is not None:
@@ -202,23 +220,35 @@ class Confirmations:
 
     # -------------------------------------------------------------- the question
 
-    def _described(self, call: Call, tool: ToolDefinition) -> tuple[str, ...] | None:
-        """Return the question's lines, made once so that everybody reads the same; None: the
-        arguments are too long.
+    async def _describe(
+        self, call: Call, tool: ToolDefinition
+    ) -> tuple[tuple[str, ...], Mapping[str, Named]]:
+        """Return the question's lines, made once so that everybody reads the same, and what stands
+        in them for arguments. Raise `ToolFailure` if it is too long, or the tool would refuse it.
         """
         entry, request = self._registry.snapshot().find(tool.name), call.request
+        names = await self._name_arguments(tool, request)
         app = entry.app_name if entry is not None else ""
-        if _is_unsure(call) and not policy.needs_confirmation(tool):
-            return call_summary.understood(tool, request.args, app=app, writer=self._writer())
+        only_heard = _is_unsure(call) and not policy.needs_confirmation(tool)
+        about, writer = (tool, request.args), self._writer()
         try:
-            return call_summary.lines(
-                tool, request.args, request.answers, app=app, writer=self._writer()
-            )
+            if only_heard:
+                lines = call_summary.understood(*about, app=app, writer=writer)
+            else:
+                lines = call_summary.lines(
+                    *about, request.answers, app=app, writer=writer, names=names
+                )
         except call_summary.TooLong:
-            return None
+            raise ToolFailure(confirmation.too_long()) from None
+        return lines, names
 
     async def _begin_asking(
-        self, call: Call, tool: ToolDefinition, lines: tuple[str, ...], life_s: float
+        self,
+        call: Call,
+        tool: ToolDefinition,
+        lines: tuple[str, ...],
+        subject: str,
+        life_s: float,
     ) -> ToolError:
         """Store the question and put it to the wearer; return CONFIRMATION_REQUIRED with its
         token.
@@ -229,7 +259,7 @@ class Confirmations:
                 request.call_id,
                 confirmation.token_hash(token),
                 request.tool,
-                confirmation.subject(tool, request),
+                subject,
                 request.user_id,
                 request.session,
                 life_s,

@@ -11,6 +11,7 @@ from edge.core.words.wearer_forms import Writer
 from edge.ports import (
     AskPort,
     GlassesPort,
+    NameArguments,
     RegistryNotice,
     RegistryPort,
     RenderPort,
@@ -28,6 +29,7 @@ from edge.storage.results import ResultCache
 from edge.storage.sessions import Sessions
 from tools_cache.api.tool import (
     Json,
+    Named,
     RateLimit,
     ToolCall,
     ToolDefinition,
@@ -40,6 +42,11 @@ if TYPE_CHECKING:
 
 Audit = Callable[[Mapping[str, Json]], None]
 """Takes one audit record; must not wait."""
+
+
+async def _name_nothing(_tool: ToolDefinition, _call: ToolCall) -> Mapping[str, Named]:
+    """Return no names: every argument is shown as it was given."""
+    return {}
 
 
 async def _take_no_answer(_tool: ToolDefinition, _call: ToolCall, _answer: ToolResponse) -> None:
@@ -75,6 +82,7 @@ class CallPorts:
     on_registry: Callable[[RegistryNotice], Awaitable[None]]
     """Called with every registry notice of the cloud."""
     take_late_answer: TakeLateAnswer = _take_no_answer
+    name_arguments: NameArguments = _name_nothing
     audit: Audit | None = None
     writer: Callable[[], Writer] = Writer
     """Returns the wearer's form of dates and numbers, bound to now."""

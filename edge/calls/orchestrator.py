@@ -193,10 +193,15 @@ class Orchestrator:
             grant=grant,
             user_id=about.user_id,
             tool=call.tool if call else None,
-            args_hash=self._admission.args_hash(call) if call else None,
+            args_hash=await self._subject(call) if call else None,
             session=call.session if call else None,
         )
         return await self._decide(use, about, allow=allow)
+
+    async def _subject(self, call: ToolCall) -> str:
+        """Return the hash of what would be asked about this call; "" when it would be refused."""
+        asked = self._admission.as_asked(call)
+        return "" if asked is None else await self._confirmations.subject(*asked)
 
     async def decide(self, call_id: str, *, allow: bool, grant: Grant = Grant.ONCE) -> ToolResponse:
         """See `CallsPort`."""

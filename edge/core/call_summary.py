@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from edge.core.words.wearer_forms import Writer
-from tools_cache.api.tool import Json, Source, ToolDefinition
+from tools_cache.api.tool import Json, Named, Source, ToolDefinition
 
 MAX_CHARACTERS: Final = 32_000
 """Characters of all lines together. Nobody reads more; a longer call is refused."""
@@ -52,14 +52,16 @@ def lines(
     *,
     app: str = "",
     writer: Writer = _ENGLISH,
+    names: Mapping[str, Named] | None = None,
 ) -> tuple[str, ...]:
     """Describe a call completely: the question, each argument in the schema's order, the `answers`
-    sent with them (`ToolCall.answers`), the tool's full name and its origin. Raises `TooLong`.
+    sent with them (`ToolCall.answers`), the tool's full name and its origin. What `names` has is
+    shown in the place of those arguments. Raises `TooLong`.
     """
     head, tail = question(tool, app), _whose(tool)
     found, size = [head], len(head) + len(tail)
     for line in (
-        *_of_object("", args, tool.input_schema, writer, declared=True, depth=0),
+        *_of_arguments(tool, args, names or {}, writer),
         *_of_answers(answers or {}, writer),
     ):
         found.append(line)
@@ -71,18 +73,14 @@ def lines(
 
 def understood(
     tool: ToolDefinition, args: Mapping[str, Json], *, app: str = "", writer: Writer = _ENGLISH
-) -> tuple[str, ...] | None:
+) -> tuple[str, ...]:
     """Describe a call that needs no consent, to a wearer who is asked whether these were the words:
     the question, each argument in plain words, and what a tool without a title says of itself.
-    None: too long.
+    Raises `TooLong`.
     """
     said, alone = _in_plain_words(tool, args)
-    try:
-        rows = tuple(_of_object("", said, tool.input_schema, writer, declared=True, depth=0))
-    except TooLong:
-        return None
     rest = []
-    for row in rows:
+    for row in _of_object("", said, tool.input_schema, writer, declared=True, depth=0):
         name, _, value = row.partition(": ")
         numbered = name == "id" and tool.shipped  # of a timer or a note
         rest.append(value if name in alone else f"number: {value}" if numbered else row)
@@ -193,6 +191,19 @@ def _description(tool: ToolDefinition) -> str:
 
 
 # ------------------------------------------------------------------ arguments
+
+
+def _of_arguments(
+    tool: ToolDefinition, args: Mapping[str, Json], names: Mapping[str, Named], writer: Writer
+) -> Iterator[str]:
+    """Yield the lines of all arguments in the schema's order."""
+    properties = _properties(tool.input_schema)
+    for key in [*(k for k in properties if k in args), *(k for k in args if k not in properties)]:
+        if key in names:
+            yield f"{_key(names[key].label)}: {text(names[key].words)}"
+        else:
+            one = {key: args[key]}
+            yield from _of_object("", one, tool.input_schema, writer, declared=True, depth=0)
 
 
 def _of_object(

@@ -11,7 +11,15 @@ from typing import Final
 
 from edge.core import call_summary, idempotency, policy
 from edge.core.grants import Consumption, Grant, Granted
-from tools_cache.api.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
+from tools_cache.api.tool import (
+    ErrorCode,
+    Json,
+    Named,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+)
 
 TOKEN_BYTES: Final = 16
 LIFE_S: Final = 300.0
@@ -23,12 +31,17 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
-def subject(tool: ToolDefinition, call: ToolCall) -> str:
-    """Return the hash of what is confirmed: the tool's definition, the arguments, and the answers
-    sent with them. A yes is valid only while it stays the same.
+def subject(tool: ToolDefinition, call: ToolCall, names: Mapping[str, Named] | None = None) -> str:
+    """Return the hash of what is confirmed: the tool's definition, the arguments, the answers sent
+    with them, and what stood in the question for arguments. A yes is valid only while it stays the
+    same.
     """
     about: dict[str, Json] = {"tool": definition_digest(tool), "args": dict(call.args)}
-    return idempotency.digest(about | {"input": call.answers} if call.answers else about)
+    if call.answers:
+        about["input"] = call.answers
+    if names:
+        about["names"] = {argument: list(named) for argument, named in names.items()}
+    return idempotency.digest(about)
 
 
 def too_long() -> ToolError:

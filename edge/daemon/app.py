@@ -476,6 +476,7 @@ class Daemon:
             clock=self.clock,
             on_registry=self.registry.notice,
             take_late_answer=self.tools.take_late_answer,
+            name_arguments=self.tools.name_arguments,
             audit=self._note_call,
             writer=self.writer,
             words_wanted=self.tool_services.wearer_events.words_wanted,

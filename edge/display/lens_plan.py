@@ -47,9 +47,9 @@ _log: Final = logging.getLogger(__name__)
 IMAGE_DWELL_S: Final = 10.0
 LINK_DWELL_S: Final = 30.0
 """Time to take a telephone out of a pocket."""
-SEPARATE_DWELL_S: Final = 30.0
+SEPARATE_DWELL_S: Final = 120.0
 """Seconds for which a separate page stays where a tap turns it: it is to be followed, not only
-read.
+read. On foot that is about 150 m; what ranks lower waits meanwhile.
 """
 Code = Callable[[str], Awaitable[str]]
 """Text → QR code for this lens as base64 PNG, "" where there is none (`LensImages.code`)."""

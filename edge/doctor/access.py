@@ -22,8 +22,11 @@ SECRETS: Final = (
     ("uplink", "password_file", "glassd-mqtt-password"),
     ("uplink", "key_file", "glassd-mqtt-key.pem"),
     ("cloud", "token_file", "glassd-cloud-token"),
+    ("calendar", "password_file", "glassd-calendar-password"),
 )
-"""(section, key, systemd credential) of every secret there may be."""
+"""(section, key, systemd credential) of the secrets of the daemon's own settings."""
+TOOL_KEYS: Final = frozenset({"password_file", "token_file", "key_file"})
+"""Settings of tools, in `[tool.*]`, that name the file of a secret."""
 
 
 class AccessChecks(CheckGroup):
@@ -93,12 +96,37 @@ class AccessChecks(CheckGroup):
                 if wrong := self._wrong(path, found, by_systemd=not configured):
                     return wrong
                 examined.append(path.name)
-        for path in await in_thread(lambda: _enrolment(self._examined.state_dir / FOLDER)):
+        try:
+            more = await in_thread(lambda: [*self._of_enrolment(), *self._of_tools()])
+        except PermissionError as e:
+            return self._not_allowed(f"look at {e.filename}")
+        for path in more:
             if wrong := self._wrong(path, path.stat(), by_systemd=False):
                 return wrong
             examined.append(path.name)
         names = ", ".join(examined)
         return ok(f"only the daemon may read {names}" if names else "there are none")
+
+    def _of_enrolment(self) -> list[Path]:
+        """Return the files of an enrolment; none if the folder may not be read, which the check of
+        the state directory reports.
+        """
+        try:
+            return sorted((self._examined.state_dir / FOLDER).iterdir())
+        except OSError:
+            return []
+
+    def _of_tools(self) -> list[Path]:
+        """Return the files that settings of tools name, each once. One that is missing is left out:
+        its tool says so. Raise PermissionError.
+        """
+        named = {
+            str(value): None
+            for values in self._settings.tool.values.values()
+            for key, value in values.items()
+            if key in TOOL_KEYS and value
+        }
+        return [path for path in map(Path, named) if path.exists()]
 
     def _wrong(self, path: Path, found: os.stat_result, *, by_systemd: bool) -> Finding | None:
         """Examine one file. Credentials are read by systemd, as root, so only that others may read
@@ -120,16 +148,6 @@ class AccessChecks(CheckGroup):
         if found.st_uid == who.uid:
             return fail(problem, self._by_owner(chmod))
         return fail(problem, self._machine.as_root(f"chown {who.name}: {quoted(path)}", chmod))
-
-
-def _enrolment(folder: Path) -> list[Path]:
-    """Return the files of an enrolment; none if the folder may not be read, which the check of the
-    state directory reports.
-    """
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
 
 
 def _below(folder: Path) -> Iterator[Path]:

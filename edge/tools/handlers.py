@@ -15,6 +15,7 @@ from typing import Any
 from tools_cache.api.tool import (
     ErrorCode,
     Json,
+    Named,
     ToolContext,
     ToolDefinition,
     ToolFailure,
@@ -27,6 +28,7 @@ if typing.TYPE_CHECKING:
 
 Runner = Callable[[Mapping[str, Json], ToolContext], Awaitable[Json]]
 LateTaker = Callable[[ToolResponse, ToolContext], Awaitable[None]]
+Namer = Callable[[Mapping[str, Json], ToolContext], Awaitable[Mapping[str, Named]]]
 
 
 class BadHandler(Exception):
@@ -53,9 +55,20 @@ class Handlers:
         """Return what takes late answers of calls that this tool made, None if nothing does. Raises
         `BadHandler`.
         """
+        found: LateTaker | None = self._find_function(definition, "take_late_answer")
+        return found
+
+    def find_namer(self, definition: ToolDefinition) -> Namer | None:
+        """Return what names the tool's arguments in questions, None if nothing does. Raises
+        `BadHandler`.
+        """
+        found: Namer | None = self._find_function(definition, "name_arguments")
+        return found
+
+    def _find_function(self, definition: ToolDefinition, name: str) -> Any:
         self.find(definition)
         module = sys.modules[self._module_name(self._folder_of(definition))]
-        found: LateTaker | None = getattr(module, "take_late_answer", None)
+        found = getattr(module, name, None)
         return found if inspect.iscoroutinefunction(found) else None
 
     def unload(self, definition: ToolDefinition) -> None:

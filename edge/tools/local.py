@@ -28,6 +28,7 @@ from firmware_bridge.deadlines import timeout
 from tools_cache.api.handed import Json
 from tools_cache.api.tool import (
     ErrorCode,
+    Named,
     Source,
     ToolCall,
     ToolDefinition,
@@ -37,6 +38,8 @@ from tools_cache.api.tool import (
 
 HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
 
+NAMING_S: Final = 3.0
+"""The wearer waits for the question; what takes longer is asked about as it was given."""
 logger = logging.getLogger(__name__)
 
 
@@ -106,6 +109,26 @@ class LocalTools:
             if is_disk_fault(e):
                 raise StorageUnavailable(str(e)) from e
             logger.exception("%s cannot take a late answer of %s", definition.name, call.tool)
+
+    async def name_arguments(
+        self, definition: ToolDefinition, call: ToolCall
+    ) -> Mapping[str, Named]:
+        """See `NameArguments`. Of a tool that fails, nothing is named."""
+        if definition.source not in HERE:
+            return {}
+        try:
+            if (name := self._handlers.find_namer(definition)) is None:
+                return {}
+            from edge.tools.context import Context  # noqa: PLC0415 - an idle daemon needs none
+
+            context = Context(call, self._services, _drop)
+            async with timeout(NAMING_S):
+                return await name(copy.deepcopy(dict(call.args)), context)
+        except ToolFailure:
+            raise
+        except Exception:
+            logger.exception("%s cannot name its arguments", definition.name)
+            return {}
 
     async def _execute(
         self, runner: Runner, definition: ToolDefinition, call: ToolCall, progress: Progress

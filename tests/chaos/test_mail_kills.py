@@ -147,19 +147,26 @@ def test_a_mail_cut_off_by_a_kill_is_found_among_the_sent_ones(mail_server, writ
 
 
 @pytest.mark.requirement("I15-mail-notice", "I15-mail-secrets")
-def test_the_process_that_waits_for_mail_ends_with_a_killed_daemon(writer):
-    def waiting() -> list[str]:
-        return [each for each in writer.processes() if "workers.mail_watch" in each]
+def test_waiting_for_mail_ends_with_a_killed_daemon(mail_server, writer):
+    server, smtp = mail_server
+    ended = rf"imap\({smtp.user}\).*Disconnected"
 
-    assert waiting() == [], "without chosen senders there is none"
+    def connections() -> tuple[int, int]:
+        """Return how many were begun, and how many ended."""
+        log = server.log()
+        return log.count("Login: user="), len(re.findall(ended, log))
+
+    assert connections() == (0, 0), "without chosen senders there is none"
     writer.stop()
     writer.sections += 'notify_from = ["bank.example"]\n'
     writer.start()
     until(lambda: _is_note_there(writer), "it looked at the mailbox")
-    assert len(waiting()) == 1
+    until(lambda: connections() == (2, 1), "the look has ended, and the wait has not")
+    assert len(writer.processes()) == 1, "the daemon"
     assert not any(PASSWORD in each for each in writer.processes())
     writer.kill()
-    until(writer.children_ended, "it ended, too")
+    until(lambda: connections() == (2, 2), "the server sees it")
+    assert writer.children_ended()
     log = (writer.folder / "daemon.log").read_text(encoding="utf-8")
     assert PASSWORD not in log
 

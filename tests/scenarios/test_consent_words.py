@@ -268,8 +268,29 @@ async def test_an_agent_that_removes_a_note_is_asked_for_a_yes(tmp_path):
         await place.call("notes:add", {"text": "milk"})
         _, asked = await begin(place, "notes:remove", {"id": 1})
         assert asked.error.code == "CONFIRMATION_REQUIRED"
-        assert asked.error.confirmation_request["particulars"][:2] == ["Remove this note?", "id: 1"]
+        assert asked.error.confirmation_request["particulars"][:2] == [
+            "Remove this note?",
+            "note: milk",
+        ]
         assert await listed(place, "notes:list", "notes") == ["milk"]
+
+
+@pytest.mark.requirement("I11-consent-complete")
+async def test_an_event_that_is_to_be_removed_is_asked_about_by_its_title(tmp_path):
+    async with on(tmp_path, "mock:full") as place:
+        await started(place)
+        place.start_call("calendar:create_event", LUNCH)
+        await place.lens_shows("Add to calendar?")
+        await place.answer_question()
+        made = (await place.answer()).data
+        place.mark()
+        _, asked = await begin(place, "calendar:remove_event", {"event_id": made["event_id"]})
+        request = asked.error.confirmation_request
+        assert request["particulars"][1].startswith("event: Lunch, ")
+        await place.lens_shows("Remove from calendar?", "event: Lunch, ")
+        assert made["event_id"] not in str(place.drawn())
+        await place.answer_question()
+        await place.lens_shows("Removed from the calendar: Lunch")
 
 
 @pytest.mark.requirement("I13-undo")

@@ -16,6 +16,11 @@ CREATE: Final = (
 )
 COUNT: Final = "SELECT count(*) AS total FROM notes"
 ONE: Final = "SELECT text FROM notes WHERE id = ?"
+SAME: Final = (
+    "SELECT others.text FROM notes JOIN notes AS others"
+    " ON others.text = notes.text AND others.id <> notes.id WHERE notes.id = ? LIMIT 1"
+)
+"""Another note with the text of this one."""
 REMOVE: Final = "DELETE FROM notes WHERE id = ?"
 INSERT: Final = "INSERT INTO notes (text, folded, created) VALUES (?, ?, ?)"
 

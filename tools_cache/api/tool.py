@@ -9,7 +9,7 @@ other forms (MCP `isError`, the REST API's `success`) exist only in adapters.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from tools_cache.api import handed
 from tools_cache.api.handed import Json as Json
@@ -376,6 +376,16 @@ def _objects(value: Mapping[str, Json], key: str) -> list[dict[str, Json]]:
 
 
 # ------------------------------------------------------------------ what a handler may use
+
+
+class Named(NamedTuple):
+    """What an argument stands for, as a person who is asked for a yes reads it in its place:
+    `mail: Lunch, from Anna`.
+    """
+
+    label: str
+    words: str
+    """Different for each thing that the argument could name."""
 
 
 class ToolContext(Protocol):

@@ -9,7 +9,9 @@ from typing import Final
 
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.notes import folded
+from tools_cache.api.tool import Named
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.naming import name_one
 
 MAX_CONTACTS: Final = 2000
 MOST_NAMED: Final = 10
@@ -169,6 +171,12 @@ class ContactBook:
 
     async def remove(self, contact: KnownContact) -> None:
         await self._db.delete(_TABLE, where={"uuid": contact.id})
+
+
+async def named(book: ContactBook, meant: KnownContact) -> dict[str, Named]:
+    """Return the words for the argument `contact`; nothing if another one has the same name."""
+    others = [contact.name for contact in await book.all() if contact.id != meant.id]
+    return name_one("contact", "contact", meant.name, others)
 
 
 def tidy(card: Mapping[str, Json]) -> dict[str, Json]:

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from tools_cache.api.handed import Database, Json
-from tools_cache.api.tool import ToolContext
+from tools_cache.api.tool import Named, ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday import naming
 
 READ_S: Final = 15.0
 SEND_S: Final = 40.0
@@ -85,6 +86,24 @@ def listing(messages: Sequence[Mapping[str, Json]], now: float) -> str:
         about = f"{who}: {message['subject'] or 'no subject'}"
         lines.append(f"- {about} {_beside(about, age)}".rstrip())
     return "\n".join(lines)
+
+
+async def remember(ctx: ToolContext, messages: Sequence[Mapping[str, Json]]) -> None:
+    """Keep what the ids of these messages stand for."""
+    await naming.remember(ctx, {each["id"]: _words(each) for each in messages if "id" in each})
+
+
+async def name_arguments(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Named]:
+    """Return the words for the id of a message that was listed or read before."""
+    return await naming.name_known(ctx.db, "id", "mail", args["id"])
+
+
+def _words(message: Mapping[str, Json]) -> str:
+    """Return a message in words: sender, subject, time."""
+    found = [sender(message), message["subject"] or "no subject"]
+    if message["date"]:
+        found.append(naming.written(datetime.fromisoformat(message["date"]).astimezone()))
+    return ", ".join(map(str, found))
 
 
 def _recipients(people: Sequence[Mapping[str, Json]]) -> str:

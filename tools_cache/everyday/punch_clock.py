@@ -9,6 +9,7 @@ from typing import Final
 from tools_cache.api.handed import Database, Json
 from tools_cache.api.notes import folded
 from tools_cache.errors import ErrorCode, ToolFailure
+from tools_cache.everyday.naming import written
 from tools_cache.everyday.work_hours import (
     FIX,
     WorkCalendar,
@@ -215,6 +216,18 @@ class PunchClock:
         same_day = self.calendar.day(entry.start) == self.calendar.day(entry.end)
         end = self.calendar.clock(entry.end, entry.end if same_day else self.now)
         return f"{begin} to {end}"
+
+    def words(self, entry: WorkEntry) -> str:
+        """Return an entry in words that are the same on every day: "Fri 20 Nov 2026, 09:02 to
+        12:00, Alpha".
+        """
+        begin = self.calendar.local(entry.start)
+        span = f"since {written(begin)}"
+        if entry.end is not None:
+            end = self.calendar.local(entry.end)
+            same_day = end.date() == begin.date()
+            span = f"{written(begin)} to {f'{end:%H:%M}' if same_day else written(end)}"
+        return f"{span}, {entry.project}" if entry.project else span
 
     def state_text(self, work: Work) -> str:
         """Return "Working on Alpha since 09:02" or what else goes on."""

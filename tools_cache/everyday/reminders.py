@@ -14,6 +14,7 @@ from tools_cache.api.tool import ToolContext
 from tools_cache.errors import ErrorCode, ToolFailure
 from tools_cache.everyday.dates import recurrence, spoken_dates
 from tools_cache.everyday.dates.spoken_dates import When
+from tools_cache.everyday.naming import written
 
 MOST_NAMED: Final = 10
 FEW: Final = 3
@@ -60,6 +61,13 @@ class Reminder:
             "completed": self.done,
             "completed_at": book.iso(row["completed_at"]),
         }
+
+    @property
+    def words(self) -> str:
+        """It in words that are the same on every day: "call Anna, Sat 28 Nov 2026, 09:00"."""
+        repeat = recurrence.describe(self.row["repeat"]) if self.row["repeat"] else ""
+        due = written(self.due) if self.due else ""
+        return ", ".join(filter(None, (self.text, due, repeat)))
 
     def line(self, now: datetime) -> str:
         """Return it as a line of the lens: "Tomorrow 09:00: call Anna"."""

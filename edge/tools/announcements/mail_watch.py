@@ -1,51 +1,71 @@
-"""Announces new mail of chosen senders. A child process waits for it, one per connection.
+"""Announces new mail of chosen senders. A thread learns from the server that there may be some; a
+short-lived child process looks, as it is strangers' mail that has to be read for that.
 
-How far mail was announced is on disk, and what was found after that is not: the next child finds it
+How far mail was announced is on disk, and what was found after that is not: the next look finds it
 again, after a restart too.
 """
 
 import asyncio
-import contextlib
 import hashlib
-import json
 import logging
 import random
-import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
-from typing import Any, Final, NamedTuple
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from edge.core.backoff import Backoff
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import Alarmed
+from edge.runtime.first_completed import race
 from edge.storage.notes import Notes
 from edge.storage.sqlite.errors import StoreError
-from firmware_bridge.deadlines import timeout
+from edge.tools.worker_calls import WorkerCalls
 from tools_cache.api.handed import Json
-from tools_cache.errors import ErrorCode
+from tools_cache.errors import ErrorCode, ToolFailure
 from tools_cache.everyday import mail
 
-COMMAND: Final = (sys.executable, "-P", "-m", "edge.tools.workers.mail_watch")
-"""-P: a module in the working directory cannot replace a library."""
+if TYPE_CHECKING:
+    from edge.tools.announcements.mail_idle import MailIdle
+
 NOTE: Final = "mail.announced"
 ALARM: Final = "mail"
-LINE_S: Final = 900.0
-"""A child looks at the mailbox, and says so, every ten minutes at least."""
-MAX_LINE: Final = 16 * 1024
+THREAD: Final = "mail"
+LOOK_S: Final = 130.0
+"""Longer than a child's connection may last: its error names the reason."""
 FIRST_S: Final = 2.0
 MOST_S: Final = 300.0
 REFUSED_S: Final = 600.0
 """Minimum pause after a refusal that only a person can end: many servers lock an account that signs
 in wrongly too often.
 """
-PAUSE_S: Final = 30.0
-"""Between two announcements; what comes meanwhile is announced together."""
 
+T = TypeVar("T")
 Position = tuple[int, int]
 """UIDVALIDITY and UID (RFC 3501) of the newest message that was looked at."""
 
 log = logging.getLogger(__name__)
+
+
+class Times(NamedTuple):
+    """Seconds."""
+
+    pause: float = 30.0
+    """Between two announcements; what comes meanwhile is announced together."""
+    between: float = 10.0
+    """Between two looks: each takes 0.3 s of a processor, and signs in."""
+    idle: float = 600.0
+    """After which a wait is begun again, which shows whether the connection is alive, and the
+    mailbox is looked at. Servers end a wait of 30 min, many home routers one of less.
+    """
+    poll: float = 300.0
+    """Between two looks at a server that says nothing by itself."""
+
+
+TIMES: Final = Times()
 
 
 class MailNotice(NamedTuple):
@@ -60,25 +80,23 @@ class MailNotice(NamedTuple):
         return f"mail-{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(NamedTuple):
     """New messages that were not announced yet. `until`: where the newest of them is."""
 
-    count: int
+    number: int
     latest: Mapping[str, Json]
     until: Position
 
     def text(self) -> str:
         who, subject = mail.sender(self.latest), self.latest["subject"]
         about = f"{who}: {subject}" if subject else who
-        if self.count == 1:
+        if self.number == 1:
             return f"New mail from {about}"
-        return f"{self.count} new messages, the latest from {about}"
+        return f"{self.number} new messages, the latest from {about}"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Why a child ended. `final`: only a person can change it."""
+class Failure(NamedTuple):
+    """Why mail is not watched. `final`: only a person can change it."""
 
     text: str
     final: bool = False
@@ -98,13 +116,13 @@ class MailWatch:
     bus: Bus
     clock: Clock
     backoff: Backoff = field(default_factory=default_backoff)
-    command: Sequence[str] = COMMAND
-    pause_s: float = PAUSE_S
-    more: Mapping[str, Json] = field(default_factory=dict)
-    """More of the request, in tests."""
+    workers: WorkerCalls = field(default_factory=WorkerCalls)
+    """Its own: a look does not wait for tools, nor they for a look."""
+    times: Times = TIMES
     _looked: Position | None = field(default=None, init=False)
     _stored: Position | None = field(default=None, init=False)
     _waiting: Waiting | None = field(default=None, init=False)
+    _may_be_new: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _came: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _postponed: bool = field(default=False, init=False)
     _failure: Failure | None = field(default=None, init=False)
@@ -128,50 +146,58 @@ class MailWatch:
             self._tell(None)
 
     async def _watch_once(self) -> Failure:
-        """Run one child to its end. Whatever ends this ends the child."""
+        """Watch until something fails. Whatever ends this ends the connection and the child."""
+        self._may_be_new.clear()
         try:
-            child = await asyncio.create_subprocess_exec(
-                *self.command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                limit=MAX_LINE,
-            )
-        except OSError as e:
-            return Failure(f"No process could be started: {e.strerror}")
+            await race(self._learn(), self._look_again())
+        except ToolFailure as e:
+            return _failure(e)
+        return Failure("It ended without a reason")
+
+    async def _learn(self) -> None:
+        """Learn that there may be new mail: from the server, or as time has passed."""
+        idle = await _in_thread(partial(self._make_idle, asyncio.get_running_loop()))
         try:
-            assert child.stdin is not None
-            assert child.stdout is not None
-            with contextlib.suppress(ConnectionError):  # one that ended says nothing
-                child.stdin.write(json.dumps(self._request()).encode() + b"\n")
-                await child.stdin.drain()
-            while line := await _next_line(child.stdout):
-                if "error" in line:
-                    return _failure(line)
-                self._tell(None)
-                await self._take(line)
-        except (TimeoutError, ValueError):
-            return Failure("The process that watches mail said nothing that can be read")
+            await _in_thread(idle.run)
         finally:
-            if child.returncode is None:
-                child.kill()
-                await child.wait()
-        return Failure("The process that watches mail ended")
+            idle.close()
+        while True:
+            self._may_be_new.set()
+            await asyncio.sleep(self.times.poll)
+
+    def _make_idle(self, loop: asyncio.AbstractEventLoop) -> "MailIdle":
+        from edge.tools.announcements.mail_idle import MailIdle  # noqa: PLC0415 - takes 20 ms
+
+        def may_be_new() -> None:
+            if not self._may_be_new.is_set():  # a server may say it very often
+                loop.call_soon_threadsafe(self._may_be_new.set)
+
+        return MailIdle(self._settings(), may_be_new, idle_s=self.times.idle)
+
+    async def _look_again(self) -> None:
+        while True:
+            await self._may_be_new.wait()
+            self._may_be_new.clear()
+            found = await self.workers.ask("new_mail", self._request(), deadline_s=LOOK_S)
+            self._tell(None)
+            await self._take(found)
+            await asyncio.sleep(self.times.between)
+
+    def _settings(self) -> dict[str, Json]:
+        return {key: self.config[key] for key in mail.SETTINGS if key in self.config}
 
     def _request(self) -> dict[str, Json]:
-        settings = {key: self.config[key] for key in mail.SETTINGS if key in self.config}
         return {
-            "settings": settings,
+            "settings": self._settings(),
             "senders": list(self.config["notify_from"]),
             "after": self._looked,
-            **self.more,
         }
 
-    async def _take(self, line: Mapping[str, Any]) -> None:
-        self._looked = looked = (line["validity"], line["uid"])
-        if line["count"]:
-            before = self._waiting.count if self._waiting else 0
-            self._waiting = Waiting(before + line["count"], line["latest"], looked)
+    async def _take(self, found: Mapping[str, Any]) -> None:
+        self._looked = looked = (found["validity"], found["uid"])
+        if found["count"]:
+            before = self._waiting.number if self._waiting else 0
+            self._waiting = Waiting(before + found["count"], found["latest"], looked)
             self._came.set()
         elif self._waiting is None:
             await self._store(looked)
@@ -226,7 +252,7 @@ class MailWatch:
             number += 1
             self._waiting = _rest(self._waiting, waiting)
             await self._store(waiting.until)
-            await asyncio.sleep(self.pause_s)
+            await asyncio.sleep(self.times.pause)
 
     async def is_due(self, _notice: int) -> bool:
         """Return False: what waited for the glasses is announced in new words, with what came
@@ -238,17 +264,30 @@ class MailWatch:
 
 def _rest(now: Waiting | None, announced: Waiting) -> Waiting | None:
     """Return what came while the rest was announced."""
-    left = now.count - announced.count if now is not None else 0
-    return replace(now, count=left) if now is not None and left else None
+    left = now.number - announced.number if now is not None else 0
+    return now._replace(number=left) if now is not None and left else None
 
 
-async def _next_line(source: asyncio.StreamReader) -> dict[str, Any]:
-    """Return what a child says next; {} when it has ended. Raise TimeoutError, ValueError."""
-    async with timeout(LINE_S):
-        raw = await source.readline()
-    return dict(json.loads(raw)) if raw else {}
+async def _in_thread(work: Callable[[], T]) -> T:
+    """Run `work` in a thread of its own, which the end of the process does not wait for: a resolver
+    that hangs cannot be interrupted.
+    """
+    ended: Future[T] = Future()
+    ended.set_running_or_notify_cancel()  # it cannot be cancelled any more
+
+    def run() -> None:
+        try:
+            ended.set_result(work())
+        except Exception as e:  # noqa: BLE001 - raised again below
+            ended.set_exception(e)
+
+    threading.Thread(target=run, name=THREAD, daemon=True).start()
+    return await asyncio.wrap_future(ended)
 
 
-def _failure(line: Mapping[str, Any]) -> Failure:
-    text = ". ".join(filter(None, (line["error"], line["suggestion"])))
-    return Failure(text, final=line["code"] != ErrorCode.NETWORK_ERROR.value)
+def _failure(raised: ToolFailure) -> Failure:
+    """Return it as final if it says what a person can do, other than wait for the network."""
+    error = raised.error
+    text = ". ".join(filter(None, (error.message, error.suggestion)))
+    final = error.suggestion is not None and error.code is not ErrorCode.NETWORK_ERROR
+    return Failure(text, final=final)

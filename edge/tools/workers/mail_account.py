@@ -1,7 +1,9 @@
-"""The owner's account: its secret, verified TLS, and what goes wrong on the way to its servers."""
+"""The owner's account: its secret, verified TLS, and what goes wrong on the way to its servers.
+
+The daemon imports this, too, while it waits for new mail.
+"""
 
 import base64
-import smtplib
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +17,7 @@ TIMEOUT_S: Final = 8.0
 """Of each step on the network. The parent's deadline is longer: the error names the reason."""
 MAX_SECRET: Final = 4096
 SECTION: Final = "[tool.email]"
+UNUSABLE: Final = "it gave an answer that cannot be used"
 
 
 class Server(NamedTuple):
@@ -144,13 +147,10 @@ def faults(server: Server) -> Iterator[None]:
         raise unreachable(server, "it does not speak TLS there") from None
     except TimeoutError:
         raise unreachable(server, "no answer in time") from None
-    except (IMAP4.abort, smtplib.SMTPServerDisconnected, EOFError):
+    except (IMAP4.abort, EOFError):
         raise unreachable(server, "it closed the connection") from None
-    except smtplib.SMTPNotSupportedError:
-        raise unreachable(server, "it offers no STARTTLS") from None
-    except (IMAP4.error, smtplib.SMTPException) as e:
-        code = getattr(e, "smtp_code", "")
-        raise unreachable(server, f"it gave an answer that cannot be used {code}".strip()) from None
+    except (IMAP4.error, UnicodeDecodeError):
+        raise unreachable(server, UNUSABLE) from None
     except UnicodeError:
         raise unreachable(server, "this is no name of a server") from None
     except OSError as e:

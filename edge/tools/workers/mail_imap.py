@@ -3,18 +3,14 @@
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from imaplib import IMAP4, IMAP4_SSL
+from contextlib import contextmanager
+from imaplib import IMAP4
 from typing import Any, Final
 
-from edge.tools.workers.mail_account import TIMEOUT_S, Account, faults, unreachable
+from edge.tools.workers.mail_account import Account
+from edge.tools.workers.mail_connection import Connection, connected, quoted
 from edge.tools.workers.mail_structure import parse
 
-MAX_LITERAL: Final = 512 * 1024
-MAX_LINE: Final = 1024 * 1024
-CHUNK: Final = 16 * 1024
-MAX_TOTAL: Final = 8 * 1024 * 1024
-"""Bytes of all literals of one connection; nothing here asks for as many."""
 HEADER_BYTES: Final = 8_192
 WINDOW: Final = 5_000
 """Messages that one search command looks at: its answer fits one line of `imaplib`."""
@@ -25,58 +21,12 @@ _LISTED: Final = re.compile(
     re.IGNORECASE,
 )
 _SENT: Final = frozenset({"sent", "sent items", "sent messages", "sent mail", "inbox.sent"})
-_IDLE_TAG: Final = b"WAIT"
-"""The tag of the one command that is not sent by `imaplib`."""
-MAX_ASIDE: Final = 1_000
-"""Lines that a server may send beside an answer."""
-_TEMPORARY: Final = re.compile(rb"\[(?:UNAVAILABLE|LIMIT|INUSE|SERVERBUG)\]", re.IGNORECASE)
-
-
-class _Limited(IMAP4_SSL):
-    """A connection that takes no line and no literal longer than a limit. It reads the socket
-    itself, as the file that `imaplib` reads from cannot be used after a timeout.
-    """
-
-    _taken = 0
-
-    def open(self, *args: Any, **options: Any) -> None:
-        self._held = bytearray()
-        super().open(*args, **options)
-
-    def read(self, size: int) -> bytes:
-        self._taken += size
-        if size > MAX_LITERAL or self._taken > MAX_TOTAL:
-            raise self.abort("too long")
-        while len(self._held) < size and self._receive():
-            pass
-        return self._take(size)
-
-    def readline(self) -> bytes:
-        """Return a line; b"" at the end of the connection."""
-        looked = 0
-        while (end := self._held.find(b"\n", looked)) < 0:
-            looked = len(self._held)
-            if looked > MAX_LINE:
-                raise self.abort("too long")
-            if not self._receive():
-                return b""
-        return self._take(end + 1)
-
-    def _receive(self) -> bool:
-        data = self.sock.recv(CHUNK)
-        self._held += data
-        return bool(data)
-
-    def _take(self, size: int) -> bytes:
-        taken = bytes(self._held[:size])
-        del self._held[:size]
-        return taken
 
 
 class Mailbox:
     """One signed-in connection."""
 
-    def __init__(self, connection: IMAP4_SSL) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._imap = connection
         self.validity = 0
         self._count = 0
@@ -119,7 +69,7 @@ class Mailbox:
         plain = [window]
         for key, value in criteria:
             if value.isascii():
-                plain += [key, _quoted(value)] if value else [key]
+                plain += [key, quoted(value)] if value else [key]
         found = self._uids(*plain)
         for key, value in criteria:
             if found and not value.isascii():
@@ -163,51 +113,6 @@ class Mailbox:
         found = self._uids(window, "UNSEEN", "UID", f"{uid + 1}:*")
         return sorted(each for each in found if each > uid)  # n:* names the newest one in any case
 
-    def grew(self) -> bool:
-        """Return whether the server said of new messages since the mailbox was opened."""
-        return self._said("EXISTS") > self._count
-
-    def can_idle(self) -> bool:
-        """Return whether the server says by itself that there is new mail (RFC 2177)."""
-        _status, able = self._imap.capability()  # those before the sign-in were others
-        return b"IDLE" in (able[0] or b"").upper().split()
-
-    def idle(self, seconds: float) -> bool:
-        """Wait until the server says anything, at most so long; return False if it refuses to."""
-        self._imap.send(_IDLE_TAG + b" IDLE\r\n")
-        started, aside = self._answer_to_idle(b"+")
-        if not started:
-            return False
-        if not aside:
-            self._await_line(seconds)
-        self._imap.send(b"DONE\r\n")
-        self._answer_to_idle(_IDLE_TAG)
-        return True
-
-    def _await_line(self, seconds: float) -> None:
-        self._imap.sock.settimeout(seconds)
-        try:
-            if not self._imap.readline():
-                raise IMAP4.abort("closed")
-        except TimeoutError:
-            pass  # nothing came
-        finally:
-            self._imap.sock.settimeout(TIMEOUT_S)
-
-    def _answer_to_idle(self, start: bytes) -> tuple[bool, bool]:
-        """Read up to the line that begins so; return whether it came instead of a refusal, and
-        whether anything else came before.
-        """
-        for count in range(MAX_ASIDE):
-            line = self._imap.readline()
-            if not line:
-                raise IMAP4.abort("closed")
-            if line.startswith(start):
-                return True, count > 0
-            if line.startswith(_IDLE_TAG):
-                return False, count > 0
-        raise IMAP4.abort("too many lines")
-
     # -------------------------------------------------------------- sent messages
 
     def sent_name(self) -> bytes | None:
@@ -236,7 +141,7 @@ class Mailbox:
         if (name := self.sent_name()) is None:
             return False
         self.open(name)
-        return bool(self._uids("HEADER", "Message-ID", _quoted(message_id)))
+        return bool(self._uids("HEADER", "Message-ID", quoted(message_id)))
 
     def add_sent(self, message: bytes, message_id: str) -> bool:
         """Put a message into the folder of sent messages, unless the server did. Return whether it
@@ -245,7 +150,7 @@ class Mailbox:
         if (name := self.sent_name()) is None:
             return False
         self.open(name)
-        if self._uids("HEADER", "Message-ID", _quoted(message_id)):
+        if self._uids("HEADER", "Message-ID", quoted(message_id)):
             return True
         self._imap.close()
         status, _ = self._imap.append(name, "(\\Seen)", "", message)  # type: ignore[arg-type]
@@ -255,46 +160,8 @@ class Mailbox:
 @contextmanager
 def mailbox(account: Account) -> Iterator[Mailbox]:
     """Connect and sign in. Raise `ToolFailure` for what goes wrong, within too."""
-    secret, context, server = account.secret(), account.tls(), account.imap
-    with faults(server):
-        imap = _Limited(server.host, server.port, ssl_context=context, timeout=TIMEOUT_S)
-        try:
-            _sign_in(imap, account, secret)
-            yield Mailbox(imap)
-        finally:
-            _leave(imap)
-
-
-def _sign_in(imap: IMAP4_SSL, account: Account, secret: str) -> None:
-    try:
-        if account.by_token:
-            sent = iter([account.xoauth2(secret).encode()])
-            imap.authenticate("XOAUTH2", lambda _: next(sent, b""))
-        elif "AUTH=PLAIN" in imap.capabilities:
-            both = f"\0{account.user}\0{secret}".encode()
-            imap.authenticate("PLAIN", lambda _: both)
-        elif secret.isascii() and account.user.isascii():
-            imap.login(_quoted(account.user), secret)
-        else:
-            raise account.refused(account.imap)
-    except IMAP4.abort:
-        raise
-    except IMAP4.error as e:
-        if _TEMPORARY.search(str(e).encode()):
-            raise unreachable(account.imap, "it takes no sign-in now") from None
-        raise account.refused(account.imap) from None
-
-
-def _leave(imap: IMAP4_SSL) -> None:
-    """Close the connection without waiting for the server to agree."""
-    with suppress(OSError):
-        imap.shutdown()
-
-
-def _quoted(text: str) -> str:
-    r"""Return an IMAP quoted string. Control characters become spaces."""
-    plain = "".join(ch if ch.isprintable() else " " for ch in text)
-    return '"' + plain.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    with connected(account) as imap:
+        yield Mailbox(imap)
 
 
 def _items(listed: list[Any]) -> dict[str, Any]:

@@ -12,7 +12,14 @@ from email.policy import SMTP
 from email.utils import format_datetime
 from typing import Any, Final
 
-from edge.tools.workers.mail_account import TIMEOUT_S, Account, faults
+from edge.tools.workers.mail_account import (
+    TIMEOUT_S,
+    UNUSABLE,
+    Account,
+    Server,
+    faults,
+    unreachable,
+)
 from edge.tools.workers.mail_text import one_line
 from tools_cache.errors import ErrorCode, ToolFailure
 
@@ -130,9 +137,23 @@ def _dotted(message: bytes) -> bytes:
 
 
 @contextmanager
+def _smtp_faults(server: Server) -> Iterator[None]:
+    """Raise what `smtplib` raises as `ToolFailure`."""
+    try:
+        yield
+    except smtplib.SMTPServerDisconnected:
+        raise unreachable(server, "it closed the connection") from None
+    except smtplib.SMTPNotSupportedError:
+        raise unreachable(server, "it offers no STARTTLS") from None
+    except smtplib.SMTPException as e:
+        code = getattr(e, "smtp_code", "")
+        raise unreachable(server, f"{UNUSABLE} {code}".strip()) from None
+
+
+@contextmanager
 def _session(account: Account) -> Iterator[smtplib.SMTP]:
     secret, context, server = account.secret(), account.tls(), account.smtp
-    with faults(server):
+    with faults(server), _smtp_faults(server):
         smtp = _connect(account, context)
         try:
             _sign_in(smtp, account, secret)

@@ -3,6 +3,7 @@ glasses are back. A real Dovecot, and the daemon as it ships.
 """
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -48,8 +49,10 @@ def shown(place, words):
 
 
 @pytest.mark.requirement("I15-mail-notice")
-async def test_new_mail_is_on_the_lens_and_in_the_ear_once(tmp_path, account):
+async def test_new_mail_is_on_the_lens_and_in_the_ear_once(tmp_path, account, monkeypatch):
     box, settings = account
+    often = mail_watch.TIMES._replace(between=0.0)
+    monkeypatch.setattr(mail_watch, "MailWatch", partial(mail_watch.MailWatch, times=often))
     async with world(tmp_path, "mock:full", tool={"email": settings}) as place:
         await place.switch_glasses_on()
         await place.start_daemon()

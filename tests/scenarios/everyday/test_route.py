@@ -66,6 +66,8 @@ async def shows(place, number):
         lambda: lenses(place) == {PAGES[number - 1]},
         lambda: f"step {number}; the lens shows {lenses(place)}",
     )
+    # A tap counts for this page once the glasses have acknowledged it.
+    await until(lambda: place.daemon.stage.lens()["page"] == number, f"step {number} is there")
 
 
 async def tap(place, side):

@@ -25,6 +25,7 @@ from edge.ports import (
     Alongside,
     Chosen,
     Invoked,
+    NameArguments,
     NobodyToAsk,
     Progress,
     Question,
@@ -410,6 +411,7 @@ async def house(
     wearer: FakeAsk | None = None,
     registry: FakeRegistry | None = None,
     late: TakeLateAnswer | None = None,
+    names: NameArguments | None = None,
     **more: Any,
 ) -> AsyncIterator[House]:
     """Open a daemon's middle on a state directory; leaving it is a stop, not a crash."""
@@ -451,6 +453,8 @@ async def house(
     )
     if late is not None:
         ports = replace(ports, take_late_answer=late)
+    if names is not None:
+        ports = replace(ports, name_arguments=names)
     orchestrator = Orchestrator(ports, limits=limits, **more)
     inside = House(
         orchestrator,

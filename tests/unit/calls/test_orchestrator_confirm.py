@@ -12,7 +12,15 @@ from edge.runtime.events import CallCompleted, ConfirmationAsked, ConfirmationDe
 from firmware_bridge.messages import Answer
 from tests.unit.calls.orchestrator_house import QUICK, FakeAsk, FakeRegistry, house, make
 from tests.unit.calls.test_visibility import answering
-from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, Source, ToolResponse
+from tools_cache.api.tool import (
+    CallOrigin,
+    ErrorCode,
+    ErrorType,
+    Named,
+    Source,
+    ToolFailure,
+    ToolResponse,
+)
 
 ARGS = {"text": "all"}
 WORDS = """\
@@ -522,6 +530,78 @@ async def test_a_tool_that_changed_over_a_restart_is_not_asked_again(tmp_path):
         assert (
             await h.orchestrator.confirm(token_of(answer), allow=True)
         ).error.type is ErrorType.CONFIRMATION_EXPIRED
+        assert not h.wearer.asked
+        assert not h.tools.runs
+
+
+class Names:
+    """What `top_k` stands for now."""
+
+    def __init__(self, words="the best"):
+        self.words = words
+        self.gone = False
+
+    async def __call__(self, _tool, call):
+        if self.gone:
+            raise ToolFailure.of(ErrorCode.INVALID_ARGUMENTS, "there is no list 5")
+        assert call.args["top_k"] == 5
+        return {"top_k": Named("list", self.words)}
+
+
+@pytest.mark.requirement("I11-consent-complete", "I11-consent-everywhere")
+async def test_what_an_argument_stands_for_is_asked_about_wherever_it_is_asked(tmp_path):
+    async with house(tmp_path, names=Names()) as h:
+        call = make("danger:erase", ARGS)
+        answer = await h.orchestrator.begin(call)
+        request = answer.error.confirmation_request
+        assert request["particulars"][1:3] == ["text: all", "list: the best"]
+        assert request["args"] == {"text": "all", "top_k": 5}
+        assert "list: the best" in (await h.wearer.question()).text
+        token = token_of(answer)
+        assert (await h.orchestrator.confirm(token, allow=True, call=make(call.tool, ARGS))).ok
+        assert dict(h.tools.runs[0].args) == {"text": "all", "top_k": 5}
+
+
+async def test_nobody_is_asked_about_a_thing_that_is_not_there(tmp_path):
+    names = Names()
+    async with house(tmp_path, names=names) as h:
+        caller = asyncio.create_task(h.call("danger:erase", ARGS))
+        await h.wearer.question()
+        names.gone = True
+        h.wearer.say(Answer.ALLOW)
+        assert (await caller).error.code is ErrorCode.MISMATCH
+        answer = await h.call("danger:erase", ARGS)
+        assert answer.error.message == "there is no list 5"
+        assert len(h.wearer.asked) == 1
+        assert not h.tools.runs
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_a_yes_does_not_hold_for_what_stands_for_something_else_now(tmp_path):
+    names = Names()
+    async with house(tmp_path, names=names) as h:
+        caller = asyncio.create_task(h.call("danger:erase", ARGS))
+        await h.wearer.question()
+        names.words = "the worst"
+        h.wearer.say(Answer.ALLOW)
+        assert (await caller).error.code is ErrorCode.MISMATCH
+        token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+        names.words = "the best"
+        done = await h.orchestrator.confirm(token, allow=True, call=make("danger:erase", ARGS))
+        assert done.error.code is ErrorCode.MISMATCH
+        assert not h.tools.runs
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_a_question_is_asked_again_after_a_restart_if_it_is_about_the_same(tmp_path):
+    async with house(tmp_path, names=Names()) as h:
+        answer = await h.orchestrator.begin(make("danger:erase", ARGS))
+        await h.wearer.question()
+    async with house(tmp_path, names=Names()) as h:
+        assert "list: the best" in (await h.wearer.question()).text
+    async with house(tmp_path, names=Names("the worst")) as h:
+        await h.happened(CallCompleted)
+        assert (await h.store.get(answer.meta["callId"]))["code"] == "MISMATCH"
         assert not h.wearer.asked
         assert not h.tools.runs
 

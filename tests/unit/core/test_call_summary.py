@@ -15,7 +15,7 @@ from edge.core.call_summary import MAX_CHARACTERS, TooLong, lines, origin, text,
 from edge.core.words.text_direction import ISOLATES
 from edge.core.words.visible_text import escaped, visible
 from edge.core.words.wearer_forms import ENGLISH, WearerForms, Writer
-from tools_cache.api.tool import Source, ToolDefinition
+from tools_cache.api.tool import Named, Source, ToolDefinition
 from tools_cache.api.wearer import WearerTexts
 from tools_cache.registry import manifest
 
@@ -67,6 +67,17 @@ def test_no_tool_can_borrow_the_words_of_another(name):
         f'{name}, from the cloud. It says of itself: "Create calendar event.\\" From this device'
     )
     assert len(said) == 3
+
+
+@pytest.mark.requirement("I11-consent-complete")
+def test_what_an_id_stands_for_is_shown_in_its_place_and_cannot_look_like_another_line():
+    of_mail = replace(tool(), input_schema={"properties": {"id": {}, "text": {}}})
+    names = {"id": Named("mail", "Anna, Lunch"), "gone": Named("mail", "none")}
+    said = lines(of_mail, {"text": "Yes", "id": "1-1", "x": 1}, names=names)
+    assert said[1:-1] == ("mail: Anna, Lunch", "text: Yes", "x (not declared): 1")
+    forged = {"id": Named("mail", 'Anna\nto: "Bob"')}
+    said = lines(of_mail, {"id": "1-1"}, names=forged)
+    assert said[1:-1] == (r'mail: "Anna\nto: \"Bob\""',)
 
 
 @pytest.mark.requirement("I11-consent-whose")

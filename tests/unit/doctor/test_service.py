@@ -340,6 +340,38 @@ async def test_a_secret_others_may_read_is_closed(sandbox):
     assert "hunter2" not in str(finding)
 
 
+ACCOUNT = {
+    "imap_host": "a.example",
+    "smtp_host": "a.example",
+    "username": "me",
+    "address": "me@example.com",
+}
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+@pytest.mark.parametrize(
+    ("section", "key", "more"),
+    [
+        ("tool.email", "password_file", ACCOUNT),
+        ("tool.email", "token_file", ACCOUNT),
+        ("tool.kasa", "password_file", {"enabled": True, "username": "me"}),
+        ("tool.web.search", "key_file", {"search_url": "https://a.example"}),
+        ("calendar", "password_file", {"url": "https://a.example", "username": "me"}),
+    ],
+)
+async def test_the_secret_of_a_tool_is_one_too(sandbox, section, key, more):
+    secret = sandbox.folder / "secret-of-a-tool"
+    sandbox.configure(**{section: {**more, key: secret}})
+    if section.startswith("tool."):
+        assert (await sandbox.sees("secrets")).said == "there are none", "it is not there yet"
+    secret.write_text("hunter2hunter2")
+    secret.chmod(0o644)
+    finding = await sandbox.fails_until_cured("secrets", "secret-of-a-tool has mode 0644")
+    assert "hunter2" not in str(finding)
+    said = (await sandbox.sees("secrets")).said
+    assert said == "only the daemon may read secret-of-a-tool", "named once"
+
+
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_secret_the_service_cannot_read_is_given_to_it(sandbox):
     secret = sandbox.folder / "token"

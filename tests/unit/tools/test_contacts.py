@@ -220,3 +220,22 @@ async def test_a_contact_that_was_removed_meanwhile_is_not_changed(full):
     await book.remove(carl)
     with pytest.raises(ToolFailure, match="removed meanwhile"):
         await book.change(carl, {"note": "x"})
+
+
+@pytest.mark.requirement("I11-consent-complete")
+async def test_a_question_names_the_contact_that_is_meant(full, monkeypatch):
+    ids = {contact["name"]: contact["id"] for contact in (await full.ask("list"))["contacts"]}
+    for word in (ids["Carl"], "car", "CARL"):
+        found = await full.named("contacts:update", contact=word)
+        assert found == ["contact = contact: Carl"]
+        if word == "car":
+            with pytest.raises(ToolFailure, match="only a part"):
+                await full.named("contacts:remove", contact=word)
+        else:
+            assert await full.named("contacts:remove", contact=word) == found
+    for tool in ("contacts:update", "contacts:remove"):
+        with pytest.raises(ToolFailure, match="could be"):
+            await full.named(tool, contact="b")
+    monkeypatch.setattr(contact_book, "check_free", lambda *_: None)  # as an import may bring it
+    await full.ask("add", name="Carl")
+    assert await full.named("contacts:remove", contact=ids["Carl"]) == []

@@ -257,3 +257,14 @@ async def test_no_more_than_the_limit_of_documents_is_stored(desk, monkeypatch):
     await desk.ask("create", title="A")
     error = await desk.fails("create", title="B")
     assert (error.code, error.message) == (ErrorCode.CONFLICT, "1 documents are stored already")
+
+
+@pytest.mark.requirement("I11-consent-complete")
+async def test_a_question_names_the_document_that_is_meant(desk):
+    number = (await desk.ask("create", title="Garden plan", text="# North\nIvy"))["id"]
+    for word in (str(number), f"#{number}", "garden PLAN"):
+        found = await desk.named("domaindoc:remove", document=word)
+        assert found == ["document = document: Garden plan"]
+    for word in ("77", "garden"):
+        with pytest.raises(ToolFailure):
+            await desk.named("domaindoc:remove", document=word)

@@ -13,6 +13,7 @@ from edge.runtime.clock import Clock
 from edge.storage.sqlite.database import StoreFull
 from edge.storage.sqlite.errors import StorageUnavailable
 from edge.storage.tools.packages import Packages, PackageStorage
+from edge.tools import local
 from edge.tools.announcements.alarms import AlarmClock
 from edge.tools.handler_results import MAX_RESULT_BYTES
 from edge.tools.local import LocalTools
@@ -20,7 +21,14 @@ from edge.tools.registry import ToolRegistry
 from edge.tools.services import Services
 from firmware_bridge.capabilities import Capabilities, Origin
 from tests.unit.tools.compiled import shipped as compiled
-from tools_cache.api.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolResponse
+from tools_cache.api.tool import (
+    CallOrigin,
+    ErrorCode,
+    ErrorType,
+    ToolCall,
+    ToolFailure,
+    ToolResponse,
+)
 from tools_cache.builder import compiler
 
 SCHEMA = {
@@ -84,6 +92,12 @@ class Rig:
         """As the pipeline does: with the tool as the registry has it."""
         definition = self.registry.snapshot().find(call.tool).definition
         return await self.local.run(call, definition, progress)
+
+    async def named(self, tool, **args):
+        """Return what a question shows in the place of arguments: their lines."""
+        definition = self.registry.snapshot().find(tool).definition
+        found = await self.local.name_arguments(definition, call(tool, args))
+        return [f"{argument} = {label}: {words}" for argument, (label, words) in found.items()]
 
     async def good(self, tool, args=None):
         """Run as the daemon does: arguments filled and checked first."""
@@ -433,6 +447,16 @@ async def test_notes_are_kept_listed_newest_first_and_counted(shipped):
     assert (await shipped.good("notes:list")).data["text"] == "No notes yet"
 
 
+@pytest.mark.requirement("I11-consent-complete")
+async def test_a_question_names_the_note_that_is_meant(shipped):
+    await shipped.good("notes:add", {"text": "milk"})
+    assert await shipped.named("notes:remove", id=1) == ["id = note: milk"]
+    with pytest.raises(ToolFailure, match="no note 2"):
+        await shipped.named("notes:remove", id=2)
+    await shipped.good("notes:add", {"text": "milk"})
+    assert await shipped.named("notes:remove", id=1) == []
+
+
 async def test_notes_survive_a_restart(shipped, tmp_path):
     await shipped.good("notes:add", {"text": "keep me"})
     await shipped.packages.close()
@@ -780,6 +804,38 @@ async def test_nested_calls_count_for_the_budget_of_the_turn_and_show_nothing_by
         answer = await h.call("notes:add", {"text": "x"}, mode=Mode.VOICE, turn_id="t")
         assert answer.data["text"] == "[True, True, False]"
         assert not [t for t in h.glasses.texts() if "inner" in t]
+
+
+# ------------------------------------------------------------------ what arguments stand for
+
+
+def naming(code):
+    given = (
+        body("return {'data': 1}")
+        + "\nfrom tools_cache.api.tool import ErrorCode, Named, ToolFailure\n"
+    )
+    return f"{given}\nasync def name_arguments(args, ctx):\n    {code}\n"
+
+
+async def test_a_tool_says_what_its_arguments_stand_for(make):
+    rig = make(naming("return {'id': Named('note', f'{args[\"id\"]} of {ctx.call.user_id}')}"))
+    assert await rig.named("demo:do", id=7) == ["id = note: 7 of local"]
+
+
+async def test_a_tool_that_would_refuse_the_call_says_so_before_anybody_is_asked(make):
+    with pytest.raises(ToolFailure, match="which"):
+        await make(naming("raise ToolFailure.of(ErrorCode.CONFLICT, 'which?')")).named("demo:do")
+
+
+async def test_of_a_tool_that_cannot_say_it_nothing_is_named(make, caplog):
+    assert await make(naming("1 / 0")).named("demo:do") == []
+    assert "demo:do cannot name its arguments" in caplog.text
+    assert await make(body("return {'data': 1}")).named("demo:do") == []
+
+
+async def test_a_question_does_not_wait_long_for_a_name(make, monkeypatch):
+    monkeypatch.setattr(local, "NAMING_S", 0.01)
+    assert await make(naming("import asyncio; await asyncio.sleep(60)")).named("demo:do") == []
 
 
 # ------------------------------------------------------------------ late answers

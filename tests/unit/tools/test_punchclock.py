@@ -16,7 +16,7 @@ from tests.unit.tools.compiled import shipped
 from tests.unit.tools.desk import PackageDesk
 from tests.unit.tools.test_local import call
 from tests.unit.tools.test_local_phrases import tools
-from tools_cache.api.tool import CallOrigin, ErrorCode
+from tools_cache.api.tool import CallOrigin, ErrorCode, ToolFailure
 from tools_cache.builder import compiler
 from tools_cache.everyday import punch_clock
 from tools_cache.everyday.work_hours import duration, report, summary, week_of
@@ -448,3 +448,17 @@ def test_sentences_of_other_tools_stay_theirs(sentence, tool):
     found = match(sentence, tools(), leading=True)
     assert found is not None
     assert found.tool.name == tool
+
+
+@pytest.mark.requirement("I11-consent-complete")
+async def test_a_question_names_the_entry_of_work_that_is_meant(desk):
+    desk.at("2026-11-21T18:00")
+    entry = (await desk.worked("Alpha", "2026-11-20T09:02", "2026-11-20T12:00"))["entry"]
+    found = await desk.named("punchclock:correct", action="remove", entry=entry)
+    assert found == ["entry = entry: Fri 20 Nov 2026, 09:02 to 12:00, Alpha"]
+    with pytest.raises(ToolFailure, match="no entry"):
+        await desk.named("punchclock:correct", action="remove", entry=entry + 1)
+    assert await desk.named("punchclock:correct", action="add", start="x", end="y") == []
+    night = (await desk.worked("", "2026-11-20T22:00", "2026-11-21T01:00"))["entry"]
+    found = await desk.named("punchclock:correct", entry=night)
+    assert found == ["entry = entry: Fri 20 Nov 2026, 22:00 to Sat 21 Nov 2026, 01:00"]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from tools_cache.api.calendars import CalendarTrouble, Plan, failure, moment
 from tools_cache.api.tool import Json, ToolContext
+from tools_cache.everyday.naming import remember, written
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -22,6 +23,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         made = await ctx.calendars.make(plan)
     except CalendarTrouble as e:
         raise failure(e) from e
+    await remember(ctx, {made.uid: f"{plan.title}, {written(start)}"})
     return {
         "data": {
             "event_id": made.uid,

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from tools_cache.api.calendars import CalendarTrouble, failure
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, Named, ToolContext, ToolFailure
+from tools_cache.everyday.naming import name_known
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -20,3 +21,8 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         )
     text = f"Removed from the calendar: {title}"
     return {"data": {"event_id": args["event_id"], "title": title, "text": text}}
+
+
+async def name_arguments(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Named]:
+    """Return title and start of an event that `calendar:create_event` made."""
+    return await name_known(ctx.db, "event_id", "event", args["event_id"])

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
-from tools_cache.everyday.contact_book import FIELDS, ContactBook
+from tools_cache.api.tool import ErrorCode, Json, Named, ToolContext, ToolFailure
+from tools_cache.everyday.contact_book import FIELDS, ContactBook, named
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -20,3 +20,9 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     changed = await book.change(contact, changes)
     text = f"Changed: {changed.name}"
     return {"data": {"id": changed.id, "contact": changed.to_json(), "text": text}}
+
+
+async def name_arguments(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Named]:
+    """Return the name of the contact that is meant."""
+    book = ContactBook(ctx.db)
+    return await named(book, await book.resolve(args["contact"], field="contact"))

@@ -19,6 +19,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     found = await mail.ask(ctx, "read", **wanted)
     if found.get("none"):
         return {"data": {"text": "No unread mail"}}
+    await mail.remember(ctx, [found])
     body, offset = found["body"], args.get("offset", 0)
     page = body[offset : offset + mail.PAGE]
     data = {name: found[name] for name in HEAD}

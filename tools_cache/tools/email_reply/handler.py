@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from tools_cache.api.tool import Json, ToolContext
 from tools_cache.everyday import mail
+from tools_cache.everyday.mail import name_arguments
+
+__all__ = ["execute", "name_arguments"]
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:

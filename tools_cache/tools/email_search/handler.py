@@ -21,6 +21,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     sent = args.get("in") == "sent"
     found = await mail.ask(ctx, "search", **wanted, sent=sent)
     messages = found["messages"]
+    await mail.remember(ctx, messages)
     text = f"{len(messages)} found" if messages else "No mail found"
     if not found["complete"]:
         text = f"The {len(messages)} newest" if messages else "No mail found in the newest"

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
+from tools_cache.api.tool import ErrorCode, Json, Named, ToolContext, ToolFailure
+from tools_cache.everyday.naming import name_one
 from tools_cache.everyday.punch_clock import PunchClock, project_name
 from tools_cache.everyday.work_hours import forgotten, with_forgotten
 
@@ -41,6 +42,17 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
             "text": with_forgotten(text, late),
         }
     }
+
+
+async def name_arguments(args: Mapping[str, Json], ctx: ToolContext) -> dict[str, Named]:
+    """Return the times and the project of the entry that is meant, if no other has the same."""
+    if "entry" not in args:
+        return {}
+    clock = PunchClock(ctx.db, ctx.now(), ctx.config.get("timezone", ""))
+    work = await clock.read()
+    meant = work.find(args["entry"])
+    others = [clock.words(each) for each in work.entries if each.id != meant.id]
+    return name_one("entry", "entry", clock.words(meant), others)
 
 
 def _check_fields(action: str, args: Mapping[str, Json]) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 import sqlite3
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
@@ -21,7 +22,7 @@ from tests.unit.tools.test_local import WALL, Rig
 from tests.unit.tools.test_local_phrases import tools as phrase_tools
 from tools_cache.api.tool import ErrorCode
 from tools_cache.builder import compiler
-from tools_cache.everyday import mail
+from tools_cache.everyday import mail, naming
 
 pytestmark = pytest.mark.enable_socket
 TOOLS = ("unread", "search", "read", "send", "reply")
@@ -350,3 +351,35 @@ def test_other_sentences_stay_with_their_tools(sentence, tool):
     found = match(sentence, phrase_tools(), "en", leading=True)
     assert found is not None
     assert found.tool.name == tool
+
+
+@needs("dovecot")
+@pytest.mark.requirement("I11-consent-complete")
+async def test_a_question_names_a_mail_that_was_listed(desk, box, monkeypatch):
+    async def named(number):
+        return await desk.named("email:reply", id=number)
+
+    box.deliver(ANNA)
+    assert await named("1-1") == []
+    first = (await desk.good("unread"))["messages"][0]
+    at = datetime.fromisoformat(first["date"]).astimezone()
+    words = f"id = mail: Anna Berg, Lunch, {at:%a} {at.day} {at:%b %Y, %H:%M}"
+    assert await named(first["id"]) == [words]
+    box.deliver(ANNA.replace("Lunch", "Dinner"))
+    other = (await desk.good("search", subject="Dinner"))["messages"][0]["id"]
+    assert "Dinner" in (await named(other))[0]
+    assert await named(first["id"]) == [words]
+    assert b"Anna" not in b"".join(f.read_bytes() for f in desk.users.rglob("*") if f.is_file())
+    monkeypatch.setattr(mail, "_words", lambda _: "the same")
+    await desk.good("read", id=first["id"])
+    await desk.good("read", id=other)
+    assert await named(first["id"]) == await named(other) == []
+
+
+@needs("dovecot")
+async def test_only_the_latest_mails_are_known_by_words(desk, box, monkeypatch):
+    monkeypatch.setattr(naming, "MOST", 1)
+    box.deliver(ANNA, ANNA.replace("Lunch", "Dinner"))
+    messages = (await desk.good("unread"))["messages"]
+    known = [bool(await desk.named("email:reply", id=each["id"])) for each in messages]
+    assert sum(known) == 1

@@ -1,12 +1,11 @@
 """New mail of chosen senders is announced once: over restarts, lost connections, absent glasses."""
 
 import asyncio
-import json
 import logging
-import os
-import subprocess
+import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -20,18 +19,19 @@ from edge.runtime.first_completed import race
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.notes import Notes
 from edge.storage.sqlite.database import SqliteDatabase
+from edge.tools import worker_calls
 from edge.tools.announcements import mail_watch
 from edge.tools.announcements.alarm_notifier import AlarmNotifier
-from edge.tools.announcements.mail_watch import COMMAND, NOTE, MailWatch
-from edge.tools.workers.mail_account import Account
-from edge.tools.workers.mail_imap import mailbox
-from edge.tools.workers.mail_watch import HEADER_BYTES, is_chosen, sole_sender
+from edge.tools.announcements.mail_idle import MailIdle
+from edge.tools.announcements.mail_watch import NOTE, MailWatch, Times
+from edge.tools.workers.new_mail import HEADER_BYTES, is_chosen, sole_sender
 from tests.system import needs
 from tests.unit.tools.mail.servers import PASSWORD, Dovecot, token
 from tests.unit.tools.test_alarm_notifier import AWAY, READY, Glasses, Stage
 from tools_cache.everyday.mail_settings import Config
 
 SENDERS = ["anna@example.com", "bank.example"]
+TIMES = Times(pause=0.0, between=0.0)
 LATEST_S = 40.0
 """A Dovecot that misses a change looks again after 30 s."""
 
@@ -58,7 +58,7 @@ class Place:
         return [text for _, text in self.stage.told]
 
     @asynccontextmanager
-    async def watching(self, *, first=False, **more):
+    async def watching(self, *, first=False, **times):
         """Run the watch; with `first`, from the moment on at which the first look is stored."""
         self.watch = watch = MailWatch(
             self.config,
@@ -66,8 +66,7 @@ class Place:
             bus=self.bus,
             clock=Clock.system(),
             backoff=Backoff(lambda: 1.0, first_s=0.05, most_s=0.1),
-            pause_s=more.pop("pause_s", 0.0),
-            more=more,
+            times=TIMES._replace(**times),
         )
         ringing = AlarmNotifier(
             watch, stage=self.stage, glasses=self.glasses, bus=self.bus, clock=Clock.system()
@@ -94,12 +93,22 @@ class Place:
 
     async def waits(self, running, count):
         """Wait until so many new messages were found and not announced."""
-        await until(lambda: (w := self.watch._waiting) and w.count == count, running)
+        await until(lambda: (w := self.watch._waiting) and w.number == count, running)
 
     async def stored(self, running):
         """Wait until nothing waits, and that is on disk."""
         await until(lambda: self.watch._waiting is None, running)
         await until(lambda: self.watch._stored == (self.watch._looked or ()), running)
+
+    def move_to(self, server):
+        """Use a mailbox of another server, and return it."""
+        box = server.mailbox()
+        self.config |= {
+            "imap_port": server.port,
+            "username": box.user,
+            "ca_file": str(server.authority.ca),
+        }
+        return box
 
     def come_back(self):
         self.glasses.now = replace(READY)
@@ -194,7 +203,7 @@ async def test_many_messages_at_once_are_one_notice(place, box):
     async with place.watching(first=True):
         pass
     box.deliver(*(mail(f"number {n}") for n in range(120)))
-    async with place.watching(pause_s=3600.0) as running:
+    async with place.watching(pause=3600.0) as running:
         await place.tells(running, "120 new messages, the latest from Anna Berg: number 119")
         box.deliver(mail("soon after"))
         await place.waits(running, 1)
@@ -239,12 +248,7 @@ async def test_a_lost_connection_is_made_again_and_loses_no_mail(tmp_path, place
     server = Dovecot()
     try:
         server.start()
-        box = server.mailbox()
-        place.config |= {
-            "imap_port": server.port,
-            "username": box.user,
-            "ca_file": str(server.authority.ca),
-        }
+        box = place.move_to(server)
         async with place.watching(first=True) as running:
             await asyncio.to_thread(server.stop)
             await until(lambda: "not watched now" in caplog.text, running)
@@ -259,97 +263,89 @@ async def test_a_lost_connection_is_made_again_and_loses_no_mail(tmp_path, place
         server.close()
 
 
-class Child:
-    """The child process alone."""
-
-    def __init__(self, settings, after=None, **more):
-        request = {"settings": settings, "senders": SENDERS, "after": after, **more}
-        self.process = subprocess.Popen(
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        self.process.stdin.write(json.dumps(request).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def line(self):
-        return json.loads(self.process.stdout.readline())
-
-    def close(self):
-        self.process.kill()
-        self.process.communicate(timeout=10)
-
-
-@pytest.fixture
-def child(settings):
-    children = []
-
-    def start(**more):
-        children.append(Child({**settings, **more.pop("settings", {})}, **more))
-        return children[-1]
-
-    yield start
-    for each in children:
-        each.close()
-
-
 @with_dovecot
-def test_a_wait_is_begun_again_before_the_server_would_end_it(child, box):
-    one = child(idle_s=0.2)
-    at_first = one.line()
-    assert [one.line() for _ in range(3)] == [at_first] * 3
-    box.deliver(mail())
-    while (found := one.line())["count"] == 0:
-        pass
-    assert (found["count"], found["latest"]["subject"]) == (1, "Lunch")
-
-
-@with_dovecot
-def test_the_server_says_by_itself_that_there_is_new_mail(child, box):
-    one = child(idle_s=3600.0)
-    one.line()
-    for subject in ("one", "two"):
-        box.deliver(mail(subject))
-        while (found := one.line())["count"] == 0:
-            pass
-        assert found["latest"]["subject"] == subject
-
-
-@with_dovecot
-def test_a_server_that_cannot_idle_is_looked_at_now_and_then(child):
+@pytest.mark.requirement("I15-mail-notice")
+async def test_a_server_that_cannot_idle_is_looked_at_now_and_then(place):
     server = Dovecot("imap_capability = IMAP4rev1 SASL-IR AUTH=PLAIN\n")
     try:
-        server.start()
-        box = server.mailbox()
-        more = {"imap_port": server.port, "username": box.user}
-        more["ca_file"] = str(server.authority.ca)
-        one = child(settings=more, idle_s=3600.0, poll_s=0.1)
-        at_first = one.line()
-        assert [one.line() for _ in range(3)] == [at_first] * 3
-        box.deliver(mail())
-        while (found := one.line())["count"] == 0:
-            pass
-        assert found["latest"]["subject"] == "Lunch"
+        box = place.move_to(server.start())
+        async with place.watching(first=True, idle=3600.0, poll=0.1) as running:
+            await until(lambda: not waiting_threads(), running)
+            for subject in ("one", "two"):
+                box.deliver(mail(subject))
+                text = f"New mail from Anna Berg: {subject}"
+                await until(lambda text=text: place.told[-1:] == [text], running)
+            await until(lambda: server.log().count("Disconnected") >= 4, running)
+        assert place.told == ["New mail from Anna Berg: one", "New mail from Anna Berg: two"]
     finally:
         server.close()
 
 
 @with_dovecot
-@pytest.mark.requirement("I15-mail-notice")
-def test_the_child_ends_with_the_daemon(child):
-    one = child(idle_s=3600.0)
-    one.line()
-    one.process.stdin.close()
-    one.process.stdin = None
-    assert one.process.wait(10) == 0
+async def test_a_look_now_and_then_finds_what_the_server_did_not_say(place, box, monkeypatch):
+    monkeypatch.setattr(MailIdle, "_take", lambda *_: None)
+    async with place.watching(first=True, idle=0.2) as running:
+        box.deliver(mail())
+        await place.tells(running, "New mail from Anna Berg: Lunch")
 
 
 @with_dovecot
-def test_mail_that_comes_during_a_look_is_noticed(settings, box):
-    with mailbox(Account(settings)) as opened:
-        opened.open()
-        assert not opened.grew()
+async def test_mail_that_comes_during_a_look_is_noticed(place, box, monkeypatch):
+    ask, looks = mail_watch.WorkerCalls.ask, []
+
+    async def slow(*args, **options):
+        found = await ask(*args, **options)
+        if not looks:
+            looks.append(found)
+            box.deliver(mail())
+            await until(place.watch._may_be_new.is_set)
+        return found
+
+    monkeypatch.setattr(mail_watch.WorkerCalls, "ask", slow)
+    async with place.watching(first=True, idle=3600.0) as running:
+        await place.tells(running, "New mail from Anna Berg: Lunch")
+
+
+@with_dovecot
+async def test_looks_have_a_pause_between_them(place, box, monkeypatch):
+    looks = count(monkeypatch, mail_watch.WorkerCalls, "ask")
+    async with place.watching(first=True, between=3600.0, idle=0.05) as running:
+        waits = count(monkeypatch, MailIdle, "_wait")
         box.deliver(mail())
-        opened._imap.noop()
-        assert opened.grew()
+        await until(lambda: len(waits) >= 3, running)
+        assert place.watch._may_be_new.is_set()
+    assert len(looks) == 1
+
+
+@with_dovecot
+@pytest.mark.requirement("I15-mail-notice")
+async def test_nothing_stays_of_a_watch_that_ends(place, box, dovecot):
+    async with place.watching(first=True) as running:
+        await until(waiting_threads, running)
+        assert not place.watch._may_be_new.is_set(), "one look is enough"
+    await until(lambda: not waiting_threads())
+    of_this = f"imap({box.user})"
+    await until(lambda: sum(of_this in line for line in disconnections(dovecot)) == 2)
+
+
+def disconnections(server):
+    return [line for line in server.log().splitlines() if "Disconnected" in line]
+
+
+def waiting_threads():
+    return [thread for thread in threading.enumerate() if thread.name == mail_watch.THREAD]
+
+
+@with_dovecot
+async def test_a_look_that_cannot_begin_is_tried_again(place, box, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    async with place.watching(first=True) as running:
+        with monkeypatch.context() as broken:
+            broken.setattr(worker_calls.sys, "executable", "/nonexistent")
+            box.deliver(mail())
+            await until(lambda: "No process could be started" in caplog.text, running)
+        await place.tells(running, "New mail from Anna Berg: Lunch")
+    assert place.alarms == [], "nothing that a person must act on"
 
 
 # ------------------------------------------------------------------ signing in
@@ -368,14 +364,17 @@ async def test_a_refused_secret_is_reported_once_until_another_is_there(
     file = tmp_path / "secret"
     file.write_text(wrong, encoding="utf-8")
     place.config[setting] = str(file)
-    attempts = count_attempts(monkeypatch)
+    attempts = count(monkeypatch, MailIdle, "run")
+    looks = count(monkeypatch, mail_watch.WorkerCalls, "ask")
     async with place.watching() as running:
         await until(lambda: len(attempts) >= 3, running)
+        assert looks == [], "one refusal at a time"
         [alarm] = place.alarms
         assert alarm.text.startswith("New mail is not announced: The mail server localhost does")
         assert f"{setting} in [tool.email]" in alarm.text
         assert caplog.text.count("new mail is not announced") == 1
-        file.write_text(good, encoding="utf-8")
+        (tmp_path / "good").write_text(good, encoding="utf-8")
+        (tmp_path / "good").replace(file)  # nobody sees half of it
         await until(lambda: len(place.alarms) == 2, running)
         assert place.alarms[1].over
         box.deliver(mail())
@@ -384,16 +383,34 @@ async def test_a_refused_secret_is_reported_once_until_another_is_there(
         assert secret not in caplog.text + repr(place.alarms)
 
 
-def count_attempts(monkeypatch):
-    """Return the commands of the children that are started from now on."""
-    started, start = [], asyncio.create_subprocess_exec
+@with_dovecot
+@pytest.mark.requirement("I15-mail-notice")
+async def test_a_look_that_is_refused_ends_the_wait_too(place, box, tmp_path, monkeypatch):
+    file = tmp_path / "secret"
+    file.write_text(PASSWORD, encoding="utf-8")
+    place.config["password_file"] = str(file)
+    pauses = count(monkeypatch, Backoff, "after")
+    async with place.watching(first=True) as running:
+        await until(waiting_threads, running)
+        (tmp_path / "wrong").write_text("hunter2")
+        (tmp_path / "wrong").replace(file)
+        box.deliver(mail())
+        await until(lambda: place.alarms, running)
+        assert "password_file in [tool.email]" in place.alarms[0].text
+        await until(lambda: not waiting_threads(), running)
+    assert pauses == [{"at_least_s": mail_watch.REFUSED_S}]
 
-    async def counted(*command, **options):
-        started.append(command)
-        return await start(*command, **options)
 
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", counted)
-    return started
+def count(monkeypatch, owner, name):
+    """Return the options of each call of a method from now on."""
+    calls, method = [], getattr(owner, name)
+
+    def counted(*args, **options):
+        calls.append(options)
+        return method(*args, **options)
+
+    monkeypatch.setattr(owner, name, counted)
+    return calls
 
 
 # ------------------------------------------------------------------ settings
@@ -408,7 +425,8 @@ async def test_the_settings_switch_it_on_and_off_while_the_daemon_runs(
         values = {"email:unread": {**place.config, "notify_from": senders}}
         return Settings(tool=ToolSettings(values))
 
-    attempts = count_attempts(monkeypatch)
+    monkeypatch.setattr(mail_watch, "MailWatch", partial(MailWatch, times=TIMES))
+    attempts = count(monkeypatch, MailIdle, "run")
     services = ToolServices(
         chosen([]), state=tmp_path, clock=Clock.system(), secret=lambda *_: None, notes=None
     )
@@ -429,22 +447,11 @@ async def test_the_settings_switch_it_on_and_off_while_the_daemon_runs(
     box.deliver(mail("not chosen any more"), mail("Statement", "x@bank.example"))
     told = ("New mail from Anna Berg: Lunch", "New mail from x@bank.example: Statement")
     await place.tells(running, *told)
-    assert len(running_children()) == 1
+    await until(lambda: len(waiting_threads()) == 1, running)
     services.use(chosen([]))
-    await until(lambda: not running_children(), running)
+    await until(lambda: not waiting_threads(), running)
     running.cancel()
     await asyncio.wait([running])
-
-
-def running_children():
-    """Return the children that watch mail."""
-    listed = subprocess.run(
-        ["ps", "--ppid", str(os.getpid()), "-o", "args="],
-        check=False,  # it fails where there is none
-        capture_output=True,
-        text=True,
-    )
-    return [line for line in listed.stdout.splitlines() if "workers.mail_watch" in line]
 
 
 ACCOUNT = {"imap_host": "a", "smtp_host": "b", "username": "c", "address": "d"}

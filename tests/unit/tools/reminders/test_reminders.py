@@ -459,3 +459,15 @@ async def test_reading_creates_no_table(desk):
     assert await desk.listed("all") == []
     assert await desk.none_told()
     assert not desk.file.exists() or b"reminders" not in desk.file.read_bytes()
+
+
+@pytest.mark.requirement("I11-consent-complete")
+async def test_a_question_names_the_reminder_the_same_on_every_day(desk):
+    number = (await desk.ask("add", text="call Anna", when="tomorrow at nine"))["id"]
+    words = ["reminder = reminder: call Anna, Sun 29 Nov 2026, 09:00"]
+    for wanted in (str(number), "anna"):
+        assert await desk.named("reminder:remove", reminder=wanted) == words
+    desk.wall += 13 * 3600
+    assert await desk.named("reminder:remove", reminder="anna") == words
+    await desk.ask("add", text="call Anna", when="2026-11-29T09:00")
+    assert await desk.named("reminder:remove", reminder=str(number)) == []
