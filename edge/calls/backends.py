@@ -30,7 +30,7 @@ from edge.ports import (
 from edge.runtime.events import CallProgressed
 from edge.runtime.first_completed import Tasks
 from edge.storage.pending import PendingCalls
-from edge.storage.sqlite.errors import StorageUnavailable, StoreFull, UplinkBusy
+from edge.storage.sqlite.errors import StorageUnavailable, StoreError, UplinkBusy
 from tools_cache.api.tool import (
     CallOrigin,
     Delivery,
@@ -477,7 +477,7 @@ class Cloud:
         match error:
             case UplinkBusy():
                 return overrun(self._rules.limits, str(error))
-            case StorageUnavailable() | StoreFull():
+            case StorageUnavailable() | StoreError():
                 return results.storage_unavailable(error)
             case UplinkTooLarge():
                 return results.too_large(error.size, error.limit)

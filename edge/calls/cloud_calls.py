@@ -94,10 +94,17 @@ class CloudCalls:
         if call is not None:
             call.events.put(message)
             return
-        if not message.own:  # the uplink's own message that no answer came is not a late answer
-            _log.info("call %s: a result came after its end; kept, not shown", message.call_id)
-            report = DeliveryReport(Delivery.EXPIRED, "the result came after the call had ended")
-            await self._reports.tell(message.call_id, report, age_s=0.0)
+        if message.own:  # the uplink's own message that no answer came is not a late answer
+            await self._reports.handled(message)
+            return
+        _log.info("call %s: a result came after its end; kept, not shown", message.call_id)
+        if self._tasks.open:  # else it comes again
+            self._tasks.create_task(self._report_late(message), name="call.late")
+
+    async def _report_late(self, message: CallResult) -> None:
+        """Tell the cloud, then be done with the message: other messages do not wait for that."""
+        report = DeliveryReport(Delivery.EXPIRED, "the result came after the call had ended")
+        await self._reports.tell(message.call_id, report, age_s=0.0)
         await self._reports.handled(message)
 
     async def _note(self, message: UplinkMessage) -> None:
