@@ -21,7 +21,7 @@ COMMITS = {
     "local read": 0,
     "local write": 2,
     "cloud to edge": 2,
-    "edge to cloud": 4,
+    "edge to cloud": 3,
 }
 """Most commits that a call waits for, when none of them is shared. What it does not wait for (a
 read, a delivery, deletions) goes with the next commit, or has one of its own in a quiet moment.

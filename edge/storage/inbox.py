@@ -5,7 +5,7 @@ A call and a result are remembered by id after that, so that a second copy is se
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -124,6 +124,14 @@ class Inbox:
         except StoreFull as error:
             raise UplinkBusy(str(error)) from error
 
+    async def accept(
+        self, call_id: str, *, stored: Callable[[], None], failed: Callable[[BaseException], None]
+    ) -> None:
+        """Queue that a worker has an own call: it is on disk with what is stored next, or in a
+        moment. Then `stored` is called, or `failed` with the reason. Raise StoreClosed.
+        """
+        await self._db.behind(lambda c: _accept(c, call_id), stored=stored, failed=failed)
+
     async def unhandled(self) -> list[InRow]:
         """Everything not handled, in the order it came."""
         sql = "SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq"
@@ -201,8 +209,7 @@ class Inbox:
         if arrival.closes:
             connection.execute("DELETE FROM outbox WHERE lane = 'call' AND id = ?", (arrival.id,))
         elif arrival.accepts:
-            accept = "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?"
-            connection.execute(accept, (arrival.id,))
+            _accept(connection, arrival.id)
             return TakenMessage()
         text = json.dumps(dict(arrival.body), separators=(",", ":"))
         which, how = (arrival.kind, arrival.id), (arrival.reply_to, arrival.as_json, arrival.ttl_s)
@@ -228,6 +235,11 @@ def handle(connection: Connection, seq: int) -> None:
     )
     forget = f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN {_REMEMBERED}"  # noqa: S608 - constants
     connection.execute(forget, (seq,))
+
+
+def _accept(connection: Connection, call_id: str) -> None:
+    sql = "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?"
+    connection.execute(sql, (call_id,))
 
 
 def _not_marked(error: BaseException) -> None:

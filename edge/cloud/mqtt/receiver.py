@@ -66,12 +66,15 @@ class _Item:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A packet between receipt and acknowledgement; `item` is None once it is handled."""
+    """A packet between receipt and acknowledgement; `item` is None once it is handled. `storing`:
+    it is handed on already, and acknowledged when it is on disk.
+    """
 
     packet: Inbound
     item: _Item | None
     since: float
     link: int
+    storing: bool = False
 
 
 class InboxReceiver:
@@ -204,7 +207,9 @@ class InboxReceiver:
 
     async def _work_off(self) -> None:
         """Store what fits in one commit, acknowledge from the front, hand on."""
-        slots = ((slot, self._what_to_store(slot)) for slot in self._slots)
+        for slot in [slot for slot in self._slots if slot.item is not None]:
+            await self._accept_soon(slot)
+        slots = ((slot, self._what_to_store(slot)) for slot in self._slots if not slot.storing)
         waiting = [(slot, item) for slot, item in slots if item is not None]
         arrivals = [item.arrival for _, item in waiting if item.arrival is not None]
         taken = iter(await self._offer(arrivals))
@@ -217,6 +222,28 @@ class InboxReceiver:
         self._acknowledge()
         for item, stored in done:
             await self._settle(item, stored)
+
+    async def _accept_soon(self, slot: _Slot) -> None:
+        """Hand on that a worker has a call before that is on disk: until it is there, its packet is
+        not acknowledged and comes again.
+        """
+        item = slot.item
+        if slot.storing or item is None or item.arrival is None or not item.arrival.accepts:
+            return
+
+        def stored() -> None:
+            slot.item = None
+            self._acknowledge()
+
+        def failed(error: BaseException) -> None:
+            _log.debug("that call %s is accepted is not on disk: %s", arrival.id, error)
+            slot.storing = False
+            slot.item = _Item(arrival)  # offered again, and not handed on again
+            self._holding.set()
+
+        slot.storing, arrival = True, item.arrival
+        await self._settle(item, None)
+        await self._inbox.accept(arrival.id, stored=stored, failed=failed)
 
     def _acknowledge(self) -> None:
         """Acknowledge in the order of receipt, as MQTT demands."""

@@ -161,12 +161,18 @@ class SqliteDatabase:
         return await self._submit(work, Urgency.SOON if soon else Urgency.NOW, grows=grows)
 
     async def behind(
-        self, work: Work[T], *, failed: Callable[[BaseException], None], grows: bool = False
+        self,
+        work: Work[T],
+        *,
+        failed: Callable[[BaseException], None],
+        stored: Callable[[], None] | None = None,
+        grows: bool = False,
     ) -> None:
         """Queue work that nobody waits for.
 
         It keeps its turn, and whatever is asked later sees it. It is committed with the next write,
-        or in a moment; `failed` gets the reason if it is not on disk. Raise StoreClosed.
+        or in a moment; then `stored` is called, or `failed` with the reason why it is not on disk.
+        Raise StoreClosed.
         """
         await self._slots.acquire()
         if self._closed:
@@ -177,6 +183,8 @@ class SqliteDatabase:
             self._slots.release()
             if (error := done.exception()) is not None:
                 failed(error)
+            elif stored is not None:
+                stored()
 
         job = Job(work, grows, self._loop.create_future(), Urgency.SOON)
         job.done.add_done_callback(over)
