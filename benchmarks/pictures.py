@@ -1,9 +1,11 @@
 """A picture on simulated lenses, from the control API: how long its caller waits, what the daemon
-and its children compute for it, and how long others wait meanwhile.
+and its children compute for it, and how long others wait meanwhile. Without radio and daemon: how
+long fitting it takes, when the child process that does so is there already.
 
 The floor is Pillow alone: the picture decoded, fitted and dithered in this process.
 """
 
+import asyncio
 import base64
 import io
 import json
@@ -17,8 +19,13 @@ from benchmarks import lens, process
 from benchmarks.growth import longest_wait
 from benchmarks.table import Lines, Row, not_measured
 from benchmarks.usage import Usage
+from edge.display.images import LensImages
+from edge.ports import GlassesStatus
+from firmware_bridge.capabilities import Capabilities, Origin
 
 PICTURES = 8
+PAUSE_S = 0.5
+"""Before each: for how long the page before stays is policy, not cost."""
 LARGE = """\
 [glasses.capabilities]
 "display.width" = 576
@@ -44,6 +51,8 @@ def measure() -> Lines:
     for what, (model, size, bits, more) in MODELS.items():
         picture = _jpeg()
         alone = statistics.median(_pillow_ms(picture, size, bits) for _ in range(PICTURES))
+        fitting = asyncio.run(_fitting_ms(picture, size, bits))
+        yield Row(f"fitting a picture, {what}", fitting, "ms", "Pillow alone", alone)
         with tempfile.TemporaryDirectory() as name, lens.mock(model) as radio:
             folder = Path(name)
             config = lens.CONFIG.format(radio=radio) + more
@@ -56,15 +65,12 @@ def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) ->
     wire = lens.UnixConnection(control)
     lens.until_ready(wire)
     first = _show(wire, picture)
-    taken = []
     with usage.of(PICTURES):
-        for _ in range(PICTURES):
-            taken.append(_show(wire, picture))
-            time.sleep(0.5)  # for how long a page stays is policy, not cost
+        taken = [_show(wire, picture) for _ in range(PICTURES)]
     yield Row(f"picture, {what}", statistics.median(taken), "ms", "Pillow alone", alone)
     yield Row(f"  picture, {what}, the first one", first, "ms", "Pillow alone", alone)
     yield from usage.rows(f"picture, {what}")
-    idle = longest_wait(control, lambda: time.sleep(0.5), times=PICTURES)
+    idle = longest_wait(control, lambda: time.sleep(PAUSE_S), times=PICTURES)
     busy = longest_wait(control, lambda: _show(wire, picture), times=PICTURES)
     yield Row(f"  picture, {what}, longest wait of others", busy, "ms", "without it", idle)
 
@@ -72,6 +78,7 @@ def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) ->
 def _show(wire: lens.UnixConnection, picture: str) -> float:
     args = {"image": picture, "alt": "a test picture", "duration_s": 0.1}
     body = json.dumps({"tool": "glasses:show_image", "args": args, "wait": "answer"})
+    time.sleep(PAUSE_S)
     began = time.perf_counter()
     wire.request("POST", "/v1/call", body, {"Content-Type": "application/json"})
     answer = json.loads(wire.getresponse().read())
@@ -81,6 +88,22 @@ def _show(wire: lens.UnixConnection, picture: str) -> float:
         delivery = delivery["state"]
     assert delivery in ("shown", "acknowledged"), f"the picture is not on the lens: {delivery}"
     return took
+
+
+async def _fitting_ms(picture: str, size: tuple[int, int], bits: int) -> float:
+    """Return the median ms that the daemon's own call takes, after a first one."""
+    facts = {"display.width": size[0], "display.height": size[1], "display.bpp": bits}
+    known = Capabilities.of(
+        "bench", {"display.bitmap": True, **facts}, origin=Origin.CATALOGUE, now=0.0
+    )
+    images, taken = LensImages(lambda: GlassesStatus(ready=True, capabilities=known)), []
+    for _ in range(PICTURES + 1):
+        began = time.perf_counter()
+        await images.fitted(picture)
+        taken.append((time.perf_counter() - began) * 1e3)
+    if hasattr(images, "close"):  # a checkout to compare with may have a child for each picture
+        await images.close()
+    return statistics.median(taken[1:])
 
 
 def _jpeg() -> str:

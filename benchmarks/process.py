@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TypedDict
 
 import edge
 
@@ -26,6 +28,30 @@ REGISTRY = CODE / "tools_cache" / "tool_registry.json"
 HERE = Path(__file__).parents[1]
 """The folder of this package, which is not always in that checkout."""
 READY_S = 60.0
+REPORT_S = 10.0
+
+
+class Step(TypedDict):
+    """See `benchmarks.watch.Step`."""
+
+    name: str
+    imports: bool
+    times: int
+    ms: float
+    waited_ms: float
+    gc_ms: float
+    at: list[str]
+
+
+class Steps(TypedDict):
+    """The report of one daemon: how many steps its loop made, and the long ones by kind."""
+
+    all: int
+    steps: list[Step]
+
+
+_watched: list[list[Steps]] = []
+"""Where reports go while daemons are watched."""
 
 
 @cache
@@ -68,6 +94,17 @@ def import_rss_mib(imports: str) -> float:
 
 
 @contextmanager
+def watching() -> Iterator[list[Steps]]:
+    """Watch the event loop of each daemon that is started in this block; gives their reports."""
+    found: list[Steps] = []
+    _watched.append(found)
+    try:
+        yield found
+    finally:
+        _watched.remove(found)
+
+
+@contextmanager
 def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, str]]]:
     """Run `glassd run`; gives (pid, ms from exec to READY=1, environment for clients)."""
     (folder / "glassd.toml").write_text(config)
@@ -81,16 +118,25 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
         "STATE_DIRECTORY": str(folder / "state"),
     }
     (folder / "glassd").mkdir(exist_ok=True)
+    report = folder / "steps.json"
+    module = ["benchmarks.watch", str(report)] if _watched else ["edge.cli"]
     began = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "edge.cli", "run", "--config", str(folder / "glassd.toml")],
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=(folder / "log").open("w"),
-    )
+    with (folder / "log").open("w") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *module, "run", "--config", str(folder / "glassd.toml")],
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+        )
     try:
         _wait_until_ready(notify, folder / "log")
-        yield process.pid, (time.perf_counter() - began) * 1e3, env
+        ready = (time.perf_counter() - began) * 1e3
+        if _watched:
+            process.send_signal(signal.SIGUSR1)
+        yield process.pid, ready, env
+        if _watched:
+            process.send_signal(signal.SIGUSR2)
+            _watched[-1].append(_report(report))
     finally:
         process.terminate()
         process.wait(10)
@@ -103,6 +149,16 @@ def _wait_until_ready(notify: socket.socket, log: Path) -> None:
             pass
     except TimeoutError:
         raise SystemExit(f"the daemon did not become ready: {log.read_text()[-800:]}") from None
+
+
+def _report(file: Path) -> Steps:
+    until = time.monotonic() + REPORT_S
+    while not file.exists():
+        if time.monotonic() > until:
+            raise SystemExit("the watched daemon did not report its steps")
+        time.sleep(0.02)
+    steps: Steps = json.loads(file.read_text())
+    return steps
 
 
 @contextmanager

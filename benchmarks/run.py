@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from benchmarks import (
@@ -26,6 +27,7 @@ from benchmarks import (
     process,
     registry,
     scripts,
+    steps,
 )
 from benchmarks.compare import compare
 from benchmarks.table import Lines, Row, bar, not_measured
@@ -143,6 +145,13 @@ def _scripts(runs: int) -> Lines:
     yield Row("RSS after drawing, when its child has ended", after, "MiB", "before", before)
 
 
+def _steps() -> Lines:
+    few = argparse.Namespace(runs=1, idle=5, paths=40, mcp=40, lists=20, memory=2000)
+    watched = {name: partial(SECTIONS[name], few) for name in WATCHED}
+    yield from steps.measure(watched)
+    yield bar(steps.BAR_MS, "ms", "any step of the event loop")
+
+
 def _in_ms(rows: Iterable[tuple[str, float, str, float]]) -> Lines:
     for what, value, baseline, base in rows:
         yield Row(what, value, "ms", baseline, base)
@@ -163,8 +172,11 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], Lines]] = {
     "listing": lambda chosen: _listing(chosen.lists),
     "registry": lambda chosen: _registry(chosen.runs),
     "growth": lambda chosen: growth.measure(chosen.memory),
+    "steps": lambda _: _steps(),
 }
 """What can be measured alone, in the order of the table."""
+WATCHED = ("idle", "lens", "pictures", "scripts", "paths", "mcp", "listing", "registry", "growth")
+"""Sections with daemons."""
 
 
 NUMBERS = {

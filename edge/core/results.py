@@ -79,7 +79,7 @@ class Rendering:
     forbids speech in every fallback. `more`: all of what `text` is a summary of. It and the `links`
     of the text are shown to a wearer who asks for them. `scene`: what it is a newer version of;
     `recall`: whether the wearer may bring it back later. `pages`: in place of `text`, texts that
-    begin a page each.
+    begin a page each. `image_problem`: why the image cannot be drawn, once that is known.
     """
 
     layout: LayoutKind | None = None
@@ -98,6 +98,7 @@ class Rendering:
     scene: str = ""
     recall: bool = True
     pages: tuple[str, ...] = ()
+    image_problem: str = ""
 
     @property
     def words(self) -> str:

@@ -445,6 +445,7 @@ class Daemon:
             voice=self.voice,
             writer=self.writer,
             code=lambda text: self.tool_services.pictures().code(text),
+            fit=lambda image, known: self.tool_services.pictures().fit(image, known),
             drawn=DrawnText(self.settings.display.fonts),
             within=self.deadlines.within,
             listens=lambda: self.listening,

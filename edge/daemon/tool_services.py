@@ -63,6 +63,7 @@ class ToolServices:
     _calendars: "Calendars | None" = field(default=None, init=False)
     _workers: "WorkerCalls | None" = field(default=None, init=False)
     _history: "HistoryStore | None" = field(default=None, init=False)
+    _pictures: "LensImages | None" = field(default=None, init=False)
     _recording: bool = field(default=False, init=False)
 
     _mail_changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -72,9 +73,11 @@ class ToolServices:
 
     def pictures(self) -> "LensImages":
         """Return the converter of pictures for the connected glasses."""
-        from edge.display.images import LensImages  # noqa: PLC0415 - see the top
+        if self._pictures is None:
+            from edge.display.images import LensImages  # noqa: PLC0415 - see the top
 
-        return LensImages(self.glasses)
+            self._pictures = LensImages(self.glasses)
+        return self._pictures
 
     def network(self) -> dict[str, str]:
         """Return whether the cloud is reachable, as in the status."""
@@ -224,6 +227,6 @@ class ToolServices:
 
     async def close(self) -> None:
         """Close what was opened."""
-        for opened in (self._knowledge, self._history):
+        for opened in (self._pictures, self._knowledge, self._history):
             if opened is not None:
                 await opened.close()

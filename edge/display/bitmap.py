@@ -1,5 +1,9 @@
 """PNG (base64) → pixels for a lens of 1, 2 or 4 bits, with the standard library alone.
 
+A lens's own PNG (grey, the bits of the lens, rows without a filter) holds the pixels of a tile as
+they are: `write_packed` makes it in a child process, `read_packed` opens it in the daemon, in 0.1
+to 0.5 ms.
+Any other PNG is decoded pixel by pixel (`decode`, `fit`), in the child, where Pillow is missing.
 Interlaced, huge and damaged images are refused; their words are shown instead.
 """
 
@@ -17,11 +21,18 @@ MAX_BASE64: Final = 1_000_000
 MAX_PIXELS: Final = 640 * 480
 """The largest canvas known; a larger picture is not meant for a lens."""
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
+_HEAD: Final = struct.Struct(">IIBBBBB")
+_HEAD_AT: Final = 16
+"""Where the first chunk, the header, has its content."""
 _CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 
 class BadImage(Exception):
-    """Not a picture we can show; the text names why."""
+    """Not a picture we can show; the text names why. `needs_library`: the extra would help."""
+
+    def __init__(self, why: str, *, needs_library: bool = False) -> None:
+        super().__init__(why)
+        self.needs_library = needs_library
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +84,47 @@ def _packed(row: list[int], bpp: int) -> bytes:
     return bytes(out)
 
 
+# ------------------------------------------------------------------ the PNG of a lens
+
+
+def write_packed(width: int, height: int, bpp: int, pixels: bytes) -> bytes:
+    """Return the PNG of a tile's pixels."""
+    stride = (width * bpp + 7) // 8
+    rows = (pixels[at : at + stride] for at in range(0, stride * height, stride))
+    body = zlib.compress(b"\0" + b"\0".join(rows), 1)
+    parts = {b"IHDR": _HEAD.pack(width, height, bpp, 0, 0, 0, 0), b"IDAT": body, b"IEND": b""}
+    return _SIGNATURE + b"".join(
+        len(part).to_bytes(4, "big") + name + part + zlib.crc32(name + part).to_bytes(4, "big")
+        for name, part in parts.items()
+    )
+
+
+def read_packed(data: str, width: int, height: int, bpp: int) -> Tile | None:
+    """Return a base64 PNG in the middle of a lens, if it is of the lens's own form and not larger
+    than the lens; None: it must be fitted first.
+    """
+    try:
+        w, h, *form = _HEAD.unpack_from(base64.b64decode(data[:64]), _HEAD_AT)
+        if len(data) > MAX_BASE64 or form != [bpp, 0, 0, 0, 0] or w > width or h > height:
+            return None
+        chunks = _chunks(base64.b64decode(data))
+        stride = (w * bpp + 7) // 8
+        size = (stride + 1) * h
+        body = zlib.decompressobj().decompress(chunks["IDAT"], size)
+        if len(body) < size or any(body[:: stride + 1]) or "tRNS" in chunks:
+            return None
+        pixels = b"".join([body[at : at + stride] for at in range(1, size, stride + 1)])
+        return Tile((width - w) // 2, (height - h) // 2, w, h, bpp, pixels)
+    except (ValueError, struct.error, zlib.error, KeyError):
+        return None
+
+
 # ------------------------------------------------------------------ PNG (ISO/IEC 15948)
 
 
 def _png(raw: bytes) -> Grey:
     chunks = _chunks(raw)
-    width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", chunks["IHDR"][:13])
+    width, height, depth, colour, _, _, interlace = _HEAD.unpack(chunks["IHDR"][:13])
     if not 0 < width * height <= MAX_PIXELS:
         raise BadImage(f"the image has {width} × {height} pixels; at most {MAX_PIXELS} in all")
     if interlace or depth not in (1, 2, 4, 8, 16):

@@ -10,7 +10,7 @@ from edge.core.words.latin_letters import to_latin
 from edge.display.current_page import CurrentPage
 from edge.display.drawn_text import DrawnText
 from edge.display.lens import CannotShow, LensWriter, Sheet
-from edge.display.lens_plan import LensPlan, plan
+from edge.display.lens_plan import Fit, LensPlan, plan, unfitted
 from edge.display.presentation import Presentation, SpeechState
 from edge.display.voice.speech import NO_SPEAKER, SpeechOutput, StoppedBy
 from edge.ports import GlassesStatus
@@ -26,10 +26,16 @@ class Fallback:
     """Raises `GlassesAway` wherever the glasses leave."""
 
     def __init__(
-        self, lens: LensWriter, speech: SpeechOutput, drawn: DrawnText, current: CurrentPage
+        self,
+        lens: LensWriter,
+        speech: SpeechOutput,
+        drawn: DrawnText,
+        current: CurrentPage,
+        fit: Fit = unfitted,
     ) -> None:
         self._lens = lens
         self._drawn = drawn
+        self._fit = fit
         self._speech = speech
         self._current = current
 
@@ -75,7 +81,7 @@ class Fallback:
         self, item: Presentation, wanted: Rendering, capabilities: Capabilities, why: list[str]
     ) -> None:
         try:
-            planned = await plan(wanted, capabilities, self._drawn)
+            planned = await plan(wanted, capabilities, self._drawn, self._fit)
         except CannotShow as e:
             why.append(str(e))
             return

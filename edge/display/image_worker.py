@@ -1,13 +1,15 @@
 """Child process that makes pictures for a lens: it fits photographs, draws QR codes and text (the
 only importer of Pillow and segno in this package).
 
-`main` reads one JSON question from stdin: `{do: "fit", image, width, height, bpp}` or `{do: "qr",
-text, side}`. It writes one answer to stdout: `{png}` (base64, grey, as many shades as the lens has)
-or `{problem}`. Then it ends: a decoder that read a foreign picture draws nothing else.
+A question is a line of JSON; that of a picture is followed by the picture in base64:
+`{do: "fit", width, height, bpp}` and `{do: "qr", text, side, bpp}` are answered with `{png}`
+(base64, grey, in the form of `bitmap.read_packed` for 1, 2 and 4 bits) or `{problem}`; `{do: "set",
+paragraphs: [{text, base}], width, height, bpp, fonts}` with `{rows: [[row of the first paragraph,
+…], …]}`. A row has the fields of `typesetter.PixelRow`, its pixels in base64.
 
-`serve` answers one question after another, in frames, until it is idle: `{do: "set", paragraphs:
-[{text, base}], width, height, bpp, fonts}` with `{rows: [[row of the first paragraph, …], …]}`. A
-row has the fields of `typesetter.PixelRow`, its pixels in base64.
+`serve` answers one question after another, in frames, until it is idle. A process is asked either
+for foreign pictures or for text: what attacks a decoder never draws what the wearer decides on.
+`main` answers one question on stdin, and ends.
 """
 
 import base64
@@ -16,9 +18,11 @@ import io
 import json
 import resource
 import sys
+import time
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
+from edge.display.bitmap import BadImage, decode, fit, write_packed
 from edge.runtime.stdio import serve_frames
 
 if TYPE_CHECKING:
@@ -28,8 +32,8 @@ if TYPE_CHECKING:
 
 MAX_QUESTION: Final = 24 * 1024 * 1024
 """Bytes: a photograph of 16 MiB, which `glassd call` makes smaller before it sends it."""
-MAX_TEXT: Final = 2 * 1024 * 1024
-"""Bytes of a question about text."""
+MAX_SERVED: Final = 2 * 1024 * 1024
+"""Bytes of a question to `serve`: a picture has at most `bitmap.MAX_BASE64`."""
 MAX_PIXELS: Final = 24_000_000
 """A photograph of a good camera; its pixels take 72 MB while it is scaled."""
 MAX_PNG: Final = 130_000
@@ -40,6 +44,10 @@ LEAST_SCALE: Final = 2
 """Pixels of a module: below it no camera reads a code off a lens."""
 _MEMORY: Final = 1 << 30
 _CPU_S: Final = 15
+"""Seconds a question may compute: should the daemon be gone, nobody else ends a stuck decoder."""
+_SIDEWAYS: Final = (5, 6, 7, 8)
+"""EXIF orientations in which width and height change places."""
+_ORIENTATION: Final = 0x0112
 
 
 class Unfit(Exception):
@@ -47,13 +55,16 @@ class Unfit(Exception):
 
 
 def fitted(image: bytes, width: int, height: int, bpp: int) -> bytes:
-    """Scale down to fit, make grey, dither to the shades there are. Raises `Unfit`."""
+    """Scale down to fit, make grey, dither to the shades of the lens; with 8 bits a grey PNG of any
+    form. Raises `Unfit`.
+    """
     picture = _grey(image, width, height)
-    for dither in (True, False):
-        raw = _png(_shaded(picture, bpp, dither=dither), bpp)
-        if len(raw) <= MAX_PNG:
-            return raw
-    return fitted(_png(picture, 8), width * 3 // 4, height * 3 // 4, bpp)
+    while True:
+        for dither in (True, False) if bpp < 8 else (True,):
+            raw = _png(picture, bpp, dither=dither)
+            if len(raw) <= MAX_PNG:
+                return raw
+        picture.thumbnail((picture.width * 3 // 4, picture.height * 3 // 4))
 
 
 def _grey(image: bytes, width: int, height: int) -> "Image.Image":
@@ -64,44 +75,68 @@ def _grey(image: bytes, width: int, height: int) -> "Image.Image":
         if picture.width * picture.height > MAX_PIXELS:
             size = f"{picture.width} × {picture.height}"
             raise Unfit(f"the image has {size} pixels; at most {MAX_PIXELS} in all")
-        picture.draft("L", (width * 2, height * 2))  # a JPEG is read at the size that is needed
-        picture = ImageOps.exif_transpose(picture)
-        lit = Image.new("RGBA", picture.size, (0, 0, 0, 255))
-        # what is clear stays dark: on a lens that is clear
-        lit.alpha_composite(picture.convert("RGBA"))
-        grey = lit.convert("L")
+        sideways = picture.getexif().get(_ORIENTATION) in _SIDEWAYS
+        box = (height, width) if sideways else (width, height)
+        share = min(1.0, box[0] / picture.width, box[1] / picture.height)
+        # a JPEG is read at about twice the size that is needed, which takes less time
+        picture.draft("L", (round(picture.width * share * 2), round(picture.height * share * 2)))
+        picture = _in_grey(picture)
+        picture.thumbnail(box, Image.Resampling.LANCZOS)
+        return ImageOps.exif_transpose(picture)
     except UnidentifiedImageError:
         raise Unfit("the image is neither a PNG nor a JPEG") from None
     except (MemoryError, Image.DecompressionBombError):
         raise Unfit(f"the image is too large; it may have {MAX_PIXELS} pixels in all") from None
     except (OSError, ValueError, SyntaxError) as e:
         raise Unfit(f"the image is damaged: {str(e)[:100] or type(e).__name__}") from None
-    grey.thumbnail((width, height), Image.Resampling.LANCZOS)
-    return grey
 
 
-def _shaded(picture: "Image.Image", bpp: int, *, dither: bool) -> "Image.Image":
-    """Reduce to the shades of the lens, as grey values that its own rounding leaves unchanged."""
-    from PIL import Image  # noqa: PLC0415 - as above
+def _in_grey(picture: "Image.Image") -> "Image.Image":
+    """Return it in grey. What is clear becomes dark: on a lens that is clear."""
+    if picture.has_transparency_data:
+        with_alpha = picture.convert("RGBA").convert("LA")
+        return with_alpha.convert("La").getchannel(0)  # "a": multiplied by how opaque it is
+    if picture.mode.startswith("I"):  # 16 bits, which Pillow would cut at 255
+        picture = picture.convert("I").point(lambda value: value * (1 / 257))
+    return picture.convert("L")
 
-    shades = 1 << bpp
-    palette = Image.new("P", (1, 1))
-    palette.putpalette([round(at * 255 / (shades - 1)) for at in range(shades) for _ in "rgb"])
-    how = Image.Dither.FLOYDSTEINBERG if dither else Image.Dither.NONE
-    return picture.convert("RGB").quantize(colors=shades, palette=palette, dither=how).convert("L")
 
-
-def _png(picture: "Image.Image", bpp: int) -> bytes:
-    from PIL import Image  # noqa: PLC0415 - as above
-
+def _png(picture: "Image.Image", bpp: int, *, dither: bool) -> bytes:
+    if bpp < 8:
+        return write_packed(*picture.size, bpp, _packed(picture, bpp, dither=dither))
     out = io.BytesIO()
-    (picture.convert("1", dither=Image.Dither.NONE) if bpp == 1 else picture).save(
-        out, format="PNG", optimize=True
-    )
+    picture.save(out, format="PNG")
     return out.getvalue()
 
 
-def code(text: str, side: int) -> bytes:
+def _packed(picture: "Image.Image", bpp: int, *, dither: bool) -> bytes:
+    """Return the pixels of a grey picture in the shades of the lens, as in a `Tile`.
+
+    Each pixel gets the shade below it, and one more where the dithering of what it is above that
+    shade lights it: as good as dithering to a palette, and six times as fast.
+    """
+    from PIL import Image, ImageChops  # noqa: PLC0415 - as above
+
+    top = (1 << bpp) - 1
+    how = Image.Dither.FLOYDSTEINBERG if dither else Image.Dither.NONE
+    if bpp == 1:
+        return picture.convert("1", dither=how).tobytes()
+    below = picture.point([value * top // 255 for value in range(256)])
+    above = picture.point([value * top % 255 for value in range(256)])
+    lit = above.convert("1", dither=how).convert("L").point([0] * 255 + [1])
+    shades = ImageChops.add(below, lit)
+    # of the modes of one byte only that of palettes can be packed
+    as_palette = Image.frombytes("P", shades.size, shades.tobytes())
+    return as_palette.tobytes("raw", f"P;{bpp}")
+
+
+def _fitted_plainly(image: str, width: int, height: int, bpp: int) -> bytes:
+    """Fit a PNG without the picture library. Raises `BadImage`."""
+    tile = fit(decode(image), width, height, bpp)
+    return write_packed(tile.width, tile.height, bpp, tile.pixels)
+
+
+def code(text: str, side: int, bpp: int) -> bytes:
     """Draw a QR code of at most `side` pixels, lit where it is light. Raises `Unfit`."""
     import segno  # noqa: PLC0415 - as above
 
@@ -112,9 +147,14 @@ def code(text: str, side: int) -> bytes:
     scale = side // made.symbol_size(scale=1, border=QUIET)[0]
     if scale < LEAST_SCALE:
         raise Unfit("the QR code has more detail than this lens")
-    out = io.BytesIO()
-    made.save(out, kind="png", scale=scale, border=QUIET)
-    return out.getvalue()
+    rows = [
+        "".join(("1", "0")[dark] * bpp for dark in row)
+        for row in made.matrix_iter(scale=scale, border=QUIET)
+    ]
+    width = len(rows[0])
+    stride = (width + 7) // 8
+    pixels = b"".join(int(row.ljust(stride * 8, "0"), 2).to_bytes(stride, "big") for row in rows)
+    return write_packed(width // bpp, len(rows), bpp, pixels)
 
 
 def draw_text(asked: dict[str, Any]) -> list[list[dict[str, Any]]]:
@@ -150,15 +190,15 @@ def _typesetter(fonts: tuple[str, ...], height: int, bpp: int) -> "Typesetter":
 def answer(question: bytes) -> dict[str, Any]:
     """Carry out one question; any failure becomes a problem, so the parent gets an answer."""
     try:
-        asked = json.loads(question)
+        head, _, image = question.partition(b"\n")
+        asked = json.loads(head)
         if asked["do"] == "set":
             return {"rows": draw_text(asked)}
         if asked["do"] == "qr":
-            made = code(asked["text"], asked["side"])
+            made = code(asked["text"], asked["side"], asked["bpp"])
         else:
-            image = base64.b64decode(asked["image"], validate=True)
-            made = fitted(image, asked["width"], asked["height"], asked["bpp"])
-    except Unfit as e:
+            made = _picture(image, asked["width"], asked["height"], asked["bpp"])
+    except (Unfit, BadImage) as e:
         return {"problem": str(e)}
     except ImportError as e:
         return {"problem": f"{e.name} is not installed", "absent": e.name}
@@ -171,10 +211,20 @@ def answer(question: bytes) -> dict[str, Any]:
     return {"png": base64.b64encode(made).decode()}
 
 
+def _picture(image: bytes, width: int, height: int, bpp: int) -> bytes:
+    raw = base64.b64decode(image, validate=True)
+    try:
+        return fitted(raw, width, height, bpp)
+    except ImportError as e:
+        try:
+            return _fitted_plainly(image.decode(), width, height, bpp)
+        except BadImage:
+            raise e from None
+
+
 def main() -> None:
     """Answer one question, with limits: a hostile picture can harm only this process."""
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    _limit()
     question = sys.stdin.buffer.read(MAX_QUESTION + 1)
     fits = len(question) <= MAX_QUESTION
     reply = answer(question) if fits else {"problem": "the question is too long"}
@@ -183,12 +233,19 @@ def main() -> None:
 
 def serve() -> None:
     """Answer until idle; the argument is for how many seconds."""
+    serve_frames(_served, idle_s=float(sys.argv[1]), max_request=MAX_SERVED)
+
+
+def _served(question: bytes) -> bytes:
+    _limit()
+    return json.dumps(answer(question)).encode()
+
+
+def _limit() -> None:
+    """Limit the memory of this process, and the CPU time from now on."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    serve_frames(
-        lambda question: json.dumps(answer(question)).encode(),
-        idle_s=float(sys.argv[1]),
-        max_request=MAX_TEXT,
-    )
+    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + _CPU_S, hard))
 
 
 if __name__ == "__main__":

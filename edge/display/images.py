@@ -1,88 +1,131 @@
-"""Fits pictures to the current lens, each in a child process of its own with a deadline.
+"""Fits pictures to the current lens, in a child process with a deadline.
 
-Implements `tools_cache.api.handed.Pictures`; the daemon itself loads no picture library.
+Implements `tools_cache.api.handed.Pictures`; the daemon itself loads no picture library and decodes
+no picture.
 """
 
-import asyncio
+import errno
 import json
 import logging
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
-from edge.display.bitmap import BadImage, decode
+from edge.display.bitmap import MAX_BASE64, BadImage
 from edge.display.lens import pixels_of
 from edge.ports import GlassesStatus
+from edge.runtime.resident_worker import ResidentWorker
 from firmware_bridge.capabilities import Capabilities
 from tools_cache import subprocess_call
 from tools_cache.api.tool import ErrorCode, ToolError, ToolFailure
 
 _log: Final = logging.getLogger(__name__)
 DEADLINE_S: Final = 8.0
+IDLE_S: Final = 60.0
+MAX_ANSWER: Final = 256 * 1024
+"""Bytes; a picture of `image_worker.MAX_PNG` bytes takes 174 kB as base64."""
 CODE: Final = "from edge.display.image_worker import main; main()"
 INSTALL: Final = "Install the picture library: pip install 'glassd[images]'"
 
 
+class CannotRead(BadImage):
+    """No child process can be started now; the text says why."""
+
+
 class LensImages:
-    """One per daemon; holds nothing between two pictures."""
+    """One per daemon. One child fits pictures in turn; it ends when there was none for `idle_s`.
+
+    A QR code gets a child of its own: one that has read the pictures of others, and may have been
+    attacked by one, must not draw where a wearer signs in.
+    """
 
     def __init__(
         self,
         glasses: Callable[[], GlassesStatus],
         *,
         deadline_s: float = DEADLINE_S,
+        idle_s: float = IDLE_S,
+        command: Sequence[str] | None = None,
         code: str = CODE,
     ) -> None:
         self._glasses = glasses
         self._deadline_s = deadline_s
         self._code = code
-        self._turns = asyncio.Semaphore(2)
+        # -I: as for the voice
+        own = (sys.executable, "-I", "-m", "edge.display.image_worker", str(idle_s))
+        self._worker = ResidentWorker(
+            "pictures",
+            command or own,
+            deadline_s=deadline_s,
+            start_s=deadline_s,
+            max_answer=MAX_ANSWER,
+        )
 
     async def fitted(self, image: str) -> str:
         """See `tools_cache.api.handed.Pictures`."""
         known = self._glasses().capabilities
         if known is not None and known.get("display.bitmap") is not True:
             return ""  # no lens draws it: its description is shown or spoken
-        image = _base64_of(image)
-        width, height, bpp = pixels_of(known or Capabilities("", {}))
-        question = {"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp}
-        answer = await self._ask(question)
-        if "png" in answer:
-            return str(answer["png"])
-        if answer.get("absent") == "PIL":
-            return await asyncio.to_thread(_as_it_is, image)
-        raise _wrong(f"image: {answer['problem']}")
+        try:
+            return await self.fit(_base64_of(image), known or Capabilities("", {}))
+        except CannotRead as e:
+            raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, str(e))) from None
+        except BadImage as e:
+            raise _wrong(f"image: {e}", INSTALL if e.needs_library else None) from None
+
+    async def fit(self, image: str, capabilities: Capabilities) -> str:
+        """Return a PNG or JPEG (base64) as a PNG for `bitmap.read_packed`, of these glasses. Raises
+        `BadImage`.
+        """
+        if len(image) > MAX_BASE64:
+            raise BadImage(f"it has {len(image)} characters as base64; at most {MAX_BASE64}")
+        width, height, bpp = pixels_of(capabilities)
+        head = json.dumps({"do": "fit", "width": width, "height": height, "bpp": bpp})
+        try:
+            raw = await self._worker.ask(f"{head}\n{image}".encode(errors="replace"))
+            answer = _object(raw)
+        except TimeoutError:
+            raise BadImage(f"it took longer than {self._deadline_s:g} s to read") from None
+        except (EOFError, ValueError):  # it was ended: too much memory, too much time
+            raise BadImage("it cannot be read") from None
+        except OSError as e:
+            if e.errno == errno.EMSGSIZE:
+                raise BadImage("it cannot be read") from None
+            raise CannotRead(f"Pictures cannot be read now: {e.strerror}") from None
+        if "png" not in answer:
+            raise BadImage(str(answer.get("problem")), needs_library=answer.get("absent") == "PIL")
+        return str(answer["png"])
 
     async def code(self, text: str) -> str:
         """Return a QR code for this lens as base64 PNG; "" if there is none: words suffice."""
         known = self._glasses().capabilities
         if known is None or known.get("display.bitmap") is not True:
             return ""
+        width, height, bpp = pixels_of(known)
+        question = {"do": "qr", "text": text, "side": min(width, height), "bpp": bpp}
         try:
-            side = min(pixels_of(known)[:2])
-            answer = await self._ask({"do": "qr", "text": text, "side": side})
-        except ToolFailure as e:
-            answer = {"problem": e.error.message}
+            raw, _ = await subprocess_call.ask(
+                self._code, question=json.dumps(question).encode(), limit_s=self._deadline_s
+            )
+            answer = _object(raw)
+        except (OSError, ValueError) as e:  # TimeoutError too
+            answer = {"problem": str(e) or type(e).__name__}
         if "png" not in answer:
             _log.debug("no QR code: %s", answer.get("problem"))
         return str(answer.get("png", ""))
 
-    async def _ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
-        data = json.dumps(question).encode()
-        try:
-            async with self._turns:
-                raw, _ = await subprocess_call.ask(
-                    self._code, question=data, limit_s=self._deadline_s
-                )
-            answer: dict[str, Any] = json.loads(raw)
-        except TimeoutError:
-            raise _wrong(f"image: it took longer than {self._deadline_s:g} s to read") from None
-        except OSError as e:
-            text = f"Pictures cannot be read now: {e.strerror}"
-            raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text)) from None
-        except ValueError:  # it was ended: too much memory, too much time
-            raise _wrong("image: it cannot be read") from None
-        return answer
+    async def close(self) -> None:
+        """End the child; fine when there is none."""
+        await self._worker.close()
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    """Return a JSON object. Raises ValueError."""
+    answer = json.loads(raw)
+    if not isinstance(answer, dict):
+        raise ValueError("no object")
+    return answer
 
 
 def _base64_of(image: str) -> str:
@@ -93,15 +136,6 @@ def _base64_of(image: str) -> str:
             raise _wrong("image: this data URL holds no base64", "data:image/png;base64,iVBORw0K…")
         image = unquote(image)
     return "".join(image.split())
-
-
-def _as_it_is(image: str) -> str:
-    """Return a PNG as it came: without the library it is fitted later, more plainly."""
-    try:
-        decode(image)
-    except BadImage as e:
-        raise _wrong(f"image: {e}", INSTALL) from None
-    return image
 
 
 def _wrong(message: str, suggestion: str | None = None) -> ToolFailure:

@@ -1,6 +1,5 @@
 """Renderings → lens pages that fit these glasses; what their font cannot write is drawn."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -53,6 +52,8 @@ read. On foot that is about 150 m; what ranks lower waits meanwhile.
 """
 Code = Callable[[str], Awaitable[str]]
 """Text → QR code for this lens as base64 PNG, "" where there is none (`LensImages.code`)."""
+Fit = Callable[[str, Capabilities], Awaitable[str]]
+"""Picture in base64 → PNG for these glasses (`LensImages.fit`). Raises what that raises."""
 _MORE: Final = "tap: more"
 _LINK: Final = "tap: link"
 _CODE: Final = "tap: code"
@@ -79,13 +80,22 @@ class LensPlan:
     on_tap: tuple[Sheet, ...] = ()
 
 
-async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:
+async def unfitted(_image: str, _capabilities: Capabilities) -> str:
+    """Fit no picture: only one that was made for the lens in use is drawn then."""
+    from edge.display.bitmap import BadImage  # noqa: PLC0415 - at the first image
+
+    raise BadImage("the image is not made for this lens")
+
+
+async def plan(
+    rendering: Rendering, capabilities: Capabilities, drawn: DrawnText, fit: Fit = unfitted
+) -> LensPlan:
     """Fit a rendering to these glasses, an image perhaps as words. Raises `CannotShow`."""
     if not capabilities.has(Hardware.DISPLAY):
         raise CannotShow("these glasses have no display")
     if rendering.layout is LayoutKind.CLEAR_VIEW:
         return LensPlan(())
-    planned = await _planned(rendering, capabilities, drawn)
+    planned = await _planned(rendering, capabilities, drawn, fit)
     if rendering.offer is not None or not (rendering.more or rendering.links):
         return planned
     on_tap = _on_tap(rendering)
@@ -99,15 +109,17 @@ async def plan(rendering: Rendering, capabilities: Capabilities, drawn: DrawnTex
     )
     pages = (*rendering.pages[:-1], *last_page)
     hinted = replace(rendering, text=text, second=second, pages=pages)
-    return replace(await _planned(hinted, capabilities, drawn), on_tap=on_tap)
+    return replace(await _planned(hinted, capabilities, drawn, fit), on_tap=on_tap)
 
 
-async def _planned(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:
+async def _planned(
+    rendering: Rendering, capabilities: Capabilities, drawn: DrawnText, fit: Fit
+) -> LensPlan:
     if rendering.layout is LayoutKind.BITMAP_VIEW:
         from edge.display.bitmap import BadImage  # noqa: PLC0415 - at the first image
 
         try:
-            return await _pictured(rendering, capabilities, drawn)
+            return await _pictured(rendering, capabilities, drawn, fit)
         except BadImage as e:
             _log.debug("an image is shown as words: %s", e)
             return await _words(rendering, capabilities, drawn, downgrade="image→text", why=str(e))
@@ -133,7 +145,11 @@ def _on_tap(rendering: Rendering) -> tuple[Sheet, ...]:
 
 
 async def open_sheet(
-    sheet: Sheet, capabilities: Capabilities | None, drawn: DrawnText, code: Code
+    sheet: Sheet,
+    capabilities: Capabilities | None,
+    drawn: DrawnText,
+    code: Code,
+    fit: Fit = unfitted,
 ) -> tuple[Sheet, ...]:
     """Return the pages that a sheet opens: all of a summary; a link as a code with its words and
     its host, or as its words and its address where no code can be drawn.
@@ -151,7 +167,7 @@ async def open_sheet(
                 LayoutKind.BITMAP_VIEW, words, second=words, image=picture, links=(link,)
             )
     try:
-        planned = await _planned(wanted, capabilities, drawn)
+        planned = await _planned(wanted, capabilities, drawn, fit)
     except CannotShow as e:
         _log.debug("display: more of a page cannot be shown: %s", e)
         return (replace(sheet, opens=None),)
@@ -177,12 +193,29 @@ def host_of(address: str) -> str:
 # ------------------------------------------------------------------ pictures and words
 
 
-async def _pictured(rendering: Rendering, capabilities: Capabilities, drawn: DrawnText) -> LensPlan:
+async def fit_ahead(rendering: Rendering, capabilities: Capabilities | None, fit: Fit) -> Rendering:
+    """Return it with its picture made for these glasses, or with what is wrong with the picture."""
+    if rendering.layout is not LayoutKind.BITMAP_VIEW or capabilities is None:
+        return rendering
+    if capabilities.get("display.bitmap") is not True:
+        return rendering
+    from edge.display.bitmap import BadImage, read_packed  # noqa: PLC0415 - at the first image
+
+    if read_packed(rendering.image, *pixels_of(capabilities)) is not None:
+        return rendering
+    try:
+        return replace(rendering, image=await fit(rendering.image, capabilities))
+    except BadImage as e:
+        return replace(rendering, image_problem=str(e))
+
+
+async def _pictured(
+    rendering: Rendering, capabilities: Capabilities, drawn: DrawnText, fit: Fit
+) -> LensPlan:
     """Lay out a picture with its words: to its right or, where a page cannot hold both, on pages
     before it.
     """
-    # a large picture takes tenths of a second to decode
-    sheet = await asyncio.to_thread(_image, rendering, capabilities)
+    sheet = await _image(rendering, capabilities, fit)
     if not rendering.second.strip():
         return LensPlan((sheet,))
     width, canvas = pixels_of(capabilities)[0], canvas_of(capabilities)
@@ -210,13 +243,20 @@ def _moved(sheet: Sheet, x: int) -> Sheet:
     )
 
 
-def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
-    from edge.display.bitmap import BadImage, decode, fit  # noqa: PLC0415 - at the first image
+async def _image(rendering: Rendering, capabilities: Capabilities, fit: Fit) -> Sheet:
+    from edge.display.bitmap import BadImage, read_packed  # noqa: PLC0415 - at the first image
 
     if capabilities.get("display.bitmap") is not True:
         raise BadImage("these glasses show no bitmaps")
-    tile = fit(decode(rendering.image), *pixels_of(capabilities))
-    if not any(tile.pixels):
+    lens = pixels_of(capabilities)
+    tile = read_packed(rendering.image, *lens)
+    if tile is None and rendering.image_problem:
+        raise BadImage(rendering.image_problem)
+    if tile is None:
+        tile = read_packed(await fit(rendering.image, capabilities), *lens)
+    if tile is None:
+        raise BadImage("the image could not be read")
+    if not tile.pixels.strip(b"\0"):
         raise BadImage("the image is all dark on this lens")
     return Sheet(tiles=(tile,), dwell_s=IMAGE_DWELL_S)
 

@@ -19,7 +19,7 @@ from edge.display.current_page import CurrentPage
 from edge.display.drawn_text import DrawnText
 from edge.display.fallback import Fallback
 from edge.display.lens import LensWriter, Sheet
-from edge.display.lens_plan import Code, draw_ahead, no_code, open_sheet
+from edge.display.lens_plan import Code, Fit, draw_ahead, fit_ahead, no_code, open_sheet, unfitted
 from edge.display.page_life import Action, PageEvent, act
 from edge.display.presentation import BRIEF_RANK, LIFE_S, NEWER, Presentation
 from edge.display.prompts import Prompter
@@ -102,6 +102,7 @@ class Presenter:
         drawn: DrawnText | None = None,
         writer: Callable[[], Writer] = Writer,
         code: Code = no_code,
+        fit: Fit = unfitted,
         min_gap_s: float = 0.1,
         within: Within = unwatched,
         listens: "Callable[[], ListeningPort | None]" = lambda: None,
@@ -119,6 +120,7 @@ class Presenter:
         self._drawn = drawn or DrawnText()
         self._progress = ProgressIndicator()
         self._code = code
+        self._fit = fit
         self._background = Background(glasses, clock, self._wake.set, self._say_briefly)
         self._current = self._make_current_page(SavedScenes(notes, clock))
         self._prompter = self._make_prompter()
@@ -129,7 +131,7 @@ class Presenter:
             bus=bus,
             clock=clock,
             current=self._current,
-            fallback=Fallback(self._lens, self._speech, self._drawn, self._current),
+            fallback=Fallback(self._lens, self._speech, self._drawn, self._current, fit),
             prompter=self._prompter,
             speech=self._speech,
             queue=self._queue,
@@ -166,7 +168,8 @@ class Presenter:
 
     async def _open(self, sheet: Sheet) -> tuple[Sheet, ...]:
         """Make what a tap asks for."""
-        return await open_sheet(sheet, self._glasses.status().capabilities, self._drawn, self._code)
+        known = self._glasses.status().capabilities
+        return await open_sheet(sheet, known, self._drawn, self._code, self._fit)
 
     # ------------------------------------------------------------------ the ports
 
@@ -225,12 +228,14 @@ class Presenter:
         self._new("", "news", made, rank=BRIEF_RANK)
 
     async def _prepared(self, made: Rendering) -> Rendering:
-        """Return it in the wearer's words, and draw ahead what the glasses cannot write: while the
-        actor draws, nothing else can happen on the lens.
+        """Return it in the wearer's words, its picture made for the lens, and draw ahead what the
+        glasses cannot write: while the actor draws, nothing else can happen on the lens.
         """
         wanted = await self._wording.apply(made)
         if self._running:  # else nobody would end the child that draws
-            await draw_ahead(wanted, self._glasses.status().capabilities, self._drawn)
+            known = self._glasses.status().capabilities
+            wanted = await fit_ahead(wanted, known, self._fit)
+            await draw_ahead(wanted, known, self._drawn)
         return wanted
 
     def ended(self, call_id: str) -> None:

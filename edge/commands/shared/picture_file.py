@@ -54,7 +54,7 @@ def _smaller(path: str, image: str) -> str:
 
     from tools_cache import subprocess_call  # noqa: PLC0415 - as above
 
-    question = json.dumps({**SMALLER, "image": image}).encode()
+    question = f"{json.dumps(SMALLER)}\n{image}".encode()
     try:
         raw, _ = asyncio.run(subprocess_call.ask(_CODE, question=question, limit_s=LIMIT_S))
         answer = json.loads(raw)

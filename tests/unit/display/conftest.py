@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from edge.display.images import LensImages
 from edge.display.presenter import Presenter
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -29,6 +30,8 @@ async def stage_on(
     glasses = glasses or FakeGlasses(bus, facts)
     extra.setdefault("min_gap_s", 0.0)
     extra.setdefault("clock", Clock.system())
+    images = LensImages(glasses.status, deadline_s=40.0)
+    extra.setdefault("fit", images.fit)
     stage = Presenter(glasses=glasses, bus=glasses.bus, notes=notes or Notebook(), **extra)
     service = asyncio.ensure_future(stage.run())
     await asyncio.sleep(0)
@@ -37,6 +40,7 @@ async def stage_on(
     finally:
         service.cancel()
         await asyncio.wait({service})
+        await images.close()
         if not service.cancelled():
             service.result()
 

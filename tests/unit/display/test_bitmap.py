@@ -8,7 +8,15 @@ import zlib
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.display.bitmap import MAX_BASE64, BadImage, Grey, decode, fit
+from edge.display.bitmap import (
+    MAX_BASE64,
+    BadImage,
+    Grey,
+    decode,
+    fit,
+    read_packed,
+    write_packed,
+)
 
 
 def chunk(name: bytes, body: bytes) -> bytes:
@@ -121,3 +129,48 @@ def test_junk_is_refused_and_never_crashes(junk: bytes) -> None:
     for raw in (junk, b"\x89PNG\r\n\x1a\n" + junk):
         with pytest.raises(BadImage):
             decode(base64.b64encode(raw).decode())
+
+
+@given(st.integers(1, 40), st.integers(1, 12), st.sampled_from([1, 2, 4]), st.randoms())
+@settings(max_examples=60, deadline=None)
+def test_pixels_of_a_lens_come_out_of_its_png_as_they_went_in(
+    w: int, h: int, bpp: int, rng: random.Random
+) -> None:
+    pixels = rng.randbytes((w * bpp + 7) // 8 * h)
+    data = base64.b64encode(write_packed(w, h, bpp, pixels)).decode()
+    tile = read_packed(data, 50, 20, bpp)
+    assert tile is not None
+    assert (tile.width, tile.height, tile.bpp, tile.pixels) == (w, h, bpp, pixels)
+    assert (tile.x, tile.y) == ((50 - w) // 2, (20 - h) // 2)
+    assert read_packed(data, w - 1, h, bpp) is None
+    assert read_packed(data, w, h - 1, bpp) is None
+    shades = decode(data).pixels
+    assert shades[0] == (pixels[0] >> 8 - bpp) * 255 // ((1 << bpp) - 1)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        png(8, 1, b"\x55", depth=1, filters=1),
+        png(8, 1, b"\x55", depth=2),
+        png(8, 1, bytes(8)),
+        png(8, 1, b"\x55", depth=1, interlace=1),
+        png(8, 1, b"\x55", depth=1, extra=chunk(b"tRNS", b"\0\0")),
+        png(8, 1, b"\x55", depth=1, colour=3, extra=chunk(b"PLTE", bytes(6))),
+        png(8, 2, b"\x55", depth=1),
+        png(0, 1, b"", depth=1),
+        base64.b64encode(write_packed(8, 1, 1, b"\x55")[:45]).decode(),
+        "A" * (MAX_BASE64 + 4),
+        "é" * 80,
+        "",
+    ],
+)
+def test_any_other_png_must_be_fitted_first(data: str) -> None:
+    assert read_packed(data, 576, 136, 1) is None
+
+
+@given(st.binary(max_size=200))
+def test_junk_is_no_png_of_a_lens(junk: bytes) -> None:
+    whole = write_packed(8, 1, 1, b"\x55")
+    for raw in (junk, whole[:33] + junk, whole[:41] + junk + whole[41:]):
+        read_packed(base64.b64encode(raw).decode(), 576, 136, 1)

@@ -2,13 +2,13 @@
 
 import asyncio
 import base64
-import io
 
 import pytest
 
 from edge.core.pages import Layout
 from edge.core.results import LayoutKind, Link, Rendering, TapOffer
 from edge.display import lens_plan
+from edge.display.bitmap import write_packed
 from edge.display.drawn_text import DrawnText
 from edge.display.lens import Sheet
 from edge.display.saved_scene import NOTE
@@ -17,16 +17,14 @@ from firmware_bridge.messages import Gesture, TextLine, Tile
 from tests.unit.display.fakes import DISPLAY, Notebook
 from tools_cache.api.tool import ToolResponse
 
-PIL = pytest.importorskip("PIL.Image")
 MANY = {"orders": [{"id": n, "total": 12.5} for n in range(30)], "currency": "NOK"}
 TILES = {**DISPLAY, "display.bitmap": True, "display.tiles": True}
 LINK = "Lunch is on. [The menu](https://www.a.example/menu?day=1) has changed."
 
 
 def picture(width=90, height=90):
-    out = io.BytesIO()
-    PIL.new("1", (width, height), 1).save(out, "PNG")
-    return base64.b64encode(out.getvalue()).decode()
+    lit = b"\xff" * ((width + 7) // 8 * height)
+    return base64.b64encode(write_packed(width, height, 1, lit)).decode()
 
 
 @pytest.mark.requirement("I13-data")
@@ -210,3 +208,23 @@ async def test_a_picture_that_cannot_stand_beside_its_words_is_named_in_the_deli
 )
 def test_replaced_characters_are_counted_in_words(count, said):
     assert lens_plan._remarks(Layout((), replaced=count)) == said
+
+
+async def test_while_a_picture_is_fitted_the_wearer_can_turn_pages(open_stage):
+    asked, made = asyncio.Event(), asyncio.Event()
+
+    async def fit(_image, _known):
+        asked.set()
+        await made.wait()
+        return picture()
+
+    shown = {"display": {"layout": "bitmap_view", "data": "a photograph", "alt": "The Alps"}}
+    async with open_stage(TILES, fit=fit) as (stage, glasses):
+        await stage.present("c1", ToolResponse(data=MANY))
+        following = asyncio.ensure_future(stage.present("c2", ToolResponse(data="", render=shown)))
+        await asked.wait()
+        await tap(glasses)
+        await glasses.until(lambda: len(glasses.pages()) == 2)
+        assert "1: id 0, total 12.5" in glasses.texts()[1]
+        made.set()
+        await following

@@ -9,6 +9,7 @@ import pytest
 
 from edge.core import pages
 from edge.display import lens_plan
+from edge.display.bitmap import BadImage, write_packed
 from edge.display.presentation import LIFE_S
 from edge.display.queue import LATER
 from edge.display.voice.tts import SpokenSentence, TextToSpeech
@@ -16,6 +17,7 @@ from edge.ports import Wait
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import DeliveryChanged, LensChanged
+from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
 from firmware_bridge.messages import (
     AudioChunk,
@@ -208,6 +210,25 @@ async def test_an_image_is_drawn_as_pixels_else_as_words(open_stage) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         report = await stage.present("c1", text("x", display=image), wait=Wait.DELIVERY)
         assert report == DeliveryReport(Delivery.SPOKEN, downgrade="image→speech")
+
+
+async def test_a_picture_is_fitted_once_also_if_it_cannot_be_read(open_stage) -> None:
+    asked: list[str] = []
+
+    async def fit(image: str, _known: Capabilities) -> str:
+        asked.append(image)
+        if image == "!":
+            raise BadImage("it is torn")
+        return base64.b64encode(write_packed(8, 2, 1, b"\xff\xff")).decode()
+
+    async with open_stage(DISPLAY, fit=fit) as (stage, glasses):
+        for name in ("whole", "!"):
+            picture = {"layout": "bitmap_view", "data": name, "alt": "a box"}
+            report = await stage.present(name, text("x", display=picture))
+        assert report == DeliveryReport(Delivery.SHOWN, "it is torn", "image→text")
+        (tile,) = glasses.pages()[0].tiles
+        assert tile.pixels == b"\xff\xff"
+        assert asked == ["whole", "!"]
 
 
 @pytest.mark.requirement("I13-sound-volume", "I13-sound-preroll")
