@@ -199,6 +199,9 @@ class MemoryNotes:
     async def put(self, name: str, value: Json) -> None:
         self._kept[name] = value
 
+    async def put_soon(self, name: str, value: Json, **_failed: object) -> None:
+        await self.put(name, value)
+
 
 class ConstantTools:
     """A backend: every tool says the same."""

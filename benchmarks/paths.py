@@ -26,8 +26,8 @@ from tools_cache.registry.registry_store import Generation, RegistryStore
 
 BLOCKS = 10
 WARM_UP = 20
-SETTLED_S = 0.1
-"""After a block of calls: what they left to do is done, and counted."""
+SETTLED_S = 0.3
+"""After a block of calls: what they left to do is done, committed and counted."""
 CALLERS, ROUNDS = 40, 7
 READ, READ_ARGS = "clock:now", {"timezone": "Europe/Berlin"}
 WRITE, WRITE_ARGS = "notes:add", {"text": "Buy two litres of milk and call the dentist"}

@@ -6,7 +6,7 @@ comes in by `async for` and goes out by `await`.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol, Self
 
 from msgspec import Struct, field
 
@@ -211,6 +211,30 @@ UplinkMessage = (
 )
 
 
+class Alongside(Struct, frozen=True):
+    """What is stored in one transaction with a step of a call, so that no crash falls between the
+    two.
+    """
+
+    work: Callable[[Any], Any]
+    """Runs in the transaction, in the store's thread; it gets the connection."""
+    stored: Callable[[Any], None]
+    """Called with what `work` returned, once it is on disk."""
+
+    @classmethod
+    def all_of(cls, *parts: Self | None) -> Self | None:
+        """Return several as one, in this order; None if there are none."""
+        there = [part for part in parts if part is not None]
+        if not there:
+            return None
+
+        def stored(results: Sequence[Any]) -> None:
+            for part, result in zip(there, results, strict=True):
+                part.stored(result)
+
+        return cls(lambda connection: [part.work(connection) for part in there], stored)
+
+
 class UplinkPort(Protocol):
     """Implemented by `cloud/mqtt/client.py`. Calls leave through the outbox: stored first, sent
     when there is a link, sent again (same id) until accepted, kept until there is a result or its
@@ -224,24 +248,37 @@ class UplinkPort(Protocol):
         `UplinkTooLarge`.
         """
 
+    def submission(self, call: ToolCall) -> Alongside:
+        """Return how a call gets into the outbox together with what is stored of it. Raises
+        `UplinkTooLarge`; its work raises `UplinkBusy`.
+        """
+
     async def withdraw(self, call_id: str, reason: str) -> None:
         """Stop sending a call and tell every worker (`cancel`); unknown ids are fine."""
 
     def messages(self) -> AsyncIterator[UplinkMessage]:
-        """Yield messages of the cloud in order, each already on disk. One consumer; after handling
-        a message it calls `handled`.
+        """Yield messages of the cloud in order, each already on disk if it must come again after a
+        restart. One consumer; after handling a message it calls `handled`.
         """
 
     async def handled(self, message: UplinkMessage) -> None:
         """Mark `message` as handled: it will not come again after a restart."""
 
+    def handling(self, message: UplinkMessage) -> Alongside:
+        """Return how `message` is marked as handled together with what became of it."""
+
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Send `accepted` (None), progress (str) or the result (ToolResponse) of an invocation;
-        results are durable.
+        """Send `accepted` (None), progress (str) or the result (ToolResponse) of an invocation. A
+        result is durable, and the invocation is handled with it.
+        """
+
+    def result(self, invoked: Invoked, response: ToolResponse) -> Alongside:
+        """Return how the result of an invocation is sent, and the invocation handled, together
+        with what is stored of the call.
         """
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
-        """Tell the cloud how far a result got to the wearer."""
+        """Tell the cloud soon how far a result got to the wearer; returns when that is on disk."""
 
     async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
         """Publish the retained capability report (when given) and presence
@@ -304,9 +341,16 @@ class CallsPort(Protocol):
     """Implemented by `calls/orchestrator.py`: one call in, exactly one answer out."""
 
     async def call(
-        self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = ...
+        self,
+        call: ToolCall,
+        *,
+        progress: Progress | None = None,
+        wait: Wait = ...,
+        live: bool = ...,
     ) -> ToolResponse:
-        """Never raises; cancelling the caller does not cancel the call."""
+        """Never raises; cancelling the caller does not cancel the call. `live`: the caller waits on
+        a connection that breaks if this process is killed, and may then ask again.
+        """
 
     async def begin(
         self, call: ToolCall, *, progress: Progress | None = None

@@ -93,6 +93,7 @@ ONLY_IN = {
         "edge/storage/sqlite/rescue.py",
         "edge/storage/sqlite/schema.py",
         "edge/storage/sqlite/totals.py",
+        "edge/storage/sqlite/writer.py",
     ),
     "icalendar": ("edge/tools/calendars/ical_read.py", "edge/tools/workers/contact_cards.py"),
     "dateutil": ("edge/tools/calendars/ical_read.py", "tools_cache/everyday/dates/recurrence.py"),

@@ -38,7 +38,7 @@ class Verdict(Struct, frozen=True):
     """What admission found out. The call may run when `end` is None, else that is its end.
 
     `call` has its arguments filled in, `keys` are those it goes by, `tool` is that of its turn's
-    registry; None while it is not known.
+    registry; None while it is not known. `looked_up`: the disk was asked, and has no such call.
     """
 
     call: ToolCall
@@ -48,6 +48,7 @@ class Verdict(Struct, frozen=True):
     clamped: Mapping[str, Json] = field(default_factory=dict)
     defaulted: tuple[str, ...] = ()
     end: Refused | Known | None = None
+    looked_up: bool = False
 
 
 class Arguments(Struct, frozen=True):
@@ -98,10 +99,12 @@ class Admission:
     async def find(self, call: ToolCall, keys: tuple[str, ...]) -> Verdict:
         """Check in this order: known cloud call, the tool and its owner's choices; then `check`."""
         verdict = Verdict(call, keys)
-        # Whatever became of its tool meanwhile: one call of the cloud, one answer.
-        again = await self._store.known(call) if call.origin is CallOrigin.CLOUD else None
-        if again is not None and again.origin == CallOrigin.CLOUD and (end := _known(call, again)):
-            return replace(verdict, end=end)
+        if call.origin is CallOrigin.CLOUD:
+            # Whatever became of its tool meanwhile: one call of the cloud, one answer.
+            again = await self._store.known(call, keys=keys)
+            if (end := _own_answer(call, again)) is not None:
+                return replace(verdict, end=end)
+            verdict = replace(verdict, looked_up=again is None)
         if not self._rules.policy.enabled:
             return replace(verdict, end=Refused(policy.switched_off(), "switched off"))
         if self._registry.snapshot().find(call.tool) is None:
@@ -110,7 +113,7 @@ class Admission:
 
     async def check(self, verdict: Verdict) -> Verdict:
         """Check in this order: answered before, mode, budgets, arguments, rates."""
-        if verdict.end is None:
+        if verdict.end is None and not verdict.looked_up:
             verdict = await self._find_known(verdict)
         if verdict.end is None and verdict.tool is not None:
             verdict = self._check_use(verdict, verdict.tool)
@@ -153,7 +156,7 @@ class Admission:
         elif end is None:
             error = policy.unknown(call.tool, self._open_to(call, snapshot))
             end = Refused(error, "unknown tool")
-        return Verdict(call, verdict.keys, tool, snapshot.version, end=end)
+        return replace(verdict, tool=tool, registry_version=snapshot.version, end=end)
 
     def _pin(self, turn: Turn | None, now: Snapshot) -> Snapshot:
         """Return the registry that this turn began with."""
@@ -251,6 +254,13 @@ class Admission:
                 return replace(verdict, end=end)
         error = overrun(self._rules.limits)
         return replace(verdict, end=Refused(error, "the same question too often in one turn"))
+
+
+def _own_answer(call: ToolCall, again: StoredCall | None) -> Known | Refused | None:
+    """Return what is on disk under the id of the same call of the cloud, if it is that call."""
+    if again is None or (again.call_id, again.origin) != (call.call_id, CallOrigin.CLOUD):
+        return None
+    return _known(call, again)
 
 
 def _known(call: ToolCall, found: StoredCall) -> Known | Refused | None:

@@ -7,13 +7,14 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from edge.calls.admission import overrun
-from edge.calls.call import Call, Cancelled, Finished, Outcome, Started, failed
+from edge.calls.call import Call, Cancelled, Ending, Finished, Outcome, Started, failed
 from edge.calls.dependencies import CallPorts, CallRules
 from edge.calls.faults import Attempt
 from edge.calls.user_prompts import UserPrompts, patience_s
@@ -21,6 +22,7 @@ from edge.core import idempotency, results, routing, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import HERE, Circumstances, Route, RouteKind
 from edge.ports import (
+    Alongside,
     CallAccepted,
     CallProgress,
     CallResult,
@@ -30,13 +32,14 @@ from edge.ports import (
 from edge.runtime.events import CallProgressed
 from edge.runtime.first_completed import Tasks
 from edge.storage.pending import PendingCalls
-from edge.storage.sqlite.errors import StorageUnavailable, UplinkBusy
+from edge.storage.sqlite.errors import StorageUnavailable, StoreError, UplinkBusy
 from tools_cache.api.tool import (
     CallOrigin,
     Delivery,
     ErrorCode,
     ErrorType,
     Mode,
+    ToolCall,
     ToolDefinition,
     ToolError,
     ToolResponse,
@@ -231,7 +234,8 @@ class Waiter:
     async def postpone(self, call: Call) -> None:
         """Answer `pending` now; the call ends later. What asks the wearer needs no text beside."""
         call.free_place()
-        await call.advance(CallState.PENDING)
+        if call.state is not CallState.PENDING:
+            await call.advance(CallState.PENDING)
         if call.interim is not None or call.request.origin is CallOrigin.CLOUD:
             return  # the cloud gets `accepted`, progress and one result: it waits itself
         working = call.started is not Started.NO
@@ -281,6 +285,9 @@ class Waiter:
 class Backend(Protocol):
     """Runs the calls of one kind of route."""
 
+    async def admit(self, call: Call) -> Ending | None:
+        """Put a call on disk that is to be run at once; return why it must not run."""
+
     async def run(self, call: Call) -> Outcome:
         """Run an admitted call and wait for its answer."""
 
@@ -297,6 +304,12 @@ class Here:
         self._run_tool = run_tool
         self._waiter = waiter
         self._rules = rules
+
+    async def admit(self, call: Call) -> Ending | None:
+        """In one write: it begins as soon as it is on disk."""
+        if await call.run_before_stored():
+            return None
+        return await call.admit(CallState.ADMITTED, then=CallState.RUNNING)
 
     async def run(self, call: Call) -> Outcome:
         assert call.tool is not None
@@ -336,6 +349,9 @@ class Later:
         self._waiter = waiter
         self._pending = pending
         self._rules = rules
+
+    async def admit(self, call: Call) -> Ending | None:
+        return await call.admit(CallState.ADMITTED)
 
     async def run(self, call: Call) -> Outcome:
         # Before anything leaves, so that a full table costs nothing.
@@ -381,15 +397,40 @@ class Cloud:
         self._pending = ports.stores.pending
         self._rules = rules
 
+    async def admit(self, call: Call) -> Ending | None:
+        """In one transaction with its place in the outbox, and as sent: no crash falls between."""
+        assert call.tool is not None
+        assert call.route is not None
+        sending: Alongside | None = None
+        if not call.tool.asynchronous:
+            with suppress(UplinkTooLarge):  # `run` says so, of a call that is on disk
+                sending = self._uplink.submission(self._sent(call))
+        if sending is None:
+            return await call.admit(CallState.ADMITTED)
+
+        def stored(what: Any) -> None:
+            sending.stored(what)
+            call.submitted = True
+            call.attempts += 1
+
+        queued = call.route.kind is RouteKind.QUEUE
+        return await call.admit(
+            CallState.ADMITTED,
+            then=CallState.PENDING if queued else CallState.RUNNING,
+            also=Alongside(sending.work, stored),
+            refusal=self._problem,
+        )
+
     async def run(self, call: Call) -> Outcome:
         assert call.tool is not None
         assert call.route is not None
-        if (error := await self._submit(call)) is not None:
+        if not call.submitted and (error := await self._submit(call)) is not None:
             return failed(error)
         if call.tool.asynchronous or call.route.kind is RouteKind.QUEUE:
             await self._waiter.postpone(call)
             return await self._waiter.wait(call, Timing(call.request.ttl_s, remote=True))
-        await call.advance(CallState.RUNNING)
+        if call.state is not CallState.RUNNING:
+            await call.advance(CallState.RUNNING)
         end_s = min(_time_limit_s(call, call.tool, self._rules), call.caller_s)
         accept_s = self._rules.limits.accept_s
         timing = Timing(end_s, life_s=call.caller_s, accept_s=accept_s, remote=True)
@@ -412,27 +453,36 @@ class Cloud:
         return await self._waiter.wait(call, timing)
 
     async def _submit(self, call: Call) -> ToolError | None:
-        """Hand a call to the outbox, its deciding key with it, so that the workers know it too;
-        return why it cannot be sent.
-        """
-        key = idempotency.on_the_wire(call.keys[0]) if call.keys else None
+        """Hand a call to the outbox; return why it cannot be sent."""
         if call.tool is not None and call.tool.asynchronous:
             full = await _promise(call, self._pending)
             if full is not None:
                 return full
         with Attempt("call %s cannot be sent", call.request.call_id) as sending:
-            await self._uplink.submit(replace(call.request, idempotency_key=key))
-        match sending.error:
-            case None:
-                call.attempts += 1
-                return None
+            await self._uplink.submit(self._sent(call))
+        if sending.error is not None:
+            return self._problem(sending.error)
+        call.attempts += 1
+        return None
+
+    @staticmethod
+    def _sent(call: Call) -> ToolCall:
+        """Return the call as it is sent: its deciding key with it, so that the workers know it
+        too.
+        """
+        key = idempotency.on_the_wire(call.keys[0]) if call.keys else None
+        return replace(call.request, idempotency_key=key)
+
+    def _problem(self, error: Exception) -> ToolError:
+        """Return why a call cannot be sent."""
+        match error:
             case UplinkBusy():
-                return overrun(self._rules.limits, str(sending.error))
-            case StorageUnavailable():
-                return results.storage_unavailable(sending.error)
+                return overrun(self._rules.limits, str(error))
+            case StorageUnavailable() | StoreError():
+                return results.storage_unavailable(error)
             case UplinkTooLarge():
-                return results.too_large(sending.error.size, sending.error.limit)
-            case error:
+                return results.too_large(error.size, error.limit)
+            case _:
                 return ToolError.of(
                     ErrorCode.TOOL_UNAVAILABLE, f"This call cannot be sent: {error}"
                 )

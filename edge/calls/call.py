@@ -15,8 +15,17 @@ from msgspec.structs import replace
 from edge.calls.faults import Attempt
 from edge.core import results, visibility
 from edge.core.call_state import CallState
-from edge.core.routing import HERE, Route
-from edge.ports import CallAccepted, CallProgress, CallResult, Progress, RegistryPort, Wait
+from edge.core.routing import HERE, Route, RouteKind
+from edge.ports import (
+    Alongside,
+    CallAccepted,
+    CallProgress,
+    CallResult,
+    Invoked,
+    Progress,
+    RegistryPort,
+    Wait,
+)
 from edge.runtime.clock import Clock
 from edge.runtime.mailbox import Mailbox
 from edge.storage.calls import Admission as StoredCall, CallStore, Unfinished
@@ -144,8 +153,10 @@ class Recognition(Struct, frozen=True):
 class Caller(Struct, frozen=True):
     """Who waits for a call; with `to_the_end` False only until it has begun.
 
-    `undoes`: the call that this one takes back; `agreed_to`: the digest of the tool that the wearer
-    tapped for, which needs no other yes. `heard`: of recognised words.
+    `live`: on a connection that breaks if this process is killed; then it sees the call as failed,
+    and may ask again. `undoes`: the call that this one takes back; `agreed_to`: the digest of the
+    tool that the wearer tapped for, which needs no other yes. `heard`: of recognised words.
+    `invoked`: the cloud's message that it came in, whose result is sent with its end.
     """
 
     wait: Wait = Wait.ANSWER
@@ -154,6 +165,8 @@ class Caller(Struct, frozen=True):
     undoes: str = ""
     agreed_to: str = ""
     heard: Recognition | None = None
+    invoked: Invoked | None = None
+    live: bool = False
 
 
 class Started(Enum):
@@ -223,6 +236,12 @@ class Call:
         self.started = Started.NO
         self.progress = ""
         """What its tool said last of its progress: nothing less is shown in its place."""
+        self.answered_first = False
+        """Whether its caller gets the answer before that is on disk."""
+        self.submitted = False
+        """Whether it is in the outbox, for a worker of the cloud."""
+        self.replied = False
+        """Whether the result for the cloud that invoked it is in the outbox."""
         self.confirmed = False
         """Whether somebody was asked for it and said yes."""
         self.waited_s = 0.0
@@ -268,18 +287,23 @@ class Call:
 
     # -------------------------------------------------------------- on disk
 
-    async def admit(self, state: CallState, *, ttl_s: float | None = None) -> Ending | None:
-        """Put the call on disk in `state` before it runs; return why it must not run. If the disk
-        takes nothing, only what changes nothing and is done here goes on. `ttl_s`: the life to
-        store, if not the request's own.
+    async def admit(
+        self,
+        state: CallState,
+        *,
+        then: CallState | None = None,
+        ttl_s: float | None = None,
+        also: Alongside | None = None,
+        refusal: Callable[[Exception], ToolError] = results.storage_unavailable,
+    ) -> Ending | None:
+        """Put the call on disk in `state` before it runs, and what goes `also` there with it;
+        return why it must not run. If the disk takes nothing, only what changes nothing and is done
+        here goes on. `then`: the step it takes at once. `ttl_s`: the life to store, if not the
+        request's own.
         """
         assert self.tool is not None
         assert self.route is not None
         request, here = self.request, self.route.kind in HERE
-        # One write where a second run does no harm; else the disk tells the two states apart.
-        running = (
-            state is CallState.ADMITTED and self.repeatable and here and self.route.code is None
-        )
         with Attempt("call %s is not on disk", request.call_id) as disk:
             stored = await self._tools.store.admit(
                 request if ttl_s is None else replace(request, ttl_s=ttl_s),
@@ -287,19 +311,46 @@ class Call:
                 keys=self.keys,
                 repeatable=self.repeatable,
                 state=state.value,
-                running=running,
+                then="" if then is None else then.value,
+                also=also,
             )
         if disk.error is not None:
             harmless = (self.tool.read_only and here) or self.route.code is not None
             if harmless and state is CallState.ADMITTED:
                 return None
-            return Refused(results.storage_unavailable(disk.error), "store")
+            return Refused(refusal(disk.error), "store")
         if not stored.fresh:
             return Known.of(request, stored)
-        self.state = CallState.RUNNING if running else state
+        self.state = then or state
         if state is CallState.ADMITTED:
             self.tell_first(None)
         return None
+
+    async def run_before_stored(self) -> bool:
+        """Begin a call that changes nothing before it is on disk, if nobody relies on it being
+        there; False if not. It is stored with its answer, or in a moment.
+
+        The cloud's message stands for a call of the cloud: it is on disk, and comes again. A live
+        caller of a local tool learns that its call was lost; its answer need not be on disk either.
+        """
+        assert self.tool is not None
+        assert self.route is not None
+        alive = self.caller.live and self.route.kind is RouteKind.LOCAL
+        if not self.tool.read_only or not (alive or self.caller.invoked is not None):
+            return False
+
+        def lost(error: BaseException) -> None:
+            _log.warning("call %s is not on disk: %s", self.request.call_id, error)
+            self.state = CallState.RECEIVED
+
+        self.state, self.answered_first = CallState.RUNNING, alive
+        with Attempt("call %s is not on disk", self.request.call_id) as disk:
+            await self._tools.store.admit_behind(
+                self.request, self.route.kind.value, keys=self.keys, failed=lost
+            )
+        if disk.error is not None:
+            self.state, self.answered_first = CallState.RECEIVED, False
+        return disk.error is None
 
     async def advance(self, state: CallState) -> bool:
         """Move the call along on disk; False when the disk does not take it."""

@@ -95,10 +95,17 @@ class CloudCalls:
         if call is not None:
             call.events.put(message)
             return
-        if not message.own:  # the uplink's own message that no answer came is not a late answer
-            _log.info("call %s: a result came after its end; kept, not shown", message.call_id)
-            report = DeliveryReport(Delivery.EXPIRED, "the result came after the call had ended")
-            await self._reports.tell(message.call_id, report, age_s=0.0)
+        if message.own:  # the uplink's own message that no answer came is not a late answer
+            await self._reports.handled(message)
+            return
+        _log.info("call %s: a result came after its end; kept, not shown", message.call_id)
+        if self._tasks.open:  # else it comes again
+            self._tasks.create_task(self._report_late(message), name="call.late")
+
+    async def _report_late(self, message: CallResult) -> None:
+        """Tell the cloud, then be done with the message: other messages do not wait for that."""
+        report = DeliveryReport(Delivery.EXPIRED, "the result came after the call had ended")
+        await self._reports.tell(message.call_id, report, age_s=0.0)
         await self._reports.handled(message)
 
     async def _note(self, message: UplinkMessage) -> None:
@@ -119,19 +126,20 @@ class CloudCalls:
             await self._uplink.answer(message, text)
 
         request = replace(message.call, origin=CallOrigin.CLOUD)
-        started = await self._start(request, Caller(progress=progress))
+        started = await self._start(request, Caller(progress=progress, invoked=message))
         if isinstance(started, InFlight):
             await self._uplink.answer(message, None)
             response = await started.response()
+            if started.call.replied and not started.joined:
+                return
         else:
             response = started
         self._reports.follow(message.call.call_id)
         await self._send_result(message, response)
-        await self._reports.handled(message)
 
     async def _send_result(self, message: Invoked, response: ToolResponse) -> None:
-        """Put the result into the outbox; a disk that takes nothing now is asked again, for the
-        cloud waits for it.
+        """Put a result that its call did not store into the outbox: of one that was refused, known
+        before, or joined. A disk that takes nothing now is asked again, for the cloud waits for it.
         """
         problem = "the result of %s is not in the outbox yet"
         for number in itertools.count():

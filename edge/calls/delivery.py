@@ -4,7 +4,8 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,7 +20,7 @@ from edge.core import idempotency, results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, NoEffect
-from edge.ports import GlassesStatus
+from edge.ports import Alongside, GlassesStatus
 from edge.runtime.first_completed import Tasks
 from edge.storage.sqlite.errors import StorageUnavailable
 from firmware_bridge.capabilities import Hardware
@@ -38,6 +39,8 @@ _log: Final = logging.getLogger(__name__)
 _DISK_AGAIN_S: Final = 1.0
 _INTENTS: Final = 16
 """Changes of the session that one answer may make; there are four kinds."""
+_NOT_SHOWN: Final = "the answer of %s could not be shown"
+_FAULT: Final = DeliveryReport(Delivery.DROPPED, "it could not be shown")
 _WAITING_FOR_DISK: Final = 256
 """Answers that wait for room on the disk; those beyond it are settled by the next daemon, as
 their calls were left.
@@ -45,10 +48,13 @@ their calls were left.
 
 
 class _Stored(Struct, frozen=True):
-    """The answer that stands, and whether it is on disk."""
+    """The answer that stands, and whether it is on disk. `report`: the wearer does not get it, as
+    is on disk with it; None if the wearer is still to get it.
+    """
 
     outcome: Outcome
     on_disk: bool = True
+    report: DeliveryReport | None = None
 
 
 class CallDelivery:
@@ -73,6 +79,7 @@ class CallDelivery:
         self._session = ports.session
         self._glasses = ports.glasses
         self._stage = ports.stage
+        self._uplink = ports.uplink
         self._clock = ports.clock
         self._rules = rules
         self._tasks = tasks
@@ -112,10 +119,12 @@ class CallDelivery:
         response = _guard(call, Outcome(ToolResponse(error=error)))
         call.resolve(call.stamp(response, Delivery.NONE))
 
-    async def delivered(self, call_id: str, report: DeliveryReport) -> None:
+    async def delivered(
+        self, call_id: str, report: DeliveryReport, *, also: Alongside | None = None
+    ) -> None:
         """Store how far an answer got."""
         with Attempt("the delivery of %s is not on disk", call_id):
-            await self._store.tell_delivery(call_id, report)
+            await self._store.tell_delivery(call_id, report, also=also)
 
     async def _finish(self, call: Call, outcome: Outcome) -> None:
         """Bring a stamped answer to everybody."""
@@ -131,22 +140,30 @@ class CallDelivery:
         if call.interim is not None:
             await self._hand_back(call, outcome.response)
         stored = await self._remember(call, outcome)
-        response = stored.outcome.response
-        if outcome.message is not None and stored.on_disk:
-            await self._cloud.handled(outcome.message)
-        report = await self._present(call, response, expired=stored.outcome.expired)
+        response, report = stored.outcome.response, stored.report
+        if report is None:
+            report = await self._present(call, response, expired=stored.outcome.expired)
         # Said, or nothing more to be done about it.
         started |= await self._apply(call, [i for i in intents if i.get("after") == FAREWELL])
-        await self.delivered(call.request.call_id, report)
+        if stored.report is None:
+            also = self._reply(call, response, report)
+            await self.delivered(call.request.call_id, report, also=also)
         cloud = call.route is not None and call.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE)
         if cloud and stored.on_disk:  # else the next daemon may still give another answer
-            self._cloud.follow(call.request.call_id)
-            age_s = max(0.0, self._clock.boot() - call.began)
-            await self._cloud.tell(call.request.call_id, report, age_s=age_s)
+            self._tell_cloud(call, report)
         final = response.with_meta(delivery=report.to_json())
         call.end(final, "answered" if call.interim is None else "completed")
         if started:
             self._voice.started()
+
+    def _tell_cloud(self, call: Call, report: DeliveryReport) -> None:
+        """Report the delivery of a result of the cloud; its caller does not wait for that."""
+        call_id = call.request.call_id
+        self._cloud.follow(call_id)
+        age_s = max(0.0, self._clock.boot() - call.began)
+        if self._tasks.open:
+            telling = self._cloud.tell(call_id, report, age_s=age_s)
+            self._tasks.create_task(telling, name="call.tell")
 
     # -------------------------------------------------------------- intents
 
@@ -197,11 +214,13 @@ class CallDelivery:
         may still do it.
         """
         await self._keep_result(call, outcome.response)
-        if call.state is CallState.RECEIVED:
+        if _left_out(call):
             return _Stored(outcome)
         problem = "the answer of %s is not on disk"
         with Attempt(problem, call.request.call_id, level=logging.ERROR):
-            return _Stored(await self._store_answer(call, outcome))
+            return await self._store_answer(call, outcome)
+        if _left_out(call):  # it ran before it was on disk, and never came there
+            return _Stored(outcome)
         if _undecided(call, outcome):
             outcome = replace(outcome, response=call.stamp(results.undecided()))
         if self._tasks.open and self._waiting_for_disk < _WAITING_FOR_DISK:
@@ -209,8 +228,11 @@ class CallDelivery:
             self._tasks.create_task(self._store_later(call, outcome), name="call.keep")
         return _Stored(outcome, on_disk=False)
 
-    async def _store_answer(self, call: Call, outcome: Outcome) -> Outcome:
-        """Return the outcome that stands."""
+    async def _store_answer(self, call: Call, outcome: Outcome, *, given: bool = False) -> _Stored:
+        """Return the answer that stands. In one transaction with it: that the wearer does not get
+        it, the result for the cloud that invoked the call, and that the cloud's message is dealt
+        with. `given`: its caller has it already.
+        """
         state, call_id = _end_state(outcome), call.request.call_id
         if call.tool is not None and call.tool.asynchronous:
             await self._close_pending(call, state, outcome.response)
@@ -219,12 +241,42 @@ class CallDelivery:
                 # It was taken before the call was cancelled, or late, and its caller knows that.
                 outcome = replace(outcome, response=call.stamp(submitted), expired=False)
                 state = _end_state(outcome)
-        if await self._store.finish(call_id, state.value, outcome.response):
-            return outcome
+        response, message, report = outcome.response, outcome.message, None
+        if not given:
+            report = self._hidden(call, response, expired=outcome.expired)
+        also = Alongside.all_of(
+            None if message is None else self._uplink.handling(message),
+            None if report is None else self._reply(call, response, report),
+        )
+        if call.answered_first and call.interim is None and also is None:
+            await self._store.finish_behind(
+                call_id, state.value, response, delivery=report, failed=partial(_not_kept, call)
+            )
+            return _Stored(outcome, report=report)
+        if await self._store.finish(call_id, state.value, response, delivery=report, also=also):
+            return _Stored(outcome, report=report)
+        if message is not None:
+            await self._cloud.handled(message)
         found = await self._store.known(call.request)
         if found is None or found.response is None:
-            return outcome
-        return replace(outcome, response=found.response)
+            return _Stored(outcome)
+        return _Stored(replace(outcome, response=found.response))
+
+    def _reply(
+        self, call: Call, response: ToolResponse, report: DeliveryReport
+    ) -> Alongside | None:
+        """Return how the result goes to the cloud that invoked the call and got no other."""
+        invoked = call.caller.invoked
+        if invoked is None or call.interim is not None:
+            return None
+        self._cloud.follow(call.request.call_id)
+        result = self._uplink.result(invoked, response.with_meta(delivery=report.to_json()))
+
+        def stored(what: Any) -> None:
+            result.stored(what)
+            call.replied = True
+
+        return Alongside(result.work, stored)
 
     async def _store_later(self, call: Call, outcome: Outcome) -> None:
         """Bring an answer that was given to the disk as soon as there is room."""
@@ -233,10 +285,8 @@ class CallDelivery:
             while True:
                 await asyncio.sleep(_DISK_AGAIN_S)
                 with Attempt(problem, call.request.call_id, level=logging.DEBUG):
-                    await self._store_answer(call, outcome)
+                    await self._store_answer(call, outcome, given=True)
                     break
-            if outcome.message is not None:
-                await self._cloud.handled(outcome.message)
         finally:
             self._waiting_for_disk -= 1
 
@@ -270,18 +320,24 @@ class CallDelivery:
     async def _present(
         self, call: Call, response: ToolResponse, *, expired: bool
     ) -> DeliveryReport:
+        if (hidden := self._hidden(call, response, expired=expired)) is not None:
+            return hidden
         # The answer stands and is on disk: a fault of the stage must not become another one.
-        problem = "the answer of %s could not be shown"
-        with Attempt(problem, call.request.call_id, bug=True):
-            return self._not_shown(call, response, expired=expired) or await self._show(
-                call, response
-            )
-        return DeliveryReport(Delivery.DROPPED, "it could not be shown")
+        with Attempt(_NOT_SHOWN, call.request.call_id, bug=True):
+            return await self._show(call, response)
+        return _FAULT
+
+    def _hidden(
+        self, call: Call, response: ToolResponse, *, expired: bool
+    ) -> DeliveryReport | None:
+        """Return why the wearer does not get this answer; None if it is to be shown."""
+        with Attempt(_NOT_SHOWN, call.request.call_id, bug=True):
+            return self._not_shown(call, response, expired=expired)
+        return _FAULT
 
     def _not_shown(
         self, call: Call, response: ToolResponse, *, expired: bool
     ) -> DeliveryReport | None:
-        """Return why the wearer does not get this answer."""
         if expired:
             return DeliveryReport(Delivery.EXPIRED)
         asked = call.route is not None and call.route.kind is RouteKind.WEARER
@@ -342,6 +398,15 @@ class CallDelivery:
             )
         self._unseen = not there
         return there
+
+
+def _not_kept(call: Call, error: BaseException) -> None:
+    _log.warning("the answer of %s is not on disk: %s", call.request.call_id, error)
+
+
+def _left_out(call: Call) -> bool:
+    """Return whether it is not on disk, and its answer need not be there."""
+    return call.state is CallState.RECEIVED
 
 
 def _undecided(call: Call, outcome: Outcome) -> bool:

@@ -84,12 +84,17 @@ class Execution(Struct, frozen=True):
         call.caller_s = call.request.ttl_s
         life_s = routing.life_s(call.request, call.tool, route)
         call.request = replace(call.request, ttl_s=life_s)
-        if call.state is CallState.RECEIVED and (end := await call.admit(CallState.ADMITTED)):
+        if call.state is CallState.RECEIVED and (end := await self._admit(call, route)):
             return end
         call.stages.append("built")
         outcome = await self._run_backend(call)
         call.stages += ["executed"] * (route.code is None)
         return outcome
+
+    async def _admit(self, call: Call, route: Route) -> Ending | None:
+        if route.code is not None:
+            return await call.admit(CallState.ADMITTED)
+        return await self.backends[route.kind].admit(call)
 
     async def _run_backend(self, call: Call) -> Outcome:
         assert call.tool is not None

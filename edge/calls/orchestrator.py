@@ -158,10 +158,15 @@ class Orchestrator:
     # ------------------------------------------------------------------ doors
 
     async def call(
-        self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = Wait.ANSWER
+        self,
+        call: ToolCall,
+        *,
+        progress: Progress | None = None,
+        wait: Wait = Wait.ANSWER,
+        live: bool = False,
     ) -> ToolResponse:
         """See `CallsPort`."""
-        started = await self._start(call, Caller(wait, progress))
+        started = await self._start(call, Caller(wait, progress, live=live))
         return started if isinstance(started, ToolResponse) else await started.response()
 
     async def begin(

@@ -202,7 +202,7 @@ class CallRoutes:
         if progress:
             texts = ProgressTexts()
             return Stream(with_progress(texts, partial(self._run, call, wait, texts, limit_s)))
-        return await self._reply(self._ports.calls.call(call, wait=wait), limit_s)
+        return await self._reply(self._ports.calls.call(call, wait=wait, live=True), limit_s)
 
     async def _begin(self, call: ToolCall, progress: Progress | None = None) -> ToolResponse | None:
         """Return None once the call is stored, or the response it got at once."""
@@ -213,7 +213,7 @@ class CallRoutes:
     async def _run(
         self, call: ToolCall, wait: Wait, texts: ProgressTexts, limit_s: float
     ) -> Envelope | None:
-        running = self._ports.calls.call(call, progress=texts.put, wait=wait)
+        running = self._ports.calls.call(call, progress=texts.put, wait=wait, live=True)
         response = await in_time(running, limit_s)
         return None if response is None else self._envelope(response)
 

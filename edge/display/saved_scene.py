@@ -35,9 +35,15 @@ class SavedScenes:
         """The last daemon ended while a question was before the wearer."""
 
     async def keep(self, item: Presentation) -> None:
-        """Remember what is on the lens; brief words and recalled results are not worth it."""
-        if not (item.brief or item.recalled):
-            await self._put(to_note(item, self._clock))
+        """Remember soon what is on the lens, with the delivery that is stored next: nobody waits
+        for it. Brief words and recalled results are not worth it.
+        """
+        if item.brief or item.recalled:
+            return
+        try:
+            await self._notes.put_soon(NOTE, to_note(item, self._clock), failed=_not_kept)
+        except Exception as e:  # noqa: BLE001 - as below
+            _not_kept(e)
 
     async def cover(self, item: Presentation | None) -> None:
         """A prompt covers `item`: should this daemon end meanwhile, the next one removes it."""
@@ -68,7 +74,11 @@ class SavedScenes:
         try:
             await self._notes.put(NOTE, value)
         except Exception as e:  # noqa: BLE001 - as above
-            _log.warning("display: the scene is not kept over a restart: %s", e)
+            _not_kept(e)
+
+
+def _not_kept(why: BaseException) -> None:
+    _log.warning("display: the scene is not kept over a restart: %s", why)
 
 
 def to_note(item: Presentation, clock: Clock) -> Json:

@@ -5,17 +5,25 @@ Which steps a call may take, and which stored answers may be repeated, is passed
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
 
+from edge.ports import Alongside
 from edge.runtime.clock import Clock
 from edge.storage.emptied_calls import FORGETS, emptied_request
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
-from edge.storage.sqlite.database import Connection, Row, SqliteDatabase, StoreError, StoreFull
+from edge.storage.sqlite.database import (
+    Connection,
+    Row,
+    SqliteDatabase,
+    StoreError,
+    StoreFull,
+    Work,
+)
 from edge.storage.sqlite.totals import Totals
 from edge.storage.steps import ROW_BYTES as STEP_BYTES, Check, Steps
 from edge.storage.timestamps import Stamper, Timestamp
@@ -34,6 +42,7 @@ BOUNDS: Final = Bounds(rows=2000, bytes=16 * 1024 * 1024, open=5000)
 _TRIM_EVERY: Final = 32
 _BEFORE: Final = "RECEIVED"
 """Where a call is before it is stored."""
+_ADMITTED: Final = "ADMITTED"
 _RUNNING: Final = "RUNNING"
 _DELIVERED: Final = "DELIVERED"
 _REACHED: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN})
@@ -115,28 +124,54 @@ class CallStore:
         *,
         keys: Sequence[str] = (),
         repeatable: bool = False,
-        state: str = "ADMITTED",
-        running: bool = False,
+        state: str = _ADMITTED,
+        then: str = "",
+        also: Alongside | None = None,
     ) -> Admission:
-        """Commit a call before it runs, in `state`; `running` also takes the step to RUNNING.
+        """Commit a call before it runs, in `state`, and what goes `also` on disk with it; `then` is
+        a step that it takes at once.
 
         Looking up and inserting are one transaction, so of two equal calls one is fresh. A key
         whose answer may not be repeated passes to this call. Raise StoreFull, also when too many
-        calls are open.
+        calls are open, or what `also` raises.
         """
 
-        def work(connection: Connection) -> Admission:
+        def work(connection: Connection) -> tuple[Admission, Any]:
             found = self._find(connection, call, keys)
             if found is not None:
                 if keys:
                     self._keys.renew(connection, found)
-                return _admission(found)
+                return _admission(found), None
             self._insert(connection, call, route, tuple(keys), repeatable=repeatable, state=state)
-            if running:
-                self._advance(connection, call.call_id, _RUNNING)
-            return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id)
+            if then:
+                self._advance(connection, call.call_id, then)
+            stored = None if also is None else also.work(connection)
+            return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id), stored
 
-        return await self._db.write(work)
+        admission, stored = await self._db.write(work)
+        if admission.fresh and also is not None:
+            also.stored(stored)
+        return admission
+
+    async def admit_behind(
+        self,
+        call: ToolCall,
+        route: str,
+        *,
+        keys: Sequence[str],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """Queue a call that runs at once, and may run twice: it is on disk with what is stored
+        next. `failed` gets the reason if it never is. Raise StoreClosed.
+        """
+
+        def work(connection: Connection) -> None:
+            if self._find(connection, call, keys) is not None:
+                raise StoreError("a call with this id or key is on disk already")
+            self._insert(connection, call, route, tuple(keys), repeatable=True, state=_ADMITTED)
+            self._advance(connection, call.call_id, _RUNNING)
+
+        await self._db.behind(work, failed=failed, grows=True)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
         """Return the call of this id or first key, None if `admit` would be fresh. A hit renews the
@@ -145,52 +180,91 @@ class CallStore:
         found = await self._db.read(lambda c: self._find(c, call, keys))
         if found is not None and keys:
             row = found  # a hit is rare, a miss costs no write
-            with suppress(StoreFull):  # a hit that cannot be noted is a hit
-                await self._db.write(lambda c: self._keys.renew(c, row), grows=False)
+            await self._db.behind(  # a hit that cannot be noted is a hit
+                lambda c: self._keys.renew(c, row), failed=lambda _error: None
+            )
         return None if found is None else _admission(found)
 
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
         """Take one step. RUNNING counts an attempt. Raise UnknownCall, or what `check` raises."""
         await self._db.write(lambda c: self._advance(c, call_id, state, note), grows=False)
 
-    async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
-        """Store the one answer; False if there is one. Raise UnknownCall, or `check`'s error."""
-        text = json.dumps(response.to_json(), separators=(",", ":"))
-        tool = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
+    async def finish(
+        self,
+        call_id: str,
+        state: str,
+        response: ToolResponse,
+        *,
+        delivery: DeliveryReport | None = None,
+        also: Alongside | None = None,
+    ) -> bool:
+        """Store the one answer, how far it got if that is known, and what goes `also` on disk with
+        it; False, and nothing is stored, if there is an answer. Raise UnknownCall, or `check`'s
+        error, or what `also` raises.
+        """
+        finish = self._finishing(call_id, state, response, delivery)
+
+        def work(connection: Connection) -> tuple[str | None, Any]:
+            tool = finish(connection)
+            return tool, None if also is None or tool is None else also.work(connection)
+
+        tool, stored = await self._db.write(work, grows=False)
         done = tool is not None
+        if done and also is not None:
+            also.stored(stored)
         if tool in FORGETS:
             with suppress(StoreError):  # the answer is stored, which is what was asked for here
                 await self._db.compact()
-        self._finished += done
-        trims = self._finished == 1 or self._finished % _TRIM_EVERY == 0  # 1: short runs add up
-        if done and trims:
-            await self._db.write(self._trim, grows=False)
+        if done:
+            await self._trim_now_and_then()
         return done
 
-    async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
-        """Store how far the result got; an unknown id is fine.
+    async def finish_behind(
+        self,
+        call_id: str,
+        state: str,
+        response: ToolResponse,
+        *,
+        delivery: DeliveryReport | None,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        """Queue the one answer of a call that changed nothing: it is on disk with what is stored
+        next, or in a moment. `failed` gets the reason if it never is. Raise StoreClosed.
+        """
+        work = self._finishing(call_id, state, response, delivery)
+        await self._db.behind(work, failed=failed)
+        await self._trim_now_and_then()
+
+    async def _trim_now_and_then(self) -> None:
+        self._finished += 1
+        if self._finished == 1 or self._finished % _TRIM_EVERY == 0:  # 1: short runs add up
+            await self._db.behind(
+                self._trim, failed=lambda e: _log.warning("old calls stay on disk: %s", e)
+            )
+
+    async def tell_delivery(
+        self, call_id: str, report: DeliveryReport, *, also: Alongside | None = None
+    ) -> None:
+        """Store how far the result got, and what goes `also` on disk with it; an unknown id is
+        fine.
 
         SHOWN and SPOKEN move the call to DELIVERED if `check` allows. If it reached nobody, this
         may return before the commit; whatever is asked or written later comes after it.
         """
-        text = json.dumps(report.to_json(), separators=(",", ":"))
 
-        def work(connection: Connection) -> None:
-            row = _find_id(connection, call_id)
-            if row is None:
-                return
-            sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
-            connection.execute(sql, (text, len(text) - len(row["delivery"] or ""), row["seq"]))
-            if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
-                self._steps.take(connection, row, _DELIVERED, report.state.value)
+        def work(connection: Connection) -> Any:
+            self._note_delivery(connection, call_id, report)
+            return None if also is None else also.work(connection)
 
-        if report.state in _NOWHERE:
+        if report.state in _NOWHERE and also is None:
             await self._db.behind(
                 work,
                 failed=lambda e: _log.warning("the delivery of %s is not on disk: %s", call_id, e),
             )
-        else:
-            await self._db.write(work, grows=False)
+            return
+        stored = await self._db.write(work, grows=False)
+        if also is not None:
+            also.stored(stored)
 
     async def unfinished(self) -> list[Unfinished]:
         """Return all open calls, oldest first; `call.ttl_s` is what is left, 0 when it is over."""
@@ -271,6 +345,19 @@ class CallStore:
             return row
         return self._keys.find(connection, call, keys[0]) if keys else None
 
+    def _finishing(
+        self, call_id: str, state: str, response: ToolResponse, delivery: DeliveryReport | None
+    ) -> Work[str | None]:
+        text = json.dumps(response.to_json(), separators=(",", ":"))
+
+        def work(connection: Connection) -> str | None:
+            tool = self._finish(connection, call_id, state, text)
+            if tool is not None and delivery is not None:
+                self._note_delivery(connection, call_id, delivery)
+            return tool
+
+        return work
+
     def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> str | None:
         """Return the name of the call's tool; None if there is an answer already."""
         row = _row(connection, call_id)
@@ -291,6 +378,16 @@ class CallStore:
             connection.execute(sql, (emptied_request(row["request"]), row["seq"]))
         self._keys.answered(connection, row)
         return str(row["tool"])
+
+    def _note_delivery(self, connection: Connection, call_id: str, report: DeliveryReport) -> None:
+        row = _find_id(connection, call_id)
+        if row is None:
+            return
+        text = json.dumps(report.to_json(), separators=(",", ":"))
+        sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
+        connection.execute(sql, (text, len(text) - len(row["delivery"] or ""), row["seq"]))
+        if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
+            self._steps.take(connection, row, _DELIVERED, report.state.value)
 
     def _trim(self, connection: Connection) -> None:
         """Delete calls beyond the bounds, with steps and keys: those answered first.

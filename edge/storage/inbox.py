@@ -4,7 +4,8 @@ A call and a result are remembered by id after that, so that a second copy is se
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ from edge.storage.sqlite.totals import Totals
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
+_log: Final = logging.getLogger(__name__)
 BOUNDS: Final = Bounds(rows=3000, bytes=8 * 1024 * 1024)
 """Bounds of what is not handled; beyond them nothing more is taken or acknowledged.
 
@@ -38,7 +40,8 @@ _UNHANDLED: Final = Totals(
 class Arrival(Struct, frozen=True):
     """One message to store; `ttl_s` is how long it matters.
 
-    `accepts` and `closes` say what it means for this edge's own call that it is about.
+    `accepts` and `closes` say what it means for this edge's own call that it is about. Of one that
+    `accepts`, only that is stored: a restart does not give it again.
     """
 
     kind: str
@@ -52,7 +55,8 @@ class Arrival(Struct, frozen=True):
 
 
 class TakenMessage(Struct, frozen=True):
-    """A new message's row number; for a second copy None, and our `answer` to the first, if any.
+    """A new message's row number, if it has one; for a second copy None, and our `answer` to the
+    first, if any.
 
     `held` says why a message was not taken: nothing is stored, offer it again later.
     """
@@ -75,7 +79,7 @@ class InRow(Struct, frozen=True):
 
 
 class Inbox:
-    """Each method returns after its change is on disk."""
+    """Each method returns after its change is on disk, if it does not say otherwise."""
 
     def __init__(
         self,
@@ -118,6 +122,14 @@ class Inbox:
         except StoreFull as error:
             raise UplinkBusy(str(error)) from error
 
+    async def accept(
+        self, call_id: str, *, stored: Callable[[], None], failed: Callable[[BaseException], None]
+    ) -> None:
+        """Queue that a worker has an own call: it is on disk with what is stored next, or in a
+        moment. Then `stored` is called, or `failed` with the reason. Raise StoreClosed.
+        """
+        await self._db.behind(lambda c: _accept(c, call_id), stored=stored, failed=failed)
+
     async def unhandled(self) -> list[InRow]:
         """Everything not handled, in the order it came."""
         sql = "SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq"
@@ -135,21 +147,13 @@ class Inbox:
         )
 
     async def handled(self, seq: int) -> None:
-        """Never give this row again; unknown numbers are fine."""
-
-        def work(connection: Connection) -> None:
-            connection.execute(
-                "UPDATE inbox SET body = NULL, size = coalesce(length(answer), 0)"  # noqa: S608 - constants
-                f" WHERE seq = ? AND kind IN {_REMEMBERED}",
-                (seq,),
-            )
-            forget = f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN {_REMEMBERED}"  # noqa: S608 - constants
-            connection.execute(forget, (seq,))
-
-        await self._db.write(work, grows=False)
+        """Never give this row again; unknown numbers are fine. Nobody waits for the disk: until
+        then a restart gives it once more.
+        """
+        await self._db.behind(lambda c: handle(c, seq), failed=_not_marked)
 
     async def trim(self) -> None:
-        """Forget handled ids that nobody will repeat any more."""
+        """Forget handled ids that nobody will repeat any more; nobody waits for the disk."""
         now = self._stamper.now()
 
         def work(connection: Connection) -> None:
@@ -160,7 +164,7 @@ class Inbox:
             )
             keep_newest(connection, "inbox", "seq", KEEP, among="body IS NULL")
 
-        await self._db.write(work, grows=False)
+        await self._db.behind(work, failed=_not_marked)
 
     # -------------------------------------------------------------- in the store's thread
 
@@ -203,8 +207,8 @@ class Inbox:
         if arrival.closes:
             connection.execute("DELETE FROM outbox WHERE lane = 'call' AND id = ?", (arrival.id,))
         elif arrival.accepts:
-            accept = "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?"
-            connection.execute(accept, (arrival.id,))
+            _accept(connection, arrival.id)
+            return TakenMessage()
         text = json.dumps(dict(arrival.body), separators=(",", ":"))
         which, how = (arrival.kind, arrival.id), (arrival.reply_to, arrival.as_json, arrival.ttl_s)
         cursor = connection.execute(
@@ -218,6 +222,26 @@ class Inbox:
         row = connection.execute(sql, which).fetchone()
         answer = json.loads(row["answer"]) if row is not None and row["answer"] else None
         return TakenMessage(None, answer)
+
+
+def handle(connection: Connection, seq: int) -> None:
+    """Mark a row as handled, in the caller's transaction: it is not given again."""
+    connection.execute(
+        "UPDATE inbox SET body = NULL, size = coalesce(length(answer), 0)"  # noqa: S608 - constants
+        f" WHERE seq = ? AND kind IN {_REMEMBERED}",
+        (seq,),
+    )
+    forget = f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN {_REMEMBERED}"  # noqa: S608 - constants
+    connection.execute(forget, (seq,))
+
+
+def _accept(connection: Connection, call_id: str) -> None:
+    sql = "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?"
+    connection.execute(sql, (call_id,))
+
+
+def _not_marked(error: BaseException) -> None:
+    _log.warning("a message of the cloud is not marked as handled: %s", error)
 
 
 def _frees(arrival: Arrival) -> bool:

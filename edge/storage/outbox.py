@@ -4,10 +4,10 @@ Three lanes, each with its own bound and policy; the uplink ends a message whose
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -19,12 +19,14 @@ from edge.storage.sqlite.database import (
     Row,
     SqliteDatabase,
     StoreFull,
+    Work,
 )
 from edge.storage.sqlite.errors import UplinkBusy
 from edge.storage.sqlite.totals import Totals
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import Json
 
+T = TypeVar("T")
 MAX_BYTES: Final = 8 * 1024 * 1024
 CALLS: Final = Bounds(2000, MAX_BYTES)
 ANSWERS: Final = Bounds(1000, MAX_BYTES)
@@ -85,7 +87,7 @@ class Put(Struct, frozen=True):
 
 
 class Outbox:
-    """Each method returns after its change is on disk."""
+    """Each method returns after its change is on disk, if it does not say otherwise."""
 
     def __init__(
         self, db: SqliteDatabase, clock: Clock, *, calls: Bounds = CALLS, tells: Bounds = TELLS
@@ -135,6 +137,33 @@ class Outbox:
 
         Raise UplinkBusy when the call lane is full, DiskUnavailable when the disk takes nothing.
         """
+        work = self.putting(
+            lane, kind, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json, age_s=age_s
+        )
+        return await self.store(work, grows=lane == OutboxLane.CALL)
+
+    async def store(self, work: Work[T], *, grows: bool, soon: bool = False) -> T:
+        """Run `putting`, or work that contains it, in a transaction of its own. Raise as `put`."""
+        try:
+            return await self._db.write(work, grows=grows, soon=soon)
+        except DiskUnavailable:
+            raise
+        except StoreFull as error:
+            raise UplinkBusy(str(error)) from error
+
+    def putting(
+        self,
+        lane: str,
+        kind: str,
+        call_id: str,
+        *,
+        topic: str,
+        body: Mapping[str, Json],
+        ttl_s: float,
+        as_json: bool = False,
+        age_s: float = 0.0,
+    ) -> Work[Put]:
+        """Return the work of `put`, for a transaction of the caller's. It raises UplinkBusy."""
         text = json.dumps(dict(body), separators=(",", ":"))
         stamp = self._stamper.now(age_s=age_s)
 
@@ -154,17 +183,15 @@ class Outbox:
             ).fetchone()
             return Put(seq, dropped)
 
-        try:
-            return await self._db.write(work, grows=lane == OutboxLane.CALL)
-        except DiskUnavailable:
-            raise
-        except StoreFull as error:
-            raise UplinkBusy(str(error)) from error
+        return work
 
-    async def remove(self, seq: int) -> None:
-        """Forget one row; an unknown number is fine."""
+    async def remove(self, seqs: Sequence[int], *, failed: Callable[[BaseException], None]) -> None:
+        """Forget rows; unknown numbers are fine. Nobody waits for the disk: until then a restart
+        sends them once more. `failed` gets the reason if they stay.
+        """
+        rows = [(seq,) for seq in seqs]
         sql = "DELETE FROM outbox WHERE seq = ?"
-        await self._db.write(lambda c: c.execute(sql, (seq,)).rowcount, grows=False)
+        await self._db.behind(lambda c: c.executemany(sql, rows), failed=failed)
 
     async def count(self) -> int:
         sql = "SELECT count(*) FROM outbox"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from edge.runtime.clock import Clock
 from edge.storage.size_bounds import Bounds, keep_newest
-from edge.storage.sqlite.database import Connection, SqliteDatabase, StoreFull
+from edge.storage.sqlite.database import Connection, SqliteDatabase
 from edge.storage.timestamps import Stamper, Timestamp
 from tools_cache.api.tool import ToolResponse
 
@@ -39,11 +39,15 @@ class ResultCache:
     async def keep(
         self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
     ) -> None:
-        """Store it in place of the older one; nothing on a full store, or if it is too big."""
+        """Store it soon in place of the older one; nothing on a full store, or if it is too big."""
         text = json.dumps(response.to_json(), separators=(",", ":"))
         which = (user_id, tool, args_hash)
+
+        def failed(error: BaseException) -> None:
+            _log.debug("a result of %s is not kept: %s", tool, error)
+
         if len(text) > MAX_RESULT or ttl_s <= 0:
-            await self._db.write(lambda c: _forget(c, which), grows=False)
+            await self._db.behind(lambda c: _forget(c, which), failed=failed)
             return
         values = (*which, text, ttl_s, *self._stamper.now(), len(text))
 
@@ -56,10 +60,7 @@ class ResultCache:
             )
             keep_newest(connection, "results", "used", self._bounds)
 
-        try:
-            await self._db.write(work)
-        except StoreFull as error:
-            _log.debug("a result of %s is not kept: %s", tool, error)
+        await self._db.behind(work, failed=failed, grows=True)
 
     async def last(self, user_id: str, tool: str, args_hash: str) -> StoredResult | None:
         """None when there is none, its life is over, or its age is not certain."""

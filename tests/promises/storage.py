@@ -5,6 +5,16 @@ from typing import Final
 from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
+    "I16-answered-first": Promise(
+        "A local tool that only reads, whose caller waits on a connection, is answered before it "
+        "is on disk; a repetition is known at once, and a kill leaves it there as a whole or not.",
+        "issue 16, Build",
+    ),
+    "I16-together": Promise(
+        "A call is accepted with its message to the cloud, and answered with the result for the "
+        "cloud and what it answers, in one transaction each: no kill falls between.",
+        "issue 16, Build",
+    ),
     "I11-damage-once": Promise(
         "After damage nothing that may have been done is done again: it ends as INTERRUPTED.",
         "issue 11, The store 10",

@@ -253,7 +253,7 @@ class World:
             **more,
         )
         async with asyncio.timeout(25):
-            return await self.daemon.calls.call(call, wait=wait)
+            return await self.daemon.calls.call(call, wait=wait, live=True)
 
     def start_call(self, tool: str, args: Mapping[str, Any] | None = None, **more: Any) -> None:
         """Begin a call whose answer is looked at later, by `answer()`."""

@@ -30,14 +30,14 @@ from edge.cloud.mqtt.tls import CLOCK_FLOOR, MakeContext, context, dated
 from edge.cloud.mqtt.topics import Topics
 from edge.cloud.mqtt.wire import MessageKind, WireError, call_to_body
 from edge.core.backoff import Backoff, Chance
-from edge.ports import Invoked, UplinkMessage, UplinkStatus
+from edge.ports import Alongside, Invoked, UplinkMessage, UplinkStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Within, unwatched
 from edge.runtime.events import Alarmed, UplinkChanged
 from edge.runtime.first_completed import race
 from edge.storage.inbox import Inbox
-from edge.storage.outbox import Outbox
+from edge.storage.outbox import Outbox, Put
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
 
@@ -153,9 +153,18 @@ class MqttUplink:
     async def submit(self, call: ToolCall) -> None:
         """Store a call in the outbox. Raise UplinkBusy, or UplinkTooLarge: never sent."""
         await self._load()
+        sending = self.submission(call)
+        sending.stored(await self._outbox.store(sending.work, grows=True))
+
+    def submission(self, call: ToolCall) -> Alongside:
         kind, topic, body = MessageKind.CALL, self._topics.call(self._o.pool), call_to_body(call)
-        await self._sender.store(kind, call.call_id, topic=topic, body=body, ttl_s=call.ttl_s)
-        self._deadlines.set()
+        sending = self._sender.message(kind, call.call_id, topic=topic, body=body, ttl_s=call.ttl_s)
+
+        def stored(put: Put) -> None:
+            sending.stored(put)
+            self._deadlines.set()
+
+        return Alongside(sending.work, stored)
 
     async def withdraw(self, call_id: str, reason: str) -> None:
         message = self._inflight.call(call_id)
@@ -174,29 +183,40 @@ class MqttUplink:
     async def handled(self, message: UplinkMessage) -> None:
         await self._receiver.handled(message)
 
+    def handling(self, message: UplinkMessage) -> Alongside:
+        return self._receiver.handling(message)
+
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Send `accepted`, progress, or the result; one too large for the wire as an error."""
+        """Send `accepted`, progress, or the result."""
         call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
         if isinstance(answer, ToolResponse):
-            body = wire.result_body(call_id, answer)
-            try:
-                await self._sender.answer(call_id, reply_to, body, as_json=as_json)
-            except WireError as error:
-                code, text = ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: {error}"
-                failure = ToolResponse.failure(code, text, details=error.to_json())
-                body = wire.result_body(call_id, failure)
-                await self._sender.answer(call_id, reply_to, body, as_json=as_json)
+            result = self.result(invoked, answer)
+            result.stored(await self._outbox.store(result.work, grows=False))
             return
         kind, body = MessageKind.ACCEPTED, {"id": call_id}
         if answer is not None:
             kind, body = MessageKind.PROGRESS, {"id": call_id, "text": answer[:2000]}
         self._sender.say(Aside(reply_to, kind, body, id=call_id, as_json=as_json))
 
+    def result(self, invoked: Invoked, response: ToolResponse) -> Alongside:
+        """See `UplinkPort`; a result too large for the wire is sent as an error."""
+        call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
+        body = wire.result_body(call_id, response)
+        try:
+            sent = self._sender.result(call_id, reply_to, body, as_json=as_json)
+        except WireError as error:
+            code, text = ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: {error}"
+            failure = ToolResponse.failure(code, text, details=error.to_json())
+            body = wire.result_body(call_id, failure)
+            sent = self._sender.result(call_id, reply_to, body, as_json=as_json)
+        handled = self._receiver.handling(invoked)
+        return Alongside.all_of(sent, handled) or handled
+
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         await self._load()
         kind, topic = MessageKind.DELIVERY, self._topics.delivery
         body = wire.delivery_body(call_id, report, age_s=age_s)
-        await self._sender.store(kind, call_id, topic=topic, body=body, ttl_s=TELL_TTL_S)
+        await self._sender.store(kind, call_id, topic=topic, body=body, ttl_s=TELL_TTL_S, soon=True)
 
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
         body = {"event": kind, "data": dict(data)}
@@ -226,6 +246,8 @@ class MqttUplink:
                 return
             now = self._clock.boot()
             for row in await self._outbox.load():
+                if row.seq in self._inflight:  # stored with its call while this was read
+                    continue
                 what = (row.seq, row.lane, row.kind, row.id, row.topic)
                 life = (now - row.age_s, now + row.left_s)
                 self._inflight.add(InflightMessage(*what, *life, row.as_json, row.accepted))

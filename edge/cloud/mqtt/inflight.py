@@ -65,6 +65,9 @@ class InflightMessages:
     def __len__(self) -> int:
         return len(self._by_seq)
 
+    def __contains__(self, seq: int) -> bool:
+        return seq in self._by_seq
+
     def oldest_age_s(self, now: float) -> float:
         """Return the age of what waits longest; they stand in the order they were stored."""
         oldest = next(iter(self._by_seq.values()), None)

@@ -20,6 +20,7 @@ from edge.cloud.mqtt.inflight import InflightMessage
 from edge.cloud.mqtt.sender import Aside, OutboxSender, UplinkState
 from edge.cloud.mqtt.wire import MessageKind, WireError, WireMessage
 from edge.ports import (
+    Alongside,
     CallAccepted,
     CallProgress,
     CallResult,
@@ -29,7 +30,8 @@ from edge.ports import (
     UplinkMessage,
 )
 from edge.runtime.first_completed import race
-from edge.storage.inbox import Arrival, Inbox, InRow, TakenMessage
+from edge.storage.inbox import Arrival, Inbox, InRow, TakenMessage, handle
+from edge.storage.sqlite.database import Connection
 from edge.storage.sqlite.errors import UplinkBusy
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import ErrorCode, Json, ToolResponse
@@ -64,12 +66,15 @@ class _Item(Struct, frozen=True):
 
 
 class _Slot(Struct, eq=False):
-    """A packet between receipt and acknowledgement; `item` is None once it is handled."""
+    """A packet between receipt and acknowledgement; `item` is None once it is handled. `storing`:
+    it is handed on already, and acknowledged when it is on disk.
+    """
 
     packet: Inbound
     item: _Item | None
     since: float
     link: int
+    storing: bool = False
 
 
 class InboxReceiver:
@@ -113,10 +118,25 @@ class InboxReceiver:
             await self._wake.wait()
 
     async def handled(self, message: UplinkMessage) -> None:
+        """See `UplinkPort`."""
         _, seq = self._open.pop(id(message), (None, None))
         if seq is not None:
             await self._inbox.handled(seq)
             self._freed.set()
+
+    def handling(self, message: UplinkMessage) -> Alongside:
+        """See `UplinkPort`."""
+        _, seq = self._open.get(id(message), (None, None))
+
+        def work(connection: Connection) -> None:
+            if seq is not None:
+                handle(connection, seq)
+
+        def stored(_nothing: None) -> None:
+            self._open.pop(id(message), None)
+            self._freed.set()
+
+        return Alongside(work, stored)
 
     def _hand_on(self, message: UplinkMessage, seq: int | None) -> None:
         # By identity, not by value: messages hold dicts, and two equal progress lines are two
@@ -187,7 +207,9 @@ class InboxReceiver:
 
     async def _work_off(self) -> None:
         """Store what fits in one commit, acknowledge from the front, hand on."""
-        slots = ((slot, self._what_to_store(slot)) for slot in self._slots)
+        for slot in [slot for slot in self._slots if slot.item is not None]:
+            await self._accept_soon(slot)
+        slots = ((slot, self._what_to_store(slot)) for slot in self._slots if not slot.storing)
         waiting = [(slot, item) for slot, item in slots if item is not None]
         arrivals = [item.arrival for _, item in waiting if item.arrival is not None]
         taken = iter(await self._offer(arrivals))
@@ -200,6 +222,28 @@ class InboxReceiver:
         self._acknowledge()
         for item, stored in done:
             await self._settle(item, stored)
+
+    async def _accept_soon(self, slot: _Slot) -> None:
+        """Hand on that a worker has a call before that is on disk: until it is there, its packet is
+        not acknowledged and comes again.
+        """
+        item = slot.item
+        if slot.storing or item is None or item.arrival is None or not item.arrival.accepts:
+            return
+
+        def stored() -> None:
+            slot.item = None
+            self._acknowledge()
+
+        def failed(error: BaseException) -> None:
+            _log.debug("that call %s is accepted is not on disk: %s", arrival.id, error)
+            slot.storing = False
+            slot.item = _Item(arrival)  # offered again, and not handed on again
+            self._holding.set()
+
+        slot.storing, arrival = True, item.arrival
+        await self._settle(item, None)
+        await self._inbox.accept(arrival.id, stored=stored, failed=failed)
 
     def _acknowledge(self) -> None:
         """Acknowledge in the order of receipt, as MQTT demands."""
@@ -277,7 +321,7 @@ class InboxReceiver:
             if sent is not None and arrival.closes:
                 self._inflight.remove(sent.seq)
                 self._state.refusals.over(sent.seq)
-            if stored is not None and stored.seq is None:
+            if stored is not None and stored.seq is None and not arrival.accepts:
                 if arrival.kind == MessageKind.CALL and stored.answer is not None:
                     await self._sender.answer(
                         arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json
@@ -334,14 +378,13 @@ class InboxReceiver:
         if message.kind is MessageKind.ACCEPTED:
             if ours.accepted:
                 return _Item()
-            arrival = Arrival(message.kind, call_id, {}, RESULT_TTL_S, accepts=True)
-            return _Item(arrival, CallAccepted(call_id))
+            return _Item(_acceptance(message), CallAccepted(call_id))
         if message.kind is MessageKind.PROGRESS:
             ours.heard = True
             text = wire.text_of(message, "text")
             # A worker that reports progress has the call, even when its `accepted` was lost.
-            arrival = Arrival(message.kind, call_id, {"text": text}, RESULT_TTL_S, accepts=True)
-            return _Item(arrival, CallProgress(call_id, text))
+            accepts = None if ours.accepted else _acceptance(message)
+            return _Item(accepts, CallProgress(call_id, text))
         self._drop("a %s on the result topic has no meaning here", message.kind)
         return _Item()
 
@@ -397,6 +440,11 @@ def _notice(message: WireMessage) -> RegistryNotice:
             problem, fix = "is missing or no short text", "send {version, sha256, url}"
             raise WireError(wire.WireCode.MALFORMED, key, problem, fix)
     return RegistryNotice(body["version"], body["sha256"], body["url"])
+
+
+def _acceptance(message: WireMessage) -> Arrival:
+    """Return what is stored of an `accepted`, or of a progress that stands for it."""
+    return Arrival(message.kind, message.id, {}, RESULT_TTL_S, accepts=True)
 
 
 def _from_row(row: InRow) -> UplinkMessage:

@@ -26,8 +26,10 @@ from edge.cloud.mqtt.refusals import FINAL, Refusals
 from edge.cloud.mqtt.topics import Topics
 from edge.cloud.mqtt.wire import BodyTooLarge, MessageKind
 from edge.core import results
+from edge.ports import Alongside
 from edge.runtime.clock import Clock
-from edge.storage.outbox import Outbox, OutboxLane
+from edge.storage.outbox import Outbox, OutboxLane, Put
+from edge.storage.sqlite.errors import StoreError
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 
@@ -106,36 +108,81 @@ class OutboxSender:
         body: dict[str, Json],
         ttl_s: float,
         as_json: bool = False,
-    ) -> InflightMessage:
-        """Put one message on disk and on its way. Raise UplinkBusy, WireError."""
+        soon: bool = False,
+    ) -> None:
+        """Put one message on disk and on its way; `soon`: with what is stored next, or in a moment.
+        Raise UplinkBusy, WireError.
+        """
+        message = self.message(kind, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json)
+        grows = LANES.get(kind) is OutboxLane.CALL
+        message.stored(await self._outbox.store(message.work, grows=grows, soon=soon))
+
+    def message(
+        self,
+        kind: MessageKind,
+        call_id: str,
+        *,
+        topic: str,
+        body: dict[str, Json],
+        ttl_s: float,
+        as_json: bool = False,
+    ) -> Alongside:
+        """Return how one message gets on disk with something else, and on its way. Raise WireError;
+        its work raises UplinkBusy.
+        """
         payload, _ = wire.encode(kind, body, json=as_json)  # what cannot be sent must not be stored
         if self.limit is not None and len(payload) > self.limit:
             raise BodyTooLarge(len(payload), self.limit)
         lane = LANES.get(kind, OutboxLane.TELL)
-        put = await self._outbox.put(
+
+        def stored(put: Put) -> None:
+            self._forget_dropped(put, lane)
+            now = self._clock.boot()
+            life = (now, now + ttl_s)
+            self._inflight.add(
+                InflightMessage(
+                    put.seq, lane, kind.value, call_id, topic, *life, as_json=as_json, body=body
+                )
+            )
+            self.wake.set()
+
+        work = self._outbox.putting(
             lane, kind.value, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json
         )
+        return Alongside(work, stored)
+
+    def _forget_dropped(self, put: Put, lane: str) -> None:
         for seq in put.dropped:
             self._inflight.remove(seq)
             self._refusals.over(seq)
         if put.dropped:
             count = len(put.dropped)
             _log.warning("the outbox was full: the %d oldest of lane %s were dropped", count, lane)
-        now = self._clock.boot()
-        message = InflightMessage(
-            put.seq, lane, kind.value, call_id, topic, now, now + ttl_s, as_json=as_json, body=body
+
+    def result(
+        self, call_id: str, reply_to: str, body: dict[str, Json], *, as_json: bool
+    ) -> Alongside | None:
+        """Return how the result of an invocation is sent; None if one is on its way already. Raise
+        WireError.
+        """
+        if self._inflight.answers(call_id):
+            return None
+        return self.message(
+            MessageKind.RESULT,
+            call_id,
+            topic=reply_to,
+            body=body,
+            ttl_s=ANSWER_TTL_S,
+            as_json=as_json,
         )
-        self._inflight.add(message)
-        self.wake.set()
-        return message
 
     async def answer(
         self, call_id: str, reply_to: str, body: dict[str, Json], *, as_json: bool
     ) -> None:
         """Send the result of an invocation, unless one is on its way already."""
-        if not self._inflight.answers(call_id):
-            kind, ttl_s = MessageKind.RESULT, ANSWER_TTL_S
-            await self.store(kind, call_id, topic=reply_to, body=body, ttl_s=ttl_s, as_json=as_json)
+        result = self.result(call_id, reply_to, body, as_json=as_json)
+        if result is not None:
+            result.stored(await self._outbox.store(result.work, grows=False))
 
     async def forget(self, message: InflightMessage) -> None:
         self._inflight.remove(message.seq)
@@ -145,13 +192,17 @@ class OutboxSender:
 
     async def _delete(self, seq: int) -> None:
         """Delete a row and those a full disk kept earlier; a failure must not end the link."""
-        try:
-            await self._outbox.remove(seq)
-            while self._undeleted:
-                await self._outbox.remove(self._undeleted.pop())
-        except Exception as error:  # noqa: BLE001 - the store's errors are its own
+        rows = [seq, *self._undeleted]
+        self._undeleted.clear()
+
+        def failed(error: BaseException) -> None:
             _log.debug("a delivered message stays on disk until it takes something: %s", error)
-            self._undeleted.add(seq)
+            self._undeleted.update(rows)
+
+        try:
+            await self._outbox.remove(rows, failed=failed)
+        except StoreError as error:
+            failed(error)
 
     # -------------------------------------------------------------- the pump
 

@@ -330,7 +330,8 @@ def _unknown(e: UserError, request: CallRequest, call_id: str) -> dict[str, Any]
         "TIMEOUT" if e.code == "TIMEOUT" else "INTERRUPTED",
         "TRANSIENT",
         f"{e.message}; whether the call was carried out is not known",
-        f"Ask {results.GET_PENDING} with id {call_id} what became of it",
+        f"Ask {results.GET_PENDING} with id {call_id} what became of it"
+        + ("" if twice else "; if it knows no such call, call again"),
         retryable=not twice,
     )
     envelope["error"]["partialSideEffects"] = twice

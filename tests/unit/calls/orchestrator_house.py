@@ -24,6 +24,7 @@ from edge.core.session import SessionController
 from edge.core.tools.snapshot import Entry
 from edge.display.presenter import Presenter
 from edge.ports import (
+    Alongside,
     Chosen,
     Invoked,
     NameArguments,
@@ -34,6 +35,7 @@ from edge.ports import (
     TakeLateAnswer,
     UplinkMessage,
     UplinkStatus,
+    UplinkTooLarge,
 )
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -46,7 +48,6 @@ from edge.storage.pending import PendingCalls
 from edge.storage.results import ResultCache
 from edge.storage.sessions import Sessions
 from edge.storage.sqlite.database import SqliteDatabase
-from edge.storage.sqlite.errors import UplinkBusy
 from firmware_bridge.messages import Answer
 from tests.unit.display.fakes import DISPLAY, FakeGlasses
 from tools_cache.api.tool import (
@@ -213,7 +214,8 @@ class FakeUplink:
     def __init__(self) -> None:
         self.up = True
         self.configured = True
-        self.busy = False
+        self.problem: Exception | None = None
+        """Why nothing can be submitted."""
         self.submitted: list[ToolCall] = []
         self.withdrawn: list[tuple[str, str]] = []
         self.done: list[UplinkMessage] = []
@@ -221,6 +223,7 @@ class FakeUplink:
         self.deliveries: list[tuple[str, DeliveryReport]] = []
         self.worker: Callable[[ToolCall], None] = lambda _: None
         self._inbox: asyncio.Queue[UplinkMessage] = asyncio.Queue()
+        self._notifying: list[asyncio.Future[None]] = []
         self.changed = asyncio.Condition()
 
     def status(self) -> UplinkStatus:
@@ -232,11 +235,26 @@ class FakeUplink:
         self._inbox.put_nowait(message)
 
     async def submit(self, call: ToolCall) -> None:
-        if self.busy:
-            raise UplinkBusy("the outbox is full")
+        if self.problem is not None:
+            raise self.problem
         self.submitted.append(call)
         self.worker(call)
         await self._notify()
+
+    def submission(self, call: ToolCall) -> Alongside:
+        if isinstance(self.problem, UplinkTooLarge):
+            raise self.problem
+
+        def work(_: Any) -> None:
+            if self.problem is not None:
+                raise self.problem
+
+        def stored(_: None) -> None:
+            self.submitted.append(call)
+            self.worker(call)
+            self._notifying.append(asyncio.ensure_future(self._notify()))
+
+        return Alongside(work, stored)
 
     async def withdraw(self, call_id: str, reason: str) -> None:
         self.withdrawn.append((call_id, reason))
@@ -249,9 +267,28 @@ class FakeUplink:
         self.done.append(message)
         await self._notify()
 
+    def handling(self, message: UplinkMessage) -> Alongside:
+        return self._alongside(lambda: self.done.append(message))
+
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
         self.answers.append((invoked.call.call_id, answer))
+        if isinstance(answer, ToolResponse):
+            self.done.append(invoked)
         await self._notify()
+
+    def result(self, invoked: Invoked, response: ToolResponse) -> Alongside:
+        def stored() -> None:
+            self.answers.append((invoked.call.call_id, response))
+            self.done.append(invoked)
+
+        return self._alongside(stored)
+
+    def _alongside(self, stored: Callable[[], None]) -> Alongside:
+        def on_disk(_: None) -> None:
+            stored()
+            self._notifying.append(asyncio.ensure_future(self._notify()))
+
+        return Alongside(lambda _: None, on_disk)
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         assert age_s >= 0

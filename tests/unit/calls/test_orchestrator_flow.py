@@ -299,11 +299,7 @@ async def test_a_call_too_large_to_send_is_refused_with_the_limit(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
-
-        async def submit(call):
-            raise BodyTooLarge(300, 200)
-
-        h.uplink.submit = submit
+        h.uplink.problem = BodyTooLarge(300, 200)
         error = (await h.call("shop:buy")).error
         assert (error.code, error.retryable, error.details) == (
             ErrorCode.INVALID_ARGUMENTS,
@@ -314,7 +310,7 @@ async def test_a_call_too_large_to_send_is_refused_with_the_limit(
 
 async def test_a_full_outbox_says_when_to_come_again(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        h.uplink.busy = True
+        h.uplink.problem = UplinkBusy("the outbox is full")
         assert (await h.call("shop:buy")).error.type is ErrorType.RATE_LIMIT
 
 
@@ -792,11 +788,7 @@ async def test_a_cloud_call_that_cannot_be_stored_may_be_retried(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path) as h:
-
-        async def full(*_args: object, **_more: object) -> None:
-            raise DiskUnavailable("the disk is full")
-
-        h.uplink.submit = full  # type: ignore[method-assign]
+        h.uplink.problem = DiskUnavailable("the disk is full")
         cloud = next(
             name
             for name, entry in h.registry.entries.items()
@@ -838,7 +830,7 @@ async def test_the_cloud_hears_nothing_of_an_answer_that_is_not_on_disk(tmp_path
         async def full(*_args: object, **_more: object) -> None:
             raise DiskUnavailable("the disk is full")
 
-        h.uplink.submit = full  # type: ignore[method-assign]
+        worker(h)
         h.store.finish = full  # type: ignore[method-assign]
         cloud = next(
             name

@@ -275,3 +275,25 @@ async def test_a_key_whose_call_the_last_daemon_left_open_is_pending_at_once(tmp
             again = await h.call("mail:send", ARGS, idempotency_key="k")
         assert again.data == {"status": "pending", "pendingToolCallId": first.meta["callId"]}
         assert again.meta["_idempotent_cache_hit"]
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_a_new_call_of_the_cloud_is_looked_up_once(tmp_path, key):
+    async with house(tmp_path) as h:
+        asked, known = [], h.store.known
+
+        async def counted(call, **more):
+            asked.append(more)
+            return await known(call, **more)
+
+        h.store.known = counted
+        first = await h.call("notes:add", ARGS, origin=CallOrigin.CLOUD, idempotency_key=key)
+        assert (first.ok, len(asked)) == (True, 1)
+        again = await h.call(
+            "notes:add",
+            ARGS,
+            origin=CallOrigin.CLOUD,
+            idempotency_key=key,
+            call_id="another" if key else first.meta["callId"],
+        )
+        assert (again.data, len(h.tools.runs)) == (first.data, 1)

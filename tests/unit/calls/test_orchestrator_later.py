@@ -677,21 +677,24 @@ async def test_a_job_that_was_handed_over_and_is_cancelled_may_have_been_done(tm
 # ------------------------------------------------------------------ a disk that takes nothing
 
 
-@pytest.mark.parametrize("name", ["notes:add", "shop:buy"])
+@pytest.mark.parametrize("name", ["danger:erase", "job:cloud"])
 async def test_a_refusal_that_cannot_be_stored_says_it_may_still_be_done(tmp_path, name):
     async with house(tmp_path) as h:
-        good = (h.store.advance, h.store.finish, h.uplink.submit)
+        good = (h.store.advance, h.store.finish)
 
         async def full(*_, **__):
             raise OSError("disk full")
 
-        h.store.advance = h.store.finish = h.uplink.submit = full
+        h.uplink.problem = OSError("disk full")
+        h.store.advance = h.store.finish = full
+        h.wearer.say(Answer.ALLOW)
         answer = await h.call(name, ARGS)
         assert answer.error.code is ErrorCode.INTERRUPTED
         assert answer.error.partial_side_effects
         assert not h.tools.runs
         assert (await h.store.recent(1, pending=True))[0]["state"] == "ADMITTED"
-        h.store.advance, h.store.finish, h.uplink.submit = good
+        h.store.advance, h.store.finish = good
+        h.uplink.problem = None
         async with asyncio.timeout(40):
             while await h.store.recent(1, pending=True):
                 await asyncio.sleep(0.05)

@@ -83,7 +83,7 @@ class Calls:
     submitted: list = field(default_factory=list)
     submission: Submission = Submission.TAKEN
 
-    async def call(self, call, *, progress=None, wait=Wait.ANSWER):
+    async def call(self, call, *, progress=None, wait=Wait.ANSWER, live=False):
         self.seen.append((call, wait))
         if call.tool == BOOM:
             raise RuntimeError("a bug of ours")

@@ -152,7 +152,7 @@ async def told(house, **more):
 async def test_progress_comes_in_order_and_the_answer_last(tmp_path):
     async with open_house(tmp_path) as house:
 
-        async def working(call, *, progress, wait):
+        async def working(call, *, progress, wait, live):
             for number in range(70):
                 await progress(f"step {number}")
             return DONE

@@ -243,3 +243,6 @@ class Notebook:
 
     async def put(self, name: str, value: Any) -> None:
         self.kept[name] = value
+
+    async def put_soon(self, name: str, value: Any, **_failed: Any) -> None:
+        await self.put(name, value)

@@ -75,6 +75,8 @@ class Model:
     recent: list[str] = field(default_factory=list)
     questions: dict[str, Question] = field(default_factory=dict)
     later: dict[str, Later] = field(default_factory=dict)
+    unsure: dict[str, str | None] = field(default_factory=dict)
+    """Call → its delivery before the last one, which a crash may forget: nobody waited for it."""
 
     def now(self) -> Moment:
         return Moment(self.hands.clock.boot_id, self.hands.boot, self.hands.wall)
@@ -153,6 +155,11 @@ class Model:
         life = self.calls.get(call_id)
         if life is None:
             return
+        self.unsure.pop(call_id, None)
+        if word in (Delivery.NONE, Delivery.DROPPED):
+            self.unsure[call_id] = life.delivery
+        else:
+            self.unsure.clear()  # it was waited for, and takes along what was said before
         life.delivery = word.value
         reached = word in (Delivery.SHOWN, Delivery.SPOKEN) and life.answer is not None
         if reached and CallState.DELIVERED in STEPS[CallState(life.state)]:

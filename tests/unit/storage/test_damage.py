@@ -299,7 +299,7 @@ async def test_marks_written_just_before_a_commit_that_never_came_are_no_damage(
         await asyncio.sleep(0)
         one_batch.create_task(db.mark())
         one_batch.create_task(db.read(lambda _: killed(tmp_path / "live", tmp_path / "left")))
-        while db._jobs.qsize() < 3:
+        while db._writer._jobs.qsize() < 3:
             await asyncio.sleep(0)
         go.set()
     await db.close()
@@ -406,7 +406,7 @@ async def test_an_invocation_whose_call_was_lost_is_answered_as_interrupted(tmp_
     db, calls = await with_invocation(tmp_path / "live", admitted=False)
     with closing(sqlite3.connect(db_of(tmp_path / "live"))) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    await calls.admit(a_call(call_id="invoked"), "local", running=True)
+    await calls.admit(a_call(call_id="invoked"), "local", then="RUNNING")
     folder = killed(tmp_path / "live", tmp_path / "left")
     await db.close()
     wal_of(folder).unlink()
@@ -426,7 +426,7 @@ async def test_what_was_delivered_is_not_sent_again(tmp_path):
             "call", "call", f"sent-{n}", topic="t", body={"x": "y" * 900}, ttl_s=60.0
         )
         if n != 20:
-            await outbox.remove(put.seq)
+            await outbox.remove([put.seq], failed=pytest.fail)
     await db.close()
     overwrite(db_of(tmp_path / "live"), 0, b"\xff" * PAGE)
     db = await open_db(tmp_path / "live")

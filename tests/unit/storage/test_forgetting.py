@@ -42,7 +42,7 @@ def calls(secure, hands):
 
 async def finish(calls, text=WORD, *, response=None, keys=(), **more):
     call = a_call(**({"args": {"text": text}} | more))
-    await calls.admit(call, "local", keys=keys, running=True)
+    await calls.admit(call, "local", keys=keys, then="RUNNING")
     await calls.finish(call.call_id, "ANSWERED", response or answered(text))
     return call
 
@@ -111,7 +111,7 @@ async def test_a_failure_keeps_its_code_and_that_it_may_have_been_done(secure, c
 
 async def test_open_calls_and_other_users_stay(secure, calls):
     running = a_call(args={"text": WORD})
-    await calls.admit(running, "local", running=True)
+    await calls.admit(running, "local", then="RUNNING")
     other = await finish(calls, user_id="eva")
     assert await CallForgetting(secure).forget("local", EVERYTHING) == 0
     (open_call,) = await calls.unfinished()
@@ -132,7 +132,7 @@ async def test_open_calls_and_other_users_stay(secure, calls):
 )
 async def test_a_call_is_of_the_time_in_which_it_ran(secure, calls, hands, since, until, gone):
     call = a_call(args={"text": WORD})
-    await calls.admit(call, "local", running=True)
+    await calls.admit(call, "local", then="RUNNING")
     hands.pass_s(30)
     await calls.finish(call.call_id, "ANSWERED", answered("done"))
     query = HistoryQuery(since=since, until=until)
@@ -159,7 +159,7 @@ async def test_stored_results_and_late_results_go_too(secure, calls, hands, tmp_
     await cache.keep("local", "weather:now", "hash", answered(WORD), ttl_s=600.0)
     await cache.keep("local", "maps:find", "hash", answered("other"), ttl_s=600.0)
     call = a_call(args={})
-    await calls.admit(call, "local", running=True)
+    await calls.admit(call, "local", then="RUNNING")
     await pending.put(call, ttl_s=60.0)
     who = {"user_id": call.user_id, "session": call.session}
     assert await pending.resolve(call.call_id, answered(WORD), **who) is Submission.TAKEN
@@ -177,7 +177,7 @@ async def test_an_answer_the_cloud_has_is_emptied_and_one_it_has_not_stays(secur
     call = a_call(args={"text": WORD})
     arrival = Arrival("call", call.call_id, {"args": {"text": WORD}}, 60.0)
     (taken,) = await inbox.take([arrival])
-    await calls.admit(call, "local", running=True)
+    await calls.admit(call, "local", then="RUNNING")
     await calls.finish(call.call_id, "ANSWERED", answered(WORD))
     body = {"id": call.call_id, **answered(WORD).to_json()}
     lane = OutboxLane.ANSWER
@@ -188,7 +188,7 @@ async def test_an_answer_the_cloud_has_is_emptied_and_one_it_has_not_stays(secur
     (copy,) = await inbox.take([arrival])
     assert (copy.answer["id"], copy.answer["ok"]) == (call.call_id, True)
     assert WORD not in json.dumps(copy.answer)
-    await outbox.remove(put.seq)
+    await outbox.remove([put.seq], failed=pytest.fail)
     await CallForgetting(secure).forget("local", EVERYTHING)
     assert not traces(secure.path.parent)
 

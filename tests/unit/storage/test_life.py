@@ -298,11 +298,13 @@ class LifeOfCalls(RuleBasedStateMachine):
     @rule()
     def restart(self):
         self.run(self.db.close())
+        self.model.unsure.clear()
         self.open()
 
     @rule(off_s=st.sampled_from([1.0, 100.0, 100_000.0]))
     def reboot(self, off_s):
         self.run(self.db.close())
+        self.model.unsure.clear()
         self.boots += 1
         self.hands.reboot(f"boot-{self.boots}", off_s=off_s)
         self.open()
@@ -374,6 +376,10 @@ class LifeOfCalls(RuleBasedStateMachine):
         old, self.files = self.db, self.files + 1
         self.run(old.close())
         self.open()
+        for call_id, before in self.model.unsure.items():
+            if self.run(self.calls.get(call_id))["delivery"] == before:
+                self.model.calls[call_id].delivery = before
+        self.model.unsure.clear()
 
     # -------------------------------------------------------------- what is always true
 

@@ -16,13 +16,14 @@ from edge.cloud.mqtt.receiver import FULL_RETRY_S, HELD, HOLD_S, JOBS, InboxRece
 from edge.cloud.mqtt.refusals import Refusals
 from edge.cloud.mqtt.sender import OutboxSender, UplinkState
 from edge.cloud.mqtt.wire import MessageKind
-from edge.ports import CallResult, InvokeCancelled, Invoked
+from edge.ports import CallAccepted, CallResult, InvokeCancelled, Invoked
 from edge.runtime.clock import Clock
 from edge.storage.inbox import Inbox
 from edge.storage.migrations import MIGRATIONS
 from edge.storage.outbox import Outbox
 from edge.storage.size_bounds import Bounds
-from edge.storage.sqlite.database import SqliteDatabase
+from edge.storage.sqlite import writer
+from edge.storage.sqlite.database import DiskUnavailable, SqliteDatabase
 from tests.e2e.broker import iotcore, mosquitto, until
 from tests.unit.cloud.mqtt.support import DONE, TOPICS, a_call, cloud, edge
 
@@ -45,7 +46,7 @@ class World:
         clock = Clock(boot=lambda: self.now, wall=lambda: self.now, boot_id="b")
         self.outbox = Outbox(self.db, clock)
         self.inbox = Inbox(self.db, clock, answers=Bounds(1))
-        inflight = InflightMessages(lambda: 0.5)
+        inflight = self.inflight = InflightMessages(lambda: 0.5)
         refusals = Refusals(lambda _text: None)
         state = UplinkState(TOPICS, TOPICS.registry("tools"), "", clock, inflight, refusals)
         self.sender = OutboxSender(self.outbox, state)
@@ -53,9 +54,10 @@ class World:
 
     async def fill(self) -> None:
         """One answer that nobody fetches: the bound."""
-        self.queued = await self.sender.store(
+        await self.sender.store(
             MessageKind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0
         )
+        (self.queued,) = self.inflight.take_due(self.now)
 
     async def hear(self, *packets: Inbound) -> None:
         await self.receiver.take(packets)
@@ -319,3 +321,45 @@ async def test_status_tells_the_age_of_what_waits_longest(tmp_path):
         assert near.uplink.status().outbox_oldest_s == 0.0
         await near.uplink.submit(a_call())
         assert 0.0 < near.uplink.status().outbox_oldest_s < 5.0
+
+
+async def accepted(world, call_id):
+    """An own call, and what a worker says that takes it."""
+    body = {"tool": "shop:buy", "args": {}}
+    await world.sender.store(
+        MessageKind.CALL, call_id, topic=TOPICS.call("tools"), body=body, ttl_s=600.0
+    )
+    return world.packet(
+        MessageKind.ACCEPTED, call_id, {"id": call_id}, topic=TOPICS.result, reply=None
+    )
+
+
+async def on_disk(world):
+    return [row.accepted for row in await world.outbox.load()]
+
+
+async def test_an_acceptance_is_handed_on_at_once_and_acknowledged_on_disk(world, monkeypatch):
+    monkeypatch.setattr(writer, "SOON_S", 600.0)
+    await world.hear(await accepted(world, R1))
+    await until(lambda: world.ids(CallAccepted) == [R1])
+    assert (await on_disk(world), world.acked) == ([True], [])
+    await world.hear(world.result(R2))  # its commit takes the acceptance along
+    await until(lambda: world.acked == [1, 2])
+    assert world.ids(CallResult) == [R2]
+
+
+async def test_an_acceptance_that_is_not_on_disk_is_stored_again_and_told_once(world, monkeypatch):
+    accept, refused = world.inbox.accept, []
+
+    async def full(call_id, *, stored, failed):
+        refused.append(call_id)
+        asyncio.get_running_loop().call_soon(failed, DiskUnavailable("the disk is full"))
+
+    monkeypatch.setattr(world.inbox, "accept", full)
+    await world.hear(await accepted(world, R1))
+    await until(lambda: world.receiver._holding.is_set() and refused == [R1])
+    assert (await on_disk(world), world.acked) == ([False], [])
+    monkeypatch.setattr(world.inbox, "accept", accept)
+    world.sender.freed.set()
+    await until(lambda: world.acked == [1], deadline_s=FULL_RETRY_S / 2)
+    assert (await on_disk(world), world.ids(CallAccepted)) == ([True], [R1])
