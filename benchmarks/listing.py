@@ -1,8 +1,8 @@
 """Listing 1,000 cached tools: in the daemon (`snapshot.entries()`), and as a client gets them (`GET
-/v1/tools`).
+/v1/tools`): again, unchanged (304), and after a change.
 
 The daemon is a real one whose registry came from disk, as after a restart without its cloud. The
-baseline is the JSON of the same list being written, once.
+baseline is the JSON of the same list being written, once, and a server that sends the same bytes.
 """
 
 import asyncio
@@ -48,18 +48,27 @@ def measure(runs: int) -> list[tuple[str, float, str, float]]:
             Generation(document(TOOLS // 20, 20, displays=False), CLOUD)
         )
         inside = _timed(_inside(folder / "state" / "registry"), runs)
-        with process.daemon(folder, CONFIG):
+        with process.daemon(folder, CONFIG), process.floor(0, folder) as bare:
             wire = UnixConnection(folder / "glassd" / "control.sock")
-            listed = json.loads(_get(wire))["tools"]
+            body = _get(wire)
+            listed = json.loads(body)["tools"]
             assert len(listed) >= TOOLS, f"{len(listed)} tools are listed; the cache was not taken"
             outside = _timed(lambda: _get(wire), runs)
+            unchanged = _unchanged(wire, runs)
+            changed = _changed(folder / "glassd", max(20, runs // 10))
+            same = _timed(_floor(UnixConnection(bare), body), runs)
         dumps = _timed(lambda: json.dumps(listed), runs)
+    rows = (
+        ("entries() of 1,000 tools", inside, "json.dumps of it", dumps),
+        ("GET /v1/tools, 1,000 tools", outside, "json.dumps of it", dumps),
+        ("GET /v1/tools, 1,000 tools", outside, "a server that sends the same", same),
+        ("  unchanged (304)", unchanged, "the whole", outside),
+        ("  after a tool was switched", changed, "the whole", outside),
+    )
     return [
-        (f"{what}, {name}", taken[place], f"json.dumps of it, {name}", dumps[place])
-        for what, taken in (
-            ("entries() of 1,000 tools", inside),
-            ("GET /v1/tools, 1,000 tools", outside),
-        )
+        (f"{what}, {name}", taken[place], f"{base}, {name}", theirs[place])
+        for what, taken, base, theirs in rows
+        if taken
         for place, name in ((49, "p50"), (98, "p99"))
     ]
 
@@ -81,6 +90,50 @@ def _inside(state: Path) -> Callable[[], Any]:
 def _get(wire: UnixConnection) -> bytes:
     wire.request("GET", "/v1/tools")
     return wire.getresponse().read()
+
+
+def _unchanged(wire: UnixConnection, runs: int) -> list[float]:
+    """Return the ms of each answer to a client that has the list already; none without ETags."""
+    wire.request("GET", "/v1/tools")
+    answer = wire.getresponse()
+    answer.read()
+    if not (tag := answer.headers.get("ETag")):
+        return []
+
+    def ask() -> None:
+        wire.request("GET", "/v1/tools", headers={"If-None-Match": tag})
+        again = wire.getresponse()
+        again.read()
+        assert again.status == 304, again.status
+
+    return _timed(ask, runs)
+
+
+def _changed(sockets: Path, runs: int) -> list[float]:
+    """Return the ms of each first list after a change."""
+    wire, owner = (UnixConnection(sockets / name) for name in ("control.sock", "owner.sock"))
+    taken = []
+    for number in range(runs):
+        body = json.dumps({"tool": "clock:now", "enabled": bool(number % 2)})
+        owner.request("PUT", "/v1/tools", body, {"Content-Type": "application/json"})
+        answer = owner.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+        began = time.perf_counter()
+        _get(wire)
+        taken.append((time.perf_counter() - began) * 1e3)
+    return statistics.quantiles(taken, n=100)
+
+
+def _floor(bare: UnixConnection, body: bytes) -> Callable[[], Any]:
+    bare.request("PUT", "/body", body)
+    bare.getresponse().read()
+
+    def ask() -> bytes:
+        bare.request("GET", "/body")
+        return bare.getresponse().read()
+
+    return ask
 
 
 def _timed(one: Callable[[], Any], runs: int) -> list[float]:

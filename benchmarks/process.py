@@ -108,6 +108,7 @@ def watching() -> Iterator[list[Steps]]:
 def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, str]]]:
     """Run `glassd run`; gives (pid, ms from exec to READY=1, environment for clients)."""
     (folder / "glassd.toml").write_text(config)
+    (folder / "notify").unlink(missing_ok=True)  # of the start before
     notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     notify.bind(str(folder / "notify"))
     notify.settimeout(READY_S)

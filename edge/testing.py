@@ -17,12 +17,14 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from edge.control.client import ControlClient
 from edge.demo.mock_pair import CONFIG, DEFAULT_MODEL
 from edge.demo.processes import SIMULATED, glassd, without_settings
+from edge.runtime.control_api import list_tools
 from edge.runtime.errors import UserError
 from edge.runtime.paths import SOCKET_NAME, owner_beside
 from edge.runtime.subprocesses import bound_to_us
@@ -226,19 +228,15 @@ class WornGlasses:
 
     def tools(self) -> list[str]:
         """Names of the tools that can be called with these glasses now."""
-        return [
-            str(tool["name"])
-            for tool in self._ask("GET", "/v1/tools?all=1")["tools"]
-            if not tool.get("hidden")
-        ]
+        return [str(tool["name"]) for tool in self._tools() if not tool.get("hidden")]
 
     def hidden_tools(self) -> dict[str, str]:
         """Tools that cannot be called now, each with its reason."""
-        return {
-            tool["name"]: str(tool["hidden"])
-            for tool in self._ask("GET", "/v1/tools?all=1")["tools"]
-            if tool.get("hidden")
-        }
+        return {tool["name"]: str(tool["hidden"]) for tool in self._tools() if tool.get("hidden")}
+
+    def _tools(self) -> list[dict[str, Any]]:
+        listed: list[dict[str, Any]] = list_tools(partial(self._ask, "GET"), {"all": "1"})["tools"]
+        return listed
 
     def status(self) -> dict[str, Any]:
         """The document of `glassd status --json`."""

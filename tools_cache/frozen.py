@@ -74,6 +74,11 @@ class Packed(Mapping[str, Any]):
         """Return the object under a key, without another copy of its text."""
         return Packed(self._text, key)
 
+    @property
+    def text(self) -> bytes:
+        """The text, of the whole object also for a part of it."""
+        return self._text
+
     def opened(self) -> FrozenDict:
         """Return the whole object, read-only at all levels."""
         whole = _opened(self._text)

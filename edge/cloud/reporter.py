@@ -156,7 +156,7 @@ class CapabilityReporter:
         snapshot = self._registry.snapshot()
         ours = [
             e.definition
-            for e in snapshot.entries()
+            for e in snapshot.particular()
             if e.definition.source not in ELSEWHERE and self._shown(e)
         ]
         return {

@@ -7,6 +7,7 @@ import json
 import sys
 from argparse import Namespace
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -118,9 +119,10 @@ def answer(args: Namespace, screen: Screen) -> int:
 
 def _nearest(args: Namespace) -> str:
     """Return a suggestion that names the tool that was probably meant."""
-    from tools_cache.nearest import did_you_mean  # noqa: PLC0415 - only for a name that no tool has
+    from edge.runtime.control_api import list_tools  # noqa: PLC0415 - only for a name that no tool has
+    from tools_cache.nearest import did_you_mean  # noqa: PLC0415 - see above
 
-    names = [str(tool.get("name")) for tool in ask(args, "GET", "/v1/tools").get("tools", ())]
+    names = [str(tool.get("name")) for tool in list_tools(partial(ask, args, "GET"))["tools"]]
     near = did_you_mean(args.tool, names)
     everything = "all of them: glassd tools --all"
     return f"{near} ({everything})" if near else everything

@@ -82,8 +82,10 @@ def _document(args: Namespace) -> dict[str, Any]:
         return _offline(args)
     given = {"category": args.category, "mode": args.mode}
     query = {"all": str(int(args.all)), **{key: value for key, value in given.items() if value}}
+    from edge.runtime.control_api import list_tools  # noqa: PLC0415 - see `_ask`
+
     try:
-        document: dict[str, Any] = _ask(args, "GET", "/v1/tools", query)
+        document = list_tools(partial(_ask, args, "GET"), query)
     except UserError as e:
         if e.code != "NOT_RUNNING" or not may_read_disk:
             raise

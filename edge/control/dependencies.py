@@ -1,6 +1,6 @@
 """The dependencies of the control API: every port and value that its paths need."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +53,11 @@ class ChoicePort(Protocol):
 
     def choice(self, entry: Entry, user_id: str, mode: Mode | None = None) -> Choice:
         """Return the state of a tool for a user."""
+
+    def version(self) -> Hashable | None:
+        """Return a value that is equal only as long as `choice` returns the same for each entry;
+        None if that cannot be known.
+        """
 
     async def described(
         self, tool: str, user_id: str, mode: Mode | None = None
@@ -131,6 +136,8 @@ class ControlDependencies:
     enrol: Enrol | None = None
     choice: ChoicePort | None = None
     sync: Sync | None = None
+    origin: Callable[[], Mapping[str, Json]] = dict
+    """Return where the tools are from and how old they are; {} if that is not known."""
     servers: ServersPort | None = None
     look: Callable[[], Awaitable[None]] = _no_look
     """Examine what the status cannot know otherwise; bounded, never raises."""

@@ -6,9 +6,9 @@ The mode of the socket file decides who may connect.
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
@@ -22,7 +22,8 @@ LINGER_S: Final = 1.0
 MAX_LINGER: Final = 4 * 1024 * 1024
 MAX_QUERY: Final = 32
 """Query parameters; no path takes more than three."""
-NO_CONTENT: Final = 204
+WITHOUT_BODY: Final = frozenset({204, 304})
+"""Statuses of replies that have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,16 @@ class Request:
     body: bytes = b""
 
 
+class Written(NamedTuple):
+    """A body that is JSON already, in parts, its line end included."""
+
+    parts: tuple[bytes, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`body` is written as JSON; text of another `content_type` goes out as it is; a 204 has
-    none.
+    """`body` is written as JSON unless it is `Written`; text of another `content_type` goes out as
+    it is; a 204 and a 304 have none.
     """
 
     status: int
@@ -141,15 +148,25 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
     return unquote(target.path), query
 
 
-def _encode(reply: Reply) -> bytes:
+_JSON: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), check_circular=False
+)  # what contains itself fails all the same, as nested too deeply
+
+
+def encode_json(value: Json) -> bytes:
+    """Return it as JSON. An unpaired surrogate (from a file's name, a registry's text) becomes a
+    replacement character, instead of failing the whole answer.
+    """
+    return _JSON.encode(value).encode(errors="replace")
+
+
+def _encode(reply: Reply) -> tuple[bytes, ...]:
+    """Return the body of a reply, in parts."""
+    if isinstance(reply.body, Written):
+        return reply.body.parts
     if reply.content_type != "application/json":
-        return str(reply.body).encode(errors="replace")
-    # An unpaired surrogate (from a file's name, a registry's text) becomes a replacement character,
-    # instead of failing the whole answer.
-    return (
-        json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
-        + b"\n"
-    )
+        return (str(reply.body).encode(errors="replace"),)
+    return (encode_json(reply.body) + b"\n",)
 
 
 class HttpConnection:
@@ -223,23 +240,23 @@ class HttpConnection:
 
     async def reply(self, reply: Reply) -> bool:
         """Send a whole reply; True when the connection can carry another request."""
-        if reply.status == NO_CONTENT:
+        if reply.status in WITHOUT_BODY:
             await self._send(
-                h11.Response(status_code=NO_CONTENT, headers=list(reply.headers)),
+                h11.Response(status_code=reply.status, headers=list(reply.headers)),
                 h11.EndOfMessage(),
             )
         else:
-            body = _encode(reply)
+            parts = _encode(reply)
             await self._send(
                 h11.Response(
                     status_code=reply.status,
                     headers=[
                         ("Content-Type", reply.content_type),
-                        ("Content-Length", str(len(body))),
+                        ("Content-Length", str(sum(map(len, parts)))),
                         *reply.headers,
                     ],
                 ),
-                *([] if self._without_body else [h11.Data(data=body)]),
+                *([] if self._without_body else [h11.Data(data=part) for part in parts]),
                 h11.EndOfMessage(),
             )
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
@@ -293,14 +310,16 @@ class HttpConnection:
 
     async def _send(self, *events: Any) -> None:
         """Write and wait until the client keeps up. Raise ConnectionError, TimeoutError."""
-        data = b"".join(
-            self._h11.send(event) or b"" for event in events
-        )  # one write: one system call, and the reader wakes up once
-        if data:
-            self._check_open()
-            self._writer.write(data)
         async with timeout(self._limits.write_s):
-            await self._writer.drain()
+            for data in _chunks(self._parts(events)):
+                self._check_open()
+                self._writer.write(data)
+                await self._writer.drain()
+
+    def _parts(self, events: Iterable[Any]) -> Iterator[bytes]:
+        """Yield the bytes of each event, those of a body without a copy."""
+        for event in events:
+            yield from self._h11.send_with_data_passthrough(event) or ()
 
     def _check_open(self) -> None:
         """Raise ConnectionError if the client hung up, where uvloop would raise RuntimeError."""
@@ -328,3 +347,17 @@ class HttpConnection:
                     await self._writer.wait_closed()
         finally:
             self.abort()
+
+
+def _chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Join parts to chunks that are at least as large as what is written at once: a small reply is
+    one system call, and wakes its reader once.
+    """
+    waiting: list[bytes] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(map(len, waiting)) >= READ:
+            yield b"".join(waiting)
+            waiting = []
+    if waiting:
+        yield b"".join(waiting)

@@ -21,9 +21,7 @@ Fields = Mapping[str, Callable[[Mapping[str, Json], str], Any]]
 
 def no_tool(name: str, registry: RegistryPort) -> RequestRefused:
     """Return the refusal of an unknown tool, with the tool that was probably meant."""
-    near = did_you_mean(
-        name, [entry.definition.name for entry in registry.snapshot().entries() if not entry.hidden]
-    )
+    near = did_you_mean(name, registry.snapshot().active)
     fix = f"{near} (all of them: glassd tools --all)" if near else "list them: glassd tools --all"
     return RequestRefused("NOT_FOUND", f"there is no tool {name[:80]}", fix)
 

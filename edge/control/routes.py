@@ -13,6 +13,7 @@ from edge.control import requests
 from edge.control.calls import MAX_TTL_S, CallRoutes, within
 from edge.control.dependencies import ControlDependencies
 from edge.control.http import HttpLimits, Reply, Request, RequestRefused, Slots, Stream
+from edge.control.listings import Listings
 from edge.control.mcp_servers import ServerRoutes
 from edge.control.pairing import PairingRoutes
 from edge.control.results import Answers
@@ -48,7 +49,12 @@ class Routes:
     """
 
     def __init__(
-        self, ports: ControlDependencies, limits: HttpLimits, role: ClientRole, owners: SocketFile
+        self,
+        ports: ControlDependencies,
+        limits: HttpLimits,
+        role: ClientRole,
+        owners: SocketFile,
+        listings: Listings,
     ) -> None:
         self._ports = ports
         self._owners = owners
@@ -57,8 +63,8 @@ class Routes:
         busy = ("too many clients wait for an answer", "ask without wait, or try again in a moment")
         self._polls = Slots(limits.polls, *busy)
         calls = CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners)
-        grants, pairing, tools = GrantRoutes(ports), PairingRoutes(ports.pairing), ToolRoutes(ports)
-        servers = ServerRoutes(ports.servers)
+        grants, pairing = GrantRoutes(ports), PairingRoutes(ports.pairing)
+        tools, servers = ToolRoutes(ports, listings), ServerRoutes(ports.servers)
         caller, owner = ClientRole.CALLER, ClientRole.OWNER
         self._table: tuple[tuple[ClientRole, str, re.Pattern[str], Any], ...] = tuple(
             (may, method, re.compile(path), handler)

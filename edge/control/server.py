@@ -13,6 +13,7 @@ from pathlib import Path
 from edge.control.dependencies import ControlDependencies
 from edge.control.events import RING, Feed, missed
 from edge.control.http import HttpConnection, HttpLimits, Reply, Request, RequestRefused, Stream
+from edge.control.listings import Listings
 from edge.control.routes import Follow, Routes
 from edge.control.sockets import BACKLOG, ClientRole, SocketFile
 from edge.runtime.clock import Clock
@@ -66,8 +67,9 @@ class ControlServer:
             ClientRole.CALLER: SocketFile(path, group, key="control.socket"),
             ClientRole.OWNER: owners,
         }
+        listings = Listings(ports)
         self._entrances = [
-            _Entrance(file, Routes(ports, self._limits, role, owners))
+            _Entrance(file, Routes(ports, self._limits, role, owners, listings))
             for role, file in files.items()
         ]
         self._tasks: asyncio.TaskGroup | None = None

@@ -4,25 +4,21 @@ count their calls; and of the grants, the tools that are always or never allowed
 The tool selection decides the state of a tool; without one, the registry does.
 """
 
-import asyncio
-from collections import Counter
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
 from edge.control import requests
 from edge.control.dependencies import ChoicePort, ControlDependencies
-from edge.control.http import Reply, Request, RequestRefused
+from edge.control.http import Reply, Request, RequestRefused, Written, encode_json
+from edge.control.listings import ListingQuery, Listings
 from edge.core import call_summary, confirmation, policy
 from edge.core.grants import Grant, Granted
-from edge.core.tools.selection_rules import AVAILABLE, HIDDEN, OFFERED, CannotSwitch, Choice
-from edge.core.tools.snapshot import Entry
+from edge.core.tools.selection_rules import HIDDEN, CannotSwitch, Choice
 from edge.storage.confirmations import Confirmations
-from tools_cache.api.tool import CallOrigin, Json, Mode, Source, ToolDefinition
-from tools_cache.registry import tool_docs
+from tools_cache.api.tool import CallOrigin, Json, ToolDefinition
 
-BREATH: Final = 500
-"""Tools that are listed before other tasks get a turn; 10,000 take 0.3 s on a PC."""
+NOT_MODIFIED: Final = 304
 _NAME: Final = partial(requests.text, most=255)
 _SWITCH: Final[requests.Fields] = {
     "tool": _NAME,
@@ -34,44 +30,37 @@ _SWITCH: Final[requests.Fields] = {
 class ToolRoutes:
     """`/v1/tools`."""
 
-    def __init__(self, ports: ControlDependencies) -> None:
+    def __init__(self, ports: ControlDependencies, listings: Listings) -> None:
         self._ports = ports
+        self._listings = listings
 
     async def show(self, request: Request) -> Reply:
         """List the active tools; with `all` the hidden ones too, with `mode` only those offered to
-        callers of that mode.
+        callers of that mode; with `after` one page. 304 if the client has this answer already.
         """
-        everything, category = requests.flag(request, "all"), request.query.get("category", "")
-        mode = requests.mode(request.query, "mode")
-        in_scope = requests.scope_of(request)
-        snapshot = self._ports.registry.snapshot()
-        counts, shown = Counter[str](), []
-        for number, entry in enumerate(snapshot.entries(), 1):
-            if number % BREATH == 0:
-                await asyncio.sleep(0)
-            if category in {"", entry.definition.category} and (
-                in_scope is None or in_scope(entry.definition)
-            ):
-                choice = self._choice_of(entry, mode)
-                counts[choice.state] += 1
-                if everything or choice.state != HIDDEN:
-                    shown.append(listed(entry, choice))
-        document: dict[str, Json] = {
-            "version": snapshot.version,
-            "tools": shown,
-            "counts": {s: counts[s] for s in (OFFERED, AVAILABLE, HIDDEN)},
-        }
+        query, after = _query_of(request), _after(request)
+        if known := _known_tags(request):
+            tag = self._listings.tag(self._listings.number(), query, after, self._about())
+            if tag.removeprefix("W/") in known:
+                return Reply(NOT_MODIFIED, None, (("ETag", tag),))
+        number, pages = await self._listings.read(query, after)
+        version, about = self._ports.registry.snapshot().version, self._about()
+        tag = self._listings.tag(number, query, after, about)
+        more = {} if after is None else {"next": pages[0].next}
+        end = encode_json({"counts": pages[0].counts, **more, **about})
+        tools = [part for page in pages for part in (b",", page.tools)][1:]
+        head = b'{"version":%b,"tools":[' % encode_json(version)
+        body = Written((head, *tools, b"]," + end[1:] + b"\n"))
+        return Reply(200, body, (("ETag", tag),) if tag else ())
+
+    def _about(self) -> dict[str, Json]:
+        """Return what a listing tells of the tools as a whole."""
+        document: dict[str, Json] = {}
         if self._ports.choice is not None:
             document["loader"] = dict(self._ports.choice.describe())
-        if known := self._ports.status().get("registry"):
-            document["running"] = True
-            document["registry"] = {
-                "origin": known.get("origin"),
-                "version": snapshot.version,
-                "age_s": known.get("age_s"),
-                "error": (known.get("cloud") or {}).get("error", ""),
-            }
-        return Reply(200, document)
+        if origin := self._ports.origin():
+            document |= {"running": True, "registry": dict(origin)}
+        return document
 
     async def one(self, request: Request) -> Reply:
         """Return everything known of one tool, its documentation included."""
@@ -93,7 +82,7 @@ class ToolRoutes:
         except CannotSwitch as e:
             raise RequestRefused(e.code, str(e), e.fix) from None
         entry = self._ports.registry.snapshot().find(tool)
-        choice = self._choice_of(entry) if entry is not None else Choice(HIDDEN)
+        choice = self._listings.choice_of(entry) if entry is not None else Choice(HIDDEN)
         return Reply(
             200,
             {
@@ -115,11 +104,6 @@ class ToolRoutes:
         ]
         return Reply(200, {"user": user, "tools": tools})
 
-    def _choice_of(self, entry: Entry, mode: Mode | None = None) -> Choice:
-        if self._ports.choice is not None:
-            return self._ports.choice.choice(entry, self._ports.user_id, mode)
-        return unchosen(entry, mode)
-
     def _choice(self) -> ChoicePort:
         if self._ports.choice is None:
             fix = "name them in policy.disabled_tools"
@@ -127,56 +111,27 @@ class ToolRoutes:
         return self._ports.choice
 
 
-def unchosen(entry: Entry, mode: Mode | None = None) -> Choice:
-    """Return the state of a tool without a tool selection, for a caller of this mode."""
-    hidden = entry.hidden or policy.not_offered(entry.definition, mode)
-    return Choice(HIDDEN, hidden) if hidden else Choice(OFFERED)
+def _query_of(request: Request) -> ListingQuery:
+    return ListingQuery(
+        requests.flag(request, "all"),
+        request.query.get("category", ""),
+        requests.mode(request.query, "mode"),
+        request.query.get("scope", ""),
+        requests.scope_of(request),
+    )
 
 
-def listed(entry: Entry, choice: Choice) -> dict[str, Json]:
-    d = entry.definition
-    return {
-        "name": d.name,
-        "description": d.description,
-        "summary": tool_docs.summary(d),
-        "category": d.category,
-        "source": d.source.value,
-        "app": entry.app_name,
-        "version": d.version,
-        "inputSchema": dict(d.input_schema),
-        "sideEffects": d.side_effects.value,
-        "requiresConfirmation": d.requires_confirmation,
-        "allowedModes": sorted(d.allowed_modes),
-        "queueable": d.queueable,
-        "idempotent": d.idempotent,
-        "latencyBudgetMs": d.latency_budget_ms,
-        "activationPhrases": list(d.activation_phrases),
-        "dependsOn": list(d.depends_on),
-        "state": choice.state,
-        "reason": choice.reason,
-        "enabled": choice.on,
-        "hidden": choice.reason if choice.state == HIDDEN else "",
-        "missing": list(entry.missing),
-        "without": list(entry.without),
-        "warnings": list(entry.warnings),
-        "stale": entry.stale,
-        **{key: d.raw[key] for key in _VERBATIM if key in d.raw},
-        **_of_another_server(d),
-    }
+def _after(request: Request) -> str | None:
+    """Return the name after which the page begins, "" for the first; None: all tools at once."""
+    if "after" not in request.query:
+        return None
+    return requests.optional_text(request.query, "after", most=255)
 
 
-_VERBATIM: Final = ("title", "outputSchema", "annotations", "icons", "_meta")
-"""What of a definition is passed on as its author wrote it."""
-
-
-def _of_another_server(tool: ToolDefinition) -> dict[str, Json]:
-    """Return the id that older clouds have for a tool of another server; no call uses it."""
-    if tool.source is not Source.UPSTREAM:
-        return {}
-    from edge.core.tools import legacy_ids, scope  # noqa: PLC0415 - a daemon without such servers never loads them
-
-    found = scope.origin(tool)
-    return {} if found is None else {"compatId": legacy_ids.tool_id(found.server, found.tool)}
+def _known_tags(request: Request) -> set[str]:
+    """Return the ETags of the answers that the client has, without their `W/`."""
+    tags = request.headers.get("if-none-match", "").split(",")
+    return {tag.strip().removeprefix("W/") for tag in tags if tag.strip()}
 
 
 # ------------------------------------------------------------------ grants

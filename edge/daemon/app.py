@@ -565,6 +565,7 @@ class Daemon:
             enrol=self.enrol,
             choice=self.choice,
             sync=self.registry.sync,
+            origin=self.registry.origin,
             servers=self.servers,
         )
         self.control = ControlServer(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 import tools_cache
+from edge import __version__
 from edge.cloud.enrolment.credentials import DamagedEnrolment, EnrolmentFiles
 from edge.config.model import Settings
 from edge.core.tools.user_tools import Own
@@ -47,6 +48,7 @@ def read(config: Path | None, env: Env) -> Startup:
         settings.state_dir(env) / "registry",
         base=base,
         per_tool_hardware=settings.registry.per_tool_hardware,
+        version=__version__,
     )
     return Startup(
         settings, found, user_tools.read(own_tools.folders(settings, env), settings.tools.packages)

@@ -12,6 +12,7 @@ import httpx
 from edge.demo.clients import DaemonHttp, HttpClient, MockClient
 from edge.demo.script import BadScript, Expectation, ScriptStep, seconds, split_call, split_caps
 from edge.demo.speech import NoSpeech, synthesise
+from edge.runtime.control_api import ToolPages
 from firmware_bridge.deadlines import timeout
 
 EXPECT_S: Final = 30.0
@@ -230,6 +231,13 @@ class Player:
         await self._cloud.post("/devcloud/broker", {"running": running})
 
     async def _show(self, what: str, _rest: str) -> None:
-        path = {"tools": "/v1/tools?all=1", "status": "/v1/status"}.get(what)
-        shown = await self._daemon.get(path) if path else await self._mock.do(do="lens")
+        if what == "tools":
+            pages = ToolPages({"all": "1"})
+            while not pages.take(await self._daemon.get(pages.path)):
+                pass
+            shown = pages.document
+        elif what == "status":
+            shown = await self._daemon.get("/v1/status")
+        else:
+            shown = await self._mock.do(do="lens")
         await self.note({"event": f"shown.{what}", "document": shown})

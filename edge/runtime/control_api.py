@@ -5,9 +5,10 @@ shared by the client of the commands and the one of the MCP server. Standard lib
 import grp
 import json
 import pwd
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from edge.runtime.errors import UserError
 
@@ -16,6 +17,52 @@ MAX_ANSWER: Final = 64 * 1024 * 1024
 CONNECT_S: Final = 5.0
 QUIET_S: Final = 60.0
 """A stream that is silent this long is lost: the daemon sends something every 15 s."""
+MAX_STARTS: Final = 5
+"""How often a listing is begun again because the registry changed between two of its pages."""
+
+
+class ToolPages:
+    """All pages of `GET /v1/tools`: ask for `path` and `take` the answer, until that returns True;
+    then `document` has all tools.
+    """
+
+    def __init__(self, query: Mapping[str, str] | None = None) -> None:
+        self._query = dict(query or {})
+        self._starts = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._starts += 1
+        self._tools: list[Any] = []
+        self._version: Any = None
+        self.document: dict[str, Any] = {}
+        self._ask_after("")
+
+    def _ask_after(self, name: str) -> None:
+        self.path = f"/v1/tools?{urlencode({**self._query, 'after': name})}"
+
+    def take(self, answer: Mapping[str, Any]) -> bool:
+        """Add a page; return whether it was the last one."""
+        version = answer.get("version")
+        if self.document and version != self._version and self._starts < MAX_STARTS:
+            self._begin()
+            return False
+        self._version = version
+        self._tools += answer["tools"]
+        self.document = {**answer, "tools": self._tools}
+        if name := answer.get("next"):
+            self._ask_after(name)
+        return not name
+
+
+def list_tools(
+    ask: Callable[[str], Mapping[str, Any]], query: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return `GET /v1/tools` with the tools of all pages; `ask` returns the answer of a path."""
+    pages = ToolPages(query)
+    while not pages.take(ask(pages.path)):
+        pass
+    return pages.document
 
 
 def refusal(status: int, raw: bytes) -> UserError:

@@ -7,9 +7,10 @@ from typing import Final
 
 from edge.core.tools import search as loader_search, selection_rules
 from edge.core.tools.selection_rules import HIDDEN, Choice
+from edge.core.tools.snapshot import Snapshot
 from edge.ports import RegistryPort
 from edge.tools.selection import ToolSelection
-from tools_cache.api.tool import Json, ToolCall, ToolFailure
+from tools_cache.api.tool import Json, ToolCall, ToolDefinition, ToolFailure
 from tools_cache.registry.tool_docs import summary
 
 IN_A_THREAD: Final = 500
@@ -27,18 +28,11 @@ class MetaTools:
     choice: ToolSelection
 
     async def search(self, query: str, limit: int) -> Sequence[Mapping[str, Json]]:
-        entries = self.registry.snapshot().entries()
-        there = [
-            e.definition
-            for e in entries
-            if not e.hidden
-            and not selection_rules.is_helper(e.definition.name)
-            and self.choice.listed_for(self.call, e.definition)
-        ]
-        if len(there) < IN_A_THREAD:
-            best = loader_search.search(query, there, limit + SPARE)
+        snapshot = self.registry.snapshot()
+        if len(snapshot.active) < IN_A_THREAD:
+            best = self._best(snapshot, query, limit + SPARE)
         else:
-            best = await asyncio.to_thread(loader_search.search, query, there, limit + SPARE)
+            best = await asyncio.to_thread(self._best, snapshot, query, limit + SPARE)
         found = [
             (tool, stands) for tool in best if (stands := self._now(tool.name)).state != HIDDEN
         ][:limit]
@@ -46,6 +40,16 @@ class MetaTools:
             {"tool": t.name, "summary": summary(t), "category": t.category, "loaded": stands.loaded}
             for t, stands in found
         ]
+
+    def _best(self, snapshot: Snapshot, query: str, most: int) -> Sequence[ToolDefinition]:
+        """Return the active tools that the caller may call and that fit best."""
+        there = [
+            e.definition
+            for e in snapshot.in_force
+            if not selection_rules.is_helper(e.definition.name)
+            and self.choice.listed_for(self.call, e.definition)
+        ]
+        return loader_search.search(query, there, most)
 
     async def load(self, tools: Sequence[str], *, passing: bool = False) -> Mapping[str, Json]:
         refused, wanted = [], []

@@ -10,12 +10,14 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from edge import __version__
 from edge.core.tools.registry import Union
 from edge.core.tools.registry_sync import Fetched, RegistrySource, SyncFailed, SyncPace
 from edge.core.tools.snapshot import Snapshot
@@ -30,9 +32,10 @@ from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import Json, ToolDefinition
 from tools_cache.errors import BadDefinition, BadManifest
-from tools_cache.registry import reader, stored_registry
+from tools_cache.registry import reader, registry_index, stored_registry
 from tools_cache.registry.models import App, Dropped, Registry
 from tools_cache.registry.reader_process import INSTALLED
+from tools_cache.registry.registry_index import IndexKey
 from tools_cache.registry.registry_store import Generation, RegistryStore
 from tools_cache.registry.stored_registry import StoredRegistries
 from tools_cache.schema import compile_schema
@@ -146,11 +149,14 @@ class ToolRegistry:
         """Use these capabilities (`stale`: as last known, the glasses are away) and check all tools
         again.
         """
-        self._record, self._stale = record, stale
-        self.rebuild()
+        if (record, stale) != (self._record, self._stale):
+            self._record, self._stale = record, stale
+            self.rebuild()
 
     def use_own(self, own: Own, withheld: Mapping[str, str]) -> None:
         """Use these owner's tools; `withheld` ones are hidden, each with its reason."""
+        if (own, withheld) == (self._own, self._withheld):
+            return
         self._own, self._withheld = own, withheld
         self._adopt()
         for name, reason in self._own_problems():
@@ -164,7 +170,7 @@ class ToolRegistry:
         """
         self._upstream, self._away, self._upstream_digest = tuple(apps), away, digest
         self._adopt()
-        names = {tool.name for app in apps for tool in app.tools}
+        names = {name for app in apps for name in app.names}
         return tuple(refused for refused in self._union.refused if refused.name in names)
 
     async def notice(self, notice: RegistryNotice) -> None:
@@ -200,13 +206,21 @@ class ToolRegistry:
         self._pace.every(settings.refresh_s)
         self.rebuild()
 
+    def origin(self) -> dict[str, Json]:
+        """Return where the tools are from, how old that is, and why the cloud was not reached."""
+        return {
+            "origin": self._origin,
+            "version": self._snapshot.version,
+            "age_s": self._age(),
+            "error": str(self._trouble or ""),
+        }
+
     def describe(self) -> dict[str, Json]:
         """Return its part of the status."""
-        entries = self._snapshot.entries()
         return {
             "version": self._snapshot.version,
-            "tools": len(entries),
-            "compatible": len(self._snapshot.in_force),
+            "tools": len(self._snapshot.names),
+            "compatible": len(self._snapshot.active),
             "origin": self._origin,
             "age_s": self._age(),
             "stale": self._stale,
@@ -229,7 +243,11 @@ class ToolRegistry:
         """
         base = self._cloud.url if self._cloud else None
         found = found or stored_registry.read(
-            self._builtin, self._state, base=base, per_tool_hardware=self._per_tool_hardware
+            self._builtin,
+            self._state,
+            base=base,
+            per_tool_hardware=self._per_tool_hardware,
+            version=__version__,
         )
         if found.local is not None:
             self.installed.load(found.local)
@@ -340,12 +358,15 @@ class ToolRegistry:
             generation, registry = await self._verified(fetched, fetched.body, cloud.url)
             self._check_followed(cloud)
             have = self._generation
-            new = (
-                new or have is None or (generation.body, generation.etag) != (have.body, have.etag)
+            is_stored = have is not None and (generation.digest, generation.etag) == (
+                have.digest,
+                have.etag,
             )
-            self._remote, self._generation = registry, generation
-        if new and self._generation is not None:
-            await self._store(self._generation)
+            new = new or not is_stored
+            self._remote = registry
+            self._generation = generation if new else replace(generation, body=b"")
+        if new and self._generation is not None and self._remote is not None:
+            await self._store(self._generation, self._remote)
             self._check_followed(cloud)
         self._confirmed_boot, self._origin = self._clock.boot(), "cloud"
         self._adopt()
@@ -376,14 +397,17 @@ class ToolRegistry:
         refused = {d.name: d.reason for d in found.nameless} | dict(found.refused or {})
         if self._generation and found.registry.sha256 == have:
             refused = dict(self._generation.refused)
-        return Generation(
+        generation = Generation(
             found.body, base, fetched.kind, fetched.etag, self._clock.wall(), refused
-        ), found.registry
+        )
+        return await asyncio.to_thread(
+            lambda: (generation.with_digest(), found.registry.packed())  # packed unless read here
+        )
 
-    async def _store(self, generation: Generation) -> None:
+    async def _store(self, generation: Generation, registry: Registry) -> None:
         """Store it for the next start. If the disk is full, the registry is used all the same."""
         try:
-            await asyncio.to_thread(self._generations.save, generation)
+            await asyncio.to_thread(self._save, generation, registry)
         except OSError as e:
             self._alarm(
                 ALARM,
@@ -392,6 +416,15 @@ class ToolRegistry:
             )
         else:
             self._alarm_over(ALARM, "the stored registry is whole again")
+            if self._generation is generation:
+                self._generation = replace(generation, body=b"")
+
+    def _save(self, generation: Generation, registry: Registry) -> None:
+        """Write the document, then its index; without an index the next start takes longer."""
+        self._generations.save(generation)
+        key = IndexKey(generation.digest, __version__, self._per_tool_hardware)
+        with contextlib.suppress(OSError):
+            registry_index.write(self._state, key, registry)
 
     # -------------------------------------------------------------- the active tools
 
@@ -424,8 +457,8 @@ class ToolRegistry:
         self._bus.publish(
             RegistrySynced(
                 fresh.version,
-                len(fresh.entries()),
-                len(fresh.in_force),
+                len(fresh.names),
+                len(fresh.active),
                 self._origin,
                 self._dropped(),
             )

@@ -7,9 +7,9 @@ in `core/tools/selection.py` and `core/tools/selection_rules.py`.
 import asyncio
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -67,6 +67,7 @@ MAX_COUNTED: Final = 1024
 """Tools (of all users) counted between two writes; more are not counted one by one."""
 _NEARNESS: Final = {Source.GLASSES: 0, Source.LOCAL: 1}
 """Where tools run, the nearest first; all other places come last."""
+_FAR: Final = 2
 NOWHERE: Final = Path("/nonexistent")
 RAN: Final = frozenset({"answered", "completed"})
 _OURS: Final = (RegistrySynced, GlassesReady, GlassesLost, UplinkChanged)
@@ -132,6 +133,8 @@ class ToolSelection:
         self._tools = tools
         self._forget = forget
         self._switches: dict[str, dict[str, bool]] = {}
+        self._changes = 0
+        """How often settings and switches changed."""
         self._loader = Loader(essential=frozenset(settings.essential), limits=settings.limits)
         self._began = False
         self._judged: tuple[Snapshot, Facts] | None = None
@@ -147,6 +150,7 @@ class ToolSelection:
     def apply(self, settings: SelectionSettings) -> None:
         """Apply changed settings; what is loaded stays as far as it fits."""
         self._settings, self._judged = settings, None
+        self._changes += 1
         essential = frozenset(settings.essential)
         self._loader = replace(self._loader, limits=settings.limits, essential=essential)
         self._refresh()
@@ -199,6 +203,12 @@ class ToolSelection:
         if selection_rules.built_in(tool):
             return Choice(AVAILABLE, "offered once there are more tools than fit", loaded=False)
         return Choice(AVAILABLE, selection_rules.UNLOADED, loaded=False)
+
+    def version(self) -> Hashable | None:
+        """Return a value that is equal only as long as `choice` returns the same for each entry;
+        None with gates, which may change at any time.
+        """
+        return None if self._gates else (self._changes, self._facts(), self._listed_now)
 
     def open_to_cloud(self, entry: Entry) -> bool:
         """Return whether the cloud is shown this tool: only what it may call now, and no tools for
@@ -259,7 +269,10 @@ class ToolSelection:
             "offered_max": now.limits.offered,
             "idle_turns": now.limits.idle_turns,
             "essential": sorted(now.essential),
-            "loaded": {name: asdict(held) for name, held in sorted(now.loaded.items())},
+            "loaded": {
+                name: {"used": held.used, "passing": held.passing}
+                for name, held in sorted(now.loaded.items())
+            },
         }
 
     def load_tools(self, names: Sequence[str], *, passing: bool = False) -> frozenset[str]:
@@ -360,6 +373,7 @@ class ToolSelection:
         if wanted.changed:
             await self._store.switch(user_id, dict.fromkeys(wanted.changed, wanted.on))
             self._switches.setdefault(user_id, {}).update(dict.fromkeys(wanted.changed, wanted.on))
+            self._changes += 1
             also = tuple(name for name in wanted.changed if name != wanted.tool)
             self._bus.publish(ToolSwitched(wanted.tool, user_id, wanted.on, also))
             self._judged = None
@@ -456,24 +470,29 @@ class ToolSelection:
             return
         self._judged = snapshot, facts
         here = [
-            e.definition
-            for e in snapshot.entries()
-            if not e.hidden
-            and not selection_rules.is_helper(e.definition.name)
-            and not e.definition.for_programs
+            tool
+            for tool in snapshot.active_definitions()
+            if not selection_rules.is_helper(tool.name) and not tool.for_programs
         ]
+        plain = [name for name in snapshot.active if name in snapshot.plain]
+        if self._gates:
+            here, plain = [*here, *map(_definition, map(snapshot.find, plain))], []
         self._conditional = bool(self._gates) or any(tool.available_when for tool in here)
         user, uses = self._settings.user_id, self._favourites
-        rules = self._rules(user).denied or self._switches.get(user) or self._gates
+        denied, switches = self._rules(user).denied, self._switches.get(user, _NO_SWITCHES)
+        rules = denied or switches or self._gates
         tools = [t for t in here if not (rules or t.available_when) or not self.why_not(user, t)]
+        if rules:
+            plain = [n for n in plain if not selection_rules.off(n, self._rules(user), switches)]
         sizes = Counter(parse(tool.name).package for tool in tools)
+        sizes.update(name.partition(":")[0] for name in plain)
 
-        def order(tool: ToolDefinition) -> tuple[int, int, int, str]:
-            size = sizes[parse(tool.name).package]
-            return -uses.get(tool.name, 0), _NEARNESS.get(tool.source, 2), size, tool.name
+        def order(name: str, nearness: int) -> tuple[int, int, int, str]:
+            return -uses.get(name, 0), nearness, sizes[name.partition(":")[0]], name
 
-        tools.sort(key=order)
-        available = tuple(tool.name for tool in tools)
+        ranked = [order(tool.name, _NEARNESS.get(tool.source, _FAR)) for tool in tools]
+        ranked += [order(name, _FAR) for name in plain]
+        available = tuple(name for *_, name in sorted(ranked))
         needs = {tool.name: tool.depends_on for tool in tools if tool.depends_on}
         if self._began:
             self._move(selection.adopt(self._loader, available, needs))
@@ -523,6 +542,11 @@ class ToolSelection:
         if fresh != self._offered:
             self._offered, self._listed_now = fresh, frozenset(fresh)
             self._listed()
+
+
+def _definition(entry: Entry | None) -> ToolDefinition:
+    assert entry is not None
+    return entry.definition
 
 
 def _concerns(event: DaemonEvent) -> bool:

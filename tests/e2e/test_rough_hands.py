@@ -283,7 +283,7 @@ def test_a_tool_that_nobody_has_is_answered_with_the_nearest_name(monkeypatch):
                 "suggestion": "glassd tools --all",
             },
         },
-        "/v1/tools": {"tools": [{"name": "notes:add"}, {"name": "clock:now"}]},
+        "/v1/tools?after=": {"tools": [{"name": "notes:add"}, {"name": "clock:now"}]},
     }
     monkeypatch.setattr(call, "ask", lambda _args, _method, path, *_body, **_more: answers[path])
     screen = Screen(sys.stdout, err := StringIO(), {}, as_json=False)

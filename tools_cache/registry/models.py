@@ -3,19 +3,20 @@
 Documents are parsed by manifest.py, whose library the daemon need not keep in memory.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from tools_cache.api.tool import ToolDefinition
 from tools_cache.frozen import FrozenDict
+from tools_cache.registry.packed_tools import PackedTools
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Maximum bytes of a registry document: 10,000 tools of 800 bytes.
 
-In use it takes eight times its size, and reading it in a child temporarily sixteen times: a daemon
-that read a second one of that size was at about 215 MiB, child included, below the unit's
-MemoryMax=.
+In use it takes half its size until its tools are looked at, then up to four times; reading it in a
+child takes temporarily sixteen times: a daemon that read a second one of that size was at about
+215 MiB, child included, below the unit's MemoryMax=.
 """
 HARDWARE_KEY: Final = "io.glassd/hardware"
 BUILD_KEY: Final = "io.glassd/build"
@@ -61,8 +62,26 @@ class App:
     package: str
     name: str
     requirements: tuple[Requirement, ...] = ()
-    tools: tuple[ToolDefinition, ...] = ()
+    tools: Sequence[ToolDefinition] = ()
     tool_requirements: Mapping[str, tuple[Requirement, ...]] = field(default_factory=FrozenDict)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its tools, without building their definitions."""
+        if isinstance(self.tools, PackedTools):
+            return self.tools.names
+        return tuple(tool.name for tool in self.tools)
+
+    def packed(self) -> "App":
+        """Return it with tools that are built when they are looked at."""
+        if isinstance(self.tools, PackedTools):
+            return self
+        return replace(self, tools=PackedTools.of(self.tools))
+
+    @property
+    def plain(self) -> frozenset[str]:
+        """The names of the tools about which a list of what is offered needs to know no more."""
+        return self.tools.plain if isinstance(self.tools, PackedTools) else frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,3 +94,7 @@ class Registry:
     dropped: tuple[Dropped, ...] = ()
     commit: str = ""
     """The commit it was built from, if recorded."""
+
+    def packed(self) -> "Registry":
+        """Return it with tools that are built when they are looked at."""
+        return replace(self, apps=tuple(app.packed() for app in self.apps))

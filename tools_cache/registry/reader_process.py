@@ -90,12 +90,19 @@ def main(kind: str, per_tool_hardware: str, known_sha256: str) -> None:
     if isinstance(found, BadManifest):
         _write((found, said.lines))
     else:  # the daemon has the bytes, unless they were converted
-        _write((found if kind == "tools" else replace(found, body=b""), said.lines))
+        _write((_to_send(found, kind), said.lines))
         if found.refused is None and found.registry.sha256 != known_sha256:
             tools = [tool for app in found.registry.apps for tool in app.tools]
             refused = uncompilable({tool.name: tool.input_schema for tool in tools})
     _write(refused)
     gc.freeze()  # ends sooner: Python does not search all of it for garbage once more
+
+
+def _to_send(found: RegistryDocument, kind: str) -> RegistryDocument:
+    """Leave out the bytes that the daemon has, and pack the tools of others."""
+    body = found.body if kind == "tools" else b""
+    registry = found.registry if kind == INSTALLED else found.registry.packed()
+    return replace(found, body=body, registry=registry)
 
 
 def _write(part: object) -> None:

@@ -3,12 +3,15 @@
 Blocking. Loads pydantic, so the daemon does it in a child process.
 """
 
-from dataclasses import dataclass
+import contextlib
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tools_cache.api.tool import Source
 from tools_cache.errors import BadManifest
+from tools_cache.registry import registry_index
 from tools_cache.registry.models import Registry
+from tools_cache.registry.registry_index import IndexKey
 from tools_cache.registry.registry_store import Generation, RegistryStore
 
 
@@ -24,9 +27,16 @@ class StoredRegistries:
 
 
 def read(
-    builtin: Path, state: Path, *, base: str | None, per_tool_hardware: bool = False
+    builtin: Path,
+    state: Path,
+    *,
+    base: str | None,
+    per_tool_hardware: bool = False,
+    version: str = "",
 ) -> StoredRegistries:
-    """Read both; of the stored copies the newest good one from `base` (None: no cloud, so none)."""
+    """Read both; of the stored copies the newest good one from `base` (None: no cloud, so none).
+    `version`: of glassd; without one, documents are validated again.
+    """
     from tools_cache.registry import manifest  # noqa: PLC0415 - pydantic, 13 MiB, comes with it
 
     local, problem = None, ""
@@ -40,12 +50,28 @@ def read(
     for generation in generations:
         if generation.base != base:
             continue  # from another cloud
+        key = IndexKey(generation.digest, version, per_tool_hardware)
         try:
-            remote = manifest.load(
-                generation.body, per_tool_hardware=per_tool_hardware, trusted=True
-            )
+            remote = _remote(state, generation, key)
         except BadManifest as e:
             complaints.append(str(e))
             continue
-        return StoredRegistries(local, problem, remote, generation, tuple(complaints))
+        # with complaints it may have to be stored again
+        used = generation if complaints else replace(generation, body=b"")
+        return StoredRegistries(local, problem, remote, used, tuple(complaints))
     return StoredRegistries(local, problem, complaints=tuple(complaints))
+
+
+def _remote(state: Path, generation: Generation, key: IndexKey) -> Registry:
+    """Return a stored document's registry, of its index if that is usable. Raises `BadManifest`."""
+    if key.version and (found := registry_index.read(state, key)) is not None:
+        return found
+    from tools_cache.registry import manifest  # noqa: PLC0415 - see `read`
+
+    found = manifest.load(
+        generation.body, per_tool_hardware=key.per_tool_hardware, trusted=True
+    ).packed()
+    if key.version:
+        with contextlib.suppress(OSError):  # then the next start takes longer
+            registry_index.write(state, key, found)
+    return found

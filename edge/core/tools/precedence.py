@@ -34,6 +34,9 @@ def merged(offers: Sequence[ToolOffer]) -> tuple[tuple[App, ...], tuple[Dropped,
                 why = f"the package {app.package} is taken; {offer.whose} tools need another one"
                 refused += [Dropped(tool.name, why) for tool in app.tools]
                 continue
+            if app.package not in packages:  # no name of it can be taken
+                apps.append(app)
+                continue
             why, kept = f"{BUILT_IN}{offer.whose} is refused", []
             for tool in app.tools:
                 if tool.name in taken:
@@ -42,5 +45,5 @@ def merged(offers: Sequence[ToolOffer]) -> tuple[tuple[App, ...], tuple[Dropped,
                     kept.append(tool)
             apps.append(app if len(kept) == len(app.tools) else replace(app, tools=tuple(kept)))
         packages.update(app.package for app in apps[begun:])  # what was refused takes nobody's name
-        taken.update(tool.name for app in apps[begun:] for tool in app.tools)
+        taken.update(name for app in apps[begun:] for name in app.names)
     return tuple(apps), tuple(refused)

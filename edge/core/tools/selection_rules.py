@@ -91,11 +91,14 @@ def built_in(tool: ToolDefinition) -> bool:
 
 def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, bool]) -> str:
     """Return why this tool is off for a user; "" if it is on, as all are by default."""
-    if built_in(tool):
-        return ""
-    if named(tool.name, rules.denied):
+    return "" if built_in(tool) else off(tool.name, rules, switches)
+
+
+def off(name: str, rules: UserRules, switches: Mapping[str, bool]) -> str:
+    """Return why the tool of this name is off for a user, if it is not built in."""
+    if named(name, rules.denied):
         return BY_OWNER
-    return BY_USER.format(name=tool.name) if switches.get(tool.name) is False else ""
+    return BY_USER.format(name=name) if switches.get(name) is False else ""
 
 
 def refused(name: str, why: str) -> ToolError:

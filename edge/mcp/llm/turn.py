@@ -4,9 +4,11 @@ if the provider gave its calls ids, or with the same `turn_id`.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from edge.mcp.llm.models import Answered, Envelope, ModelCall, Provider
+from edge.runtime.control_api import list_tools
 from tools_cache import names
 from tools_cache.api.tool import ErrorCode, Json, ToolResponse
 from tools_cache.providers.forms import MAKERS
@@ -102,7 +104,7 @@ class ModelTurn:
         return _by_any_name(self._list(everything=True))
 
     def _list(self, *, everything: bool) -> list[dict[str, Any]]:
-        document: Any = self._ask("GET", f"/v1/tools?all={int(everything)}")
+        document = list_tools(partial(self._ask, "GET"), {"all": str(int(everything))})
         listed: list[dict[str, Any]] = document["tools"]
         return listed
 

@@ -50,6 +50,23 @@ class DaemonClient:
                 return answer
         return None
 
+    async def look(
+        self, path: str, tag: str = "", *, timeout_s: float = 30.0
+    ) -> tuple[str, Json] | None:
+        """Return the ETag of an answer, "" if it has none, and the answer; None if it is the one
+        that `tag` stands for. Raises `UserError`.
+        """
+        ends_at = asyncio.get_running_loop().time() + timeout_s
+        headers = {"If-None-Match": tag} if tag else {}
+        exchange = self._exchange("GET", path, None, headers, lambda: ends_at)
+        try:
+            async with aclosing(exchange) as answers:
+                async for found, answer in answers:
+                    return None if answer is None else (found, answer)
+        except TimeoutError:
+            raise late(timeout_s) from None
+        return None
+
     async def stream(
         self, method: str, path: str, body: Json = None, *, timeout_s: float
     ) -> AsyncGenerator[Json, None]:
@@ -84,17 +101,17 @@ class DaemonClient:
     async def _exchange(
         self, method: str, path: str, body: Json, headers: Mapping[str, str], until: Until
     ) -> AsyncGenerator[tuple[str, Json], None]:
-        """Send one request; yield each part of the answer with its event id. Raises `UserError`,
-        TimeoutError.
+        """Send one request; yield the answer with its ETag, or each event with its id. Raises
+        `UserError`, TimeoutError.
         """
         payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         request = _request_of(method, path, payload, headers)
-        connection, status, kind = await self._begin(request, until)
+        connection, status, head = await self._begin(request, until)
         reused = False
         try:
             if status >= 400:
                 raise refusal(status, await connection.whole())
-            if kind.startswith("text/event-stream"):
+            if head.get("content-type", "").startswith("text/event-stream"):
                 async for event in connection.blocks():
                     yield event
             else:
@@ -103,7 +120,7 @@ class DaemonClient:
                 reused = connection.reusable and len(self._idle) < MAX_IDLE
                 if reused:
                     self._idle.append(connection)
-                yield "", json.loads(raw) if raw else None
+                yield head.get("etag", ""), json.loads(raw) if raw else None
         except TimeoutError:
             raise
         except (OSError, h11.ProtocolError, ValueError):
@@ -112,7 +129,9 @@ class DaemonClient:
             if not reused:  # else another request may be using it
                 connection.abort()
 
-    async def _begin(self, request: "_Request", until: Until) -> "tuple[_Connection, int, str]":
+    async def _begin(
+        self, request: "_Request", until: Until
+    ) -> "tuple[_Connection, int, Mapping[str, str]]":
         """Send a request; an idle connection that died meanwhile is replaced, once."""
         for fresh in (False, True):
             idle = None if fresh else self._take_idle()
@@ -175,8 +194,8 @@ class _Connection:
     def reusable(self) -> bool:
         return self._h11.our_state is h11.IDLE and self.alive
 
-    async def begin(self, request: "_Request", until: Until) -> tuple[int, str]:
-        """Send the request; return status and content type of the answer. Raises OSError,
+    async def begin(self, request: "_Request", until: Until) -> tuple[int, Mapping[str, str]]:
+        """Send the request; return status and headers of the answer. Raises OSError,
         `h11.ProtocolError`, TimeoutError.
         """
         self.answered, self._until = False, until
@@ -189,8 +208,9 @@ class _Connection:
         while not isinstance(event := await self._event(), h11.Response):
             if isinstance(event, h11.ConnectionClosed):
                 raise ConnectionResetError("closed")
-        found = dict(event.headers)
-        return event.status_code, found.get(b"content-type", b"").decode("latin-1")
+        return event.status_code, {
+            name.decode("ascii"): value.decode("latin-1") for name, value in event.headers
+        }
 
     async def whole(self) -> bytes:
         """Read the rest of the answer. Raises OSError, `h11.RemoteProtocolError`, ValueError if it

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from edge.mcp.server.resources import Get
+from edge.mcp.server.resources import Get, list_tools
 from tools_cache.api.tool import Mode, Source
 from tools_cache.builder import prompts
 from tools_cache.names import alias
@@ -95,7 +95,7 @@ async def get_prompt(name: str, args: Mapping[str, str] | None, get: Get) -> dic
     mode = (args or {}).get("mode") or Mode.TEXT.value
     if mode not in _MODES:
         raise NoPrompt(f"mode: must be {' or '.join(_MODES)}")
-    listed = (await get(f"/v1/tools?mode={mode}"))["tools"]
+    listed = (await list_tools(get, mode=mode))["tools"]
     tools = [_tool(tool) for tool in listed if tool.get("state") == "offered"]
     content = {"type": "text", "text": text(tools, Mode(mode))}
     return {"description": TITLE, "messages": [{"role": "user", "content": content}]}

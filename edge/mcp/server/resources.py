@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
+from edge.runtime.control_api import ToolPages
 from tools_cache.names import alias
 
 Get = Callable[[str], Awaitable[Any]]
@@ -105,9 +106,17 @@ async def read_resource(uri: str, get: Get) -> dict[str, Any]:
     raise NoResource(f"Unknown resource: {uri[:200]}")
 
 
+async def list_tools(get: Get, **query: str) -> dict[str, Any]:
+    """Return `GET /v1/tools` with the tools of all pages."""
+    pages = ToolPages(query)
+    while not pages.take(await get(pages.path)):
+        pass
+    return pages.document
+
+
 async def complete(value: str, get: Get) -> list[str]:
     """Return the aliases that begin so."""
-    names = sorted(alias(tool["name"]) for tool in _callable(await get("/v1/tools")))
+    names = sorted(alias(tool["name"]) for tool in _callable(await list_tools(get)))
     return [name for name in names if name.startswith(value)][:MAX_COMPLETIONS]
 
 
@@ -120,7 +129,7 @@ def _callable(answer: Any) -> Iterable[Mapping[str, Any]]:
 
 
 async def _registry(get: Get) -> dict[str, Any]:
-    answer = await get("/v1/tools")
+    answer = await list_tools(get)
     same = ("category", "source", "sideEffects", "requiresConfirmation", "allowedModes", "state")
     tools = [
         {
@@ -139,7 +148,7 @@ async def _documentation(tool: str, get: Get) -> str:
     """Return the documentation of a tool by alias or canonical name, also of a hidden one: it says
     why it is hidden.
     """
-    names = [tool["name"] for tool in (await get("/v1/tools?all=true"))["tools"]]
+    names = [tool["name"] for tool in (await list_tools(get, all="1"))["tools"]]
     name = tool if tool in names else {alias(name): name for name in names}.get(tool)
     if name is None:
         raise NoResource(f"Unknown tool: {tool[:100]}")

@@ -35,6 +35,7 @@ from edge.mcp.server.pending import PENDING, pending
 from edge.mcp.server.prompts import NoPrompt
 from edge.mcp.server.resources import LENS, CannotRead, NoResource
 from edge.mcp.server.tools import KnownTool, Row, ToolTable, tools_of
+from edge.runtime.control_api import ToolPages
 from edge.runtime.errors import UserError
 from firmware_bridge.deadlines import timeout
 from tools_cache import names
@@ -79,6 +80,8 @@ class Facade:
         self._options = options
         self._content = options.content or McpContent(self._get)
         self._tools = ToolTable()
+        self._tag = ""
+        """The ETag of `_tools`; "" if they are to be listed again."""
         self._changes = 0
         """How often the daemon reported that the tools changed."""
         self._rates = RateLimits()
@@ -153,16 +156,35 @@ class Facade:
 
     async def _refresh(self) -> ToolTable:
         """Return the current tools; those on disk if the daemon is away."""
-        changes = self._changes
+        changes, tools = self._changes, self._tools
         try:
-            answer = await self._get("/v1/tools?all=1")
-            rows, version = answer["tools"], str(answer.get("version", ""))
+            tag, found = await self._look()
+            if found is not None:
+                tools = self._use(found["tools"], str(found.get("version", "")), tag)
         except UserError as e:
             log.info("the tools are listed from disk: %s", e.message)
-            rows, version = await asyncio.to_thread(lambda: list(self._options.offline())), "cold"
-        self._tools = tools_of(rows, alias=self._options.alias, version=version)
+            rows = await asyncio.to_thread(lambda: list(self._options.offline()))
+            tools = self._use(rows, "cold")
         if changes == self._changes:
             self.server.get_tool_input_schema = self._schema
+        return tools
+
+    async def _look(self) -> tuple[str, Row | None]:
+        """Ask the daemon for all tools; None if they are those of the last time. The ETag of the
+        first page changes with every tool.
+        """
+        pages, tag = ToolPages({"all": "1"}), self._tag
+        first = await self._daemon.look(pages.path, tag, timeout_s=LIST_S)
+        if first is None:
+            return tag, None
+        tag, answer = first
+        while not pages.take(answer):
+            answer = await self._get(pages.path)
+        return tag, pages.document
+
+    def _use(self, rows: Iterable[Row], version: str, tag: str = "") -> ToolTable:
+        self._tools = tools_of(rows, alias=self._options.alias, version=version)
+        self._tag = tag
         return self._tools
 
     def _schema(self, name: str) -> Row | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from edge.cloud.reporter import CapabilityReporter, as_event
-from edge.core.tools.snapshot import Entry
+from edge.core.tools.snapshot import Entry, Snapshot
 from edge.ports import GlassesStatus
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -42,16 +42,15 @@ def tool(name, source):
     )
 
 
-class Snapshot:
-    version = "1.0.12345678"
-
-    def entries(self):
-        return (
-            Entry(tool("notes:add", Source.LOCAL), "Notes"),
-            Entry(tool("glasses:say", Source.GLASSES), "Glasses", hidden="needs a speaker"),
-            Entry(tool("com.x:y", Source.CLOUD), "X"),
-            Entry(tool("files:read", Source.UPSTREAM), "Files"),
-        )
+SNAPSHOT = Snapshot.of(
+    "1.0.12345678",
+    (
+        Entry(tool("notes:add", Source.LOCAL), "Notes"),
+        Entry(tool("glasses:say", Source.GLASSES), "Glasses", hidden="needs a speaker"),
+        Entry(tool("com.x:y", Source.CLOUD), "X"),
+        Entry(tool("files:read", Source.UPSTREAM), "Files"),
+    ),
+)
 
 
 class Desk:
@@ -59,7 +58,7 @@ class Desk:
         self.judged = []
 
     def snapshot(self):
-        return Snapshot()
+        return SNAPSHOT
 
     def set_capabilities(self, record, *, stale):
         self.judged.append((record, stale))

@@ -169,7 +169,13 @@ class Registry:
 
     def snapshot(self):
         found = {**{e.definition.name: e for e in self.list}, **self.more}
-        return SimpleNamespace(version="7", entries=lambda: self.list, find=found.get)
+        return SimpleNamespace(
+            version="7",
+            entries=lambda: self.list,
+            find=found.get,
+            names=[e.definition.name for e in self.list],
+            active=[e.definition.name for e in self.list if not e.hidden],
+        )
 
 
 def row(call_id="c1", **more):

@@ -39,6 +39,9 @@ class Chosen:
             else self.stands.get(entry.definition.name, Choice(OFFERED))
         )
 
+    def version(self):
+        return None
+
     def describe(self):
         return {"turn": 3, "loaded": {}}
 

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
 from edge.core.tools.registry_sync import SyncFailed, SyncPace
+from edge.core.tools.user_tools import Own
 from edge.ports import RegistryNotice
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
@@ -25,7 +26,7 @@ from tests.unit.tools.compiled import shipped as compiled
 from tools_cache.api.tool import Source, ToolDefinition
 from tools_cache.registry import reader
 from tools_cache.registry.manifest import digest
-from tools_cache.registry.models import MAX_BYTES
+from tools_cache.registry.models import MAX_BYTES, App
 from tools_cache.registry.registry_store import RegistryStore
 
 pytestmark = pytest.mark.enable_socket
@@ -311,8 +312,10 @@ async def test_a_restart_without_the_cloud_serves_the_last_good_copy_with_its_ag
     described = rig.cache.describe()
     assert described["origin"] == "disk"
     assert 0 <= described["age_s"] < 60
-    with pytest.raises(SyncFailed):
+    with pytest.raises(SyncFailed) as failed:
         await rig.cache.sync()
+    told = {key: rig.cache.describe()[key] for key in ("origin", "version", "age_s")}
+    assert rig.cache.origin() == {**told, "error": str(failed.value)}
     assert "com.calc:add" in rig.names()
     cloud.answer = None
     await rig.cache.sync()
@@ -645,7 +648,7 @@ async def test_the_same_registry_is_not_written_again(tmp_path, cloud):
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
     await rig.cache.sync()
-    assert [p.name for p in rig.state.iterdir()] == ["current.json"]
+    assert {p.name for p in rig.state.iterdir()} == {"current.json", "registry.index"}
 
 
 # ------------------------------------------------------------------ glasses
@@ -871,3 +874,16 @@ async def test_an_app_without_tools_is_no_error(tmp_path, cloud):
         n for n in rig.names() if not n.startswith(("notes:", "glasses:", "clock:", "timer:"))
     } >= {"calc:add"}
     assert rig.cache.describe()["dropped"] == []
+
+
+async def test_own_tools_that_are_withheld_later_are_hidden_at_once(tmp_path):
+    rig = Rig(tmp_path)
+    tool = ToolDefinition(
+        name="my:own", description="d", input_schema={"type": "object"}, source=Source.LOCAL
+    )
+    own = Own(apps=(App(package="my", name="my", tools=(tool,)),))
+    hidden = []
+    for withheld in ({}, {"my:own": "no secret"}, {"my:own": "no key"}, {}):
+        rig.cache.use_own(own, withheld)
+        hidden.append(rig.cache.snapshot().find("my:own").hidden)
+    assert hidden == ["", "no secret", "no key", ""]

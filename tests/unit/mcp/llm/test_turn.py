@@ -42,11 +42,7 @@ class Daemon:
         assert timeout_s > 0
         if method == "GET":
             self.looks.append(path)
-            return {
-                "tools": [
-                    e for e in self.entries if path.endswith("all=1") or e["state"] != "hidden"
-                ]
-            }
+            return {"tools": [e for e in self.entries if "all=1" in path or e["state"] != "hidden"]}
         self.bodies.append(body)
         if found := self.refuses.get(body["tool"]):
             raise found
@@ -104,7 +100,7 @@ def test_calls_run_in_order_by_alias_or_name_with_their_ids():
             "provider_call_id": "call_00000001",
         },
     ]
-    assert daemon.looks == ["/v1/tools?all=0"]
+    assert daemon.looks == ["/v1/tools?all=0&after="]
 
 
 def test_a_call_without_an_id_is_sent_without_one():
@@ -137,7 +133,7 @@ def test_unknown_unreadable_and_refused_calls_are_answered_and_the_others_run():
 def test_a_hidden_tool_is_called_so_that_the_daemon_says_why():
     daemon = Daemon(listed("camera:shoot", state="hidden"))
     turn(daemon).answer(chat(("camera__shoot", "{}")))
-    assert daemon.looks == ["/v1/tools?all=0", "/v1/tools?all=1"]
+    assert daemon.looks == ["/v1/tools?all=0&after=", "/v1/tools?all=1&after="]
     assert daemon.bodies[0]["tool"] == "camera:shoot"
 
 

@@ -96,13 +96,13 @@ async def test_a_newer_client_lists_and_calls_without_a_session(tmp_path):
 
 async def test_a_call_lists_tools_only_after_a_change_and_checks_its_headers(tmp_path, monkeypatch):
     async with served(tmp_path) as (mcp, http):
-        asked_for, ask = [], mcp.facade._daemon.ask
+        asked_for, look = [], mcp.facade._daemon.look
 
-        async def counted(self, method, path, *more, **rest):
+        async def counted(self, path, *more, **rest):
             asked_for.append(path.partition("?")[0])
-            return await ask(method, path, *more, **rest)
+            return await look(path, *more, **rest)
 
-        monkeypatch.setattr(type(mcp.facade._daemon), "ask", counted)
+        monkeypatch.setattr(type(mcp.facade._daemon), "look", counted)
         notes, *others = mcp.house.registry.list
         schema = {
             "type": "object",

@@ -74,7 +74,7 @@ class Daemon:
         if name == "/v1/tools":
             return {
                 "version": "1.0.0abc",
-                "tools": TOOLS if "all=true" in query else [t for t in TOOLS if not t["hidden"]],
+                "tools": TOOLS if "all=1" in query else [t for t in TOOLS if not t["hidden"]],
             }
         if name == "/v1/tools/one":
             tool = "pay.ments:send" if query == "tool=pay.ments%3Asend" else query
@@ -236,7 +236,7 @@ async def test_a_voice_gets_the_loop_of_a_voice():
     daemon = Daemon()
     said = await prompt({"mode": "voice"}, daemon)
     assert "one or two sentences" in said
-    assert daemon.asked == ["/v1/tools?mode=voice"]
+    assert daemon.asked == ["/v1/tools?mode=voice&after="]
 
 
 @pytest.mark.parametrize(
