@@ -29,7 +29,7 @@ read, a delivery, deletions) goes with the next commit, or has one of its own in
 MODULES = {
     "--help": (8, 95),
     "status": (15, 150),
-    "run": (275, 510),
+    "run": (276, 510),
 }
 """Most modules of ours and most in all when a command has ended, `run` soon after it was READY. The
 standard library of each Python has some more or less.
