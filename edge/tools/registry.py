@@ -10,12 +10,13 @@ import contextlib
 import logging
 import random
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
+
+from msgspec.structs import replace
 
 from edge import __version__
 from edge.core.tools.registry import Union

@@ -1,9 +1,9 @@
 """When a call is on disk: before its caller hears of it, or, of what only reads, a moment later."""
 
 import asyncio
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from edge.ports import CallResult, Invoked
 from edge.storage.sqlite import writer

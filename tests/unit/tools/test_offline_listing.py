@@ -9,7 +9,7 @@ import pytest
 
 from edge.cloud.enrolment.credentials import Enrolled, EnrolmentFiles
 from edge.config.load import load
-from edge.control.tools import listed, unchosen
+from edge.control.listings import listed, unchosen
 from edge.core.tools.registry import Union
 from edge.core.tools.selection_rules import BY_USER
 from edge.core.tools.snapshot import DISABLED
@@ -109,13 +109,13 @@ async def test_tools_for_voice_mode_are_listed_from_disk_too(tmp_path):
 
 @pytest.mark.requirement("I5-cold-tools")
 async def test_a_running_daemon_says_how_old_its_tools_are(tmp_path):
-    async with open_house(tmp_path) as house:
-        house.status["registry"] = {
-            "version": "1.0.7",
-            "origin": "disk",
-            "age_s": 7200.0,
-            "cloud": {"error": "the cloud cannot be reached"},
-        }
+    origin = {
+        "origin": "disk",
+        "version": "1.0.7",
+        "age_s": 7200.0,
+        "error": "the cloud cannot be reached",
+    }
+    async with open_house(tmp_path, origin=lambda: origin) as house:
         people, program = (
             await glassd("tools", "--socket", str(house.path)),
             await glassd("tools", "--json", "--socket", str(house.path)),

@@ -4,9 +4,9 @@ is not whole, or is of something else, is made again.
 
 import json
 import pickle
-from dataclasses import fields
 
 import pytest
+from msgspec.structs import fields
 
 from tests.unit.tools.compiled import shipped
 from tools_cache.api.tool import Source, ToolDefinition
