@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-tests chaos-slice registry mosquitto dovecot liblc3 install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-tests chaos-slice story-tests registry mosquitto dovecot liblc3 install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -20,10 +20,13 @@ test: $(VENV)/.dev $(REGISTRY) mosquitto dovecot liblc3 lint  ## every check
 	@$(MAKE) --no-print-directory --jobs=2 types all-tests
 
 # Minutes of kills under load: `make chaos-tests` runs them, and .ci/run with its small storm.
-KILLS := tests/chaos/test_backlog.py tests/chaos/test_heavy.py tests/chaos/test_mail_kills.py tests/chaos/test_pager_kills.py tests/e2e/test_uplink_backlog.py
+KILLS := tests/chaos/test_backlog.py tests/chaos/test_harness.py tests/chaos/test_heavy.py tests/chaos/test_mail_kills.py tests/chaos/test_pager_kills.py \
+  tests/chaos/test_power_cut.py tests/e2e/test_uplink_backlog.py
+# Minutes of everyday tools at their servers, and of all that they show: `make story-tests` and .ci/run.
+STORIES := tests/scenarios/everyday tests/unit/checks/test_everyday_lens.py tests/e2e/test_secrets.py
 
 all-tests: $(VENV)/.compiled
-	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(KILLS:%=--ignore=%) $(ARGS)
+	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile --no-loadscope-reorder $(KILLS:%=--ignore=%) $(STORIES:%=--ignore=%) $(ARGS)
 
 # Each of the workers that run the tests would compile every test file; done once, while mypy runs, it costs a quarter of that.
 # What cannot be compiled is reported by the run that follows.
@@ -69,6 +72,9 @@ chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged 
 
 chaos-tests: $(VENV)/.dev $(REGISTRY) mosquitto  ## a daemon killed while hundreds of calls wait: none is lost, none is done twice
 	@$(BIN)/python -m tests.second_chance --numprocesses=2 --dist=loadfile $(KILLS) $(ARGS)
+
+story-tests: $(VENV)/.dev $(REGISTRY) mosquitto dovecot  ## everyday tools by voice, command line and MCP at their servers, with and without a network
+	@$(BIN)/python -m tests.second_chance --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(STORIES) $(ARGS)
 
 chaos-slice: chaos-tests
 	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 --heavy 5 --links 30 $(ARGS)
