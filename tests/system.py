@@ -22,6 +22,7 @@ PACKAGES = {
     "systemd-analyze": "systemd",
     "dpkg-deb": "dpkg",
     "groff": "groff",
+    "openssl": "openssl",
     "curl": "curl",
     "espeak-ng": "espeak-ng",
     "mkfs.ext4": "e2fsprogs",

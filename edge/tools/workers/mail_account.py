@@ -4,6 +4,8 @@ The daemon imports this, too, while it waits for new mail.
 """
 
 import base64
+import os
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +19,8 @@ TIMEOUT_S: Final = 8.0
 """Of each step on the network. The parent's deadline is longer: the error names the reason."""
 MAX_SECRET: Final = 4096
 SECTION: Final = "[tool.email]"
+_HASHED: Final = re.compile(r"[0-9a-f]{8}\.\d+")
+"""The name of an authority's file, from the hash of its subject (openssl-rehash)."""
 UNUSABLE: Final = "it gave an answer that cannot be used"
 
 
@@ -96,7 +100,7 @@ class Account:
         """
         file = self._settings.get("ca_file", "")
         try:
-            return ssl.create_default_context(cafile=file or None)
+            return ssl.create_default_context(cafile=file) if file else _system_trust()
         except (OSError, ValueError) as e:
             reason = getattr(e, "strerror", "") or "it holds no certificates"
             raise _unusable(
@@ -114,6 +118,17 @@ class Account:
             suggestion=f"Check username and {self.secret_setting} in {SECTION}",
             for_wearer="The mail server does not accept the password.",
         )
+
+
+def _system_trust() -> ssl.SSLContext:
+    """Return a context that trusts the authorities of the system. Where they are in a folder by
+    their hashes, as on Debian, OpenSSL reads those that a server needs: all of them would take 1
+    MiB for as long as the daemon waits for mail.
+    """
+    paths = ssl.get_default_verify_paths()
+    names = [each.name for each in Path(paths.capath).iterdir()] if paths.capath else []
+    hashed = any(map(_HASHED.fullmatch, names)) and paths.openssl_cafile_env not in os.environ
+    return ssl.create_default_context(capath=paths.capath if hashed else None)
 
 
 def _unusable(text: str, suggestion: str) -> ToolFailure:

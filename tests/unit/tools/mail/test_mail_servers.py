@@ -3,14 +3,17 @@
 import base64
 import socket
 import ssl
+import subprocess
 import threading
 import time
 from contextlib import contextmanager, suppress
 from email import message_from_bytes, policy
+from pathlib import Path
 
 import pytest
 
 from edge.tools.workers import mail
+from edge.tools.workers.mail_account import Account
 from edge.tools.workers.mail_imap import Mailbox
 from tests.e2e.broker import HOST, free_port
 from tests.system import needs
@@ -504,3 +507,21 @@ def test_a_message_that_the_server_kept_as_sent_is_not_kept_twice(ask, box):
     ask("send", **MAIL)
     assert ask("send", **MAIL) == {"stored": True}
     assert len(box.sent()) == 1
+
+
+@needs("openssl")
+def test_of_the_systems_authorities_only_what_a_server_needs_is_read(
+    ask, fails, settings, tmp_path, monkeypatch
+):
+    authority, folder = Path(settings.pop("ca_file")), tmp_path / "certs"
+    folder.mkdir()
+    monkeypatch.setenv("SSL_CERT_DIR", str(folder))
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    assert fails("unread").code is ErrorCode.TOOL_UNAVAILABLE
+    words = ["openssl", "x509", "-noout", "-hash", "-in", str(authority)]
+    hashed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    (folder / f"{hashed}.0").write_bytes(authority.read_bytes())
+    assert ask("unread")["total"] == 0
+    assert Account(settings).tls().cert_store_stats()["x509"] == 0
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    assert Account(settings).tls().cert_store_stats()["x509"] == 1
