@@ -110,9 +110,14 @@ def test_a_watched_daemon_reports_its_steps(tmp_path):
 def test_only_steps_over_the_bar_are_named():
     def step(name, ms, *, imports=False):
         return {
-            "name": name, "imports": imports, "times": 3, "ms": ms, "waited_ms": 1.0,
-            "gc_ms": 0.0, "at": ["here.py:1 work"],
-        }  # fmt: skip
+            "name": name,
+            "imports": imports,
+            "times": 3,
+            "ms": ms,
+            "waited_ms": 1.0,
+            "gc_ms": 0.0,
+            "at": ["here.py:1 work"],
+        }
 
     found = [step("short", 4.9), step("long", 7.0), step("import", 9.0, imports=True)]
     lines = steps.lines_of("calls", [{"all": 10, "steps": found}])
