@@ -24,8 +24,13 @@ def test_measured_processes_use_compiled_code(monkeypatch):
 
 
 def test_the_processor_time_of_a_process_is_fine_grained():
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child = subprocess.Popen(
+        [sys.executable, "-c", "print('started', flush=True); input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
     try:
+        assert child.stdout.readline() == b"started\n", "before that it has used nothing"
         used = process.cpu_s(child.pid)
         assert 0 < used < 60
         assert round(used * 100, 4) % 1, "not in whole ticks of 10 ms"
