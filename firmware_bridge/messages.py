@@ -20,6 +20,8 @@ MAX_BITMAP_BYTES: Final = 640 * 480 // 2
 """A full 4-bit frame of the largest canvas known (640 × 480)."""
 MAX_CHUNK_BYTES: Final = 4096
 """One chunk of sound: 128 ms of 16 kHz 16-bit PCM."""
+MAX_PHOTO_BYTES: Final = 2 << 20
+"""A picture of the camera: a JPEG of 3 megapixels at high quality."""
 MAX_APPS: Final = 100
 """Apps whose notifications are let through; a phone has about as many installed."""
 
@@ -197,6 +199,26 @@ class EndPrompt(Struct, frozen=True):
     prompt: int | None = None
 
 
+class PhotoSize(StrEnum):
+    """How large a photo shall be; the glasses choose the nearest they have."""
+
+    SMALL = "small"
+    """about 320 × 240: a few seconds over BLE"""
+    MEDIUM = "medium"
+    """about 640 × 480"""
+    LARGE = "large"
+    """the most the glasses send over this link"""
+
+
+class TakePhoto(Struct, frozen=True):
+    """Take a photo. Answered by `Done` when the glasses took the order; `PhotoTaken` or
+    `PhotoFailed` with the same number follows.
+    """
+
+    photo: int
+    size: PhotoSize = PhotoSize.MEDIUM
+
+
 class Ping(Struct, frozen=True):
     """Check whether the glasses answer. Answered by `Done`."""
 
@@ -318,6 +340,7 @@ Command = (
     | StopMicrophone
     | Prompt
     | EndPrompt
+    | TakePhoto
     | Ping
     | SetBrightness
     | SetSilentMode
@@ -450,6 +473,28 @@ class MicrophoneChunk(Struct, frozen=True):
     frames: tuple[bytes, ...]
 
 
+class PhotoTaken(Struct, frozen=True):
+    """A photo arrived whole. `photo`: the number it was asked for by, or 0 for one that the wearer
+    took at the glasses. `turned`: degrees clockwise by which it must be turned to be upright.
+    """
+
+    photo: int
+    jpeg: bytes
+    turned: int = 0
+
+    def __post_init__(self) -> None:
+        size = len(self.jpeg)
+        _need(size <= MAX_PHOTO_BYTES, f"a photo of {size} bytes; at most {MAX_PHOTO_BYTES}")
+        _need(self.turned in (0, 90, 180, 270), f"a photo turned by {self.turned}°")
+
+
+class PhotoFailed(Struct, frozen=True):
+    """A photo that was asked for will not arrive; `detail` says why."""
+
+    photo: int
+    detail: str
+
+
 class PromptAnswered(Struct, frozen=True):
     prompt: int
     answer: Answer
@@ -477,6 +522,8 @@ Event = (
     | WornChanged
     | Transcript
     | MicrophoneChunk
+    | PhotoTaken
+    | PhotoFailed
     | PromptAnswered
     | SideChanged
     | CapabilitiesChanged

@@ -1,7 +1,7 @@
 """Splits messages into packets and reassembles them within a size limit. Shared by the codecs."""
 
 import struct
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
 from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 
@@ -12,6 +12,26 @@ MAX_PACKET: Final = 512
 
 _TOTAL: Final = struct.Struct("<I")
 _HALF: Final = 1 << 15
+
+
+class ChannelPacket(bytes):
+    """One write or notification of glasses with more characteristics than rx and tx.
+
+    `channel` names its characteristic (`models.Channel`), "" is rx and tx. One sent to a channel
+    that is only read asks for its value, which arrives as a packet of that channel.
+    """
+
+    channel: str
+
+    def __new__(cls, data: bytes, channel: str = "") -> Self:
+        packet = super().__new__(cls, data)
+        packet.channel = channel
+        return packet
+
+
+def channel_of(packet: bytes) -> str:
+    """Return the channel of a packet; "" for plain bytes."""
+    return packet.channel if isinstance(packet, ChannelPacket) else ""
 
 
 def clamp_packet(size: int) -> int:

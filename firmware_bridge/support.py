@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from firmware_bridge.capabilities import Scalar
-from firmware_bridge.catalog import MODELS, Model, Pairing
+from firmware_bridge.catalog import MODELS
+from firmware_bridge.models import Model, Pairing
 
 BEGIN: Final = "<!-- supported glasses: python -m firmware_bridge.support README.md -->"
 END: Final = "<!-- end of supported glasses -->"

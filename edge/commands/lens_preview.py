@@ -13,7 +13,8 @@ from edge.commands.shared.extras import load
 from edge.commands.shared.lens_frame import framed, save
 from edge.display.preview import CannotPreview, Preview, preview
 from edge.runtime.errors import UserError
-from firmware_bridge.catalog import CATALOG, UnknownModel
+from firmware_bridge.catalog import CATALOG
+from firmware_bridge.models import UnknownModel
 from tools_cache.nearest import did_you_mean
 
 DEFAULT: Final = "mock:display"

@@ -352,17 +352,28 @@ def _sim(verb: argparse.ArgumentParser) -> None:
 
 def _sim_words() -> str:
     """Return the help for the values of --fault and --quirk, as the simulator lists them."""
-    from firmware_bridge.sim.even_g1.quirks import QUIRKS
+    from importlib import import_module
+
+    from firmware_bridge.catalog import MODELS
     from firmware_bridge.sim.faults import usage
 
     faults = "\n".join(f"  {form:<24} {does}" for form, does in usage())
-    quirks = "\n".join(f"  {name}={'|'.join(values)}" for name, values in QUIRKS.items())
-    return (
+    text = (
         "faults (written the same way in scripts and on the control channel; "
-        f"SIDE is left or right; @3s waits):\n{faults}\n"
-        "quirks of sim:even_g1 (where its known hosts disagree; "
-        f"the first value is the default):\n{quirks}"
+        f"SIDE is left or right; @3s waits):\n{faults}"
     )
+    packages: dict[str, list[str]] = {}
+    for model in MODELS:
+        if model.simulator:
+            packages.setdefault(model.simulator, []).append(f"sim:{model.key}")
+    for package, names in packages.items():
+        quirks = import_module(f"{package}.quirks").QUIRKS
+        lines = "\n".join(f"  {name}={'|'.join(values)}" for name, values in quirks.items())
+        text += (
+            f"\nquirks of {', '.join(names)} (where sources disagree; "
+            f"the first value is the default):\n{lines}"
+        )
+    return text
 
 
 def _devcloud(verb: argparse.ArgumentParser) -> None:

@@ -91,6 +91,7 @@ from edge.tools.selection import ToolSelection
 from edge.tools.services import Services
 from firmware_bridge import catalog
 from firmware_bridge.messages import Transcript
+from firmware_bridge.models import UnknownModel
 from tools_cache.registry.stored_registry import StoredRegistries
 
 if TYPE_CHECKING:
@@ -341,7 +342,7 @@ class Daemon:
         g = self.settings.glasses
         try:
             catalog.find(g.model) if g.model else None
-        except catalog.UnknownModel as e:
+        except UnknownModel as e:
             raise BadSettings(f"glasses.model: {e}") from None
         self.bonds = Bonds(self.state_dir / "bonds.json")
         self.bonds.load()

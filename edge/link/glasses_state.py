@@ -14,8 +14,8 @@ from edge.runtime.clock import Clock
 from edge.runtime.events import CapabilitiesLearned, LinkChanged
 from edge.storage.notes import Notes
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
-from firmware_bridge.catalog import Model
 from firmware_bridge.messages import BatteryChanged, Event, SideChanged, WornChanged
+from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.transport import Transport
 from firmware_bridge.transports.radio_errors import MTU_STUCK

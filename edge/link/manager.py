@@ -50,8 +50,11 @@ from firmware_bridge.messages import (
     Hello,
     HidingChanged,
     MicrophoneChunk,
+    PhotoFailed,
+    PhotoTaken,
     Transcript,
 )
+from firmware_bridge.models import Model
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -72,7 +75,7 @@ class FoundGlasses(Struct, frozen=True):
     """A fresh connection and the model that answered the advertisement."""
 
     transport: Transport[Any]
-    entry: catalog.Model
+    entry: Model
 
 
 class Finder(Protocol):
@@ -121,6 +124,7 @@ class LinkManager:
         self._watched = watched
         self._suppressed = suppressed
         self._take_sound: Callable[[MicrophoneChunk], None] = lambda _chunk: None
+        self._take_photo: Callable[[PhotoTaken | PhotoFailed], None] = lambda _photo: None
         self._heartbeat_s = HEARTBEAT_S
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
@@ -176,6 +180,10 @@ class LinkManager:
     def listen_to(self, take: Callable[[MicrophoneChunk], None]) -> None:
         """Give the sound of the microphone to `take`; see `GlassesPort.listen_to`."""
         self._take_sound = take
+
+    def receive_photos(self, take: Callable[[PhotoTaken | PhotoFailed], None]) -> None:
+        """Give photos to `take`, which never waits. There is one taker; photos are in no event."""
+        self._take_photo = take
 
     def _ready_driver(self) -> Driver[Any]:
         if self._driver is None or self._state.state is not LinkState.READY:
@@ -268,6 +276,9 @@ class LinkManager:
         async for event in driver.events():
             if isinstance(event, MicrophoneChunk):
                 self._take_sound(event)
+                continue
+            if isinstance(event, PhotoTaken | PhotoFailed):
+                self._take_photo(event)
                 continue
             if isinstance(event, CapabilitiesChanged):
                 await self._state.learn(entry, event.capabilities)

@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from bumble import att, core, gatt, hci
 from bumble.core import UUID, AdvertisingData
 from bumble.device import Connection, Device, DeviceConfiguration
 
-from firmware_bridge.catalog import Gatt
-from firmware_bridge.errors import LinkLost, LostReason
+from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason
+from firmware_bridge.models import Channel, Gatt
+from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.peripheral import PeripheralLink
 from firmware_bridge.sim.security import Security
@@ -28,7 +30,12 @@ HCI_S: Final = 1.0
 _PROPERTY = gatt.Characteristic.Properties
 _PERMISSION = att.Attribute.Permissions
 
+_BASE: Final = "-0000-1000-8000-00805f9b34fb"
+"""Tail of the UUIDs that the Bluetooth SIG assigned."""
+
 Serve = Callable[[PeripheralLink], Awaitable[None]]
+Read = Callable[[str], bytes]
+"""Name of a channel → its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +53,8 @@ class GattServer:
     this until cancelled.
 
     `lose` drops every link as distance would (None on hardware: it disconnects instead).
-    `more_follow` returns whether more packets of a message follow.
+    `more_follow` returns whether more packets of a message follow. `read` returns the value of a
+    channel.
     """
 
     def __init__(
@@ -62,6 +70,7 @@ class GattServer:
         faults: RadioFaults | None = None,
         lose: Callable[[], bool] | None = None,
         more_follow: Callable[[bytes], bool] | None = None,
+        read: Read | None = None,
     ) -> None:
         config = DeviceConfiguration(
             name=identity.name,
@@ -76,11 +85,13 @@ class GattServer:
         self._device.advertising_data = identity.advertised
         self._device.scan_response_data = identity.scan_response
         self._device.on("connection", self._on_connection)
-        self._tx = gatt.Characteristic(where.tx, _PROPERTY.NOTIFY, _PERMISSION.READABLE, b"")
-        self._tx.on(self._tx.EVENT_SUBSCRIPTION, self._on_subscription)
-        service = gatt.Service(where.service, [*self._receivers(where, info), self._tx])
-        self._device.add_service(service)
-        self._guard_subscriptions()
+        self._notifying: dict[str, Any] = {}
+        """Characteristics that notify, by the name of their channel; "" is tx."""
+        self._subscribed: set[str] = set()
+        for service in self._services(where, info, read or _no_values):
+            self._device.add_service(service)
+        for characteristic in self._notifying.values():
+            self._guard_subscription(characteristic)
         self._faults = faults or RadioFaults()
         self._lose = lose
         self._more_follow = more_follow or (lambda _packet: False)
@@ -93,7 +104,41 @@ class GattServer:
         self._news = asyncio.Event()
         self._cut = False
 
+    def _services(self, where: Gatt, info: Callable[[], bytes], read: Read) -> list[Any]:
+        """Return the services with rx, tx, info and all channels, each in its own service."""
+        mounted = {where.service: [*self._receivers(where, info), self._notifier(where.tx, "")]}
+        for channel in where.channels:
+            mounted.setdefault(channel.service, []).append(self._characteristic(channel, read))
+        return [gatt.Service(_uuid(uuid), parts) for uuid, parts in mounted.items()]
+
+    def _notifier(self, uuid: str, channel: str, more: Any = 0, value: Any = b"") -> Any:
+        can = _PROPERTY.NOTIFY | more
+        allowed = _PERMISSION.READABLE
+        if can & _PROPERTY.WRITE:
+            allowed |= _PERMISSION.WRITEABLE
+        made: Any = gatt.Characteristic(_uuid(uuid), can, allowed, value)
+        made.on(made.EVENT_SUBSCRIPTION, partial(self._on_subscription, channel=channel))
+        self._notifying[channel] = made
+        return made
+
+    def _characteristic(self, channel: Channel, read: Read) -> Any:
+        can = _PROPERTY(0)
+        if channel.read or channel.first:
+            can |= _PROPERTY.READ
+        if channel.write:
+            can |= _PROPERTY.WRITE | _PROPERTY.WRITE_WITHOUT_RESPONSE
+        value: Any = gatt.CharacteristicValue(
+            read=lambda _connection: read(channel.name),
+            write=partial(self._on_write, channel=channel.name),
+        )
+        if channel.notify:
+            return self._notifier(channel.uuid, channel.name, can, value)
+        permissions = _PERMISSION.READABLE | _PERMISSION.WRITEABLE
+        return gatt.Characteristic(_uuid(channel.uuid), can, permissions, value)
+
     def _receivers(self, where: Gatt, info: Callable[[], bytes]) -> list[Any]:
+        if not where.rx:
+            return []
         rx: Any = gatt.Characteristic(
             where.rx,
             _PROPERTY.WRITE_WITHOUT_RESPONSE | _PROPERTY.WRITE,
@@ -105,14 +150,14 @@ class GattServer:
         read: Any = gatt.CharacteristicValue(read=lambda _connection: info(), write=_no_writing)
         return [gatt.Characteristic(where.info, _PROPERTY.READ, _PERMISSION.READABLE, read), rx]
 
-    def _guard_subscriptions(self) -> None:
+    def _guard_subscription(self, characteristic: Any) -> None:
         """Let only centrals that may write subscribe: bumble's own descriptor is unprotected."""
         server = self._device.gatt_server
         descriptor: Any = next(
             a
             for a in server.attributes
             if a.type == gatt.GATT_CLIENT_CHARACTERISTIC_CONFIGURATION_DESCRIPTOR
-            and a.handle > self._tx.handle
+            and a.handle > characteristic.handle
         )
         subscribe = descriptor.value
 
@@ -193,14 +238,24 @@ class GattServer:
 
     def _on_disconnection(self) -> None:
         self._cut = False
+        self._subscribed.clear()
         self._end_current()
         self._subscriptions.put_nowait(None)
 
-    def _on_subscription(self, connection: Connection, notify: bool, _indicate: bool) -> None:  # noqa: FBT001 - bumble's
-        self._end_current()
-        if notify:
+    def _on_subscription(
+        self,
+        connection: Connection,
+        notify: bool,  # noqa: FBT001 - bumble's
+        _indicate: bool,  # noqa: FBT001 - bumble's
+        channel: str,
+    ) -> None:
+        """Begin with the first subscription (again with one of tx), end with the last."""
+        (self._subscribed.add if notify else self._subscribed.discard)(channel)
+        if channel == "" or not self._subscribed:
+            self._end_current()
+        if notify and self._current is None:
             self._current = Subscription(
-                connection, self._device, self._tx, self._faults, self.drop
+                connection, self._device, self._notifying, self._faults, self.drop
             )
             self._subscriptions.put_nowait(self._current)
 
@@ -209,15 +264,26 @@ class GattServer:
         if current is not None:
             current.end()
 
-    def _on_write(self, connection: Connection, value: bytes) -> None:
+    def _on_write(self, connection: Connection, value: bytes, channel: str = "") -> None:
         self._security.check(connection)
         if self._current is None or self._cut:
             return
-        self._current.received(bytes(value))
-        if self._faults.cutting and self._more_follow(bytes(value)):
+        packet = ChannelPacket(value, channel) if channel else bytes(value)
+        self._current.received(packet)
+        if self._faults.cutting and self._more_follow(packet):
             self._faults.cutting = False
             self._cut = True  # what is still in the air is lost with the link
             asyncio.get_running_loop().call_soon(self.drop)
+
+
+def _no_values(channel: str) -> bytes:
+    raise LocalMisuse(f"these glasses have no value for {channel!r}")
+
+
+def _uuid(uuid: str) -> UUID:
+    """Return a UUID, in 16 bits where the Bluetooth SIG assigned it."""
+    assigned = uuid.startswith("0000") and uuid.endswith(_BASE)
+    return UUID.from_16_bits(int(uuid[4:8], 16)) if assigned else UUID(uuid)
 
 
 def _no_reading(_connection: Connection) -> bytes:
@@ -277,19 +343,19 @@ MAX_LATE_PACKETS: Final = 256
 
 
 class Subscription:
-    """One central subscribed to tx, until it unsubscribes or disconnects. Used once."""
+    """One central that subscribed, until it unsubscribes or disconnects. Used once."""
 
     def __init__(
         self,
         connection: Connection,
         device: Device,
-        tx: Any,
+        notifying: Mapping[str, Any],
         faults: RadioFaults,
         hang_up: Callable[[], object],
     ) -> None:
         self._connection = connection
         self._device = device
-        self._tx = tx
+        self._notifying = notifying
         self._faults = faults
         self._late: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(MAX_LATE_PACKETS)
         self._on_the_way = 0
@@ -336,7 +402,8 @@ class Subscription:
             await self._flow(queue)
         if self._over.is_set():
             raise LinkLost(LostReason.DISCONNECTED)
-        await self._device.notify_subscriber(self._connection, self._tx, packet)
+        characteristic = self._notifying[channel_of(packet)]
+        await self._device.notify_subscriber(self._connection, characteristic, bytes(packet))
 
     async def _flow(self, queue: Any) -> None:
         """Wait until the controller took something, or the central disconnected."""

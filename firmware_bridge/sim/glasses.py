@@ -7,7 +7,6 @@ from typing import Any, Final, Protocol
 from msgspec.structs import replace
 
 from firmware_bridge.capabilities import Scalar
-from firmware_bridge.catalog import Model
 from firmware_bridge.codecs.reference.messages import encode_info
 from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.messages import (
@@ -22,7 +21,9 @@ from firmware_bridge.messages import (
     Transcript,
     WornChanged,
 )
+from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
+from firmware_bridge.sim.camera import SimCamera
 from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.font import NAME
 from firmware_bridge.sim.lens import LENS_SIZE, SimLens, margin_of
@@ -76,6 +77,7 @@ class MockGlasses:
         self.microphone = SimMicrophone(self.time, tell)
         echo = self.microphone.echo
         self.speaker = SimSpeaker(out_dir, self.time, play=echo.play, stop=echo.stop)
+        self.camera = SimCamera()
         self.worn = True
         self.held_s = LONG_PRESS_S
         """Seconds until a long press that is made now ends."""

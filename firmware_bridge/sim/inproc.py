@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from firmware_bridge.catalog import Model
 from firmware_bridge.messages import Gesture
+from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.fault_injector import FaultInjector
@@ -65,6 +65,7 @@ class Mock:
                 faults=self.glasses.faults[side],
                 lose=antenna.lose,
                 more_follow=parts.more_follow,
+                read=parts.read and partial(parts.read, self.glasses, side),
             )
             for side, antenna in zip(parts.sides, mount.antennas, strict=True)
         }

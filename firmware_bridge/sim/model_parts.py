@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from firmware_bridge.catalog import Model
+from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.gatt import GattIdentity
 from firmware_bridge.sim.glasses import MockGlasses
@@ -15,7 +15,10 @@ Serve = Callable[[MockGlasses, Side | None, PeripheralLink], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class ModelParts:
-    """The parts of one family. `sides`: (None,) for one radio; `latency_s`: of every answer."""
+    """The parts of one family.
+
+    `sides`: (None,) for one radio. `latency_s`: of every answer. `read`: value of a channel.
+    """
 
     sides: tuple[Side | None, ...]
     serve: Serve
@@ -23,6 +26,7 @@ class ModelParts:
     identity: Callable[[Model, Side | None], GattIdentity]
     mtu: int
     latency_s: float = 0.0
+    read: Callable[[MockGlasses, Side | None, str], bytes] | None = None
 
 
 def address_of(key: str) -> str:

@@ -1,17 +1,18 @@
-"""The families that can be simulated, and the parts of each. New families are registered here."""
+"""The parts of each model's simulator: a family's own, or those of the reference profile."""
 
-from collections.abc import Callable, Mapping, Sequence
+import importlib
+from collections.abc import Sequence
 from typing import Final
 
-from firmware_bridge.catalog import Model
+from firmware_bridge.catalog import MODELS, find
+from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.sim import peripheral
-from firmware_bridge.sim.even_g1 import glasses as even_g1
-from firmware_bridge.sim.even_g1.quirks import QuirkError
 from firmware_bridge.sim.gatt import GattIdentity, by_service
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.model_parts import ModelParts, address_of
-from firmware_bridge.sim.options import FAMILIES, SIMULATED
+from firmware_bridge.sim.options import SIMULATED
+from firmware_bridge.sim.quirks import QuirkError
 
 HOBBY_NAME: Final = "HOBBY"
 """Advertised name of the generic entry, which has none of its own."""
@@ -19,12 +20,14 @@ HOBBY_NAME: Final = "HOBBY"
 
 def parts_of(word: str, quirks: Sequence[str] = ()) -> ModelParts:
     """Return the parts of a model's simulator. Raises `QuirkError`."""
-    make = _FAMILIES.get(word.removeprefix(SIMULATED))
-    if make is not None:
-        return make(quirks)
+    model = find(word.removeprefix(SIMULATED))
+    if model.simulator:
+        family = importlib.import_module(f"{model.simulator}.glasses")
+        parts: ModelParts = family.parts(model, quirks)
+        return parts
     if quirks:
-        others = ", ".join(SIMULATED + key for key in _FAMILIES)
-        raise QuirkError(f"{word} has no quirks to choose; {others} has")
+        others = ", ".join(SIMULATED + each.key for each in MODELS if each.simulator)
+        raise QuirkError(f"{word} has no quirks to choose; {others} have")
     return REFERENCE
 
 
@@ -42,7 +45,3 @@ REFERENCE: Final = ModelParts(
     (None,), _serve_reference, peripheral.more_follow, _reference_identity, 247
 )
 """MTU 247 is what most phones and dongles settle on: one full data-length-extended packet."""
-_FAMILIES: Final[Mapping[str, Callable[[Sequence[str]], ModelParts]]] = dict(
-    zip(FAMILIES, (even_g1.parts,), strict=True)
-)
-"""Simulated families by their key in the catalogue."""

@@ -5,16 +5,15 @@ before anything heavy is loaded.
 from collections.abc import Sequence
 from typing import Final
 
-from firmware_bridge.catalog import MODELS, Model, UnknownModel, find
+from firmware_bridge.catalog import MODELS, find
 from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.models import Model, UnknownModel
 from firmware_bridge.sim.faults import parse_fault
 
 MIN_MTU: Final = 23
 MAX_MTU: Final = 517
 SIMULATED: Final = "sim:"
 """`sim:KEY` is a simulated real family; KEY is its key in the catalogue."""
-FAMILIES: Final = ("even_g1",)
-"""Keys of the families that can be simulated; `model_specs` has the parts of each."""
 RADIOS: Final = ("inproc", "tcp", "vhci", "usb")
 _MAX_PORT: Final = 65535
 RADIO_HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or usb:N"
@@ -38,7 +37,7 @@ def model_of(word: str) -> Model:
         return find(word.removeprefix(SIMULATED))
     except UnknownModel:
         mocks = [model.key for model in MODELS if model.key.startswith("mock:")]
-        known = mocks + [SIMULATED + key for key in FAMILIES]
+        known = mocks + [SIMULATED + model.key for model in MODELS if model.simulator]
         raise UnknownModel(f"there is no mock of {word!r}; there are {', '.join(known)}") from None
 
 

@@ -13,8 +13,8 @@ from bumble.device import Connection, Device
 from bumble.pairing import PairingConfig, PairingDelegate
 from bumble.smp import ErrorCode as SmpError
 
-from firmware_bridge.catalog import Model, Pairing
 from firmware_bridge.messages import Gesture
+from firmware_bridge.models import Model, Pairing
 from firmware_bridge.transports.bumble.keys import KeyFile
 
 log = logging.getLogger(__name__)

@@ -11,9 +11,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from firmware_bridge.bonding import Bonding
-from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog, Model
+from firmware_bridge.catalog import CATALOG, Catalog
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.models import Advertisement, AmbiguousModel, Model
 from firmware_bridge.sides import Side
 from firmware_bridge.transports.radio_errors import RADIOS, classify
 

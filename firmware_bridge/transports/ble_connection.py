@@ -3,10 +3,13 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
+from firmware_bridge.models import Channel
+from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.transports.ble import GATT_TIMEOUT_S, Radio, Sighting
 from firmware_bridge.transports.radio_errors import classify
 
@@ -68,6 +71,7 @@ class BleTransport:
         self._sighting = sighting
         self._client: Any = None
         self._rx: Any = None
+        self._channels: dict[str, Any] = {}
         self._carries: int | None = None
         self._packets: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._lost: LostReason | None = None
@@ -114,14 +118,32 @@ class BleTransport:
             )
         await self._client.connect()
         where = self._sighting.entry.gatt
-        self._rx, tx = self._characteristic(where.rx), self._characteristic(where.tx)
+        tx = self._characteristic(where.tx)
+        self._rx = self._characteristic(where.rx) if where.rx else tx
         if self._radio.mtu is not None:
             await self._settle(self._radio.mtu)
         if where.info is not None:
             self.info_bytes = bytes(
                 await _timed(self._client.read_gatt_char(self._characteristic(where.info)))
             )
+        for channel in where.channels:
+            await self._open_channel(channel)
         await _timed(self._client.start_notify(tx, self._received))
+
+    async def _open_channel(self, channel: Channel) -> None:
+        if channel.optional and self._client.services.get_characteristic(channel.uuid) is None:
+            return
+        self._channels[channel.name] = found = self._characteristic(channel.uuid)
+        if channel.first:
+            await self._read(channel.name)
+        if channel.notify:
+            receive = partial(self._received, channel=channel.name)
+            await _timed(self._client.start_notify(found, receive))
+
+    async def _read(self, name: str) -> None:
+        """Read a channel; its value arrives as a packet."""
+        found = self._channels[name]
+        self._received(found, await _timed(self._client.read_gatt_char(found)), channel=name)
 
     def _characteristic(self, uuid: str) -> Any:
         if self._client is None or self._lost is not None or not self._client.is_connected:
@@ -148,13 +170,26 @@ class BleTransport:
             log.debug("the MTU of %s: %s", self.address, classify(error, "asking BlueZ"))
 
     async def write(self, packet: bytes) -> None:
-        """Send one packet without response. Raises `LinkLost`; ValueError for one too large."""
+        """Send one packet, without response where the characteristic allows that, or read a channel
+        that is only read. Raises `LinkLost`; ValueError for a packet that is too large.
+        """
         if self._lost is not None:
             raise LinkLost(self._lost)
         if len(packet) > self.max_packet:
             raise ValueError(f"a packet of {len(packet)} bytes; {self.max_packet} fit one write")
+        name = channel_of(packet)
+        characteristic = self._channels.get(name) if name else self._rx
+        if characteristic is None:
+            log.debug("%s has no %s; a packet for it is dropped", self.address, name)
+            return
+        can = characteristic.properties
         try:
-            await _timed(self._client.write_gatt_char(self._rx, packet, response=False))
+            if "write" in can or "write-without-response" in can:
+                response = "write-without-response" not in can
+                write = self._client.write_gatt_char(characteristic, packet, response=response)
+                await _timed(write)
+            else:
+                await self._read(name)
         except Exception as error:  # as in _listen
             self._end(LostReason.WRITE_FAILED)
             raise LinkLost(self._lost_because(), str(classify(error, "writing"))) from error
@@ -182,14 +217,14 @@ class BleTransport:
         except Exception as error:  # noqa: BLE001 - it is over anyway; as in _listen
             log.debug("disconnecting %s: %s", self.address, classify(error, "disconnecting"))
 
-    def _received(self, _characteristic: Any, data: bytearray) -> None:
+    def _received(self, _characteristic: Any, data: bytearray, *, channel: str = "") -> None:
         if self._lost is not None:
             return
         if self._packets.qsize() >= MAX_QUEUED_PACKETS:
             log.warning("%s ignores its credit; disconnected", self.address)
             self._end(LostReason.PROTOCOL, "the glasses ignore their credit")
             return
-        self._packets.put_nowait(bytes(data))
+        self._packets.put_nowait(ChannelPacket(bytes(data), channel) if channel else bytes(data))
 
     def _lost_because(self) -> LostReason:
         return self._lost or LostReason.DISCONNECTED

@@ -17,9 +17,9 @@ from firmware_bridge.bonding import (
     Proof,
     Witness,
 )
-from firmware_bridge.catalog import Pairing
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError
+from firmware_bridge.models import Pairing
 from firmware_bridge.transports.ble import Radio, Sighting
 from firmware_bridge.transports.radio_errors import classify
 

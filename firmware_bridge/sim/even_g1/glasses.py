@@ -5,7 +5,6 @@ from functools import partial
 from typing import Any, Final
 
 from firmware_bridge import lc3
-from firmware_bridge.catalog import Model
 from firmware_bridge.codecs.even_g1.answers import ArmFacts
 from firmware_bridge.codecs.even_g1.peripheral import STREAM
 from firmware_bridge.codecs.even_g1.wire import (
@@ -38,6 +37,7 @@ from firmware_bridge.messages import (
     TextLine,
     Transcript,
 )
+from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1.firmware import FirmwareArm
 from firmware_bridge.sim.even_g1.quirks import Firmware, firmware
@@ -60,7 +60,7 @@ _HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
 """The arm that reports a gesture made at no particular arm; by default the right one."""
 
 
-def parts(quirks: Sequence[str]) -> ModelParts:
+def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
     """Return the parts of one pair. Raises `QuirkError`."""
     serve = partial(_serve, firmware(quirks), {side: ArmFacts() for side in Side})
     return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S)

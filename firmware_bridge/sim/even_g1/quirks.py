@@ -11,13 +11,10 @@ from msgspec.structs import replace
 
 from firmware_bridge.codecs.even_g1.wire import STOCK, BatteryForm, Dialect, Op
 from firmware_bridge.sides import Side
+from firmware_bridge.sim.quirks import choose
 
 Refuses = Callable[[bytes, Side, bytes], bool]
 """(packet, the arm it came to, the whole JSON if this packet ends one) → whether it is refused."""
-
-
-class QuirkError(ValueError):
-    """An unknown quirk or value; the message lists the known ones."""
 
 
 class QuirkChoice(Struct, frozen=True):
@@ -137,14 +134,7 @@ class Firmware(Struct, frozen=True):
 
 def firmware(words: Sequence[str]) -> Firmware:
     """Parse `NAME=VALUE` words, on top of stock. Raises `QuirkError`."""
-    chosen = {name: next(iter(values)) for name, values in QUIRKS.items()}
-    for word in words:
-        name, equals, value = word.partition("=")
-        if name not in QUIRKS or not equals:
-            raise QuirkError(f"{word!r} is not a quirk; known, with their values: {usage()}")
-        if value not in QUIRKS[name]:
-            raise QuirkError(f"{name} is {value!r}; {', '.join(QUIRKS[name])} are known")
-        chosen[name] = value
+    chosen = choose(QUIRKS, words)
     choices = [QUIRKS[name][value] for name, value in chosen.items()]
     says: dict[str, Any] = {}
     for choice in choices:
@@ -155,8 +145,3 @@ def firmware(words: Sequence[str]) -> Firmware:
         None if first == "any" else bytes.fromhex(first),
         tuple(choice.objects for choice in choices if choice is not _ANY),
     )
-
-
-def usage() -> str:
-    """Return every quirk with its values, stock first."""
-    return " · ".join(f"{name}={'|'.join(values)}" for name, values in QUIRKS.items())

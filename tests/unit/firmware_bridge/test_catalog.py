@@ -4,20 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from firmware_bridge.capabilities import Capabilities, Hardware, Origin
-from firmware_bridge.catalog import (
-    CATALOG,
-    MODELS,
-    Advertisement,
-    AmbiguousModel,
-    Catalog,
-    UnknownModel,
-    by_firmware_model,
-    find,
-    recognise,
-)
+from firmware_bridge.catalog import CATALOG, MODELS, Catalog, by_firmware_model, find, recognise
 from firmware_bridge.codec import Role
 from firmware_bridge.codecs.reference.uuids import SERVICE_UUID
 from firmware_bridge.metrics import metrics_for
+from firmware_bridge.models import Advertisement, AmbiguousModel, UnknownModel
 
 OURS = frozenset({SERVICE_UUID})
 

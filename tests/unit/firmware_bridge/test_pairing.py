@@ -13,10 +13,11 @@ from bleak.exc import BleakError
 from bumble.keys import PairingKeys
 
 from firmware_bridge.bonding import How, PairingError, PairingReason, Witness
-from firmware_bridge.catalog import CATALOG, Catalog, Pairing, find
+from firmware_bridge.catalog import CATALOG, Catalog, find
 from firmware_bridge.codecs.reference.uuids import RX_UUID
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.messages import Gesture
+from firmware_bridge.models import Pairing
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.sim.security import PAUSE_S, PairingWay, Security, way_of

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from firmware_bridge.catalog import UnknownModel, find
+from firmware_bridge.catalog import find
 from firmware_bridge.errors import RadioError
 from firmware_bridge.messages import ShowPage, TextLine
+from firmware_bridge.models import UnknownModel
 from firmware_bridge.sim import control as module
 from firmware_bridge.sim.control import ControlChannel, MockControlError, MockFeed
 from firmware_bridge.sim.glasses import MockGlasses

@@ -26,11 +26,12 @@ from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1 import glasses as even_g1
 from firmware_bridge.sim.even_g1.firmware import FirmwareArm
 from firmware_bridge.sim.even_g1.glasses import more_follow
-from firmware_bridge.sim.even_g1.quirks import QUIRKS, QuirkError, firmware
+from firmware_bridge.sim.even_g1.quirks import QUIRKS, firmware
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.inproc import Mock, start_mock
 from firmware_bridge.sim.model_specs import parts_of
+from firmware_bridge.sim.quirks import QuirkError
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
 from firmware_bridge.transports.ble_connection import BleTransport, connect
 from tests.system import needs
