@@ -1,20 +1,24 @@
-"""Generates the table of supported glasses from the catalogue.
+"""Generates the tables of supported glasses from the catalogue: what they can do, and what that was
+tried with.
 
-Usage: `python -m firmware_bridge.support [--check] [README.md]`.
+Usage: `python -m firmware_bridge.support [--check] [docs/supported-glasses.md]`.
 """
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.catalog import MODELS
-from firmware_bridge.models import Model, Pairing
+from firmware_bridge.models import Feature, Model, Pairing
 
-BEGIN: Final = "<!-- supported glasses: python -m firmware_bridge.support README.md -->"
+BEGIN: Final = (
+    "<!-- supported glasses: python -m firmware_bridge.support docs/supported-glasses.md -->"
+)
 END: Final = "<!-- end of supported glasses -->"
+WITH: Final = "What each was tried with:"
 _HEAD: Final = (
     "Glasses",
     "Key",
@@ -37,8 +41,47 @@ _UNKNOWN: Final = "what it announces"
 
 def table() -> str:
     """Render all models, one row each, in the catalogue's order."""
-    rows = [_HEAD, tuple("---" for _ in _HEAD), *map(_row, MODELS)]
+    return _table(_HEAD, map(_row, MODELS))
+
+
+def proofs() -> str:
+    """Render what each feature of every product was tried with."""
+    products = [model for model in MODELS if model.simulator]
+    return _table(("Glasses", *Feature), map(_proof_row, products))
+
+
+def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
+    rows = [head, tuple("---" for _ in head), *body]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
+
+
+def _proof_row(model: Model) -> list[str]:
+    tried: dict[Feature, list[str]] = {}
+    for proof in model.proofs:
+        tried.setdefault(proof.feature, []).append(proof.tried_with)
+    return [model.title, *(_tried(model, feature, tried) for feature in Feature)]
+
+
+def _tried(model: Model, feature: Feature, tried: Mapping[Feature, list[str]]) -> str:
+    if not _has(model.capabilities, feature):
+        return "–"
+    return ", ".join(["simulator", *tried.get(feature, ())])
+
+
+def _has(known: Mapping[str, Scalar], feature: Feature) -> bool:
+    match feature:
+        case Feature.TEXT:
+            return known.get("display") is True
+        case Feature.PICTURES:
+            return known.get("display.bitmap") is True
+        case Feature.MICROPHONE | Feature.SPEAKER:
+            return known.get(feature.value) is True
+        case Feature.PHOTOS:
+            return known.get("camera") is True
+        case Feature.GESTURES:
+            return bool(known.get("gestures"))
+        case Feature.BATTERY:
+            return True
 
 
 def _row(model: Model) -> tuple[str, ...]:
@@ -84,16 +127,16 @@ def _flag(known: Mapping[str, Scalar], what: str) -> str:
 
 
 def placed(page: str) -> str:
-    """Insert the table between its markers. Raises ValueError if they are missing."""
+    """Insert the tables between their markers. Raises ValueError if they are missing."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"no {BEGIN if not begin else END}")
-    return f"{before}{BEGIN}\n{table()}\n{END}{after}"
+    return f"{before}{BEGIN}\n{table()}\n\n{WITH}\n\n{proofs()}\n{END}{after}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Write the table of supported glasses.")
+    parser = argparse.ArgumentParser(description="Write the tables of supported glasses.")
     parser.add_argument(
         "page",
         type=Path,

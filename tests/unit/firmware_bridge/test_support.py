@@ -1,18 +1,44 @@
-"""The README's table of supported glasses is what the catalogue says."""
+"""The tables of supported glasses are what the catalogue says."""
 
 from pathlib import Path
 
 import pytest
 
 from firmware_bridge.catalog import MODELS
-from firmware_bridge.support import BEGIN, END, main, placed, table
+from firmware_bridge.support import BEGIN, END, WITH, main, placed, proofs, table
 
-README = Path(__file__).parents[3] / "README.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "supported-glasses.md"
 
 
 @pytest.mark.requirement("I4-support-table")
-def test_the_readme_holds_the_table_of_this_catalogue():
-    assert main(["--check", str(README)]) == 0
+def test_the_page_holds_the_tables_of_this_catalogue():
+    assert main(["--check", str(PAGE)]) == 0
+
+
+def test_the_readme_names_the_makers_of_all_products():
+    readme = (ROOT / "README.md").read_text()
+    missing = [model.title for model in MODELS if model.simulator and not _named(model, readme)]
+    assert missing == []
+
+
+def _named(model, readme):
+    return model.title.split()[0] in readme
+
+
+def test_every_proof_names_a_test_that_exists():
+    for model in MODELS:
+        for proof in model.proofs:
+            file, _, name = proof.test.partition("::")
+            assert f"def {name}(" in (ROOT / file).read_text(), proof
+
+
+def test_every_product_says_what_its_features_were_tried_with():
+    rows = {line.split(" | ")[0].strip("| "): line for line in proofs().splitlines()[2:]}
+    assert list(rows) == [model.title for model in MODELS if model.simulator]
+    assert all("simulator" in row for row in rows.values())
+    g1 = rows["Even Realities G1"].strip("| ").split(" | ")[1:]
+    assert ["simulator" in cell for cell in g1] == [True, True, True, False, False, True, True]
 
 
 def test_every_model_has_a_row_with_what_it_can_do():
@@ -30,7 +56,8 @@ def test_a_stale_table_fails_the_check_and_is_written_again(tmp_path, capsys):
     assert "stale" in capsys.readouterr().err
     assert main([str(page)]) == 0
     assert main(["--check", str(page)]) == 0
-    assert page.read_text() == f"before\n{BEGIN}\n{table()}\n{END}\nafter\n"
+    tables = f"{table()}\n\n{WITH}\n\n{proofs()}"
+    assert page.read_text() == f"before\n{BEGIN}\n{tables}\n{END}\nafter\n"
 
 
 def test_a_page_without_marks_is_an_error_that_names_them():
