@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import Struct
@@ -142,9 +143,8 @@ class CallStore:
                 if keys:
                     self._keys.renew(connection, found)
                 return _admission(found), None
-            self._insert(connection, call, route, tuple(keys), repeatable=repeatable, state=state)
-            if then:
-                self._advance(connection, call.call_id, then)
+            states = (state, then) if then else (state,)
+            self._insert(connection, call, route, tuple(keys), repeatable=repeatable, states=states)
             stored = None if also is None else also.work(connection)
             return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id), stored
 
@@ -168,8 +168,8 @@ class CallStore:
         def work(connection: Connection) -> None:
             if self._find(connection, call, keys) is not None:
                 raise StoreError("a call with this id or key is on disk already")
-            self._insert(connection, call, route, tuple(keys), repeatable=True, state=_ADMITTED)
-            self._advance(connection, call.call_id, _RUNNING)
+            states = (_ADMITTED, _RUNNING)
+            self._insert(connection, call, route, tuple(keys), repeatable=True, states=states)
 
         await self._db.behind(work, failed=failed, grows=True)
 
@@ -310,25 +310,28 @@ class CallStore:
         keys: tuple[str, ...],
         *,
         repeatable: bool,
-        state: str,
+        states: Sequence[str],
     ) -> None:
-        self._check(_BEFORE, state)
+        """Store a call that has taken these steps, all of them now."""
+        for before, after in pairwise((_BEFORE, *states)):
+            self._check(before, after)
         most = self._bounds.open
         if _OPEN.of(connection)[0] >= most:
             raise StoreFull(
                 f"{most} calls wait for an answer; no more are taken until some are done"
             )
         request = json.dumps(_request(call, keys), separators=(",", ":"), default=dict)
-        size = len(request) + sum(KEY_BYTES + len(k) for k in keys) + STEP_BYTES
+        size = len(request) + sum(KEY_BYTES + len(k) for k in keys)
+        size += len(states) * STEP_BYTES
         stamp = self._stamper.now()
-        which = (call.call_id, call.user_id, call.session, call.tool, route, state)
+        which = (call.call_id, call.user_id, call.session, call.tool, route, states[-1])
         (seq,) = connection.execute(
             "INSERT INTO calls(call_id, user_id, session, tool, route, state, request, repeatable,"
-            " ttl_s, boot_id, boot_at, wall_at, synced, size)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
-            (*which, request, repeatable, call.ttl_s, *stamp, size),
+            " attempts, ttl_s, boot_id, boot_at, wall_at, synced, size)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
+            (*which, request, repeatable, states.count(_RUNNING), call.ttl_s, *stamp, size),
         ).fetchone()
-        self._steps.begin(connection, seq, state, stamp)
+        self._steps.begin(connection, seq, [(state, stamp) for state in states])
         if keys:
             self._keys.remember(connection, call, seq, keys, stamp, repeatable=repeatable)
 
@@ -351,27 +354,37 @@ class CallStore:
         text = json.dumps(response.to_json(), separators=(",", ":"))
 
         def work(connection: Connection) -> str | None:
-            tool = self._finish(connection, call_id, state, text)
-            if tool is not None and delivery is not None:
+            reached = delivery is not None and delivery.state in _REACHED
+            tool = self._finish(connection, call_id, state, text, None if reached else delivery)
+            if tool is not None and delivery is not None and reached:
                 self._note_delivery(connection, call_id, delivery)
             return tool
 
         return work
 
-    def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> str | None:
+    def _finish(
+        self,
+        connection: Connection,
+        call_id: str,
+        state: str,
+        text: str,
+        delivery: DeliveryReport | None,
+    ) -> str | None:
         """Return the name of the call's tool; None if there is an answer already."""
         row = _row(connection, call_id)
         if row["response"] is not None:
             return None
-        self._steps.take(connection, row, state)
+        report = row["delivery"] if delivery is None else _delivery_text(delivery)
+        grown = self._steps.note(connection, row, state) + len(text)
+        grown += len(report or "") - len(row["delivery"] or "")
         if self._ended is None:
             newest = "SELECT coalesce(max(ended), 0) FROM calls"
             self._ended = connection.execute(newest).fetchone()[0]
         self._ended += 1
         connection.execute(
-            "UPDATE calls SET response = ?, answered_wall = ?, ended = ?, size = size + ?"
-            " WHERE seq = ?",
-            (text, self._stamper.now().wall_at, self._ended, len(text), row["seq"]),
+            "UPDATE calls SET state = ?, response = ?, answered_wall = ?, ended = ?,"
+            " delivery = ?, size = size + ? WHERE seq = ?",
+            (state, text, self._stamper.now().wall_at, self._ended, report, grown, row["seq"]),
         )
         if row["tool"] in FORGETS:
             sql = "UPDATE calls SET request = ? WHERE seq = ?"
@@ -383,7 +396,7 @@ class CallStore:
         row = _find_id(connection, call_id)
         if row is None:
             return
-        text = json.dumps(report.to_json(), separators=(",", ":"))
+        text = _delivery_text(report)
         sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
         connection.execute(sql, (text, len(text) - len(row["delivery"] or ""), row["seq"]))
         if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
@@ -423,6 +436,10 @@ class CallStore:
             "code": None if error is None else error.code.value,
             "delivery": json.loads(row["delivery"]) if row["delivery"] else delivery,
         }
+
+
+def _delivery_text(report: DeliveryReport) -> str:
+    return json.dumps(report.to_json(), separators=(",", ":"))
 
 
 def _find_id(connection: Connection, call_id: str) -> Row | None:
