@@ -38,16 +38,24 @@ class Steps:
         sql = "UPDATE calls SET state = ?, size = size + ? WHERE seq = ?"
         connection.execute(sql, (state, grown, row["seq"]))
 
-    def note(self, connection: Connection, row: Row, state: str, note: str = "") -> int:
+    def note(
+        self,
+        connection: Connection,
+        row: Row,
+        state: str,
+        note: str = "",
+        *,
+        at: Timestamp | None = None,
+    ) -> int:
         """Write a step of the call of `row` (seq, state) down, without moving the call; return by
-        how much its size grows. Raise whatever `check` raises.
+        how much its size grows. `at`: when it was taken, if not now. Raise whatever `check` raises.
         """
         self._check(row["state"], state)
         call, note = row["seq"], note[:MAX_NOTE]
         (n,) = connection.execute(
             "INSERT INTO call_steps SELECT ?, coalesce(max(n), 0) + 1, ?,?,?,?,?,? FROM call_steps"
             " WHERE call = ? RETURNING n",
-            (call, state, note, *self._stamper.now(), call),
+            (call, state, note, *(at or self._stamper.now()), call),
         ).fetchone()
         grown = ROW_BYTES + len(note)
         return grown - (self._forget(connection, call, n - MAX_STEPS + 1) if n > MAX_STEPS else 0)
